@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use spmdc_abi::{Binding, Program};
+use spmdc_abi::{Binding, Plane, Program};
 
 /// The contents of a header, which `Display` writes.
 pub struct LibraryHeader<'a> {
@@ -19,7 +19,7 @@ impl fmt::Display for LibraryHeader<'_> {
         let file_name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let guard = format!("SPMD_{}_H", function.to_uppercase());
         let mut names = UniqueNames::default();
-        let params: Vec<String> = program.params.iter().map(|param| names.add(&param.name)).collect();
+        let params: Vec<String> = program.params.iter().map(|param| names.add(&of_plane(&param.name, param))).collect();
         let results: Vec<String> = program.results.iter().map(|result| names.add_result(result, program)).collect();
         writeln!(f, "/* `{}` of {}, compiled by spmdc. */", program.entry, file_name(source))?;
         writeln!(f, "#ifndef {guard}\n#define {guard}\n")?;
@@ -29,10 +29,10 @@ impl fmt::Display for LibraryHeader<'_> {
         writeln!(f, " * Runs the program once, on all of its devices:")?;
         writeln!(f, " *")?;
         for (name, binding) in params.iter().zip(&program.params) {
-            writeln!(f, " *   {name}: {}", binding.ty)?;
+            writeln!(f, " *   {name}: {}{}", part_of(binding), binding.ty)?;
         }
         for (name, binding) in results.iter().zip(&program.results) {
-            writeln!(f, " *   {name}, which is filled: {}", binding.ty)?;
+            writeln!(f, " *   {name}, which is filled: {}{}", part_of(binding), binding.ty)?;
         }
         writeln!(f, " *")?;
         writeln!(
@@ -58,6 +58,15 @@ impl fmt::Display for LibraryHeader<'_> {
     }
 }
 
+/// The part of an array of complex numbers that a binding is.
+fn part_of(binding: &Binding) -> &'static str {
+    match binding.plane {
+        None => "",
+        Some(Plane::Real) => "the real parts of ",
+        Some(Plane::Imaginary) => "the imaginary parts of ",
+    }
+}
+
 /// The type of an element.
 fn c_type(binding: &Binding) -> &'static str {
     binding.layout.dtype.in_c()
@@ -80,11 +89,18 @@ impl UniqueNames {
     /// Results of a tuple are numbered, and a single one may have no name.
     fn add_result(&mut self, result: &Binding, program: &Program) -> String {
         match &result.name {
-            _ if program.results.len() == 1 && result.name == "0" => self.add("result"),
-            name if name.starts_with(|first: char| first.is_ascii_digit()) => self.add(&format!("result_{name}")),
-            name => self.add(name),
+            _ if program.results.iter().all(|other| other.name == "0") => self.add(&of_plane("result", result)),
+            name if name.starts_with(|first: char| first.is_ascii_digit()) => {
+                self.add(&of_plane(&format!("result_{name}"), result))
+            }
+            name => self.add(&of_plane(name, result)),
         }
     }
+}
+
+/// The name of an array, which for a plane of complex numbers says which one it is.
+fn of_plane(name: &str, binding: &Binding) -> String {
+    binding.plane.map_or_else(|| name.to_string(), |plane| format!("{name}_{}", plane.name()))
 }
 
 /// The nearest identifier of C and C++.

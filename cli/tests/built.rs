@@ -29,6 +29,7 @@ fn arguments(case: &Case, program: &str) -> Result<Vec<String>, String> {
             Some(arg) => arg.clone(),
             None if archive.exists() => format!("{name}=@{}:in.{name}", archive.display()),
             None if ty.starts_with('f') || ty.starts_with("bf") => format!("{name}=uniform:7"),
+            None if ty.starts_with('c') => format!("{name}=normal:7"),
             None if ty.starts_with("bool") => format!("{name}=ones"),
             None => format!("{name}=iota"),
         }

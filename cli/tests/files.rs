@@ -50,6 +50,36 @@ fn an_array_may_come_out_of_a_pipe() {
     piped(&array[..140], "part.npy").expect(2, "", "cannot read `part.npy`: it is cut off after 12 bytes of 16");
 }
 
+/// Complex numbers are read and written as NumPy has them, and printed.
+#[test]
+fn complex_numbers_come_from_files_and_go_there() {
+    let text = "mesh (X = 2);\nfn main(z: c64[3@X], p: { w: c128 }) { { double: z * 2, p: { w: conj(p.w) } } }";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let elements: Vec<u8> = [1.0f32, -2.0, 0.5, 0.0, 0.0, 3.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    let header = "{'descr': '<c8', 'fortran_order': False, 'shape': (3,), }\n";
+    let len = (header.len() as u16).to_le_bytes();
+    let file = [b"\x93NUMPY\x01\x00".as_slice(), &len, header.as_bytes(), &elements].concat();
+    fs::write(folder.path().join("z.npy"), file).unwrap();
+    let printed = "double: c64[3@X]\n[2.-4.j 1.+0.j 0.+6.j]\np.w: c128\n(1-1e-20j)\n";
+    folder.spmdc(&["run", "p.spmd", "--arg", "z=@z.npy", "--arg", "p.w=1+1e-20j"]).expect(0, printed, "");
+    let run = ["run", "p.spmd", "--arg", "z=@z.npy", "--arg", "p=ones", "--out"];
+    folder.spmdc(&[&run[..], &["all.npz"]].concat()).expect(0, "", "");
+    folder.spmdc(&[&run[..], &["double=d.npy"]].concat()).expect(0, "", "");
+    folder.spmdc(&[&run[..], &["p=p.safetensors"]].concat()).expect(2, "", "`w` is complex");
+    let made = fs::read(folder.path().join("d.npy")).unwrap();
+    let doubled: Vec<u8> = [2.0f32, -4.0, 1.0, 0.0, 0.0, 6.0].iter().flat_map(|x| x.to_le_bytes()).collect();
+    assert!(made.ends_with(&doubled) && made.windows(5).any(|bytes| bytes == b"'<c8'"));
+    let again = ["run", "p.spmd", "--arg", "z=@all.npz:double", "--arg", "p=@all.npz"];
+    folder.spmdc(&again).expect(0, "double: c64[3@X]\n[4. -8.j 2. +0.j 0.+12.j]\np.w: c128\n(1+0j)\n", "");
+    folder.spmdc(&["build", "p.spmd", "-o", "p"]).expect(0, "", "");
+    let built =
+        Command::new(folder.path().join("p")).args(["--arg", "z=[1j,2,3]", "--arg", "p=zeros"]).output().unwrap();
+    let text = String::from_utf8_lossy(&built.stdout).into_owned();
+    assert_eq!(text, "double: c64[3@X]\n[0.+2.j 4.+0.j 6.+0.j]\np.w: c128\n-0j\n");
+    let wide = ["run", "p.spmd", "--arg", "z=@all.npz:p.w", "--arg", "p=ones"];
+    folder.spmdc(&wide).expect(2, "", "`z` is c64[3@X], but `all.npz:p.w` is c128");
+}
+
 /// Files of NumPy do not say which 8-bit floats they hold; the parameter does.
 #[test]
 fn eight_bit_floats_come_from_files_and_go_there() {

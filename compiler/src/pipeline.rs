@@ -24,6 +24,7 @@ use spmdc_passes::dce::dce;
 use spmdc_passes::distribute_factorizations::distribute_factorizations;
 use spmdc_passes::distribute_scans::distribute_scans;
 use spmdc_passes::distribute_sorts::distribute_sorts;
+use spmdc_passes::distribute_transforms::distribute_transforms;
 use spmdc_passes::exchange_ghosts::exchange_ghosts;
 use spmdc_passes::exchange_halos::exchange_halos;
 use spmdc_passes::hoist::hoist;
@@ -270,6 +271,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     after("insert_reshards");
     m = watch.pass_between("distribute_factorizations", distribute_factorizations(m));
     m = watch.pass_between("distribute_sorts", distribute_sorts(m));
+    m = watch.pass_between("distribute_transforms", distribute_transforms(m));
     m = watch.pass_between("exchange_ghosts", dce(exchange_ghosts(m)));
     m = watch.pass_between("exchange_halos", exchange_halos(m));
     m = watch.pass_between("dce", dce(m));

@@ -618,6 +618,10 @@ pub enum DTypeName {
     F32,
     /// `f64`
     F64,
+    /// `c64`
+    C64,
+    /// `c128`
+    C128,
     /// `key`: a random key.
     Key,
 }
@@ -640,6 +644,8 @@ impl DTypeName {
         (DTypeName::Bf16, "bf16"),
         (DTypeName::F32, "f32"),
         (DTypeName::F64, "f64"),
+        (DTypeName::C64, "c64"),
+        (DTypeName::C128, "c128"),
         (DTypeName::Key, "key"),
     ];
 
@@ -677,6 +683,8 @@ impl DTypeName {
             "bfloat16" => "bf16",
             "float32" | "float" | "fp32" | "single" => "f32",
             "float64" | "double" | "fp64" => "f64",
+            "complex64" | "cfloat" => "c64",
+            "complex128" | "cdouble" => "c128",
             "prng_key" | "PRNGKey" => "key",
             _ => return None,
         })

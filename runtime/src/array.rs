@@ -49,6 +49,61 @@ impl HostArray {
     }
 }
 
+/// A whole array for a file or a text: of numbers of its type, or of complex numbers.
+#[derive(Clone, Copy, Debug)]
+pub struct ArrayView<'a> {
+    /// The element type; of complex numbers that of their planes.
+    pub dtype: DType,
+    /// The size of each dimension; empty for a scalar.
+    pub shape: &'a [usize],
+    /// The elements, row-major; a complex one is its real part and its imaginary part.
+    pub bytes: &'a [u8],
+    /// Whether the elements are complex.
+    pub complex: bool,
+}
+
+impl<'a> From<&'a HostArray> for ArrayView<'a> {
+    fn from(array: &'a HostArray) -> ArrayView<'a> {
+        ArrayView { dtype: array.dtype, shape: &array.shape, bytes: &array.bytes, complex: false }
+    }
+}
+
+/// A whole array of complex numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ComplexArray {
+    /// The real and the imaginary part of each element are the last dimension.
+    pairs: HostArray,
+}
+
+impl ComplexArray {
+    /// The numbers with these planes, which have one type and shape.
+    pub fn new(re: &HostArray, im: &HostArray) -> ComplexArray {
+        debug_assert!(re.dtype == im.dtype && re.shape == im.shape, "planes of one array are alike");
+        let size = re.dtype.size();
+        let mut bytes = Vec::with_capacity(2 * re.bytes.len());
+        for (re, im) in re.bytes.chunks_exact(size).zip(im.bytes.chunks_exact(size)) {
+            bytes.extend_from_slice(re);
+            bytes.extend_from_slice(im);
+        }
+        let shape = re.shape.iter().copied().chain([2]).collect();
+        ComplexArray { pairs: HostArray { dtype: re.dtype, shape, bytes } }
+    }
+}
+
+impl<'a> From<&'a ComplexArray> for ArrayView<'a> {
+    fn from(array: &'a ComplexArray) -> ArrayView<'a> {
+        let HostArray { dtype, shape, bytes } = &array.pairs;
+        ArrayView { dtype: *dtype, shape: &shape[..shape.len() - 1], bytes, complex: true }
+    }
+}
+
+impl ArrayView<'_> {
+    /// Bytes of one element.
+    pub fn element_size(&self) -> usize {
+        self.dtype.size() * if self.complex { 2 } else { 1 }
+    }
+}
+
 /// An array that is read in blocks, so that a device reads only the parts that it holds.
 ///
 /// ```

@@ -4,6 +4,7 @@
 //! struct from an archive, `--arg p=@p.npz` or `--arg p=@p.safetensors`. Shape and element type must match the parameter's.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::BlockSource;
 use crate::io::generated::{GeneratedPattern, GeneratedSource};
@@ -14,7 +15,7 @@ use crate::literal::Literal;
 use crate::random::{self, Distribution, RandomSource};
 use crate::suggest;
 use crate::trap::RunError;
-use spmdc_abi::{Binding, DType};
+use spmdc_abi::{Binding, DType, Plane};
 
 /// One `--arg`: `path=value`.
 #[derive(Clone, Debug, PartialEq)]
@@ -141,6 +142,59 @@ impl ArgumentValue {
     }
 }
 
+impl ArgumentValue {
+    /// The value as the sources of both planes of a complex parameter.
+    fn planes(&self, argument: &Argument, param: &Binding) -> Result<[Source; 2], RunError> {
+        let dtype = param.layout.dtype;
+        let shape: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
+        let refused = |why: String| RunError::new("E0701", format!("`{}` is {}, but {why}", param.name, param.ty));
+        let generated = |pattern| -> Source { Box::new(GeneratedSource { dtype, shape: shape.clone(), pattern }) };
+        let zeros = || generated(GeneratedPattern::Constant(vec![0; dtype.size()]));
+        let constant = |literal: &Literal| -> Result<[Source; 2], RunError> {
+            let planes = literal.to_planes(dtype).map_err(&refused)?;
+            Ok(planes.map(|plane| generated(GeneratedPattern::Constant(plane.bytes))))
+        };
+        match self {
+            ArgumentValue::File { path, member } => {
+                let (source, shown) = open_file(path, member.as_deref(), param)?;
+                if !source.is_complex() {
+                    return Err(wrong_type(&source, &shown, param));
+                }
+                check_sizes(&source, &shown, param)?;
+                let whole = Arc::new(Mutex::new(source));
+                Ok(Plane::BOTH.map(|plane| -> Source {
+                    Box::new(PlaneSource { whole: Arc::clone(&whole), dtype, shape: shape.clone(), plane })
+                }))
+            }
+            ArgumentValue::Literal(literal) => {
+                let planes = literal.to_planes(dtype).map_err(refused)?;
+                if literal.shape != shape {
+                    let name = param.layout.dtype.complex_name().unwrap_or_default();
+                    let given = sized(name, &literal.shape);
+                    let why = format!("`{}` is {}, but `{}` is {given}", param.name, param.ty, argument.text);
+                    return Err(RunError::new("E0701", why));
+                }
+                Ok(planes.map(|plane| -> Source { Box::new(plane) }))
+            }
+            ArgumentValue::Zeros => Ok([zeros(), zeros()]),
+            ArgumentValue::Ones => constant(&Literal::parse("1").map_err(refused)?),
+            ArgumentValue::Full(literal) => constant(literal),
+            ArgumentValue::Iota => Ok([generated(GeneratedPattern::Iota), zeros()]),
+            ArgumentValue::Random(Distribution::Normal, seed) => {
+                // As JAX draws them: each part under a key of its own, so that the mean of the squared magnitudes is 1.
+                let part = |key| -> Source {
+                    let normal = RandomSource { key, distribution: Distribution::Normal, dtype, shape: shape.clone() };
+                    Box::new(HalvedVariance(normal))
+                };
+                Ok(random::split(random::key(*seed)).map(part))
+            }
+            ArgumentValue::Random(Distribution::Uniform, _) => {
+                Err(refused(format!("`{}` makes real numbers only; `normal` makes complex ones", argument.text)))
+            }
+        }
+    }
+}
+
 /// The source of a parameter's elements.
 pub type Source = Box<dyn BlockSource + Send>;
 
@@ -154,7 +208,9 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
     }
     // Whole structs first: a leaf with an argument of its own overrides them.
     for argument in arguments {
-        let leaves: Vec<usize> = (0..params.len()).filter(|&i| is_below(&params[i].name, &argument.path)).collect();
+        let leaves: Vec<usize> = (0..params.len())
+            .filter(|&i| is_below(&params[i].name, &argument.path) && params[i].plane != Some(Plane::Imaginary))
+            .collect();
         if leaves.is_empty() && !params.iter().any(|param| param.name == argument.path) {
             return Err(unknown_parameter(params, &argument.path));
         }
@@ -162,13 +218,13 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
     }
     for argument in arguments {
         if let Some(i) = params.iter().position(|param| param.name == argument.path) {
-            sources[i] = Some(argument.value.source(argument, &params[i])?);
+            give(argument, params, i, &mut sources)?;
         }
     }
     let missing: Vec<String> = params
         .iter()
         .zip(&sources)
-        .filter(|(_, source)| source.is_none())
+        .filter(|(param, source)| source.is_none() && param.plane != Some(Plane::Imaginary))
         .map(|(param, _)| format!("`{}: {}`", param.name, param.ty))
         .collect();
     if let Some(first) = params.iter().zip(&sources).find(|(_, source)| source.is_none()) {
@@ -181,6 +237,19 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
     }
     debug_assert!(sources.len() == params.len() && sources.iter().all(Option::is_some), "every parameter has a value");
     Ok(sources.into_iter().flatten().collect())
+}
+
+/// Sets the source of a parameter, or of both planes of a complex one.
+fn give(argument: &Argument, params: &[Binding], at: usize, sources: &mut [Option<Source>]) -> Result<(), RunError> {
+    if params[at].plane.is_none() {
+        sources[at] = Some(argument.value.source(argument, &params[at])?);
+        return Ok(());
+    }
+    debug_assert_eq!(params.get(at + 1).and_then(|other| other.plane), Some(Plane::Imaginary), "planes come in pairs");
+    for (source, plane) in sources[at..].iter_mut().zip(argument.value.planes(argument, &params[at])?) {
+        *source = Some(plane);
+    }
+    Ok(())
 }
 
 /// Whether the leaf is inside the struct or tuple: `p.w` in `p`.
@@ -205,13 +274,18 @@ fn bind_struct(
             debug_assert_eq!(names.len(), leaves.len(), "every leaf has an array");
             for (&leaf, name) in leaves.iter().zip(&names) {
                 let absent = || RunError::internal(format!("`{}` lost its array `{name}`", file.display()));
+                if params[leaf].plane.is_some() {
+                    let value = ArgumentValue::File { path: file.clone(), member: Some(name.clone()) };
+                    give(&Argument { value, ..argument.clone() }, params, leaf, sources)?;
+                    continue;
+                }
                 let source = archive.array(name)?.ok_or_else(absent)?;
                 sources[leaf] = Some(check_type(source, &format!("{}:{name}", file.display()), &params[leaf])?);
             }
         }
         ArgumentValue::Zeros | ArgumentValue::Ones | ArgumentValue::Full(_) => {
             for &leaf in leaves {
-                sources[leaf] = Some(argument.value.source(argument, &params[leaf])?);
+                give(argument, params, leaf, sources)?;
             }
         }
         ArgumentValue::File { .. } | ArgumentValue::Literal(_) | ArgumentValue::Iota | ArgumentValue::Random(..) => {
@@ -231,7 +305,8 @@ fn unknown_parameter(params: &[Binding], path: &str) -> RunError {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
         None if params.is_empty() => error.with_help("it takes no arguments"),
         None => {
-            let known: Vec<String> = params.iter().map(|param| format!("`{}: {}`", param.name, param.ty)).collect();
+            let whole = params.iter().filter(|param| param.plane != Some(Plane::Imaginary));
+            let known: Vec<String> = whole.map(|param| format!("`{}: {}`", param.name, param.ty)).collect();
             error.with_help(format!("its parameters are {}", known.join(", ")))
         }
     }
@@ -328,9 +403,15 @@ fn holds(archive: &Archive) -> String {
 }
 
 fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Source, RunError> {
+    let (source, shown) = open_file(path, member, param)?;
+    check_type(source, &shown, param)
+}
+
+/// The array in a file for this parameter, and its name for messages.
+fn open_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<(NpySource, String), RunError> {
     let shown = path.display();
     if !Archive::is_one(path) {
-        return check_type(NpySource::open(path)?, &shown.to_string(), param);
+        return Ok((NpySource::open(path)?, shown.to_string()));
     }
     let archive = Archive::open(path)?;
     let names = archive.names();
@@ -353,11 +434,15 @@ fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Sourc
             None => error.with_help(holds(&archive)),
         }
     })?;
-    check_type(source, &format!("{shown}:{name}"), param)
+    let shown = format!("{shown}:{name}");
+    Ok((source, shown))
 }
 
 /// Checks that the source has the parameter's type. Keys are stored as pairs of `u32`.
 fn check_type(source: NpySource, shown: &str, param: &Binding) -> Result<Source, RunError> {
+    if source.is_complex() {
+        return Err(wrong_type(&source, shown, param));
+    }
     let is_key = param.layout.dtype == DType::Key && source.dtype() == DType::U32 && source.shape().last() == Some(&2);
     if is_key {
         let shape = source.shape()[..source.shape().len() - 1].to_vec();
@@ -375,10 +460,89 @@ fn check_shape<S: BlockSource + Send + 'static>(source: S, shown: &str, param: &
     Err(RunError::new("E0701", format!("`{}` is {}, but `{shown}` is {given}", param.name, param.ty)))
 }
 
+/// E0701 for an array of another type than the parameter.
+fn wrong_type(source: &NpySource, shown: &str, param: &Binding) -> RunError {
+    let complex = if source.is_complex() { source.dtype().complex_name() } else { None };
+    let given = sized(complex.unwrap_or(source.dtype().name()), source.shape());
+    RunError::new("E0701", format!("`{}` is {}, but `{shown}` is {given}", param.name, param.ty))
+}
+
+/// Checks that an array of complex numbers has the element type and the shape of the parameter.
+fn check_sizes(source: &NpySource, shown: &str, param: &Binding) -> Result<(), RunError> {
+    let sizes = param.layout.dims.iter().map(|dim| dim.size);
+    match source.dtype() == param.layout.dtype && sizes.eq(source.shape().iter().copied()) {
+        true => Ok(()),
+        false => Err(wrong_type(source, shown, param)),
+    }
+}
+
 /// A type without its sharding, as the language writes it: `f32[2, 3]`.
 fn type_text(dtype: DType, shape: &[usize]) -> String {
+    sized(dtype.name(), shape)
+}
+
+fn sized(name: &str, shape: &[usize]) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
-    if sizes.is_empty() { dtype.name().to_string() } else { format!("{}[{}]", dtype.name(), sizes.join(", ")) }
+    if sizes.is_empty() { name.to_string() } else { format!("{name}[{}]", sizes.join(", ")) }
+}
+
+/// A plane of an array of complex numbers, which both planes read.
+struct PlaneSource {
+    whole: Arc<Mutex<NpySource>>,
+    dtype: DType,
+    shape: Vec<usize>,
+    plane: Plane,
+}
+
+impl BlockSource for PlaneSource {
+    fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
+        let size = self.dtype.size();
+        let mut pairs = vec![0; 2 * out.len()];
+        self.whole.lock().unwrap_or_else(PoisonError::into_inner).read_block(start, len, &mut pairs)?;
+        let first = match self.plane {
+            Plane::Real => 0,
+            Plane::Imaginary => size,
+        };
+        for (part, pair) in out.chunks_exact_mut(size).zip(pairs.chunks_exact(2 * size)) {
+            part.copy_from_slice(&pair[first..first + size]);
+        }
+        Ok(())
+    }
+}
+
+/// Normal numbers divided by the square root of 2; by its reciprocal, as XLA does.
+struct HalvedVariance(RandomSource);
+
+impl BlockSource for HalvedVariance {
+    fn dtype(&self) -> DType {
+        self.0.dtype()
+    }
+
+    fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
+    fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
+        self.0.read_block(start, len, out)?;
+        if self.0.dtype == DType::F64 {
+            for element in out.as_chunks_mut::<8>().0 {
+                *element = (f64::from_ne_bytes(*element) * (1.0 / std::f64::consts::SQRT_2)).to_ne_bytes();
+            }
+        } else {
+            for element in out.as_chunks_mut::<4>().0 {
+                *element = (f32::from_ne_bytes(*element) * (1.0 / std::f32::consts::SQRT_2)).to_ne_bytes();
+            }
+        }
+        Ok(())
+    }
 }
 
 /// An array of keys that is stored as `u32` words, two for each key.
@@ -413,7 +577,13 @@ mod tests {
     fn param(name: &str, dtype: DType, shape: &[usize]) -> Binding {
         let dims = shape.iter().map(|&size| LayoutDim { size, axes: Vec::new() }).collect();
         let ty = type_text(dtype, shape);
-        Binding { name: name.to_string(), ty, layout: Layout { dtype, dims }, place: Place { arena: 0, offset: 0 } }
+        Binding {
+            name: name.to_string(),
+            ty,
+            plane: None,
+            layout: Layout { dtype, dims },
+            place: Place { arena: 0, offset: 0 },
+        }
     }
 
     fn bind_texts(params: &[Binding], texts: &[&str]) -> Result<Vec<Source>, RunError> {
@@ -448,6 +618,35 @@ mod tests {
         assert_eq!(bytes[..4], [[0, 1], [7, 8], [9, 9], [1, 1]]);
         assert_eq!(bytes[4][..4], 0.48870957f32.to_ne_bytes());
         assert_eq!(bytes[5], [0, 0, 0, 0, 5, 0, 0, 0]);
+    }
+
+    #[test]
+    fn both_planes_of_complex_numbers_have_one_argument() {
+        let planes = Plane::BOTH.map(|plane| Binding {
+            ty: "c64[2]".to_string(),
+            plane: Some(plane),
+            ..param("z", DType::F32, &[2])
+        });
+        let numbers = |texts: &[&str]| -> [Vec<f32>; 2] {
+            let mut sources = bind_texts(&planes, texts).unwrap();
+            [0, 1].map(|plane| {
+                whole(&mut sources[plane]).chunks_exact(4).map(|x| f32::from_ne_bytes(x.try_into().unwrap())).collect()
+            })
+        };
+        assert_eq!(numbers(&["z=[1-2j,3]"]), [[1.0, 3.0], [-2.0, 0.0]]);
+        assert_eq!(numbers(&["z=full:2j"]), [[0.0, 0.0], [2.0, 2.0]]);
+        assert_eq!(numbers(&["z=iota"]), [[0.0, 1.0], [0.0, 0.0]]);
+        // `jax.random.normal(jax.random.key(3), (2,), jnp.complex64)`
+        assert_eq!(numbers(&["z=normal:3"]), [[-1.6817402, -1.206442], [-1.3740652, 0.07411618]]);
+        for (text, why) in [
+            ("z=uniform:3", "but `uniform:3` makes real numbers only"),
+            ("z=1+2j", "`z` is c64[2], but `1+2j` is c64"),
+            ("z=[true,1]", "true is not an f32"),
+        ] {
+            let error = refusal(&planes, &[text]);
+            assert!(error.code == "E0701" && error.message.contains(why), "{}", error.message);
+        }
+        assert_eq!(refusal(&planes, &[]).message, "1 argument is missing: `z: c64[2]`");
     }
 
     #[test]

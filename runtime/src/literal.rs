@@ -21,6 +21,8 @@ enum Number {
     Integer(i128),
     /// The text as written, without underscores, so that it is rounded only once, to its type.
     Float(String),
+    /// Its real and its imaginary part, neither of them complex.
+    Complex(Box<[Number; 2]>),
 }
 
 /// Maximum nesting of lists: the maximum rank of an array of the language.
@@ -96,6 +98,21 @@ impl Literal {
     }
 }
 
+impl Literal {
+    /// The elements as the planes of complex numbers: `1+2j`, `3`, `-1j`.
+    pub fn to_planes(&self, dtype: DType) -> Result<[HostArray; 2], String> {
+        let mut planes = [Vec::new(), Vec::new()];
+        for element in &self.elements {
+            let zero = Number::Integer(0);
+            let parts = if let Number::Complex(parts) = element { [&parts[0], &parts[1]] } else { [element, &zero] };
+            for (part, bytes) in parts.into_iter().zip(&mut planes) {
+                part.encode(dtype, bytes)?;
+            }
+        }
+        Ok(planes.map(|bytes| HostArray { dtype, shape: self.shape.clone(), bytes }))
+    }
+}
+
 fn count_one(open: &mut [usize]) {
     if let Some(innermost) = open.last_mut() {
         *innermost += 1;
@@ -104,6 +121,22 @@ fn count_one(open: &mut [usize]) {
 
 impl Number {
     fn parse(text: &str) -> Result<Number, String> {
+        if let Some(parts) = text.strip_suffix(['j', 'J']) {
+            // The last sign that is not that of an exponent separates the parts; NumPy writes parentheses around both.
+            let is_sign =
+                |&(at, c): &(usize, char)| at > 0 && matches!(c, '+' | '-') && !parts[..at].ends_with(['e', 'E']);
+            let at = parts.char_indices().rfind(is_sign).map_or(0, |(at, _)| at);
+            let re = if at == 0 { Number::Integer(0) } else { Number::parse(parts[..at].trim())? };
+            let im = match parts[at..].trim() {
+                "" | "+" => Number::Integer(1),
+                "-" => Number::Integer(-1),
+                im => Number::parse(im)?,
+            };
+            return Ok(Number::Complex(Box::new([re, im])));
+        }
+        if let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+            return Number::parse(inner.trim());
+        }
         let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
         let is_negative = text.starts_with('-');
         match unsigned {
@@ -135,6 +168,11 @@ impl Number {
             Number::Bool(value) => value.to_string(),
             Number::Integer(value) => value.to_string(),
             Number::Float(text) => text.clone(),
+            Number::Complex(parts) => {
+                let im = parts[1].show();
+                let sign = if im.starts_with('-') { "" } else { "+" };
+                format!("{}{sign}{im}j", parts[0].show())
+            }
         }
     }
 
@@ -144,7 +182,7 @@ impl Number {
         match dtype.kind() {
             Kind::Bool => match self {
                 Number::Bool(value) => bytes.push(u8::from(*value)),
-                Number::Integer(_) | Number::Float(_) => {
+                Number::Integer(_) | Number::Float(_) | Number::Complex(_) => {
                     return Err(format!("{} is not a bool; write true or false", self.show()));
                 }
             },
@@ -156,13 +194,15 @@ impl Number {
                     }
                     bytes.extend(&value.to_le_bytes()[..dtype.size()]);
                 }
-                Number::Bool(_) | Number::Float(_) => return Err(format!("{} is not an {name}", self.show())),
+                Number::Bool(_) | Number::Float(_) | Number::Complex(_) => {
+                    return Err(format!("{} is not an {name}", self.show()));
+                }
             },
             Kind::Float => {
                 let text = match self {
                     Number::Integer(value) => value.to_string(),
                     Number::Float(text) => text.clone(),
-                    Number::Bool(_) => return Err(format!("{} is not an {name}", self.show())),
+                    Number::Bool(_) | Number::Complex(_) => return Err(format!("{} is not an {name}", self.show())),
                 };
                 let written: f64 = text.parse().map_err(|_| no_fit())?;
                 let element = match dtype.width() {
@@ -182,7 +222,9 @@ impl Number {
                     let seed = i64::try_from(seed).map_err(|_| no_fit())?;
                     random::key(seed).iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
                 }
-                Number::Bool(_) | Number::Float(_) => return Err(format!("{} is not a seed of a key", self.show())),
+                Number::Bool(_) | Number::Float(_) | Number::Complex(_) => {
+                    return Err(format!("{} is not a seed of a key", self.show()));
+                }
             },
         }
         Ok(())
@@ -211,6 +253,19 @@ mod tests {
             assert_eq!(array(text, DType::U8).unwrap().shape, shape, "{text}");
         }
         assert_eq!(array("[[1, 2], [3, 4]]", DType::U8).unwrap().bytes, [1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn complex_numbers_are_those_of_python() {
+        let planes = |text: &str| Literal::parse(text).and_then(|literal| literal.to_planes(DType::F32));
+        let numbers = |array: &HostArray| -> Vec<f32> {
+            array.bytes.chunks_exact(4).map(|bytes| f32::from_ne_bytes(bytes.try_into().unwrap())).collect()
+        };
+        let [re, im] = planes("[1+2j, -1.5e-3-2e+1j, 3, -1j, (0-j), +nanj]").unwrap();
+        assert_eq!(numbers(&re), [1.0, -1.5e-3, 3.0, 0.0, 0.0, 0.0]);
+        assert_eq!(numbers(&im)[..5], [2.0, -20.0, 0.0, -1.0, -1.0]);
+        assert!(numbers(&im)[5].is_nan() && planes("1+2").is_err() && planes("trueish+1j").is_err());
+        assert_eq!(array("1+2j", DType::F32).unwrap_err(), "1+2j is not an f32");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::array::HostArray;
+use crate::array::{ArrayView, ComplexArray, HostArray};
 use crate::io::npy::write_npy;
 use crate::io::npz::write_npz;
 use crate::io::safetensors::{METADATA, write_safetensors};
@@ -13,7 +13,57 @@ use crate::io::{check_writable, resolve};
 use crate::show;
 use crate::suggest;
 use crate::trap::RunError;
-use spmdc_abi::Binding;
+use spmdc_abi::{Binding, Plane};
+
+/// A result as the program wrote it: one array, or complex numbers, whose planes are two.
+#[derive(Clone, Debug, PartialEq)]
+struct WholeResult {
+    name: String,
+    ty: String,
+    array: usize,
+    imaginary: Option<usize>,
+}
+
+/// The results as the program wrote them.
+fn whole(results: &[Binding]) -> Vec<WholeResult> {
+    let mut found: Vec<WholeResult> = Vec::new();
+    for (index, result) in results.iter().enumerate() {
+        match (result.plane, found.last_mut()) {
+            (Some(Plane::Imaginary), Some(last)) => last.imaginary = Some(index),
+            (Some(_) | None, _) => {
+                let (name, ty) = (result.name.clone(), result.ty.clone());
+                found.push(WholeResult { name, ty, array: index, imaginary: None });
+            }
+        }
+    }
+    found
+}
+
+/// A gathered result.
+enum Gathered<'a> {
+    Real(&'a HostArray),
+    Complex(ComplexArray),
+}
+
+impl WholeResult {
+    /// The result from its arrays; None if they were not gathered.
+    fn gathered<'a>(&self, arrays: &'a [Option<HostArray>]) -> Option<Gathered<'a>> {
+        let array = |index: usize| arrays.get(index).and_then(Option::as_ref);
+        Some(match self.imaginary {
+            None => Gathered::Real(array(self.array)?),
+            Some(imaginary) => Gathered::Complex(ComplexArray::new(array(self.array)?, array(imaginary)?)),
+        })
+    }
+}
+
+impl Gathered<'_> {
+    fn view(&self) -> ArrayView<'_> {
+        match self {
+            Gathered::Real(array) => (*array).into(),
+            Gathered::Complex(array) => array.into(),
+        }
+    }
+}
 
 /// A file to write, and its results.
 #[derive(Debug, PartialEq)]
@@ -39,15 +89,17 @@ enum ArchiveFormat {
 /// The destinations of the results; without any file, they are printed.
 #[derive(Debug, PartialEq)]
 pub struct Outputs {
+    results: Vec<WholeResult>,
     files: Vec<OutputFile>,
 }
 
 impl Outputs {
     /// `requests` are the texts after `--out`: `y.npy`, `loss=loss.npy`, `all.npz`, `p=p.safetensors`.
     pub fn plan(results: &[Binding], requests: &[String]) -> Result<Outputs, RunError> {
+        let results = whole(results);
         let mut files: Vec<OutputFile> = Vec::new();
         for request in requests {
-            let file = OutputFile::plan(results, request)?;
+            let file = OutputFile::plan(&results, request)?;
             if let Some(earlier) = files.iter().find(|earlier| resolve(&earlier.path) == resolve(&file.path)) {
                 let (path, known) = (file.path.display(), earlier.path.display());
                 let also =
@@ -57,7 +109,7 @@ impl Outputs {
             check_writable(&file.path)?;
             files.push(file);
         }
-        Ok(Outputs { files })
+        Ok(Outputs { results, files })
     }
 
     /// Whether results are printed, because no file was requested.
@@ -65,8 +117,10 @@ impl Outputs {
         self.files.is_empty()
     }
 
-    /// Whether a result is printed or written.
-    pub fn needs(&self, result: usize) -> bool {
+    /// Whether an array of a result is printed or written.
+    pub fn needs(&self, array: usize) -> bool {
+        let is_part = |result: &WholeResult| result.array == array || result.imaginary == Some(array);
+        let Some(result) = self.results.iter().position(is_part) else { return false };
         self.is_printed()
             || self.files.iter().any(|file| match &file.content {
                 OutputContent::Array(index) => *index == result,
@@ -76,18 +130,32 @@ impl Outputs {
 
     /// Writes all files. `arrays` contains every needed result.
     pub fn write(&self, arrays: &[Option<HostArray>]) -> Result<(), RunError> {
-        let array = |index: usize| {
-            arrays.get(index).and_then(Option::as_ref).ok_or_else(|| RunError::internal("a result was not gathered"))
+        let result = |index: usize| {
+            let gathered = self.results.get(index).and_then(|result| result.gathered(arrays));
+            gathered.ok_or_else(|| RunError::internal("a result was not gathered"))
         };
         for file in &self.files {
             match &file.content {
-                OutputContent::Array(index) => write_npy(&file.path, array(*index)?)?,
+                OutputContent::Array(index) => write_npy(&file.path, result(*index)?.view())?,
                 OutputContent::Archive(format, members) => {
                     let members: Result<Vec<_>, RunError> =
-                        members.iter().map(|(name, index)| Ok((name.as_str(), array(*index)?))).collect();
+                        members.iter().map(|(name, index)| Ok((name.as_str(), result(*index)?))).collect();
+                    let members = members?;
                     match format {
-                        ArchiveFormat::Npz => write_npz(&file.path, &members?)?,
-                        ArchiveFormat::Safetensors => write_safetensors(&file.path, &members?)?,
+                        ArchiveFormat::Npz => {
+                            let views: Vec<_> = members.iter().map(|(name, array)| (*name, array.view())).collect();
+                            write_npz(&file.path, &views)?;
+                        }
+                        ArchiveFormat::Safetensors => {
+                            let mut arrays: Vec<(&str, &HostArray)> = Vec::new();
+                            for (name, array) in &members {
+                                match array {
+                                    Gathered::Real(array) => arrays.push((name, array)),
+                                    Gathered::Complex(_) => unreachable!("`plan` has refused complex numbers"),
+                                }
+                            }
+                            write_safetensors(&file.path, &arrays)?;
+                        }
                     }
                 }
             }
@@ -99,18 +167,19 @@ impl Outputs {
 /// Prints every result: its type, then its value in NumPy's format.
 pub fn print(out: &mut dyn Write, results: &[Binding], arrays: &[Option<HostArray>]) -> io::Result<()> {
     debug_assert_eq!(results.len(), arrays.len(), "every result was gathered or left out");
+    let results = whole(results);
     let is_named = results.len() > 1 || results.iter().any(|result| result.name != "0");
-    for (result, array) in results.iter().zip(arrays) {
-        if let Some(array) = array {
+    for result in &results {
+        if let Some(array) = result.gathered(arrays) {
             let name = Some(result.name.as_str()).filter(|_| is_named);
-            out.write_all(show::result(name, &result.ty, array).as_bytes())?;
+            out.write_all(show::result(name, &result.ty, array.view()).as_bytes())?;
         }
     }
     out.flush()
 }
 
 impl OutputFile {
-    fn plan(results: &[Binding], request: &str) -> Result<OutputFile, RunError> {
+    fn plan(results: &[WholeResult], request: &str) -> Result<OutputFile, RunError> {
         let (name, path) = match request.split_once('=') {
             Some((name, path)) => (Some(name.trim()), path.trim()),
             None => (None, request.trim()),
@@ -165,11 +234,17 @@ impl OutputFile {
             let why = format!("`--out {request}`: no array in a .safetensors file can be called `{METADATA}`");
             return Err(RunError::new("E0702", why).with_help("write .npz instead"));
         }
+        if let OutputContent::Archive(ArchiveFormat::Safetensors, members) = &content
+            && let Some((name, _)) = members.iter().find(|(_, index)| results[*index].imaginary.is_some())
+        {
+            let why = format!("`--out {request}`: `{name}` is complex, and a .safetensors file has real numbers only");
+            return Err(RunError::new("E0702", why).with_help("write .npz instead"));
+        }
         Ok(OutputFile { path, content })
     }
 }
 
-fn unknown_result(results: &[Binding], name: &str) -> RunError {
+fn unknown_result(results: &[WholeResult], name: &str) -> RunError {
     let names = || results.iter().map(|result| result.name.as_str());
     let error = RunError::new("E0702", format!("the program has no result `{name}`"));
     match suggest::nearest(name, names()) {
@@ -198,8 +273,13 @@ mod tests {
     fn results(names: &[&str]) -> Vec<Binding> {
         let layout = Layout { dtype: DType::I32, dims: Vec::new() };
         let place = Place { arena: 0, offset: 0 };
-        let result =
-            |name: &&str| Binding { name: name.to_string(), ty: "i32".to_string(), layout: layout.clone(), place };
+        let result = |name: &&str| Binding {
+            name: name.to_string(),
+            ty: "i32".to_string(),
+            plane: None,
+            layout: layout.clone(),
+            place,
+        };
         names.iter().map(result).collect()
     }
 

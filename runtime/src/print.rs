@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use crate::array::ComplexArray;
 use crate::blocks::gather;
 use crate::io::unwritable_output;
 use crate::memory::Memory;
@@ -56,7 +57,11 @@ impl PreparedPrint {
                 Piece::Value(spec) => match values.next() {
                     Some(value) => {
                         let array = gather(memory, value.place, &value.layout, device);
-                        line.push_str(&show::formatted(&array, spec));
+                        let other = if spec.complex { values.next() } else { None };
+                        match other.map(|other| gather(memory, other.place, &other.layout, device)) {
+                            Some(im) => line.push_str(&show::formatted(&ComplexArray::new(&array, &im), spec)),
+                            None => line.push_str(&show::formatted(&array, spec)),
+                        }
                     }
                     None => line.push_str(&spec.place()),
                 },

@@ -29,6 +29,11 @@ pub fn key(seed: i64) -> Key {
     [high, seed as u32]
 }
 
+/// Two keys made of one.
+pub fn split(key: Key) -> [Key; 2] {
+    [threefry2x32(key, [0, 0]), threefry2x32(key, [0, 1])]
+}
+
 /// The Threefry-2x32 block cipher with 20 rounds (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 #[inline(always)]
 pub fn threefry2x32(key: Key, counter: [u32; 2]) -> [u32; 2] {

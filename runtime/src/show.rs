@@ -17,7 +17,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use crate::array::HostArray;
+use crate::array::ArrayView;
 use spmdc_abi::{DType, Form, Kind, Spec, Width};
 
 /// The reason why there is an exponent to read.
@@ -30,23 +30,29 @@ const EDGE_ITEMS: usize = 3;
 const PRECISION: usize = 8;
 
 /// The array in NumPy's format, without a newline at the end.
-pub fn format(array: &HostArray) -> String {
+pub fn format<'a>(array: impl Into<ArrayView<'a>>) -> String {
     formatted(array, &Spec::default())
 }
 
 /// The array with each of its elements formatted by `spec`; unspecified properties follow NumPy.
-pub fn formatted(array: &HostArray, spec: &Spec) -> String {
-    let mut shape = array.shape.clone();
+pub fn formatted<'a>(array: impl Into<ArrayView<'a>>, spec: &Spec) -> String {
+    let array = array.into();
+    let mut shape = array.shape.to_vec();
     let mut dtype = array.dtype;
     if dtype == DType::Key {
         shape.push(2);
         dtype = DType::U32;
     }
-    let elements = ShownElements { dtype, bytes: &array.bytes };
+    let step = if array.complex { 2 } else { 1 };
+    let elements = ShownElements { dtype, bytes: array.bytes, step, offset: 0 };
     let count: usize = shape.iter().product();
-    debug_assert_eq!(array.bytes.len(), count * dtype.size(), "the array has all its elements");
+    debug_assert_eq!(array.bytes.len(), count * step * dtype.size(), "the array has all its elements");
     if shape.is_empty() {
-        return asked(&elements, 0, spec, || scalar(&elements));
+        return if array.complex {
+            complex_scalar(&elements, spec)
+        } else {
+            asked(&elements, 0, spec, || scalar(&elements))
+        };
     }
     if count == 0 {
         return "[]".to_string();
@@ -55,9 +61,20 @@ pub fn formatted(array: &HostArray, spec: &Spec) -> String {
     let mut shown = Vec::new();
     collect_shown(&shape, 0, summarise, &mut shown);
     debug_assert!(shown.is_sorted() && shown.iter().all(|&index| index < count), "elements are shown in order");
-    let mut format = Format::choose(&elements, &shown);
-    if *spec != Spec::default() {
-        let text = |&index: &usize| asked(&elements, index, spec, || format.write(&elements, index));
+    let mut format = match array.complex {
+        true => Format::Complex(Box::new([
+            Format::choose(&elements, &shown, false),
+            Format::choose(&elements.imaginary(), &shown, true),
+        ])),
+        false => Format::choose(&elements, &shown, false),
+    };
+    if (Spec { complex: false, ..spec.clone() }) != Spec::default() {
+        let text = |&index: &usize| {
+            if let Format::Complex(planes) = &format {
+                return complex_text(&elements, index, spec, planes);
+            }
+            asked(&elements, index, spec, || format.write(&elements, index))
+        };
         let texts: BTreeMap<usize, String> = shown.iter().map(|index| (*index, text(index))).collect();
         let width = texts.values().map(|text| text.chars().count()).max().unwrap_or(0);
         format = Format::Asked { texts, width };
@@ -67,7 +84,7 @@ pub fn formatted(array: &HostArray, spec: &Spec) -> String {
 }
 
 /// The lines that show a result on standard output: its type (after its name, if there are several), then its value.
-pub fn result(name: Option<&str>, ty: &str, array: &HostArray) -> String {
+pub fn result<'a>(name: Option<&str>, ty: &str, array: impl Into<ArrayView<'a>>) -> String {
     let value = format(array);
     match name {
         Some(name) => format!("{name}: {ty}\n{value}\n"),
@@ -97,15 +114,26 @@ fn shown_positions(len: usize, summarise: bool) -> Vec<Option<usize>> {
     }
 }
 
+#[derive(Clone, Copy)]
 struct ShownElements<'a> {
     dtype: DType,
     bytes: &'a [u8],
+    /// The numbers from one element to the next: 2 where they are complex.
+    step: usize,
+    /// 1 for imaginary parts.
+    offset: usize,
 }
 
 impl ShownElements<'_> {
+    /// The imaginary parts of complex elements.
+    fn imaginary(self) -> Self {
+        ShownElements { offset: 1, ..self }
+    }
+
     /// The bits of an element.
     fn bits(&self, index: usize) -> u64 {
         let size = self.dtype.size();
+        let index = index * self.step + self.offset;
         let mut raw = [0; 8];
         raw[..size].copy_from_slice(&self.bytes[index * size..(index + 1) * size]);
         u64::from_le_bytes(raw)
@@ -139,10 +167,11 @@ enum Format {
     Bool,
     /// Right-aligned in this width.
     Integer(usize),
-    /// Without an exponent: the widths before and after the point.
+    /// Without an exponent: the widths before and after the point, and whether positive numbers have a sign.
     Fixed {
         left: usize,
         right: usize,
+        plus: bool,
     },
     /// With an exponent: the width before the point, the digits after it, the digits of the exponent.
     Exponent {
@@ -150,7 +179,10 @@ enum Format {
         digits: usize,
         exponent: usize,
         right: usize,
+        plus: bool,
     },
+    /// The real and the imaginary parts.
+    Complex(Box<[Format; 2]>),
     /// Each element by itself, not aligned.
     Brief,
     /// The text of each shown element, padded to the widest one.
@@ -161,11 +193,11 @@ enum Format {
 }
 
 impl Format {
-    fn choose(elements: &ShownElements, shown: &[usize]) -> Format {
+    fn choose(elements: &ShownElements, shown: &[usize], plus: bool) -> Format {
         match elements.dtype.kind() {
             Kind::Bool => Format::Bool,
             Kind::Float if elements.dtype.is_foreign_to_numpy() => Format::Brief,
-            Kind::Float => Format::for_floats(elements, shown),
+            Kind::Float => Format::for_floats(elements, shown, plus),
             Kind::Signed | Kind::Unsigned | Kind::Key => {
                 let width = shown.iter().map(|&i| elements.integer(i).to_string().len()).max();
                 Format::Integer(width.unwrap_or(0))
@@ -173,7 +205,7 @@ impl Format {
         }
     }
 
-    fn for_floats(elements: &ShownElements, shown: &[usize]) -> Format {
+    fn for_floats(elements: &ShownElements, shown: &[usize], plus: bool) -> Format {
         let dtype = elements.dtype;
         let values: Vec<f64> = shown.iter().map(|&i| elements.float(i)).collect();
         let finite: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
@@ -185,10 +217,10 @@ impl Format {
                 || least < round_to(1e-4, dtype)
                 || round_to(largest / least, dtype) > 1000.0);
         let mut format = if finite.is_empty() {
-            Format::Fixed { left: 0, right: 0 }
+            Format::Fixed { left: 0, right: 0, plus }
         } else if with_exponent {
             let texts: Vec<String> =
-                finite.iter().map(|&x| with_exponent_text(x, dtype, PRECISION, false, 0)).collect();
+                finite.iter().map(|&x| signed(with_exponent_text(x, dtype, PRECISION, false, 0), plus)).collect();
             let part = |text: &str| {
                 let (mantissa, exponent) = text.split_once('e').unwrap_or((text, ""));
                 let (before, after) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -197,22 +229,22 @@ impl Format {
             let widths = texts.iter().map(|text| part(text));
             let (left, digits, exponent) =
                 widths.fold((0, 0, 0), |most, w| (most.0.max(w.0), most.1.max(w.1), most.2.max(w.2)));
-            Format::Exponent { left, digits, exponent, right: exponent + 2 + digits }
+            Format::Exponent { left, digits, exponent, right: exponent + 2 + digits, plus }
         } else {
             let widths = finite.iter().map(|&x| {
-                let text = fixed_text(x, dtype, Some(PRECISION));
+                let text = signed(fixed_text(x, dtype, Some(PRECISION)), plus);
                 let point = text.find('.').unwrap_or(text.len());
                 (point, text.len().saturating_sub(point + 1))
             });
             let (left, right) = widths.fold((0, 0), |most, w| (most.0.max(w.0), most.1.max(w.1)));
-            Format::Fixed { left, right }
+            Format::Fixed { left, right, plus }
         };
         // `nan` and `inf` are as wide as a number, including the point.
         let mut widest = 0;
         if values.len() != finite.len() {
-            widest = if values.contains(&f64::NEG_INFINITY) { 4 } else { 3 };
+            widest = if plus || values.contains(&f64::NEG_INFINITY) { 4 } else { 3 };
         }
-        if let Format::Fixed { left, right } | Format::Exponent { left, right, .. } = &mut format {
+        if let Format::Fixed { left, right, .. } | Format::Exponent { left, right, .. } = &mut format {
             *left = (*left).max(usize::saturating_sub(widest, *right + 1));
         }
         format
@@ -224,21 +256,28 @@ impl Format {
             Format::Bool => if elements.integer(index) != 0 { " True" } else { "False" }.to_string(),
             Format::Integer(width) => format!("{:>width$}", elements.integer(index)),
             Format::Brief => brief_text(elements.float(index)),
-            Format::Fixed { left, right } => {
+            Format::Complex(ref planes) => {
+                let imaginary = planes[1].write(&elements.imaginary(), index);
+                let text = imaginary.trim_end();
+                format!("{}{text}j{}", planes[0].write(elements, index), &imaginary[text.len()..])
+            }
+            Format::Fixed { left, right, plus } => {
                 let x = elements.float(index);
                 if !x.is_finite() {
-                    return format!("{:>width$}", not_finite_text(x), width = left + 1 + right);
+                    let text = signed(not_finite_text(x).to_string(), plus);
+                    return format!("{text:>width$}", width = left + 1 + right);
                 }
-                let text = fixed_text(x, elements.dtype, Some(PRECISION));
+                let text = signed(fixed_text(x, elements.dtype, Some(PRECISION)), plus);
                 let (before, after) = text.split_once('.').unwrap_or((&text, ""));
                 format!("{before:>left$}.{after:<right$}")
             }
-            Format::Exponent { left, digits, exponent, right } => {
+            Format::Exponent { left, digits, exponent, right, plus } => {
                 let x = elements.float(index);
                 if !x.is_finite() {
-                    return format!("{:>width$}", not_finite_text(x), width = left + 1 + right);
+                    let text = signed(not_finite_text(x).to_string(), plus);
+                    return format!("{text:>width$}", width = left + 1 + right);
                 }
-                let text = with_exponent_text(x, elements.dtype, digits, true, exponent);
+                let text = signed(with_exponent_text(x, elements.dtype, digits, true, exponent), plus);
                 let point = text.find('.').unwrap_or(text.len());
                 format!("{:pad$}{text}", "", pad = left.saturating_sub(point))
             }
@@ -338,6 +377,40 @@ fn with_exponent_text(x: f64, dtype: DType, precision: usize, exact: bool, expon
     let width = exponent_width.max(2);
     let exponent_sign = if exponent < 0 { '-' } else { '+' };
     format!("{sign}{first}.{rest}e{exponent_sign}{:0width$}", exponent.unsigned_abs())
+}
+
+/// The text with a sign: one for positive numbers, too, if `plus`.
+fn signed(text: String, plus: bool) -> String {
+    if plus && !text.starts_with(['-', '+']) { format!("+{text}") } else { text }
+}
+
+/// A complex element formatted by a specification, its parts one after the other.
+fn complex_text(elements: &ShownElements, index: usize, spec: &Spec, planes: &[Format; 2]) -> String {
+    let of_part = Spec { width: 0, zeros: false, complex: false, ..spec.clone() };
+    let imaginary = elements.imaginary();
+    let re = asked(elements, index, &of_part, || planes[0].write(elements, index));
+    let im = asked(&imaginary, index, &Spec { plus: true, ..of_part }, || planes[1].write(&imaginary, index));
+    spec.pad(format!("{}{}j", re.trim(), signed(im.trim().to_string(), true)), true)
+}
+
+/// A complex scalar in the format of NumPy's `str`, such as `(1+2j)`, or formatted by a specification.
+fn complex_scalar(elements: &ShownElements, spec: &Spec) -> String {
+    let imaginary = elements.imaginary();
+    let plain = |elements: &ShownElements| {
+        let text = scalar(elements);
+        text.strip_suffix(".0").map_or(text.clone(), str::to_string)
+    };
+    if spec.precision.is_some() || spec.form != Form::Plain {
+        let planes = [Format::Brief, Format::Brief];
+        return complex_text(elements, 0, spec, &planes);
+    }
+    let (re, im) = (plain(elements), plain(&imaginary));
+    let text = match elements.bits(0) {
+        // The real part 0 is left out.
+        0 => format!("{im}j"),
+        _ => format!("({re}{}j)", signed(im, true)),
+    };
+    spec.pad(text, true)
 }
 
 /// An element formatted by a format specification; unspecified properties follow `plain`.

@@ -27,7 +27,7 @@ use crate::outputs::{self, Outputs};
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::trap::RunError;
-use spmdc_abi::{Binding, Image, Kernels, Program};
+use spmdc_abi::{Binding, Image, Kernels, Plane, Program};
 
 /// An error as it is reported to the user.
 #[derive(Clone, Debug, PartialEq)]
@@ -266,7 +266,8 @@ fn help(command: &str, program: &Program) -> String {
     for (title, bindings) in [("Arguments", &program.params), ("Results", &program.results)] {
         if !bindings.is_empty() {
             let _ = writeln!(text, "\n{title}:");
-            bindings.iter().for_each(|binding| {
+            // Both planes of complex numbers are one argument.
+            bindings.iter().filter(|binding| binding.plane != Some(Plane::Imaginary)).for_each(|binding| {
                 let _ = writeln!(text, "  {}: {}", binding.name, binding.ty);
             });
         }

@@ -617,7 +617,13 @@ fn only_the_blocks_of_a_device_are_read() {
     let mut maker = Maker::new(&[2, 3, 2]);
     let whole = layout(DType::U16, &[(5, &[0]), (7, &[1])]);
     let param = maker.param(&whole, maker.all());
-    maker.program.results.push(Binding { name: "0".into(), ty: "?".into(), layout: whole.clone(), place: param });
+    maker.program.results.push(Binding {
+        name: "0".into(),
+        ty: "?".into(),
+        plane: None,
+        layout: whole.clone(),
+        place: param,
+    });
     let array = counting(DType::U16, &[5, 7]);
     let mut session = maker.load(2).unwrap();
     let mut source = Source(array.clone(), 0);

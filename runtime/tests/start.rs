@@ -23,6 +23,7 @@ fn program() -> Program {
     let binding = |name: &str, ty: &str, layout: &Layout, offset| Binding {
         name: name.to_string(),
         ty: ty.to_string(),
+        plane: None,
         layout: layout.clone(),
         place: place(offset),
     };

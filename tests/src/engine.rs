@@ -128,19 +128,26 @@ pub fn inputs(compilation: &Compilation, args: &[String], root: &Path) -> Result
         arguments.push(Argument::parse(&arg).map_err(|error| error.message)?);
     }
     let mut arrays = Vec::new();
-    for (index, param) in program.params.iter().enumerate() {
-        let named = args.iter().position(|arg| arg.split('=').next() == Some(param.name.as_str()));
-        let sizes: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
-        let mut array = HostArray::zeros(param.layout.dtype, &sizes);
-        if let Some(named) = named {
-            let source = bind(std::slice::from_ref(param), std::slice::from_ref(&arguments[named]));
-            let mut source = source.map_err(|error| error.message)?.remove(0);
-            let start = vec![0; sizes.len()];
-            source.read_block(&start, &sizes, &mut array.bytes).map_err(|error| error.message)?;
-        } else {
-            generate(&mut array, index as u64);
+    let mut rest = program.params.as_slice();
+    while let Some(first) = rest.first() {
+        // Both planes of complex numbers have one argument.
+        let (params, others) = rest.split_at(if first.plane.is_some() { 2 } else { 1 });
+        rest = others;
+        let named = args.iter().position(|arg| arg.split('=').next() == Some(first.name.as_str()));
+        let sources = named.map(|named| bind(params, std::slice::from_ref(&arguments[named])));
+        let mut sources = sources.transpose().map_err(|error| error.message)?.map(Vec::into_iter);
+        for param in params {
+            let sizes: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
+            let mut array = HostArray::zeros(param.layout.dtype, &sizes);
+            match sources.as_mut().and_then(Iterator::next) {
+                Some(mut source) => {
+                    let start = vec![0; sizes.len()];
+                    source.read_block(&start, &sizes, &mut array.bytes).map_err(|error| error.message)?;
+                }
+                None => generate(&mut array, arrays.len() as u64),
+            }
+            arrays.push(array);
         }
-        arrays.push(array);
     }
     Ok(arrays)
 }

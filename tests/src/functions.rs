@@ -4,9 +4,9 @@
 
 use crate::compare::{Tolerance, difference};
 use crate::engine;
-use spmdc_compiler::report::functions::{functions, parameters, program};
+use spmdc_compiler::report::functions::{element_types, functions, parameters, program};
 use spmdc_ir::ops::call::signature::{Signature, Status};
-use spmdc_runtime::show;
+use spmdc_runtime::outputs;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -25,7 +25,7 @@ This page is generated.
     for function in functions() {
         let signature = function.signature();
         let _ = write!(text, "\n## `{}`\n\n```text\n{signature}\n```\n\n{}", function.name, signature.line());
-        if let Some(dtypes) = signature.dtypes.describe() {
+        if let Some(dtypes) = element_types(&function) {
             let _ = write!(text, " Element types: {dtypes}.");
         }
         let answer = answer(signature).map_err(|error| format!("the example of `{}`: {error}", function.name))?;
@@ -53,10 +53,8 @@ fn answer(signature: &Signature) -> Result<String, String> {
         }
     }
     let results = compilation.program.map(|program| program.results).unwrap_or_default();
-    let mut shown = outcome.printed;
-    for (result, array) in results.iter().zip(&outcome.results) {
-        let name = Some(result.name.as_str()).filter(|_| results.len() > 1);
-        shown.push_str(&show::result(name, &result.ty, array));
-    }
-    Ok(shown)
+    let mut shown = outcome.printed.into_bytes();
+    let arrays: Vec<_> = outcome.results.into_iter().map(Some).collect();
+    outputs::print(&mut shown, &results, &arrays).map_err(|error| error.to_string())?;
+    String::from_utf8(shown).map_err(|error| error.to_string())
 }

@@ -5,6 +5,7 @@
 use spmdc_abi::DType;
 use spmdc_compiler::report::functions::{functions, program};
 use spmdc_ir::ops::call::signature::Dtypes;
+use spmdc_ir::ops::complex::{self, ComplexRule};
 use spmdc_ir::program::Stage;
 use spmdc_tests::engine::compiled;
 use spmdc_tests::functions::page;
@@ -22,13 +23,13 @@ fn the_page_is_what_the_command_prints() {
 }
 
 /// The program with another element type for the first one that it names.
-fn with_dtype(text: &str, dtype: DType) -> Option<String> {
+fn with_dtype(text: &str, dtype: &str) -> Option<String> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let first = text.split(|c| !is_word(c)).find(|word| DType::ALL.iter().any(|dtype| dtype.name() == *word))?;
     let words = text.split_inclusive(|c| !is_word(c));
     let replaced = words.map(|piece| {
         let word = piece.trim_end_matches(|c| !is_word(c));
-        if word == first { piece.replacen(first, dtype.name(), 1) } else { piece.to_string() }
+        if word == first { piece.replacen(first, dtype, 1) } else { piece.to_string() }
     });
     Some(replaced.collect())
 }
@@ -43,7 +44,7 @@ fn element_types_are_those_of_the_table() {
         }
         let text = program(signature);
         let accepted = |dtype: &DType| {
-            let text = with_dtype(&text, *dtype).unwrap_or_else(|| panic!("{text}"));
+            let text = with_dtype(&text, dtype.name()).unwrap_or_else(|| panic!("{text}"));
             compiled("example.spmd", &text, "", Some(Stage::Typed)).is_ok()
         };
         let (is, not): (Vec<DType>, Vec<DType>) = DType::ALL.iter().copied().partition(accepted);
@@ -51,6 +52,48 @@ fn element_types_are_those_of_the_table() {
         if !listed(&is) || not.iter().any(|&dtype| signature.dtypes.contains(dtype)) {
             let names = |dtypes: &[DType]| dtypes.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(" ");
             wrong.push(format!("`{}` takes {}, and not {}", function.name, names(&is), names(&not)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Examples whose parameters are compared, are indices, or become complex or real before the function takes them.
+const OTHERWISE: &[&str] = &[
+    "all",
+    "angle",
+    "any",
+    "assert",
+    "axis_index",
+    "axis_size",
+    "bincount",
+    "cast",
+    "cholesky",
+    "complex",
+    "interp",
+    "irfft",
+    "isclose",
+    "one_hot",
+    "select",
+    "where",
+];
+
+#[test]
+fn complex_numbers_are_taken_as_the_table_says() {
+    let mut wrong = Vec::new();
+    for function in functions().into_iter().filter(|function| !OTHERWISE.contains(&function.name)) {
+        let text = program(function.signature());
+        let Some(text) = with_dtype(&text, "c64") else { continue };
+        let outcome = compiled("example.spmd", &text, "", Some(Stage::Typed));
+        let is_refused = matches!(complex::rule(function.name), Some(ComplexRule::Refused(_)) | None);
+        match (outcome, is_refused) {
+            (Ok(_), true) => wrong.push(format!("`{}` takes complex numbers: {text}", function.name)),
+            (Err(failures), false) => {
+                wrong.push(format!("`{}`: {text}{failures:?}", function.name));
+            }
+            (Err(failures), true) if failures.iter().any(|failure| failure.code != "E0215") => {
+                wrong.push(format!("`{}`: {text}{failures:?}", function.name));
+            }
+            (Ok(_) | Err(_), _) => {}
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

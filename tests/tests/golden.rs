@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use spmdc_abi::{Binding, Plane};
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::case::{Case, programs};
@@ -17,6 +18,29 @@ fn tolerance(case: &Case) -> Tolerance {
     }
 }
 
+/// The planes of complex numbers, which a file has as pairs.
+fn planes(pairs: &HostArray) -> [HostArray; 2] {
+    let (dtype, shape) = (pairs.dtype, &pairs.shape[..pairs.shape.len() - 1]);
+    let size = dtype.size();
+    [0, 1].map(|plane| {
+        let parts = pairs.bytes.chunks_exact(2 * size).flat_map(|pair| pair[plane * size..][..size].to_vec());
+        HostArray { dtype, shape: shape.to_vec(), bytes: parts.collect() }
+    })
+}
+
+/// The arrays of these parameters or results, each by the name of its own or by that of the complex numbers of which it is a plane.
+fn bound(archive: &NpzArchive, bindings: &[Binding], name: impl Fn(&Binding) -> String) -> Vec<HostArray> {
+    let array = |binding: &Binding| {
+        let array = array(archive, &name(binding));
+        match binding.plane {
+            None => array,
+            Some(Plane::Real) => planes(&array)[0].clone(),
+            Some(Plane::Imaginary) => planes(&array)[1].clone(),
+        }
+    };
+    bindings.iter().map(array).collect()
+}
+
 fn array(archive: &NpzArchive, name: &str) -> HostArray {
     archive.array(name).unwrap().unwrap_or_else(|| panic!("no {name}")).read().unwrap()
 }
@@ -26,7 +50,8 @@ fn answers_equal_those_of_jax_on_every_mesh() {
     let mut wrong = Vec::new();
     let paths = programs(&root().join("tests/golden"));
     assert!(paths.len() >= 40, "{} golden programs", paths.len());
-    for path in &paths {
+    let only = std::env::var("GOLDEN").unwrap_or_default();
+    for path in paths.iter().filter(|path| path.to_string_lossy().contains(&only)) {
         let case = Case::read(path).unwrap();
         let archive = NpzArchive::open(&path.with_extension("npz")).unwrap();
         for mesh in MESHES {
@@ -37,19 +62,19 @@ fn answers_equal_those_of_jax_on_every_mesh() {
                     continue;
                 }
             };
-            let params = &compilation.program.as_ref().unwrap().params;
-            let inputs: Vec<HostArray> =
-                params.iter().map(|param| array(&archive, &format!("in.{}", param.name))).collect();
+            let program = compilation.program.as_ref().unwrap();
+            let inputs = bound(&archive, &program.params, |param| format!("in.{}", param.name));
+            let expected = bound(&archive, &program.results, |result| format!("out.{}", result.name));
             let run = engine::run(&compilation, &inputs, None).map(|outcome| outcome.results);
             let eval = engine::evaluated(&case.text, &compilation.stages[0], &inputs);
             for (who, results) in [("run", run), ("evaluator", eval)] {
                 match results {
                     Err(failure) => wrong.push(format!("{} on {mesh}, {who}: {failure:?}", path.display())),
                     Ok(results) => {
-                        for (index, actual) in results.iter().enumerate() {
-                            let expected = array(&archive, &format!("out.{index}"));
-                            if let Some(text) = difference(&expected, actual, tolerance(&case)) {
-                                wrong.push(format!("{} on {mesh}, {who}, result {index}: {text}", path.display()));
+                        for ((actual, expected), result) in results.iter().zip(&expected).zip(&program.results) {
+                            if let Some(text) = difference(expected, actual, tolerance(&case)) {
+                                let name = &result.name;
+                                wrong.push(format!("{} on {mesh}, {who}, result {name}: {text}", path.display()));
                             }
                         }
                     }

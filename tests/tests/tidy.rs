@@ -331,7 +331,7 @@ fn every_operation_has_a_documented_rule() {
 const LINES_PER_ASSERTION: usize = 60;
 
 /// Who is about an op may name it. All others ask for the properties of ops (`ops/rules.rs`), so that a new op needs no change there.
-const NAMED_OPS: [(&str, &[&str]); 24] = [
+const NAMED_OPS: [(&str, &[&str]); 25] = [
     ("compiler/check/src/stage.rs", &["Combined", "Reshard"]),
     ("compiler/check/src/windows.rs", &["Binary", "Cast", "Constant", "PVary", "Unary"]),
     ("compiler/ir/src/eval.rs", &["Print"]),
@@ -343,6 +343,7 @@ const NAMED_OPS: [(&str, &[&str]); 24] = [
             "BlockTotals",
             "Combined",
             "Factorization",
+            "Fft",
             "Ghosted",
             "Halo",
             "Margins",
@@ -364,6 +365,7 @@ const NAMED_OPS: [(&str, &[&str]); 24] = [
     ("compiler/passes/src/distribute_factorizations.rs", &["Factorization"]),
     ("compiler/passes/src/distribute_scans.rs", &["Scan"]),
     ("compiler/passes/src/distribute_sorts.rs", &["Sort"]),
+    ("compiler/passes/src/distribute_transforms.rs", &["Fft"]),
     ("compiler/passes/src/exchange_ghosts.rs", &["Patches"]),
     ("compiler/passes/src/exchange_halos.rs", &["Halo", "Window"]),
     ("compiler/passes/src/insert_reshards.rs", &["Broadcast", "Reshape", "Reshard"]),

@@ -152,6 +152,8 @@ PROGRAMS = {
     "conv_strides": lambda x, w: conv(x, w, 2),
     "conv_channels": conv,
     "max_pool_rows": max_pool,
+    "fft_rows": lambda x: jnp.abs(jnp.fft.fft(x, axis=0)),
+    "fft_filter": lambda x: jnp.fft.ifft2(jnp.fft.fft2(x) / (1 + jnp.fft.fftfreq(64) ** 2)).real,
     "moving_sum": lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (5,), (1,), "SAME"),
 }
 
@@ -199,7 +201,7 @@ KINDS = {
     "collective-permute": "collective_permute",
 }
 OTHER = ("ragged-all-to-all", "collective-broadcast", "send", "recv")
-SIZES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4, "s64": 8, "u64": 8, "f64": 8}
+SIZES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4, "s64": 8, "u64": 8, "f64": 8, "c64": 8, "c128": 16}
 CALLS = r"(?:body|condition|to_apply|calls|true_computation|false_computation)=%?([\w.\-]+)"
 
 

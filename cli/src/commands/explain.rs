@@ -86,7 +86,7 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
         }
     }
     let _ = writeln!(text, "{signature}\n\n{}", signature.line());
-    if let Some(dtypes) = signature.dtypes.describe() {
+    if let Some(dtypes) = functions::element_types(function) {
         let _ = writeln!(text, "Element types: {dtypes}.");
     }
     let program = functions::program(signature);
@@ -191,7 +191,7 @@ mod tests {
 sum(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None, initial: number = None, where: mask = None)
 
 The sum of the elements.
-Element types: numbers and bools.
+Element types: numbers and bools, and complex numbers.
 
 Rule:
   sum(x, axis=(1,)): ab->a, b is reduced by sum

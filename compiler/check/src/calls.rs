@@ -118,12 +118,20 @@ impl Checker<'_> {
         self.call_shipped(name, args.collect(), span)
     }
 
-    fn call_shipped(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
+    pub(super) fn call_shipped(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
         if let (true, Some(helper)) = (self.in_prelude(), Helper::named(name)) {
             self.build.span = span;
             let result = helper.call(&args, &mut self.build);
             return self.or_report(result);
         }
+        if self.exact.is_none() && args.iter().any(|arg| arg.term.holds_complex()) {
+            return self.call_complex(name, args, span);
+        }
+        self.call_real(name, args, span)
+    }
+
+    /// A call of a shipped function whose own code takes the arguments.
+    pub(super) fn call_real(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
         if name == "tree_map" {
             return self.tree_map(args, span);
         }
@@ -203,15 +211,18 @@ impl Checker<'_> {
         }
         let function = args.remove(0);
         let (first, others) = (&args[0], &args[1..]);
-        if let Some(other) = others.iter().find(|other| !trees::same_form(&first.term, &other.term)) {
+        let elements = |term: &Term| {
+            let mut found = Vec::new();
+            trees::elements(term, &mut found);
+            found.into_iter().cloned().collect::<Vec<Term>>()
+        };
+        if let Some(other) = others.iter().find(|other| !trees::same_parts(&first.term, &other.term)) {
             let (wanted, found) = (self.display_term(&first.term), self.display_term(&other.term));
             return self.report(errors::types::mismatch("the first tree", &wanted, &found, other.span));
         }
         let mut columns = Vec::new();
         for arg in &args {
-            let mut leaves = Vec::new();
-            trees::leaves(&arg.term, "", &mut leaves);
-            columns.push(leaves.into_iter().map(|(_, leaf)| leaf.clone()).collect::<Vec<Term>>());
+            columns.push(elements(&arg.term));
         }
         let mut results = Vec::new();
         for at in 0..columns[0].len() {
@@ -222,7 +233,7 @@ impl Checker<'_> {
                 .collect();
             results.push(self.call_term(&function.term, leaf_args, span, function.span));
         }
-        trees::rebuild(&args[0].term, &mut results.into_iter())
+        trees::rebuild_elements(&args[0].term, &mut results.into_iter())
     }
 
     fn call_lambda(&mut self, lambda: &Lambda, args: Vec<Arg>, span: Span) -> Term {
@@ -388,7 +399,7 @@ impl Checker<'_> {
     /// Binds the function's element type parameters from its arguments; they become visible as types. Arrays take precedence over
     /// numbers, which take their type.
     pub(super) fn bind_element_types(&mut self, function: &FnItem, terms: &[(Term, Span)]) {
-        let mut found: Vec<(&Ident, Option<DType>, Option<DType>)> =
+        let mut found: Vec<(&Ident, Option<ElementOf>, Option<ElementOf>)> =
             function.size_params.iter().map(|param| (param, None, None)).collect();
         for (param, (term, _)) in function.params.iter().zip(terms) {
             if let Some(ty) = &param.ty {
@@ -396,9 +407,9 @@ impl Checker<'_> {
             }
         }
         for (param, of_array, of_number) in found {
-            if let Some(dtype) = of_array.or(of_number) {
+            if let Some((dtype, complex)) = of_array.or(of_number) {
                 let array = ArrayType::scalar(dtype);
-                let ty = TypeTerm { array, sharding: None, varying: Default::default() };
+                let ty = TypeTerm { array, complex, sharding: None, varying: Default::default() };
                 self.bind(&param.name, Term::Type(ty), false, param.span);
             }
         }
@@ -408,7 +419,7 @@ impl Checker<'_> {
         &self,
         ty: &ast::TypeExpr,
         term: &Term,
-        found: &mut [(&Ident, Option<DType>, Option<DType>)],
+        found: &mut [(&Ident, Option<ElementOf>, Option<ElementOf>)],
     ) {
         let name = match &ty.kind {
             TypeExprKind::Array { dtype: ElementType::Param(name), .. } => name,
@@ -434,9 +445,11 @@ impl Checker<'_> {
         };
         if let Some((_, of_array, of_number)) = found.iter_mut().find(|(param, ..)| param.name == name.name) {
             if let Term::Array(value) = term {
-                *of_array = of_array.or(Some(self.build.ty(*value).dtype()));
+                *of_array = of_array.or(Some((self.build.ty(*value).dtype(), false)));
+            } else if let Some([re, _]) = term.planes() {
+                *of_array = of_array.or(Some((self.build.ty(re).dtype(), true)));
             } else {
-                *of_number = of_number.or_else(|| number_dtype(term));
+                *of_number = of_number.or_else(|| number_dtype(term).map(|dtype| (dtype, false)));
             }
         }
     }
@@ -495,6 +508,9 @@ impl Checker<'_> {
         }
     }
 }
+
+/// An element type: its own, or that of the planes of complex numbers.
+type ElementOf = (DType, bool);
 
 /// The element type of a number or a list of numbers without another type.
 fn number_dtype(term: &Term) -> Option<DType> {

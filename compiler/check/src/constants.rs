@@ -88,7 +88,7 @@ impl Checker<'_> {
             let term = self.static_expr(arg)?;
             return Some(self.unary_terms(*op, value.span, (term, arg.span)));
         }
-        Some(self.expr(value)).filter(|term| !matches!(term, Term::Array(_)))
+        Some(self.expr(value)).filter(|term| !matches!(term, Term::Array(_) | Term::Complex(_)))
     }
 
     /// The value given by `--set`, of the kind of the default.

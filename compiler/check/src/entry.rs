@@ -7,10 +7,12 @@ use super::sizes::Bindings;
 use super::sources::SourceSet;
 use super::types::{SizeParams, Ty};
 use super::{Checker, trees};
+use spmdc_abi::Plane;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::complex::joined;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
 
@@ -147,7 +149,7 @@ impl<'a> Checker<'a> {
             return Term::Poison;
         }
         let mut terms = Vec::new();
-        for (path, mut ty, span) in leaves {
+        for (path, mut ty, span, plane) in leaves {
             if is_manual {
                 // Inside, the value varies as its type says; outside, its dimensions are split.
                 ty.varying = Default::default();
@@ -155,7 +157,7 @@ impl<'a> Checker<'a> {
             let value = self.build.func.new_value(ty, Origin::at(span));
             let info = self.build.func.info_mut(value);
             (info.name, info.named) = (Some(path.clone()), span);
-            self.build.func.params.push(Param { name: path, span });
+            self.build.func.params.push(Param { name: path, span, plane });
             self.build.blocks[0].params.push(value);
             terms.push(Term::Array(value));
         }
@@ -165,8 +167,8 @@ impl<'a> Checker<'a> {
 
     fn entry_results(&mut self, result: &Term, span: Span) {
         let mut leaves = Vec::new();
-        trees::leaves(result, "", &mut leaves);
-        for (path, leaf) in leaves {
+        results_of(result, "", &mut leaves);
+        for (path, leaf, plane) in leaves {
             if !trees::is_number(leaf) {
                 if !matches!(leaf, Term::Poison) {
                     self.report(errors::types::wrong_kind("an array as the program's result", leaf.describe(), span));
@@ -175,7 +177,7 @@ impl<'a> Checker<'a> {
             }
             let name = if path.is_empty() { "0".to_string() } else { path[1..].to_string() };
             if let Some(value) = self.value(leaf, span) {
-                self.build.func.results.push(ResultInfo { name, span });
+                self.build.func.results.push(ResultInfo { name, span, plane });
                 self.build.blocks[0].results.push(value);
             }
         }
@@ -198,9 +200,32 @@ fn pattern_name(function: &FnItem, param: &spmdc_grammar::ast::ParamNode, positi
     name
 }
 
+/// The leaves of the program's result, with their paths; those of complex numbers are their planes.
+fn results_of<'t>(term: &'t Term, path: &str, found: &mut Vec<(String, &'t Term, Option<Plane>)>) {
+    if let Term::Tuple(parts) = term {
+        for (position, part) in parts.iter().enumerate() {
+            results_of(part, &format!("{path}.{position}"), found);
+        }
+    } else if let Term::Struct(fields) = term {
+        for (name, field) in fields {
+            results_of(field, &format!("{path}.{name}"), found);
+        }
+    } else if let Term::Complex(planes) = term {
+        for (plane, part) in Plane::BOTH.into_iter().zip(planes.iter()) {
+            found.push((format!("{path}.{}", plane.name()), part, Some(plane)));
+        }
+    } else {
+        found.push((path.to_string(), term, None));
+    }
+}
+
 fn tree_of(ty: &Ty, leaves: &mut impl Iterator<Item = Term>) -> Term {
     match ty {
         Ty::Array(_) => leaves.next().expect("each array of a parameter has its value"),
+        Ty::Complex(_) => {
+            let mut plane = || leaves.next().expect("complex numbers have two planes");
+            joined(plane(), plane())
+        }
         Ty::Tuple(parts) => Term::Tuple(parts.iter().map(|part| tree_of(part, leaves)).collect()),
         Ty::Struct(fields) => {
             Term::Struct(fields.iter().map(|(name, field)| (name.clone(), tree_of(field, leaves))).collect())

@@ -166,6 +166,9 @@ impl Checker<'_> {
             let error = errors::unknown_field(&name.name, &names, "this struct", name.span);
             return self.report(error);
         }
+        if let Some(planes) = term.planes() {
+            return self.complex_field(planes, name, span);
+        }
         if term.static_scalar().is_some() || !trees::is_number(&term) {
             let error = errors::unknown_field(&name.name, &[], term.describe(), name.span);
             return self.report(error);
@@ -180,11 +183,12 @@ impl Checker<'_> {
         match name.name.as_str() {
             "T" => self.call_builtin("transpose", vec![(None, Term::Array(value), span)], span),
             "shape" => Term::Tuple(array.shape.iter().map(|&size| Term::Int(size as i128)).collect()),
+            "real" | "imag" => self.call_builtin(&name.name, vec![(None, Term::Array(value), span)], span),
             "ndim" => Term::Int(array.rank() as i128),
             "size" => Term::Int(array.len() as i128),
             "dtype" => {
                 let array = ArrayType::scalar(array.dtype);
-                Term::Type(TypeTerm { array, sharding: None, varying: Default::default() })
+                Term::Type(TypeTerm { array, complex: false, sharding: None, varying: Default::default() })
             }
             field if is_builtin(field) || self.names.find(self.file(), field).is_some() => {
                 let error = errors::unknown_field(field, &[], "an array", name.span);
@@ -195,6 +199,18 @@ impl Checker<'_> {
                     errors::unknown_field(field, &["T", "shape", "ndim", "size", "dtype"], "an array", name.span);
                 self.report(error)
             }
+        }
+    }
+
+    /// The attributes of complex numbers: those of an array, and `z.real`, `z.imag`.
+    fn complex_field(&mut self, planes: [Value; 2], name: &Ident, span: Span) -> Term {
+        let whole = Term::complex(planes[0], planes[1]);
+        match name.name.as_str() {
+            "T" => self.call_builtin("transpose", vec![(None, whole, span)], span),
+            "real" => Term::Array(planes[0]),
+            "imag" => Term::Array(planes[1]),
+            "dtype" => self.complex_dtype(planes),
+            _ => self.array_field(planes[0], name, span),
         }
     }
 

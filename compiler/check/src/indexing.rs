@@ -37,11 +37,17 @@ impl Checker<'_> {
                     false => self.index_list(&term, at, index.span, span, base),
                 };
             }
-            (Term::Type(ty), _) if ty.array.rank() == 0 => return self.array_of(ty.array.dtype, indices, span),
+            (Term::Type(ty), _) if ty.array.rank() == 0 => {
+                return self.array_of((ty.array.dtype, ty.complex), indices, span);
+            }
             _ => {}
         }
         let Some(items) = self.index_items(indices) else { return Term::Poison };
-        let Some(value) = self.value(&term, base) else { return Term::Poison };
+        let Some(array) = self.numeric(&term, base) else { return Term::Poison };
+        if let Some(planes) = array.planes() {
+            return self.index_complex(planes, &items, span, base);
+        }
+        let Term::Array(value) = array else { return Term::Poison };
         self.build.span = span;
         let result = index::get(&mut self.build, value, &items, span);
         let result = result.map(Term::Array);
@@ -51,7 +57,7 @@ impl Checker<'_> {
     }
 
     /// `x.dtype[3, N]`: an element type followed by sizes is an array type.
-    fn array_of(&mut self, dtype: DType, sizes: &[IndexNode], span: Span) -> Term {
+    fn array_of(&mut self, (dtype, complex): (DType, bool), sizes: &[IndexNode], span: Span) -> Term {
         let mut shape = Vec::new();
         for size in sizes {
             let IndexNode::Expr(size) = size else {
@@ -67,14 +73,18 @@ impl Checker<'_> {
             return self.report(too_large(span));
         }
         let array = ArrayType::new(dtype, &shape);
-        Term::Type(TypeTerm { array, sharding: None, varying: Default::default() })
+        Term::Type(TypeTerm { array, complex, sharding: None, varying: Default::default() })
     }
 
     /// A list of numbers with a dynamic index becomes an array.
     fn index_list(&mut self, list: &Term, at: Term, place: Span, span: Span, base: Span) -> Term {
-        let Some(value) = self.value(list, base) else { return Term::Poison };
-        self.build.span = span;
         let items = [index::IndexItem::Place(at, place)];
+        let Some(array) = self.numeric(list, base) else { return Term::Poison };
+        if let Some(planes) = array.planes() {
+            return self.index_complex(planes, &items, span, base);
+        }
+        let Term::Array(value) = array else { return Term::Poison };
+        self.build.span = span;
         let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
         self.or_report(result)
     }
@@ -90,7 +100,7 @@ impl Checker<'_> {
     /// `old[indices] = value`, or `old[indices] op= value`: the array with the elements replaced.
     pub(super) fn index_assign(
         &mut self,
-        old: Value,
+        old: &Term,
         indices: &[IndexNode],
         op: Option<InfixOp>,
         value: (Term, Span),
@@ -98,18 +108,38 @@ impl Checker<'_> {
         span: Span,
     ) -> Term {
         let Some(items) = self.index_items(indices) else { return Term::Poison };
-        let mut new = value;
-        if matches!(new.0, Term::Poison) {
+        if matches!(value.0, Term::Poison) {
             return Term::Poison;
         }
+        if let Some(planes) = old.planes() {
+            return self.assign_complex(planes, &items, op, value, (place, span));
+        }
+        let Term::Array(old) = *old else { return Term::Poison };
+        if value.0.holds_complex() {
+            return self.report(spmdc_ir::ops::complex::not_real(value.1));
+        }
+        self.assign_items(old, &items, op, value, place, span)
+    }
+
+    /// The array with the elements at these indices replaced.
+    pub(super) fn assign_items(
+        &mut self,
+        old: Value,
+        items: &[index::IndexItem],
+        op: Option<InfixOp>,
+        value: (Term, Span),
+        place: Span,
+        span: Span,
+    ) -> Term {
+        let mut new = value;
         self.build.span = span;
-        match MaskedIndex::of(&mut self.build, old, &items, place) {
+        match MaskedIndex::of(&mut self.build, old, items, place) {
             Ok(None) => {}
             Ok(Some(masked)) => return self.masked_assign(old, &masked, op, new, (place, span)),
             Err(diagnostic) => return self.report(diagnostic),
         }
         if let Some(op) = op {
-            match put::combine(&mut self.build, old, &items, op, (&new.0, new.1), span) {
+            match put::combine(&mut self.build, old, items, op, (&new.0, new.1), span) {
                 Ok(None) => {}
                 combined => {
                     let combined = combined.map(|value| value.map_or(Term::Nothing, Term::Array));
@@ -117,7 +147,7 @@ impl Checker<'_> {
                 }
             }
             self.build.span = place;
-            let current = index::get(&mut self.build, old, &items, place).map(Term::Array);
+            let current = index::get(&mut self.build, old, items, place).map(Term::Array);
             let current = self.or_report(current);
             new = (self.binary_terms(op, span, (current, place), new), span);
         }
@@ -125,7 +155,7 @@ impl Checker<'_> {
             return Term::Poison;
         }
         self.build.span = span;
-        let result = update::set(&mut self.build, old, &items, (&new.0, new.1), span).map(Term::Array);
+        let result = update::set(&mut self.build, old, items, (&new.0, new.1), span).map(Term::Array);
         let result = result.map_err(|diagnostic| {
             let mut given = vec![(Term::Array(old), place)];
             if op.is_none() {

@@ -12,6 +12,7 @@ mod assigned;
 mod associative_scan;
 mod branches;
 mod calls;
+mod complex;
 mod constants;
 mod control;
 mod entry;

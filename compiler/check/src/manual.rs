@@ -431,6 +431,10 @@ fn bare(ty: &Ty) -> Ty {
             varying: AxisSet::EMPTY,
             ..array.clone()
         }),
+        Ty::Complex(array) => match bare(&Ty::Array(array.clone())) {
+            Ty::Array(array) => Ty::Complex(array),
+            other @ (Ty::Complex(_) | Ty::Tuple(_) | Ty::Struct(_) | Ty::Poison) => other,
+        },
         Ty::Tuple(parts) => Ty::Tuple(parts.iter().map(bare).collect()),
         Ty::Struct(fields) => Ty::Struct(fields.iter().map(|(name, field)| (name.clone(), bare(field))).collect()),
         Ty::Poison => Ty::Poison,
@@ -451,6 +455,10 @@ fn pair<'t>(term: &Term, ty: Option<&'t Ty>, leaves: &mut Vec<BorderLeaf<'t>>) {
         }
         (Term::Tuple(terms), _) => terms.iter().for_each(|term| pair(term, None, leaves)),
         (Term::Struct(fields), _) => fields.iter().for_each(|(_, term)| pair(term, None, leaves)),
+        (Term::Complex(planes), ty) => {
+            let ty = if let Some(Ty::Complex(array)) = ty { Some(array) } else { None };
+            leaves.extend(planes.iter().map(|plane| BorderLeaf { term: plane.clone(), ty }));
+        }
         (term, Some(Ty::Array(array))) => leaves.push(BorderLeaf { term: term.clone(), ty: Some(array) }),
         (term, _) => leaves.push(BorderLeaf { term: term.clone(), ty: None }),
     }
@@ -469,6 +477,7 @@ fn fits(term: &Term, ty: &Ty) -> bool {
                     tys.iter().find(|(field, _)| field == name).is_some_and(|(_, ty)| fits(term, ty))
                 })
         }
+        (term, Ty::Complex(_)) => matches!(term, Term::Complex(_)),
         (term, Ty::Array(_)) => trees::is_number(term),
         (_, Ty::Tuple(_) | Ty::Struct(_)) => false,
     }

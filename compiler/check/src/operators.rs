@@ -32,6 +32,9 @@ impl Checker<'_> {
         if matches!(arg.0, Term::Poison) {
             return Term::Poison;
         }
+        if arg.0.holds_complex() {
+            return self.complex_prefix(op, span, arg);
+        }
         self.build.span = span;
         let result = promote::unary(&mut self.build, op, (&arg.0, arg.1));
         self.or_report(result)
@@ -40,6 +43,9 @@ impl Checker<'_> {
     pub(super) fn binary_terms(&mut self, op: InfixOp, span: Span, lhs: (Term, Span), rhs: (Term, Span)) -> Term {
         if matches!(lhs.0, Term::Poison) || matches!(rhs.0, Term::Poison) {
             return Term::Poison;
+        }
+        if lhs.0.holds_complex() || rhs.0.holds_complex() {
+            return self.complex_infix(op, span, lhs, rhs);
         }
         self.build.span = span;
         let result = promote::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));

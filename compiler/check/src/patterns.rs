@@ -7,6 +7,7 @@ use super::types::Ty;
 use spmdc_grammar::ast::{PatternKind, PatternNode};
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::complex::joined;
 use spmdc_ir::print::is_number_name;
 
 impl Checker<'_> {
@@ -49,6 +50,15 @@ impl Checker<'_> {
             // An array is taken apart along its first dimension, as in NumPy.
             return (0..count).map(|at| self.element(*value, at, pattern)).collect();
         }
+        if let Some(planes) = term.planes()
+            && self.build.ty(planes[0]).shape().first() == Some(&count)
+        {
+            let parts = (0..count).map(|at| {
+                let [re, im] = planes.map(|plane| self.element(plane, at, pattern));
+                joined(re, im)
+            });
+            return parts.collect();
+        }
         if let Some(terms) = term.sequence()
             && terms.len() == count
         {
@@ -76,7 +86,7 @@ impl Checker<'_> {
                 self.bind(name, Term::Array(value), mutable, pattern.span);
                 let declared = match &ty {
                     Ty::Array(array) if mutable => self.exact_type(array),
-                    Ty::Array(_) | Ty::Tuple(_) | Ty::Struct(_) | Ty::Poison => None,
+                    Ty::Array(_) | Ty::Complex(_) | Ty::Tuple(_) | Ty::Struct(_) | Ty::Poison => None,
                 };
                 if let Some(binding) = self.local_mut(name) {
                     binding.declared = declared;

@@ -3,6 +3,7 @@
 
 use super::Checker;
 use super::scopes::{Expansion, NamedTerm, Scope};
+use spmdc_grammar::ast::{FnItem, PatternKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_grammar::strip_spans::move_spans;
@@ -28,32 +29,47 @@ impl Checker<'_> {
         args: &mut Args<'_>,
         span: Span,
     ) -> Result<Term, Diagnostic> {
-        let mut function = written.function.clone();
+        let mut given = Vec::new();
+        for known in written.signature.params {
+            let Some(arg) = args.take(known.name) else { continue };
+            let term = match (known.kind == ParamKind::Array, &arg.term) {
+                (true, Term::Complex(_)) | (false, _) => arg.term,
+                (true, term) if term.holds_complex() => self.numeric(term, arg.span).unwrap_or(Term::Poison),
+                (true, term) => Term::Array(self.build.materialize(term, None, arg.span)?),
+            };
+            given.push((known.name, term, arg.span));
+        }
+        self.expand_written(written.signature.name, &written.function, given, span)
+    }
+
+    /// Expands a function of the prelude with these arguments, by the names of its parameters.
+    pub(super) fn expand_written(
+        &mut self,
+        name: &str,
+        function: &FnItem,
+        given: Vec<(&str, Term, Span)>,
+        span: Span,
+    ) -> Result<Term, Diagnostic> {
+        let mut function = function.clone();
         move_spans(&mut function, span);
         let mut arguments = Scope::default();
         let mut defaults = Vec::new();
-        for (param, known) in function.params.iter().zip(written.signature.params) {
-            let (term, place) = match (args.take(known.name), &param.default) {
-                (Some(arg), _) if known.kind == ParamKind::Array => {
-                    (Term::Array(self.build.materialize(&arg.term, None, arg.span)?), arg.span)
-                }
-                (Some(arg), _) => (arg.term, arg.span),
-                (None, default) => {
-                    defaults.push((known.name, default.as_ref().expect("the binder has seen that it is given")));
-                    continue;
-                }
-            };
-            arguments.push(NamedTerm {
-                name: known.name.to_string(),
-                term,
-                mutable: false,
-                span: place,
-                declared: None,
-            });
+        for param in &function.params {
+            let own = parameter(&param.pattern.kind);
+            match given.iter().find(|(name, ..)| *name == own) {
+                Some((_, term, place)) => arguments.push(NamedTerm {
+                    name: own.to_string(),
+                    term: term.clone(),
+                    mutable: false,
+                    span: *place,
+                    declared: None,
+                }),
+                None => defaults.push((own, param.default.as_ref().expect("the binder has seen that it is given"))),
+            }
         }
         self.expansions.push(Expansion {
             file: FILE,
-            name: written.signature.name.to_string(),
+            name: name.to_string(),
             item: None,
             call: Some(span),
             is_template: false,
@@ -76,4 +92,8 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+fn parameter(pattern: &PatternKind) -> &str {
+    if let PatternKind::Name(name) = pattern { name } else { unreachable!("parameters of the prelude have names") }
 }

@@ -7,6 +7,7 @@ use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, Ident, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::{StaticScalar, Term};
+use spmdc_ir::ops::complex;
 use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::Stmt;
 
@@ -204,13 +205,15 @@ impl Checker<'_> {
                 parts[*index] = self.stored(part, rest, op, value, value_span, span);
                 Term::Tuple(parts)
             }
-            (PathStep::Index(indices, place), Term::Array(old)) if rest.is_empty() => {
-                self.index_assign(old, indices, op, (value, value_span), *place, span)
+            (PathStep::Index(indices, place), old @ (Term::Array(_) | Term::Complex(_))) if rest.is_empty() => {
+                self.index_assign(&old, indices, op, (value, value_span), *place, span)
             }
-            (PathStep::Index(_, place), Term::Array(_)) => self.report(errors::control::not_assignable(*place)),
+            (PathStep::Index(_, place), Term::Array(_) | Term::Complex(_)) => {
+                self.report(errors::control::not_assignable(*place))
+            }
             (PathStep::Index(_, place), other) if trees::is_number(&other) && rest.is_empty() => {
-                match self.value(&other, *place) {
-                    Some(array) => self.stored(Term::Array(array), places, op, value, value_span, span),
+                match self.numeric(&other, *place) {
+                    Some(array) => self.stored(array, places, op, value, value_span, span),
                     None => Term::Poison,
                 }
             }
@@ -224,6 +227,15 @@ impl Checker<'_> {
 
     /// A literal that is assigned to a typed scalar takes its type.
     fn adapted(&mut self, old: &Term, value: Term, span: Span) -> Term {
+        if let (Some([re, _]), Some(_)) = (old.planes(), value.number()) {
+            let dtype = self.build.ty(re).dtype();
+            self.build.span = span;
+            let adapted = match self.build.ty(re).is_scalar() {
+                true => complex::complex(&mut self.build, (&value, span), Some(dtype)),
+                false => Ok(value),
+            };
+            return self.or_report(adapted);
+        }
         let Term::Array(old) = old else { return value };
         let ty = self.build.ty(*old);
         let dtype = ty.dtype();

@@ -1,6 +1,8 @@
 //! Structs, tuples and lists as trees of leaves; only leaves enter the IR.
 
+use spmdc_abi::Plane;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::complex::joined;
 
 /// `the parameter \`p\`` and `w` give `field \`w\` of the parameter \`p\``.
 pub fn part_of(place: &str, field: &str) -> String {
@@ -22,8 +24,21 @@ pub fn leaves<'t>(term: &'t Term, path: &str, found: &mut Vec<(String, &'t Term)
         for (name, field) in fields {
             leaves(field, &format!("{path}.{name}"), found);
         }
+    } else if let Term::Complex(planes) = term {
+        for (plane, part) in Plane::BOTH.into_iter().zip(planes.iter()) {
+            found.push((format!("{path}.{}", plane.name()), part));
+        }
     } else {
         found.push((path.to_string(), term));
+    }
+}
+
+/// The leaves in order, where an array of complex numbers is one of them.
+pub fn elements<'t>(term: &'t Term, found: &mut Vec<&'t Term>) {
+    if let Term::Tuple(_) | Term::Struct(_) = term {
+        term.parts().into_iter().for_each(|part| elements(part, found));
+    } else {
+        found.push(term);
     }
 }
 
@@ -35,18 +50,52 @@ pub fn rebuild(shape: &Term, leaves: &mut impl Iterator<Item = Term>) -> Term {
     if let Term::Struct(fields) = shape {
         return Term::Struct(fields.iter().map(|(name, field)| (name.clone(), rebuild(field, leaves))).collect());
     }
+    if let Term::Complex(planes) = shape {
+        let [re, im] = [&planes[0], &planes[1]].map(|plane| rebuild(plane, leaves));
+        return joined(re, im);
+    }
     leaves.next().expect("there is a leaf for each place of the tree")
 }
 
-/// Whether two terms are trees of the same form.
+/// As [`rebuild`], of the leaves that [`elements`] finds.
+pub fn rebuild_elements(shape: &Term, leaves: &mut impl Iterator<Item = Term>) -> Term {
+    if let Term::Tuple(parts) = shape {
+        return Term::Tuple(parts.iter().map(|part| rebuild_elements(part, leaves)).collect());
+    }
+    if let Term::Struct(fields) = shape {
+        return Term::Struct(
+            fields.iter().map(|(name, field)| (name.clone(), rebuild_elements(field, leaves))).collect(),
+        );
+    }
+    leaves.next().expect("there is a leaf for each place of the tree")
+}
+
+/// Whether two terms are trees of the same form; complex numbers have a form of their own.
 pub fn same_form(lhs: &Term, rhs: &Term) -> bool {
+    let complex = |term: &Term| matches!(term, Term::Complex(_));
     match (lhs, rhs) {
+        _ if complex(lhs) || complex(rhs) => complex(lhs) && complex(rhs),
         (Term::Tuple(lhs), Term::Tuple(rhs)) => {
             lhs.len() == rhs.len() && lhs.iter().zip(rhs).all(|(lhs, rhs)| same_form(lhs, rhs))
         }
         (Term::Struct(lhs), Term::Struct(rhs)) => {
             lhs.len() == rhs.len()
                 && lhs.iter().zip(rhs).all(|((left, lhs), (right, rhs))| left == right && same_form(lhs, rhs))
+        }
+        (Term::Tuple(_) | Term::Struct(_), _) | (_, Term::Tuple(_) | Term::Struct(_)) => false,
+        _ => true,
+    }
+}
+
+/// Whether two terms are trees of the same form, whatever their leaves are.
+pub fn same_parts(lhs: &Term, rhs: &Term) -> bool {
+    match (lhs, rhs) {
+        (Term::Tuple(lhs), Term::Tuple(rhs)) => {
+            lhs.len() == rhs.len() && lhs.iter().zip(rhs).all(|(lhs, rhs)| same_parts(lhs, rhs))
+        }
+        (Term::Struct(lhs), Term::Struct(rhs)) => {
+            lhs.len() == rhs.len()
+                && lhs.iter().zip(rhs).all(|((left, lhs), (right, rhs))| left == right && same_parts(lhs, rhs))
         }
         (Term::Tuple(_) | Term::Struct(_), _) | (_, Term::Tuple(_) | Term::Struct(_)) => false,
         _ => true,

@@ -9,7 +9,7 @@ use super::scopes::{Expansion, Scope};
 use super::sizes::{Bindings, Size};
 use super::trees::{MAX_LEAVES, MAX_NESTING};
 use super::{Checker, trees};
-use spmdc_abi::ReduceOp;
+use spmdc_abi::{Plane, ReduceOp};
 use spmdc_grammar::ast::{
     self, DTypeName, DimAxes, ElementType, Expr, ExprKind, Ident, InfixOp, ItemKind, ShardingExpr, TypeExpr,
 };
@@ -21,7 +21,7 @@ use spmdc_ir::layout::types::MAX_RANK;
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::call::errors::{not_whole, rank_too_large, too_large};
 use spmdc_ir::ops::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
-use spmdc_ir::ops::shape;
+use spmdc_ir::ops::{complex, shape};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
 use spmdc_ir::reshard::step::{Reshard, ReshardStep};
@@ -31,6 +31,8 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub enum Ty {
     Array(ArrayTy),
+    /// Complex numbers; the type is that of their planes.
+    Complex(ArrayTy),
     Tuple(Vec<Ty>),
     Struct(Vec<(String, Ty)>),
     /// An error that has been reported.
@@ -77,8 +79,12 @@ pub struct TypeWork {
 /// The size parameters that a type may mention.
 pub type SizeParams = BTreeMap<String, Size>;
 
-pub fn dtype(name: DTypeName) -> DType {
-    DType::named(name.name()).expect("the grammar's names are those of the element types")
+/// The element type of this name, or that of the planes of complex numbers (true).
+pub fn dtype(name: DTypeName) -> (DType, bool) {
+    match DType::plane_of(name.name()) {
+        Some(plane) => (plane, true),
+        None => (DType::named(name.name()).expect("the grammar's names are those of the element types"), false),
+    }
 }
 
 /// Resolves types.
@@ -118,7 +124,7 @@ impl Checker<'_> {
                     })
                     .collect();
                 let (unreduced, varying) = (self.axis_set(unreduced), self.axis_set(varying));
-                let dtype = match name {
+                let (dtype, is_complex) = match name {
                     ElementType::Name(name) => dtype(*name),
                     ElementType::Param(name) => match self.element_type(name) {
                         Some(dtype) => dtype,
@@ -130,7 +136,7 @@ impl Checker<'_> {
                     self.report(shardings::axis_twice(&self.build.mesh.axes[axis as usize].name.clone(), ty.span));
                     return Ty::Poison;
                 }
-                Ty::Array(array)
+                if is_complex { Ty::Complex(array) } else { Ty::Array(array) }
             }
             TypeExprKind::Tuple(parts) => Ty::Tuple(parts.iter().map(|part| self.resolve(part, params)).collect()),
             TypeExprKind::Struct(fields) => {
@@ -148,13 +154,11 @@ impl Checker<'_> {
                 if args.is_empty() && (params.contains_key(&name.name) || self.local(&name.name).is_some()) =>
             {
                 match self.element_type(name) {
-                    Some(dtype) => Ty::Array(ArrayTy {
-                        dtype,
-                        dims: Vec::new(),
-                        unreduced: AxisSet::EMPTY,
-                        varying: AxisSet::EMPTY,
-                        span: ty.span,
-                    }),
+                    Some((dtype, is_complex)) => {
+                        let (unreduced, varying) = (AxisSet::EMPTY, AxisSet::EMPTY);
+                        let array = ArrayTy { dtype, dims: Vec::new(), unreduced, varying, span: ty.span };
+                        if is_complex { Ty::Complex(array) } else { Ty::Array(array) }
+                    }
                     None => Ty::Poison,
                 }
             }
@@ -168,10 +172,10 @@ impl Checker<'_> {
         }
     }
 
-    /// The element type bound to a parameter of the function.
-    fn element_type(&mut self, name: &Ident) -> Option<DType> {
+    /// The element type bound to a parameter of the function, and whether it is that of the planes of complex numbers.
+    fn element_type(&mut self, name: &Ident) -> Option<(DType, bool)> {
         match self.local(&name.name).map(|binding| binding.term.clone()) {
-            Some(Term::Type(ty)) => Some(ty.array.dtype),
+            Some(Term::Type(ty)) => Some((ty.array.dtype, ty.complex)),
             Some(Term::Poison) => None,
             Some(other) => {
                 self.report(errors_of_types::wrong_kind("an element type", other.describe(), name.span));
@@ -331,9 +335,13 @@ impl Checker<'_> {
 
     /// A type in the position of a value: `zeros(f32[3, 4])`.
     pub(super) fn type_literal(&mut self, ty: &TypeExpr) -> Term {
-        let Ty::Array(array) = self.resolve(ty, &SizeParams::new()) else { return Term::Poison };
+        let (array, complex) = match self.resolve(ty, &SizeParams::new()) {
+            Ty::Array(array) => (array, false),
+            Ty::Complex(array) => (array, true),
+            Ty::Tuple(_) | Ty::Struct(_) | Ty::Poison => return Term::Poison,
+        };
         match self.array_type(&array, &Bindings::new()) {
-            Some(ty) => Term::Type(TypeTerm { array: ty, sharding: array.layout(), varying: array.varying }),
+            Some(ty) => Term::Type(TypeTerm { array: ty, complex, sharding: array.layout(), varying: array.varying }),
             None => Term::Poison,
         }
     }
@@ -367,7 +375,7 @@ impl Checker<'_> {
     /// Binds size parameters: single ones (`plain`), or those inside arithmetic.
     pub(super) fn learn(&self, term: &Term, ty: &Ty, bindings: &mut Bindings, plain: bool) {
         match (ty, term) {
-            (Ty::Array(array), term) => {
+            (Ty::Array(array) | Ty::Complex(array), term) => {
                 let Some(shape) = self.shape_of(term) else { return };
                 if shape.len() == array.dims.len() {
                     for (dim, size) in array.dims.iter().zip(shape) {
@@ -394,6 +402,9 @@ impl Checker<'_> {
     fn shape_of(&self, term: &Term) -> Option<Vec<usize>> {
         if let Term::Array(value) = term {
             return Some(self.build.ty(*value).shape().to_vec());
+        }
+        if let Some([re, _]) = term.planes() {
+            return Some(self.build.ty(re).shape().to_vec());
         }
         if let Term::List(items) = term {
             let mut shape = vec![items.len()];
@@ -428,12 +439,36 @@ impl Checker<'_> {
                 }
                 Term::Struct(parts)
             }
+            (Ty::Complex(array), term) if term.is_operand() || matches!(term, Term::Complex(_)) => {
+                self.conform_complex(term, array, bindings, span, place)
+            }
+            (Ty::Array(array), term @ Term::Complex(_)) => {
+                let wanted = self.display_ty(&Ty::Array(array.clone()), bindings);
+                self.other_numbers(&term, &wanted, span, place)
+            }
             (Ty::Array(array), term) if term.is_operand() => self.conform_array(term, array, bindings, span, place),
             (ty, term) => {
                 let (wanted, found) = (self.display_ty(ty, bindings), self.display_term(&term));
                 self.report(errors_of_types::mismatch(place, &wanted, &found, span))
             }
         }
+    }
+
+    fn conform_complex(&mut self, term: Term, ty: &ArrayTy, bindings: &Bindings, span: Span, place: &str) -> Term {
+        let wanted = self.display_ty(&Ty::Complex(ty.clone()), bindings);
+        let Some(declared) = self.array_type(ty, bindings) else { return Term::Poison };
+        let is_array = matches!(term, Term::Array(_) | Term::Complex(_));
+        if self.shape_of(&term).as_deref() != Some(&declared.shape) || matches!(term, Term::Array(_)) {
+            return self.other_numbers(&term, &wanted, span, place);
+        }
+        self.build.span = span;
+        let made = complex::complex(&mut self.build, (&term, span), (!is_array).then_some(ty.dtype));
+        let Some(planes) = self.or_report(made).planes() else { return Term::Poison };
+        if self.build.ty(planes[0]).dtype() != ty.dtype {
+            return self.other_numbers(&term, &wanted, span, place);
+        }
+        let [re, im] = planes.map(|plane| self.conform_array(Term::Array(plane), ty, bindings, span, place));
+        complex::joined(re, im)
     }
 
     fn conform_array(&mut self, term: Term, ty: &ArrayTy, bindings: &Bindings, span: Span, place: &str) -> Term {
@@ -526,10 +561,18 @@ impl Checker<'_> {
         ty: &Ty,
         bindings: &Bindings,
         path: &str,
-        leaves: &mut Vec<(String, Type, Span)>,
+        leaves: &mut Vec<(String, Type, Span, Option<Plane>)>,
     ) -> Option<()> {
         match ty {
             Ty::Poison => None,
+            Ty::Complex(array) => {
+                for plane in Plane::BOTH {
+                    let path = format!("{path}.{}", plane.name());
+                    self.parameters(&Ty::Array(array.clone()), bindings, &path, leaves)?;
+                    leaves.last_mut()?.3 = Some(plane);
+                }
+                Some(())
+            }
             Ty::Array(array) => {
                 let shape = self.array_type(array, bindings)?;
                 let exact = self.exact_layout(array);
@@ -538,7 +581,12 @@ impl Checker<'_> {
                 if exact.is_none() && self.build.mesh.of_kind(AxisKind::Auto).is_empty() {
                     sharding = sharding.close();
                 }
-                leaves.push((path.to_string(), Type { array: shape, sharding, varying: AxisSet::EMPTY }, array.span));
+                leaves.push((
+                    path.to_string(),
+                    Type { array: shape, sharding, varying: AxisSet::EMPTY },
+                    array.span,
+                    None,
+                ));
                 Some(())
             }
             Ty::Tuple(parts) => parts.iter().enumerate().try_for_each(|(position, part)| {
@@ -556,14 +604,15 @@ impl Checker<'_> {
     pub(super) fn display_ty(&self, ty: &Ty, bindings: &Bindings) -> String {
         match ty {
             Ty::Poison => "?".to_string(),
-            Ty::Array(array) => {
+            Ty::Array(array) | Ty::Complex(array) => {
                 let dims: Vec<String> = array
                     .dims
                     .iter()
                     .map(|dim| dim.size.value(bindings).map_or_else(|_| dim.size.to_string(), |size| size.to_string()))
                     .collect();
                 let dims = if dims.is_empty() { String::new() } else { format!("[{}]", dims.join(",")) };
-                format!("{}{dims}", array.dtype.name())
+                let complex = if let Ty::Complex(_) = ty { array.dtype.complex_name() } else { None };
+                format!("{}{dims}", complex.unwrap_or(array.dtype.name()))
             }
             Ty::Tuple(parts) => {
                 let parts: Vec<String> = parts.iter().map(|part| self.display_ty(part, bindings)).collect();
@@ -581,6 +630,12 @@ impl Checker<'_> {
         if let Term::Array(value) = term {
             let ty = self.build.ty(*value);
             return Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.build.mesh);
+        }
+        if let Some(planes) = term.planes() {
+            let (plane, name) = (self.display_term(&Term::Array(planes[0])), self.complex_type(planes).text());
+            let dtype = self.build.ty(planes[0]).dtype().name();
+            let name = name.split('[').next().unwrap_or_default();
+            return plane.replacen(dtype, name, 1);
         }
         if let Term::Tuple(parts) = term {
             let parts: Vec<String> = parts.iter().map(|part| self.display_term(part)).collect();

@@ -66,6 +66,9 @@ const NANOSECONDS_PER_SORTED: f64 = 10.0;
 /// Nanoseconds of a call of a factorization, and of each of its operations.
 const NANOSECONDS_PER_FACTORIZATION: (f64, f64) = (500.0, 0.3);
 
+/// Nanoseconds of a call of a Fourier transform, and of each element at each level. Estimated: 2 GFLOP/s to 4 GFLOP/s on one thread.
+const NANOSECONDS_PER_TRANSFORM: (f64, f64) = (100.0, 1.0);
+
 /// Nanoseconds of one multiplication and addition of a product. Measured: products of 64 x 64 x 64 and more reach 66 to 96 GFLOP/s
 /// on one thread, counting each as two operations.
 const NANOSECONDS_PER_MULTIPLY_ADD: f64 = 0.02;
@@ -206,6 +209,13 @@ pub fn of_sort(len: usize, operands: usize) -> f64 {
 pub fn of_factorization(operations: u64) -> f64 {
     let (each, step) = NANOSECONDS_PER_FACTORIZATION;
     each + step * operations as f64
+}
+
+/// Nanoseconds of a Fourier transform of a line.
+pub fn of_transform(len: usize) -> f64 {
+    let (each, step) = NANOSECONDS_PER_TRANSFORM;
+    let len = len.max(2) as f64;
+    each + step * len * len.log2()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
 //! - `distribute_factorizations`: every QR of split rows is made of those of blocks.
 //! - `distribute_sorts`: every sort along a split dimension is two steps.
+//! - `distribute_transforms`: every Fourier transform has whole lines.
 //! - `exchange_ghosts`: every window of `patches` reads elements of its own device only.
 //! - `exchange_halos`: every window reads elements of its own device only.
 //! - `distribute_scans`: every scan along a split dimension has the totals of the preceding blocks.
@@ -29,6 +30,7 @@ pub mod dce;
 pub mod distribute_factorizations;
 pub mod distribute_scans;
 pub mod distribute_sorts;
+pub mod distribute_transforms;
 pub mod exchange_ghosts;
 pub mod exchange_halos;
 pub mod hoist;

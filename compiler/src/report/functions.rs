@@ -7,6 +7,7 @@ use spmdc_grammar::ast::{FnItem, ItemKind, ParamNode, PatternKind, TypeExprKind}
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::ops::Function;
 use spmdc_ir::ops::call::signature::{Signature, Status};
+use spmdc_ir::ops::complex::{self, ComplexRule};
 use spmdc_ir::program::{Module, Stage};
 use std::collections::BTreeMap;
 
@@ -23,6 +24,22 @@ pub fn functions() -> Vec<Function> {
         .collect();
     found.sort_by_key(|function| function.name);
     found
+}
+
+/// The element types for which a function is defined, in words; None if there is nothing to say.
+pub fn element_types(function: &Function) -> Option<String> {
+    let real = function.signature().dtypes.describe()?;
+    let takes_complex = match complex::rule(function.name) {
+        Some(
+            ComplexRule::Planes(_)
+            | ComplexRule::Products(_)
+            | ComplexRule::Written
+            | ComplexRule::Own
+            | ComplexRule::Made,
+        ) => true,
+        Some(ComplexRule::Refused(_)) | None => false,
+    };
+    Some(if takes_complex { format!("{real}, and complex numbers") } else { real.to_string() })
 }
 
 /// A program of one line that calls the function.

@@ -4,19 +4,19 @@ use super::named::named_values;
 use super::plan::peak_bytes_per_device;
 use crate::totals::{collectives, flops_per_device};
 use serde::Serialize;
-use spmdc_abi::Program;
+use spmdc_abi::{Plane, Program};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::types::Type;
-use spmdc_ir::program::{Module, Value};
+use spmdc_ir::program::{Module, Value, shown_type, whole_name};
 
 /// A module and the program compiled from it, in the order of the output.
 #[derive(Serialize)]
 struct Summary<'m> {
     mesh: Vec<JsonAxis<'m>>,
     entry: &'m str,
-    params: Vec<JsonBinding<'m>>,
-    results: Vec<JsonBinding<'m>>,
+    params: Vec<JsonBinding>,
+    results: Vec<JsonBinding>,
     values: Vec<Named<'m>>,
     collectives: Vec<JsonCollective>,
     flops_per_device: u64,
@@ -31,8 +31,8 @@ struct JsonAxis<'m> {
 }
 
 #[derive(Serialize)]
-struct JsonBinding<'m> {
-    name: &'m str,
+struct JsonBinding {
+    name: String,
     r#type: String,
     local_shape: Vec<usize>,
 }
@@ -76,9 +76,14 @@ pub fn module_json(
             AxisKind::Manual => "manual",
         },
     });
-    fn binding<'m>(module: &Module, name: &'m str, value: Value) -> JsonBinding<'m> {
-        let ty = module.func.ty(value);
-        JsonBinding { name, r#type: ty.display(&module.mesh), local_shape: ty.block_shape(&module.mesh) }
+    // Both planes of complex numbers are one array, of which the real one stands first.
+    fn binding(module: &Module, name: &str, plane: Option<Plane>, value: Value) -> Option<JsonBinding> {
+        if plane == Some(Plane::Imaginary) {
+            return None;
+        }
+        let (ty, mesh) = (module.func.ty(value), &module.mesh);
+        let (name, r#type) = (whole_name(name, plane), shown_type(ty, plane, mesh));
+        Some(JsonBinding { name, r#type, local_shape: ty.block_shape(mesh) })
     }
     let params = func.params.iter().zip(&func.body.params);
     let results = func.results.iter().zip(&func.body.results);
@@ -105,8 +110,8 @@ pub fn module_json(
     serde_json::to_string(&Summary {
         mesh: axes.collect(),
         entry: &func.name,
-        params: params.map(|(param, &value)| binding(module, &param.name, value)).collect(),
-        results: results.map(|(result, &value)| binding(module, &result.name, value)).collect(),
+        params: params.filter_map(|(param, &value)| binding(module, &param.name, param.plane, value)).collect(),
+        results: results.filter_map(|(result, &value)| binding(module, &result.name, result.plane, value)).collect(),
         values: values.collect(),
         collectives: collectives.collect(),
         flops_per_device: flops_per_device(module),

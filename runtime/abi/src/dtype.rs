@@ -164,6 +164,9 @@ const TABLE: [Row; 16] = [
     Row::new(DType::Key, "key", Kind::Key, Width::W64).in_c("uint32_t"),
 ];
 
+/// Complex numbers: the type of their planes, the name in the language, and the code in `.npy` files.
+const COMPLEX: [(DType, &str, &str); 2] = [(DType::F32, "c64", "c8"), (DType::F64, "c128", "c16")];
+
 impl DType {
     /// All element types, in the order of the variants.
     pub const ALL: [DType; TABLE.len()] = {
@@ -253,6 +256,26 @@ impl DType {
     /// The type of this name in a `.safetensors` file.
     pub fn named_in_safetensors(name: &str) -> Option<DType> {
         DType::ALL.into_iter().find(|dtype| dtype.row().safetensors == Some(name))
+    }
+
+    /// The name of the complex numbers whose planes are of this type: `c64` for f32; None for types that are no planes.
+    pub fn complex_name(self) -> Option<&'static str> {
+        COMPLEX.iter().find(|(plane, ..)| *plane == self).map(|(_, name, _)| *name)
+    }
+
+    /// The type of the planes of these complex numbers: f32 for `c64`.
+    pub fn plane_of(complex: &str) -> Option<DType> {
+        COMPLEX.iter().find(|(_, name, _)| *name == complex).map(|(plane, ..)| *plane)
+    }
+
+    /// The code of the complex numbers of such planes in a `.npy` file, after the byte order.
+    pub fn complex_npy(self) -> Option<&'static str> {
+        COMPLEX.iter().find(|(plane, ..)| *plane == self).map(|(_, _, code)| *code)
+    }
+
+    /// The type of the planes of the complex numbers with this code in a `.npy` file.
+    pub fn plane_in_npy(code: &str) -> Option<DType> {
+        COMPLEX.iter().find(|(_, _, known)| *known == code).map(|(plane, ..)| *plane)
     }
 
     /// The type in C whose array holds the elements; a key is two of them.

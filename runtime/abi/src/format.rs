@@ -9,7 +9,7 @@ pub enum Piece {
     Value(Spec),
 }
 
-/// The part of a placeholder after the colon: `[[fill]align][+][0][width][.precision][e]`, or `?`.
+/// The part of a placeholder after the colon: `[[fill]align][+][0][width][.precision][e][j]`, or `?`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// The character that fills the width; None: a space.
@@ -26,6 +26,8 @@ pub struct Spec {
     pub precision: Option<usize>,
     /// The form of the value itself.
     pub form: Form,
+    /// Whether the value is complex: its real and its imaginary plane are two arguments. `j` in dumps.
+    pub complex: bool,
 }
 
 /// The alignment of a text in its width.
@@ -98,10 +100,13 @@ impl Spec {
             spec.precision = Some(precision?);
             rest = &after[end..];
         }
+        if let Some(before) = rest.strip_suffix('j') {
+            (spec.complex, rest) = (true, before);
+        }
         spec.form = match rest {
             "" => Form::Plain,
             "e" => Form::Exponent,
-            "?" => Form::Type,
+            "?" if !spec.complex => Form::Type,
             _ => return None,
         };
         Some(spec)
@@ -128,7 +133,13 @@ impl Spec {
             Form::Exponent => "e",
             Form::Type => "?",
         };
-        format!("{{:{fill}{align}{plus}{zeros}{width}{precision}{form}}}")
+        let complex = if self.complex { "j" } else { "" };
+        format!("{{:{fill}{align}{plus}{zeros}{width}{precision}{form}{complex}}}")
+    }
+
+    /// The number of arguments that the value is.
+    pub fn values(&self) -> usize {
+        if self.complex { 2 } else { 1 }
     }
 
     /// Pads a text to the width; by default numbers are aligned to the right.
@@ -200,11 +211,11 @@ mod tests {
 
     #[test]
     fn specifications_print_as_they_are_read() {
-        for text in ["8", ".4", "8.3", "e", ".2e", "?", "+.1", "08.2", "<6", "*^9", ">+07.2e"] {
+        for text in ["8", ".4", "8.3", "e", ".2e", "?", "+.1", "08.2", "<6", "*^9", ">+07.2e", "j", ".2j", "ej"] {
             let spec = Spec::parse(text).map(|spec| spec.place());
             assert_eq!(spec, Some(format!("{{:{text}}}")));
         }
-        for text in ["x", "8.", "8.3f", "1001", "..2", "e2", "99999999999999999999"] {
+        for text in ["x", "8.", "8.3f", "1001", "..2", "e2", "?j", "99999999999999999999"] {
             assert_eq!(Spec::parse(text), None, "{text}");
         }
     }

@@ -29,7 +29,7 @@ pub use float_format::FloatFormat;
 pub use format::{Align, Form, Piece, Spec, pieces};
 pub use library::{
     LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, ScatterRows, SortLines,
-    TakenPlaces,
+    TakenPlaces, Transform,
 };
 pub use matrix::{MatrixFunction, TriangularSystem};
 
@@ -315,12 +315,36 @@ pub struct BufferInfo {
 pub struct Binding {
     /// The path of the leaf.
     pub name: String,
-    /// As printed, with its sharding: `f32[8@X, 8@Y]`.
+    /// As printed, with its sharding: `f32[8@X, 8@Y]`; both planes of complex numbers have the type of these.
     pub ty: String,
+    /// Set for a plane of complex numbers: two bindings of one name, the real one first, are one array.
+    pub plane: Option<Plane>,
     /// Element type, shape and sharding of the whole array.
     pub layout: Layout,
     /// The place of a device's block.
     pub place: Place,
+}
+
+/// A plane of an array of complex numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Plane {
+    /// The real parts.
+    Real,
+    /// The imaginary parts.
+    Imaginary,
+}
+
+impl Plane {
+    /// Both, in the order of their arrays.
+    pub const BOTH: [Plane; 2] = [Plane::Real, Plane::Imaginary];
+
+    /// The name of the plane as a part of the array: `re`, `im`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Plane::Real => "re",
+            Plane::Imaginary => "im",
+        }
+    }
 }
 
 /// The elements of a constant: no step writes their place, in any instance of its arena.

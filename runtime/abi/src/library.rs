@@ -78,6 +78,23 @@ pub enum LibraryFunction {
     Scatter(ScatterRows),
     /// Factorizes matrices, or solves with them: see [`MatrixFunction`].
     Matrix(MatrixFunction),
+    /// A Fourier transform: every operand and every result is a line of the same length, at least 1.
+    Fft(Transform),
+}
+
+/// A discrete Fourier transform of a line, not scaled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Transform {
+    /// Of complex numbers, whose real and imaginary parts are two lines, or of real numbers; the results are two lines.
+    Complex {
+        /// Whether the exponents are positive.
+        inverse: bool,
+    },
+    /// Of `n` real numbers: the real parts of the elements 0 to n/2, then the imaginary parts of the elements before n/2, from the
+    /// last to element 1.
+    OfReal,
+    /// The inverse of that.
+    ToReal,
 }
 
 impl LibraryFunction {
@@ -85,7 +102,10 @@ impl LibraryFunction {
     /// whole.
     pub fn divided(&self) -> Option<usize> {
         match self {
-            LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Matrix(_) => None,
+            LibraryFunction::Sort(_)
+            | LibraryFunction::Merge(_)
+            | LibraryFunction::Matrix(_)
+            | LibraryFunction::Fft(_) => None,
             LibraryFunction::Scatter(scatter) => Some(scatter.divided),
         }
     }

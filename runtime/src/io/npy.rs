@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::array::{BlockSource, HostArray, for_each_row};
+use crate::array::{ArrayView, BlockSource, HostArray, for_each_row};
 use crate::io::zip::Packed;
 use crate::io::{Bytes, OpenedInput, RowReader, next_of_pipe, unreadable, write_file};
 use crate::trap::RunError;
@@ -24,6 +24,8 @@ pub struct NpySource {
     /// Its name in messages.
     name: PathBuf,
     dtype: DType,
+    /// Whether the elements are complex: pairs of numbers of the type.
+    complex: bool,
     shape: Vec<usize>,
     /// The first dimension varies fastest.
     fortran_order: bool,
@@ -94,7 +96,7 @@ impl NpySource {
     pub(crate) fn in_place(name: PathBuf, dtype: DType, shape: Vec<usize>, elements: Bytes) -> NpySource {
         let swapped = cfg!(target_endian = "big") && dtype.size() > 1;
         let elements = NpyElements::Ready(elements);
-        NpySource { name, dtype, shape, fortran_order: false, swapped, is_raw: false, elements }
+        NpySource { name, dtype, complex: false, shape, fortran_order: false, swapped, is_raw: false, elements }
     }
 
     /// The same elements, taken for those of another type where the file leaves that open: raw bytes, as many as that type is
@@ -106,9 +108,20 @@ impl NpySource {
         self
     }
 
+    /// Whether the elements are complex. A block of them has pairs of numbers.
+    pub fn is_complex(&self) -> bool {
+        self.complex
+    }
+
+    /// Bytes of one element.
+    fn element_size(&self) -> usize {
+        self.dtype.size() * if self.complex { 2 } else { 1 }
+    }
+
     /// The bytes of all elements.
     fn elements(&mut self) -> Result<&Bytes, String> {
-        let bytes = || self.shape.iter().product::<usize>() * self.dtype.size();
+        let len = self.shape.iter().product::<usize>() * self.element_size();
+        let bytes = || len;
         let ready = match &mut self.elements {
             NpyElements::Ready(_) => None,
             NpyElements::Packed(packed, data_start) => {
@@ -133,9 +146,11 @@ impl NpySource {
         }
     }
 
-    /// The whole array.
+    /// The whole array; of complex numbers, the real and the imaginary parts are one more dimension.
     pub fn read(&mut self) -> Result<HostArray, RunError> {
-        let mut array = HostArray::zeros(self.dtype, &self.shape);
+        let pair = self.complex.then_some(2);
+        let whole: Vec<usize> = self.shape.iter().copied().chain(pair).collect();
+        let mut array = HostArray::zeros(self.dtype, &whole);
         let shape = self.shape.clone();
         self.read_block(&vec![0; shape.len()], &shape, &mut array.bytes)?;
         Ok(array)
@@ -152,7 +167,7 @@ impl BlockSource for NpySource {
     }
 
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
-        let (size, fortran_order, shape) = (self.dtype.size(), self.fortran_order, self.shape.clone());
+        let (size, fortran_order, shape) = (self.element_size(), self.fortran_order, self.shape.clone());
         let read = self.elements().and_then(|elements| {
             if fortran_order {
                 gather_fortran(elements, size, &shape, start, len, out)
@@ -162,7 +177,7 @@ impl BlockSource for NpySource {
         });
         read.map_err(|why| unreadable(&self.name, why))?;
         if self.swapped {
-            out.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+            out.chunks_exact_mut(self.dtype.size()).for_each(<[u8]>::reverse);
         }
         if self.dtype == DType::Bool {
             out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
@@ -234,6 +249,7 @@ fn show_shape(shape: &[usize]) -> String {
 
 struct NpyHeader {
     dtype: DType,
+    complex: bool,
     shape: Vec<usize>,
     fortran_order: bool,
     swapped: bool,
@@ -264,45 +280,49 @@ impl NpyHeader {
         let text = content.get(prefix..prefix + len).ok_or("its header is cut off")?;
         let text = std::str::from_utf8(text).map_err(|_| "its header is not text")?;
         let fields = HeaderText { rest: text }.fields()?;
-        let (dtype, swapped, is_raw) = parse_descr(&fields.descr.ok_or("its header has no `descr`")?)?;
+        let (dtype, complex, swapped, is_raw) = parse_descr(&fields.descr.ok_or("its header has no `descr`")?)?;
         let shape = fields.shape.ok_or("its header has no `shape`")?;
         let fortran_order = fields.fortran_order.ok_or("its header has no `fortran_order`")?;
-        Ok((NpyHeader { dtype, shape, fortran_order, swapped, is_raw }, prefix + len))
+        Ok((NpyHeader { dtype, complex, shape, fortran_order, swapped, is_raw }, prefix + len))
     }
 
     /// The number of bytes of the elements.
     fn data_bytes(&self) -> Result<usize, String> {
         let count = self.shape.iter().try_fold(1usize, |count, &size| count.checked_mul(size));
-        let bytes = count.and_then(|count| count.checked_mul(self.dtype.size()));
+        let bytes = count.and_then(|count| count.checked_mul(self.dtype.size() * if self.complex { 2 } else { 1 }));
         // A whole file is no larger either.
         let bytes = bytes.filter(|&bytes| bytes <= isize::MAX as usize);
         bytes.ok_or_else(|| format!("its shape {} is too large", show_shape(&self.shape)))
     }
 
     fn ty(&self) -> String {
-        format!("{}{}", self.dtype.name(), show_shape(&self.shape))
+        let complex = if self.complex { self.dtype.complex_name() } else { None };
+        format!("{}{}", complex.unwrap_or(self.dtype.name()), show_shape(&self.shape))
     }
 
     fn source(self, name: PathBuf, elements: NpyElements) -> NpySource {
-        let NpyHeader { dtype, shape, fortran_order, swapped, is_raw } = self;
-        NpySource { name, dtype, shape, fortran_order, swapped, is_raw, elements }
+        let NpyHeader { dtype, complex, shape, fortran_order, swapped, is_raw } = self;
+        NpySource { name, dtype, complex, shape, fortran_order, swapped, is_raw, elements }
     }
 }
 
-/// The element type, whether its bytes must be swapped, and whether the elements are raw bytes.
-fn parse_descr(descr: &str) -> Result<(DType, bool, bool), String> {
+/// The element type, whether the elements are pairs of it, whether its bytes must be swapped, and whether they are raw bytes.
+fn parse_descr(descr: &str) -> Result<(DType, bool, bool, bool), String> {
     let (swapped, code) = match descr.as_bytes().first() {
         Some(b'<') => (cfg!(target_endian = "big"), &descr[1..]),
         Some(b'>') => (cfg!(target_endian = "little"), &descr[1..]),
         Some(b'|' | b'=') => (false, &descr[1..]),
         _ => (false, descr),
     };
+    if let Some(plane) = DType::plane_in_npy(code) {
+        return Ok((plane, true, swapped, false));
+    }
     let dtype = match DType::named_in_npy(code) {
         Some(dtype) => dtype,
         None => {
             let kind = match code.as_bytes().first() {
                 Some(b'O') => "Python objects, which are not read",
-                Some(b'c') => "complex numbers, which the language does not have",
+                Some(b'c') => "complex numbers of a width that the language does not have",
                 Some(b'U' | b'S' | b'a') => "text, which the language does not have",
                 Some(b'M' | b'm') => "dates or times, which the language does not have",
                 _ => "of a kind that the language does not have",
@@ -310,7 +330,7 @@ fn parse_descr(descr: &str) -> Result<(DType, bool, bool), String> {
             return Err(format!("its elements (`{descr}`) are {kind}"));
         }
     };
-    Ok((dtype, swapped && dtype.size() > 1, code.starts_with('V')))
+    Ok((dtype, false, swapped && dtype.size() > 1, code.starts_with('V')))
 }
 
 #[derive(Default)]
@@ -405,23 +425,28 @@ impl HeaderText<'_> {
 }
 
 /// Writes the array as a `.npy` file; the file appears only when it is complete.
-pub fn write_npy(path: &Path, array: &HostArray) -> Result<(), RunError> {
+pub fn write_npy<'a>(path: &Path, array: impl Into<ArrayView<'a>>) -> Result<(), RunError> {
+    let array = array.into();
     write_file(path, |out| write_to(out, array))
 }
 
 /// Writes header and elements, as in a file of their own.
-pub(crate) fn write_to(out: &mut dyn Write, array: &HostArray) -> io::Result<()> {
-    debug_assert_eq!(array.bytes.len(), array.len() * array.dtype.size(), "the array has all its elements");
+pub(crate) fn write_to<'a>(out: &mut dyn Write, array: impl Into<ArrayView<'a>>) -> io::Result<()> {
+    let array: ArrayView<'_> = array.into();
+    let len: usize = array.shape.iter().product();
+    debug_assert_eq!(array.bytes.len(), len * array.element_size(), "the array has all its elements");
     out.write_all(&header_for(array))?;
-    out.write_all(&array.bytes)
+    out.write_all(array.bytes)
 }
 
 /// A version 1 header, padded as NumPy does so that the elements are aligned to 64 bytes.
-pub(crate) fn header_for(array: &HostArray) -> Vec<u8> {
+pub(crate) fn header_for<'a>(array: impl Into<ArrayView<'a>>) -> Vec<u8> {
+    let array = array.into();
     let order = if cfg!(target_endian = "little") { '<' } else { '>' };
-    let mut shape = array.shape.clone();
+    let mut shape = array.shape.to_vec();
     let order = if array.dtype.size() == 1 { '|' } else { order };
-    let code = array.dtype.npy().unwrap_or_else(|| {
+    let complex = if array.complex { array.dtype.complex_npy() } else { None };
+    let code = complex.or(array.dtype.npy()).unwrap_or_else(|| {
         shape.push(2);
         "u4"
     });
@@ -529,7 +554,7 @@ mod tests {
             (file(&header("'<f4'", "(99999999999999999999,)"), &[]), "not a size"),
             (file(&header("'<f4'", "(-1,)"), &[]), "not a size"),
             (file(&header("'|O'", "(2,)"), &[0; 16]), "Python objects"),
-            (file(&header("'<c8'", "(2,)"), &[0; 16]), "complex"),
+            (file(&header("'<c32'", "(2,)"), &[0; 64]), "complex"),
             (file(&header("[('a', '<f4')]", "(2,)"), &[0; 16]), "named fields"),
             (file("{'descr': '<f4', 'shape': (2,)}", &[0; 8]), "no `fortran_order`"),
             (file("{'descr': '<f4", &[]), "does not end"),

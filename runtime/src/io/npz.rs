@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::array::HostArray;
+use crate::array::ArrayView;
 use crate::io::npy::{NpySource, header_for};
 use crate::io::{Bytes, unreadable, write_file, zip};
 use crate::trap::RunError;
@@ -45,11 +45,12 @@ impl NpzArchive {
 }
 
 /// Writes named arrays as one archive; the file appears only when it is complete.
-pub fn write_npz(path: &Path, arrays: &[(&str, &HostArray)]) -> Result<(), RunError> {
+pub fn write_npz<'a, A: Copy + Into<ArrayView<'a>>>(path: &Path, arrays: &[(&str, A)]) -> Result<(), RunError> {
     write_file(path, |out| {
         let mut archive = zip::Writer::new(out);
         for (name, array) in arrays {
-            archive.member(&format!("{name}.npy"), &[&header_for(array), &array.bytes])?;
+            let array: ArrayView<'_> = (*array).into();
+            archive.member(&format!("{name}.npy"), &[&header_for(array), array.bytes])?;
         }
         archive.finish()
     })
@@ -59,7 +60,7 @@ pub fn write_npz(path: &Path, arrays: &[(&str, &HostArray)]) -> Result<(), RunEr
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::array::BlockSource;
+    use crate::array::{BlockSource, HostArray};
     use spmdc_abi::DType;
 
     /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and `savez_compressed` likewise.

@@ -10,6 +10,7 @@ mod order;
 mod radix;
 mod scatter;
 mod sort;
+mod transform;
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -19,6 +20,7 @@ use crate::memory::Memory;
 use crate::team::{Team, WORTH_SHARING};
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, SortLines, TakenPlaces};
+use transform::PreparedTransform;
 
 /// A dimension of an array; the stride is in elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -47,6 +49,8 @@ pub(crate) struct PreparedLibrary {
     chunk: i64,
     /// For each slot of the scratch memory whether a thread uses it; none if every call has scratch memory of its own.
     slots: Box<[AtomicBool]>,
+    /// The tables and the memory of a transform, of which each slot has its own.
+    transform: Option<PreparedTransform>,
 }
 
 /// A slot of the scratch memory, while a thread uses it.
@@ -93,7 +97,8 @@ struct StridedBlock {
     dims: Box<[ViewDim]>,
 }
 
-// SAFETY: a step consists of data and pointers to the program's memory; `run` demands that threads make different calls of it.
+// SAFETY: a step consists of data and pointers to the program's memory; `run` demands that threads make different calls of it. The memory
+// of a transform is used by the thread that has taken its slot.
 unsafe impl Sync for PreparedLibrary {}
 
 /// An operand or result of one call.
@@ -268,6 +273,14 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
     let most = if parts > 1 { (count + team as i64 - 1) / team as i64 } else { (count / team as i64).max(1) };
     let least = if parts > 1 { most } else { 1 };
     let chunk = if shared { worthwhile.clamp(least, most) } else { 0 };
+    let transform = if let LibraryFunction::Fft(transform) = step.function {
+        let line = step.results.first().and_then(|result| result.dims.first());
+        let len = line.map_or(0, |dim| mesh.resolve(&dim.extent, device) as usize);
+        let dtype = step.results.first().map_or(DType::F32, |result| result.dtype);
+        Some(PreparedTransform::new(transform, dtype, if calls.is_empty() { 0 } else { len }, team.max(1)))
+    } else {
+        None
+    };
     debug_assert!(calls.start >= 0 && calls.end <= all, "a share of {calls:?} of {all} calls");
     PreparedLibrary {
         function: step.function.clone(),
@@ -279,10 +292,13 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
         parts,
         calls,
         chunk,
-        slots: slots(step).map_or_else(Default::default, |at| {
-            let count = step.results[at].dims.first().map_or(0, |dim| mesh.resolve(&dim.extent, device));
+        slots: {
+            let in_scratch =
+                |at: usize| step.results[at].dims.first().map_or(0, |dim| mesh.resolve(&dim.extent, device));
+            let count = if transform.is_some() { team.max(1) as i64 } else { slots(step).map_or(0, in_scratch) };
             (0..count).map(|_| AtomicBool::new(false)).collect()
-        }),
+        },
+        transform,
     }
 }
 
@@ -290,7 +306,10 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
 pub(crate) fn slots(step: &LibraryStep) -> Option<usize> {
     match step.function {
         LibraryFunction::Matrix(_) => step.results.len().checked_sub(1),
-        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Scatter(_) => None,
+        LibraryFunction::Sort(_)
+        | LibraryFunction::Merge(_)
+        | LibraryFunction::Scatter(_)
+        | LibraryFunction::Fft(_) => None,
     }
 }
 
@@ -308,7 +327,7 @@ fn extents(mesh: &DeviceMesh, array: &LibraryArray, device: usize) -> Box<[ViewD
 
 fn block(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> Box<[i64]> {
     match function {
-        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) => Box::new([]),
+        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Fft(_) => Box::new([]),
         LibraryFunction::Matrix(function) => {
             function.first().map(|first| mesh.resolve(first, device)).into_iter().collect()
         }
@@ -318,7 +337,10 @@ fn block(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> Box<[i
 
 fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
     match function {
-        LibraryFunction::Sort(_) | LibraryFunction::Scatter(_) | LibraryFunction::Matrix(_) => 0,
+        LibraryFunction::Sort(_)
+        | LibraryFunction::Scatter(_)
+        | LibraryFunction::Matrix(_)
+        | LibraryFunction::Fft(_) => 0,
         LibraryFunction::Merge(merge) => match &merge.taken {
             TakenPlaces::From(first) => mesh.resolve(first, device),
             TakenPlaces::Places(_) => 0,
@@ -378,6 +400,10 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
             expect(scatter.divided < to.len(), "a scatter along a dimension that does not exist")?;
             expect(updates.dtype == result.dtype, "a scatter of another type")?;
             expect(scatter::function(result.dtype, scatter.combine).is_some(), "a scatter that is not defined")
+        }
+        LibraryFunction::Fft(transform) => {
+            expect(owners.len() == 1 && lines(), "a transform of other arrays than lines")?;
+            transform::check(*transform, step, |array| lens(array, device))
         }
         LibraryFunction::Matrix(function) => {
             expect(owners.len() == 1, "a function of matrices of other devices")?;
@@ -466,6 +492,9 @@ impl PreparedLibrary {
                 }
                 LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
                 LibraryFunction::Scatter(scatter) => scatter::scatter(&call, scatter, &self.block, parts),
+                LibraryFunction::Fft(_) => {
+                    self.transform.as_ref().expect("`plan` has made its tables").run(&call, slot);
+                }
                 LibraryFunction::Matrix(function) => {
                     matrix::run(&call, function, self.block.first().map_or(0, |&first| first as usize))
                 }

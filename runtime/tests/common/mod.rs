@@ -74,13 +74,25 @@ impl Maker {
 
     pub fn param(&mut self, layout: &Layout, axes: AxisSet) -> Place {
         let place = self.buffer(layout, axes);
-        self.program.params.push(Binding { name: "x".into(), ty: "?".into(), layout: layout.clone(), place });
+        self.program.params.push(Binding {
+            name: "x".into(),
+            ty: "?".into(),
+            plane: None,
+            layout: layout.clone(),
+            place,
+        });
         place
     }
 
     pub fn result(&mut self, layout: &Layout, axes: AxisSet) -> Place {
         let place = self.buffer(layout, axes);
-        self.program.results.push(Binding { name: "0".into(), ty: "?".into(), layout: layout.clone(), place });
+        self.program.results.push(Binding {
+            name: "0".into(),
+            ty: "?".into(),
+            plane: None,
+            layout: layout.clone(),
+            place,
+        });
         place
     }
 

@@ -13,6 +13,7 @@ pub mod nesting;
 pub mod orders;
 pub mod precision;
 pub mod programs;
+pub mod spectral;
 pub mod windows;
 
 use spmdc_abi::DType;

@@ -258,7 +258,7 @@ pub(super) fn plan(
 }
 
 /// Whether an entry is an array of indices.
-pub(super) fn is_array(build: &CallBuilder, item: &IndexItem) -> bool {
+pub fn is_array(build: &CallBuilder, item: &IndexItem) -> bool {
     match item {
         IndexItem::Place(Term::Array(place), _) => build.ty(*place).rank() > 0,
         IndexItem::Place(term, _) => matches!(term, Term::List(_)),

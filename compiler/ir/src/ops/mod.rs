@@ -11,6 +11,7 @@ pub mod cast;
 pub mod check_indices;
 pub mod collective;
 pub mod combined;
+pub mod complex;
 pub mod concatenate;
 pub mod constant;
 pub mod conv;
@@ -18,6 +19,7 @@ pub mod diff;
 pub mod dynamic_slice;
 pub mod einsum;
 pub mod elementwise;
+pub mod fft;
 pub mod flip;
 pub mod gather;
 pub mod ghosted;
@@ -53,6 +55,7 @@ pub mod segments;
 pub mod shape;
 pub mod slice;
 pub mod sort;
+pub mod spectral;
 pub mod split;
 pub mod take;
 #[cfg(test)]
@@ -247,6 +250,8 @@ ops! {
     MatrixBlocks(linalg::blocks::MatrixBlocks) = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
     /// Steps of triangular systems with split rows.
     TriangularBlocks(linalg::systems::TriangularBlocks) = "triangular_rows" | "triangular_sums",
+    /// Fourier transforms of lines.
+    Fft(fft::Fft) = "fft_lines" | "fft_of_real" | "fft_to_real",
     /// A sum of products of two operands.
     Einsum(einsum::Einsum),
     /// Elements with equal indices in several dimensions.
@@ -328,6 +333,7 @@ composites! {
     take::Take = "take" | "take_along_axis",
     einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
     einsum::diagonal::DiagonalCalls = "trace" | "diag",
+    spectral::Shifts = "fftshift" | "ifftshift",
     split::Split = "split",
     sort::LexSort = "lexsort",
     sort::TopK = "top_k",

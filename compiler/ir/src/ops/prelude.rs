@@ -4,15 +4,19 @@
 //! function is parsed when it is first used. A few helpers, which only the prelude can call, do what the language cannot express.
 
 use super::broadcast::broadcast;
+use super::complex;
+use super::concatenate::concatenate;
 use super::constant::Constant;
+use super::fft;
 use super::matrix_power;
 use super::promote::{self, Operand, inexact};
 use super::reduce;
 use super::reshape::reshape;
 use super::shape;
+use super::slice::{Slice, SliceRange};
 use super::transpose::transpose;
 use crate::layout::types::DType;
-use crate::ops::call::args::{Arg, as_int, as_ints};
+use crate::ops::call::args::{Arg, as_bool, as_int, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use crate::ops::call::term::Term;
@@ -24,17 +28,31 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use std::sync::OnceLock;
 
-const FILES: [&str; 6] = [
+const FILES: [&str; 7] = [
     include_str!("../../prelude/elementwise.spmd"),
     include_str!("../../prelude/lookup.spmd"),
     include_str!("../../prelude/statistics.spmd"),
     include_str!("../../prelude/shapes.spmd"),
     include_str!("../../prelude/neural.spmd"),
     include_str!("../../prelude/linalg.spmd"),
+    include_str!("../../prelude/spectral.spmd"),
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 49] = [
+pub const NAMES: [&str; 62] = [
+    "complex",
+    "real",
+    "imag",
+    "conj",
+    "angle",
+    "fft",
+    "ifft",
+    "rfft",
+    "irfft",
+    "fft2",
+    "ifft2",
+    "fftfreq",
+    "rfftfreq",
     "clip",
     "sinc",
     "logit",
@@ -107,9 +125,33 @@ pub fn written(name: &str) -> Option<&'static Written> {
     Some(WRITTEN[at].get_or_init(|| read(NAMES[at])))
 }
 
-/// Finds the paragraph of a function, and reads it. The prelude is a part of the compiler, so an error in it is a defect.
 fn read(name: &'static str) -> Written {
-    let paragraphs = FILES.iter().flat_map(|file| file.split("\n\n"));
+    let Paragraph { text, function } = paragraph(&FILES, name);
+    let head = format!("fn {name}(");
+    let source = text.find(&head).map_or(text, |start| &text[start..]).trim_end();
+    Written { signature: signature(name, text, &function), function, source }
+}
+
+/// A function with the lines above it.
+#[derive(Debug)]
+pub(super) struct Paragraph {
+    pub text: &'static str,
+    pub function: FnItem,
+}
+
+/// The names of the parameters of a function.
+#[cfg(test)]
+pub(super) fn parameters(function: &FnItem) -> Vec<&str> {
+    function
+        .params
+        .iter()
+        .filter_map(|param| if let PatternKind::Name(name) = &param.pattern.kind { Some(name.as_str()) } else { None })
+        .collect()
+}
+
+/// Finds the paragraph of a function, and reads it. The prelude is a part of the compiler, so an error in it is a defect.
+pub(super) fn paragraph(files: &[&'static str], name: &'static str) -> Paragraph {
+    let paragraphs = files.iter().flat_map(|file| file.split("\n\n"));
     let head = format!("fn {name}(");
     let text = paragraphs.into_iter().find(|text| text.lines().any(|line| line.starts_with(&head)));
     let text = text.unwrap_or_else(|| panic!("the prelude has no `{name}`"));
@@ -120,8 +162,7 @@ fn read(name: &'static str) -> Written {
         ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
     });
     let function = function.unwrap_or_else(|| panic!("`{name}` of the prelude is no function"));
-    let source = text.find(&head).map_or(text, |start| &text[start..]).trim_end();
-    Written { signature: signature(name, text, &function), function, source }
+    Paragraph { text, function }
 }
 
 /// The signature of a function: its parameters and defaults, and the documentation above it.
@@ -210,6 +251,24 @@ pub enum Helper {
     Epsilon,
     /// `power(a, n)`: the n-th power of square matrices, for n from 0 on.
     Power,
+    /// `is_complex(x)`: whether the elements are complex.
+    IsComplex,
+    /// `real_plane(z)`: the real parts; real numbers as they are.
+    RealPlane,
+    /// `imaginary_plane(z)`: the imaginary parts; zeros for real numbers.
+    ImaginaryPlane,
+    /// `pair(re, im)`: complex numbers of two planes of one float type and shape.
+    Pair,
+    /// `resized(x, n, axis)`: cut, or continued with zeros, to n elements along a dimension.
+    Resized,
+    /// `spectrum(re, im, axis, inverse)`: the planes of a Fourier transform; im is None for real numbers.
+    Spectrum,
+    /// `half_spectrum(x, axis)`: the planes of the first half of a transform of real numbers.
+    HalfSpectrum,
+    /// `of_half_spectrum(re, im, axis, n)`: the n real numbers that have such a transform.
+    OfHalfSpectrum,
+    /// `scale(norm, n, inverse)`: the factor of a Fourier transform of n points.
+    Scale,
     /// `require(condition, message)`: an error of the call unless the condition holds.
     Require,
 }
@@ -232,6 +291,15 @@ impl Helper {
             "matched" => Some(Helper::Matched),
             "epsilon" => Some(Helper::Epsilon),
             "power" => Some(Helper::Power),
+            "is_complex" => Some(Helper::IsComplex),
+            "real_plane" => Some(Helper::RealPlane),
+            "imaginary_plane" => Some(Helper::ImaginaryPlane),
+            "pair" => Some(Helper::Pair),
+            "resized" => Some(Helper::Resized),
+            "spectrum" => Some(Helper::Spectrum),
+            "half_spectrum" => Some(Helper::HalfSpectrum),
+            "of_half_spectrum" => Some(Helper::OfHalfSpectrum),
+            "scale" => Some(Helper::Scale),
             "require" => Some(Helper::Require),
             _ => None,
         }
@@ -240,6 +308,9 @@ impl Helper {
     /// The result of a call; emits statements if needed. An argument of the wrong kind is a defect of the prelude.
     pub fn call(self, args: &[Arg], build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let span = build.span;
+        if args.iter().any(|arg| matches!(arg.term, Term::Complex(_))) {
+            return self.of_complex(args, build);
+        }
         let array = |at: usize| -> Value {
             let Term::Array(value) = args[at].term else {
                 panic!("a helper of the prelude takes an array, not {}", args[at].term.describe());
@@ -307,6 +378,36 @@ impl Helper {
                 Ok(Term::Float((-f64::from(format.mantissa)).exp2()))
             }
             Helper::Power => matrix_power::power(build, array(0), as_int(&args[1], "n")?).map(Term::Array),
+            Helper::IsComplex => Ok(Term::Bool(false)),
+            Helper::RealPlane => Ok(args[0].term.clone()),
+            Helper::ImaginaryPlane if args[0].term.static_scalar().is_some() => Ok(Term::Int(0)),
+            Helper::ImaginaryPlane => complex::zero_like(build, array(0)).map(Term::Array),
+            Helper::Pair => {
+                let operands: Vec<Operand<'_>> = args.iter().map(|arg| (&arg.term, arg.span)).collect();
+                complex::pair(build, operands[0], operands[1])
+            }
+            Helper::Spectrum => {
+                let mut planes = vec![array(0)];
+                planes.extend(matches!(args[1].term, Term::Array(_)).then(|| array(1)));
+                let axis = shape::axis(as_int(&args[2], "axis")?, build.ty(planes[0]).rank(), span)?;
+                let planes = fft::spectrum(build, &planes, axis, as_bool(&args[3], "inverse")?)?;
+                Ok(Term::Tuple(planes.map(Term::Array).into()))
+            }
+            Helper::HalfSpectrum => {
+                let axis = shape::axis(as_int(&args[1], "axis")?, build.ty(array(0)).rank(), span)?;
+                let planes = fft::half_spectrum(build, array(0), axis)?;
+                Ok(Term::Tuple(planes.map(Term::Array).into()))
+            }
+            Helper::OfHalfSpectrum => {
+                let planes = [array(0), array(1)];
+                let axis = shape::axis(as_int(&args[2], "axis")?, build.ty(planes[0]).rank(), span)?;
+                let n = usize::try_from(as_int(&args[3], "n")?).expect("the prelude has checked the number of points");
+                fft::of_half_spectrum(build, planes, axis, n).map(Term::Array)
+            }
+            Helper::Scale => scale(&args[0], as_int(&args[1], "n")?, as_bool(&args[2], "inverse")?),
+            Helper::Resized => {
+                resized(build, array(0), as_int(&args[1], "n")?, as_int(&args[2], "axis")?).map(Term::Array)
+            }
             Helper::Require => {
                 let (Term::Bool(holds), Term::Str(message)) = (&args[0].term, &args[1].term) else {
                     panic!("the prelude requires what is known at compile time");
@@ -315,6 +416,92 @@ impl Helper {
             }
         }
     }
+}
+
+impl Helper {
+    /// The result of a call with complex numbers.
+    fn of_complex(self, args: &[Arg], build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let span = build.span;
+        // By planes, of which the imaginary one does not matter for a shape.
+        let real = |build: &mut CallBuilder| -> Result<Vec<Arg>, Diagnostic> {
+            let plane = |arg: &Arg| Ok(Arg { term: complex::planes(build, &arg.term)?[0].clone(), ..arg.clone() });
+            args.iter().map(plane).collect()
+        };
+        match self {
+            Helper::IsComplex => Ok(Term::Bool(true)),
+            Helper::IsNone | Helper::IsNumber | Helper::IsFloat => Ok(Term::Bool(false)),
+            Helper::AsFloat | Helper::Widened => Ok(args[0].term.clone()),
+            Helper::RealPlane => Ok(complex::planes(build, &args[0].term)?[0].clone()),
+            Helper::ImaginaryPlane => Ok(complex::planes(build, &args[0].term)?[1].clone()),
+            Helper::Count | Helper::Mask | Helper::SameShape | Helper::Epsilon => {
+                let args = real(build)?;
+                self.call(&args, build)
+            }
+            Helper::Common => {
+                let operands: Vec<Operand<'_>> = args.iter().map(|arg| (&arg.term, arg.span)).collect();
+                complex::promoted(build, &operands).map(Term::Tuple)
+            }
+            Helper::Along | Helper::Matched | Helper::Resized => {
+                let mut results = Vec::new();
+                for plane in 0..2 {
+                    // Sizes and dimensions are the same for both planes.
+                    let of_plane = |arg: &Arg| -> Result<Arg, Diagnostic> {
+                        let is_array = matches!(arg.term, Term::Complex(_) | Term::Array(_));
+                        let term =
+                            if is_array { complex::planes(build, &arg.term)?[plane].clone() } else { arg.term.clone() };
+                        Ok(Arg { term, ..arg.clone() })
+                    };
+                    let args = args.iter().map(of_plane).collect::<Result<Vec<Arg>, Diagnostic>>()?;
+                    results.push(self.call(&args, build)?);
+                }
+                let im = results.pop().expect("there are two planes");
+                Ok(complex::joined(results.remove(0), im))
+            }
+            Helper::Limit
+            | Helper::Power
+            | Helper::Pair
+            | Helper::Spectrum
+            | Helper::HalfSpectrum
+            | Helper::OfHalfSpectrum
+            | Helper::Scale
+            | Helper::Require => Err(complex::not_real(span)),
+        }
+    }
+}
+
+/// The factor of a transform of n points; E0210 for a norm that does not exist.
+fn scale(norm: &Arg, n: i64, inverse: bool) -> Result<Term, Diagnostic> {
+    let name = if let Term::Str(name) = &norm.term { name.as_str() } else { "" };
+    let is_divided = match name {
+        "" if matches!(norm.term, Term::Nothing) => inverse,
+        "backward" => inverse,
+        "forward" => !inverse,
+        "ortho" => return Ok(Term::Float(1.0 / (n as f64).sqrt())),
+        _ => {
+            let message = format!("`norm` is \"backward\", \"ortho\" or \"forward\", not {}", norm.term.describe());
+            return Err(Diagnostic::error(Code::E0210, norm.span, message));
+        }
+    };
+    Ok(Term::Float(if is_divided { 1.0 / n as f64 } else { 1.0 }))
+}
+
+/// A value with this many elements along a dimension: the first ones, or all and zeros after them.
+fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) -> Result<Value, Diagnostic> {
+    let span = build.span;
+    let sizes = build.ty(value).shape().to_vec();
+    let axis = shape::axis(axis, sizes.len(), span)?;
+    let Some(n) = usize::try_from(n).ok().filter(|&n| n > 0) else {
+        return Err(Diagnostic::error(Code::E0205, span, format!("a transform of {n} points")));
+    };
+    if n <= sizes[axis] {
+        let mut slice = Slice::identity(&build.ty(value).array);
+        slice.ranges[axis].0 = SliceRange::between(0, n);
+        return if n == sizes[axis] { Ok(value) } else { build.emit1(slice, &[value]) };
+    }
+    let mut rest = sizes.clone();
+    rest[axis] = n - sizes[axis];
+    let zeros = super::broadcast::filled(build, build.ty(value).dtype(), 0, &rest)?;
+    concatenate(build, &[value, zeros], axis)
 }
 
 /// A value that has a shape of these sizes already, or the sizes of the dimensions `axis` in their order: then in a shape with these

@@ -7,12 +7,12 @@ use crate::array::{Array, Trap};
 use crate::layout::draw::{Style, draw};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
+use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::work::Lowering;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
-use crate::ops::call::term::Term;
+use crate::ops::call::term::{Term, TypeTerm};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
@@ -70,7 +70,8 @@ fn properties(effect: Effect) -> Properties<'static> {
 
 /// The number of values in a text.
 fn places(text: &str) -> usize {
-    pieces(text).iter().filter(|piece| matches!(piece, Piece::Value(_))).count()
+    let values = |piece: &Piece| if let Piece::Value(spec) = piece { spec.values() } else { 0 };
+    pieces(text).iter().map(values).sum()
 }
 
 /// The text with its braces escaped.
@@ -105,7 +106,15 @@ fn shown(
         return Ok(plain(text.clone()));
     }
     if let Term::Type(ty) = term {
-        return Ok(plain(ty.array.to_string()));
+        return Ok(plain(ty.text()));
+    }
+    if let Some([re, im]) = term.planes() {
+        if spec.form == Form::Type {
+            let array = build.ty(re).array.clone();
+            return Ok(plain(TypeTerm { array, complex: true, sharding: None, varying: AxisSet::EMPTY }.text()));
+        }
+        values.extend([re, im]);
+        return Ok(Spec { complex: true, ..spec.clone() }.place());
     }
     if let Term::Nothing = term {
         return Ok(plain("None".to_string()));
@@ -133,7 +142,12 @@ fn filled(text: &str, args: &[Arg], build: &mut CallBuilder, span: Span) -> Resu
              `+` and `0` as in Rust",
         ));
     }
-    let places = parts.iter().filter(|piece| matches!(piece, Piece::Value(_))).count();
+    let is_plain = |piece: &Piece| if let Piece::Value(spec) = piece { !spec.complex } else { true };
+    if !build.exact && !parts.iter().all(is_plain) {
+        let error = Diagnostic::error(Code::E0218, span, "`j` is for dumps: it joins two planes");
+        return Err(error.help("`{}` shows complex numbers as such"));
+    }
+    let places = places(text);
     if places > args.len() {
         let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let (places, values) = (plural(places, "place"), plural(args.len(), "value"));
@@ -144,6 +158,12 @@ fn filled(text: &str, args: &[Arg], build: &mut CallBuilder, span: Span) -> Resu
     for piece in parts {
         match piece {
             Piece::Text(part) => text += &escaped(&part),
+            Piece::Value(spec) if spec.complex => {
+                for arg in args.by_ref().take(spec.values()) {
+                    values.push(build.materialize(&arg.term, None, arg.span)?);
+                }
+                text += &spec.place();
+            }
             Piece::Value(spec) => {
                 if let Some(arg) = args.next() {
                     text += &shown(&arg.term, &spec, arg.span, build, &mut values)?;
@@ -413,7 +433,12 @@ impl Call for ShowSharding {
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
-        let value = args.array(build, "x")?;
+        let arg = args.required("x")?;
+        // Both planes of complex numbers lie alike, unless the compiler finds a reason against it.
+        let value = match arg.term.planes() {
+            Some([re, _]) => re,
+            None => build.materialize(&arg.term, None, arg.span)?,
+        };
         build.emit(ShowSharding, &[value])?;
         Ok(Term::Tuple(Vec::new()))
     }

@@ -23,7 +23,7 @@ use crate::ops::Op;
 use crate::ops::rules::Effect;
 use control::Control;
 use origin::Origin;
-use spmdc_abi::CollectiveKind;
+use spmdc_abi::{CollectiveKind, Plane};
 use spmdc_grammar::span::Span;
 use std::fmt;
 
@@ -100,17 +100,40 @@ pub struct Func {
 /// A leaf of a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// The path of the leaf, such as `p.w`.
+    /// The path of the leaf, such as `p.w`; the planes of complex numbers `z` are `z.re` and `z.im`.
     pub name: String,
+    /// Set for a plane of complex numbers.
+    pub plane: Option<Plane>,
     /// The source position of the parameter.
     pub span: Span,
+}
+
+/// The name of the complex numbers of which this is a plane, or of the array itself: `z` for `z.re`, `0` for a lone `re`.
+pub fn whole_name(name: &str, plane: Option<Plane>) -> String {
+    let Some(plane) = plane else { return name.to_string() };
+    match name.strip_suffix(plane.name()).map(|whole| whole.trim_end_matches('.')) {
+        Some("") => "0".to_string(),
+        Some(whole) => whole.to_string(),
+        None => unreachable!("a plane is named after its kind"),
+    }
+}
+
+/// The type as the program writes it: that of the complex numbers for a plane.
+pub fn shown_type(ty: &Type, plane: Option<Plane>, mesh: &Mesh) -> String {
+    let text = ty.display(mesh);
+    match (plane, ty.dtype().complex_name()) {
+        (Some(_), Some(name)) => text.replacen(ty.dtype().name(), name, 1),
+        (Some(_) | None, _) => text,
+    }
 }
 
 /// A leaf of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultInfo {
-    /// The path of the leaf, such as `0` or `w`.
+    /// The path of the leaf, such as `0` or `w`; the planes of complex numbers `z` are `z.re` and `z.im`.
     pub name: String,
+    /// Set for a plane of complex numbers.
+    pub plane: Option<Plane>,
     /// The source position of the result.
     pub span: Span,
 }

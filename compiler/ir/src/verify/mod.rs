@@ -447,6 +447,11 @@ impl<'a> Verifier<'a> {
                 .all(|dim| dim.alignment.is_none() && self.mesh.size_of(&dim.axes) == 1);
             self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole matrices".to_string());
         }
+        if let Op::Fft(transform) = op {
+            let layout = &self.func.ty(stmt.args[0]).sharding.dims[transform.axis];
+            let is_whole = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == 1;
+            self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole lines".to_string());
+        }
         if let Typing::OfBlocks(_) = op.rules().typing() {
             let agree =
                 inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);

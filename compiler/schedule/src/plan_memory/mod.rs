@@ -38,10 +38,10 @@ mod time;
 use crate::order::Schedule;
 use lifetimes::Lifetimes;
 use replay::{MemoryPlan, replay};
-use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, ConstantData, MeshAxis, Program, Site};
+use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, ConstantData, MeshAxis, Plane, Program, Site};
 use spmdc_grammar::span::Span;
 use spmdc_ir::lower::work::layout_of;
-use spmdc_ir::program::{Module, Value};
+use spmdc_ir::program::{Module, Value, shown_type, whole_name};
 use spmdc_kernel::loops::Kernel;
 use steps::StepEmitter;
 use storage::Storage;
@@ -73,15 +73,25 @@ pub fn plan_memory(
     let body = emitter.program();
     let kernels = emitter.kernels;
     let body = panels::group(body, &kernels, mesh.machine.panel_bytes);
-    let binding = |name: &str, value: Value| Binding {
-        name: name.to_string(),
-        ty: func.ty(value).display(mesh),
+    let binding = |(name, plane): (&String, Option<Plane>), value: Value| Binding {
+        name: whole_name(name, plane),
+        ty: shown_type(func.ty(value), plane, mesh),
+        plane,
         layout: layout_of(func.ty(value)),
         place: storage.place(value),
     };
-    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| binding(&param.name, value)).collect();
-    let results =
-        func.results.iter().zip(&func.body.results).map(|(info, &value)| binding(&info.name, value)).collect();
+    let params = func
+        .params
+        .iter()
+        .zip(&func.body.params)
+        .map(|(param, &value)| binding((&param.name, param.plane), value))
+        .collect();
+    let results = func
+        .results
+        .iter()
+        .zip(&func.body.results)
+        .map(|(info, &value)| binding((&info.name, info.plane), value))
+        .collect();
     let constants = schedule.constants.iter();
     let constants = constants.map(|(value, bytes)| ConstantData { place: storage.place(*value), bytes: bytes.clone() });
     let program = Program {

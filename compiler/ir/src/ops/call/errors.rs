@@ -9,6 +9,9 @@ use spmdc_grammar::span::Span;
 
 /// E0210
 pub fn no_array(found: &Term, span: Span) -> Diagnostic {
+    if found.holds_complex() {
+        return super::super::complex::not_real(span);
+    }
     Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", found.describe()))
 }
 

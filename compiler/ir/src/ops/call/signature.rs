@@ -167,7 +167,7 @@ impl ParamKind {
     /// Checks that an argument is of this kind.
     fn check(self, function: &str, param: &str, arg: &Arg) -> Result<(), Diagnostic> {
         match self {
-            ParamKind::Array if arg.term.is_operand() => Ok(()),
+            ParamKind::Array if arg.term.is_operand() || matches!(arg.term, Term::Complex(_)) => Ok(()),
             ParamKind::Array => Err(errors::no_array(&arg.term, arg.span)),
             ParamKind::Int => args::as_int(arg, param).map(drop),
             ParamKind::Ints => args::as_ints(arg, param).map(drop),

@@ -18,6 +18,8 @@ pub enum Term {
     Bool(bool),
     /// A string; it never reaches the IR as a value.
     Str(String),
+    /// Complex numbers: the arrays of their real and imaginary parts, of one float type and shape.
+    Complex(Box<[Term; 2]>),
     /// `(a, b)`: terms of any kinds.
     Tuple(Vec<Term>),
     /// `[a, b]`: several operands, or an array literal.
@@ -62,8 +64,10 @@ pub trait FunctionTerm: std::fmt::Debug {
 /// A type given as an argument; `sharding` has an entry for each dimension.
 #[derive(Clone, Debug)]
 pub struct TypeTerm {
-    /// The element type and shape.
+    /// The element type and shape; for complex numbers those of their planes.
     pub array: ArrayType,
+    /// Whether the elements are complex.
+    pub complex: bool,
     /// None if the type has no layout.
     pub sharding: Option<Sharding>,
     /// The axes along which the value varies (`{V:X}`).
@@ -77,6 +81,17 @@ pub struct ShardingTerm {
     pub sharding: Sharding,
 }
 
+impl TypeTerm {
+    /// The type as a program writes it, without a layout: `c64[3]`.
+    pub fn text(&self) -> String {
+        let text = self.array.to_string();
+        match self.array.dtype.complex_name() {
+            Some(name) if self.complex => text.replacen(self.array.dtype.name(), name, 1),
+            Some(_) | None => text,
+        }
+    }
+}
+
 impl Term {
     /// The term of a call whose op has these results: an array, or a tuple of them.
     pub fn of_results(values: &[Value]) -> Term {
@@ -84,6 +99,26 @@ impl Term {
             [value] => Term::Array(*value),
             _ => Term::Tuple(values.iter().copied().map(Term::Array).collect()),
         }
+    }
+
+    /// Complex numbers of these planes.
+    pub fn complex(re: Value, im: Value) -> Term {
+        Term::Complex(Box::new([Term::Array(re), Term::Array(im)]))
+    }
+
+    /// The planes of complex numbers; None for anything else.
+    pub fn planes(&self) -> Option<[Value; 2]> {
+        let Term::Complex(planes) = self else { return None };
+        let [Term::Array(re), Term::Array(im)] = **planes else { unreachable!("planes are arrays") };
+        Some([re, im])
+    }
+
+    /// Whether it is complex numbers or their type, or contains such.
+    pub fn holds_complex(&self) -> bool {
+        if let Term::Type(ty) = self {
+            return ty.complex;
+        }
+        matches!(self, Term::Complex(_)) || self.parts().into_iter().any(Term::holds_complex)
     }
 
     /// The kind of term for messages: "a tuple", "an array".
@@ -94,6 +129,7 @@ impl Term {
             Term::Float(_) => "a number",
             Term::Bool(_) => "a bool",
             Term::Str(_) => "a string",
+            Term::Complex(_) => "a complex array",
             Term::Tuple(_) => "a tuple",
             Term::List(_) => "a list",
             Term::Struct(_) => "a struct",

@@ -1,0 +1,525 @@
+//! What functions do with complex numbers.
+//!
+//! An array of complex numbers is a pair of real arrays, its planes, until it reaches the IR, which has no complex element types. So every op,
+//! pass and kernel is one of real numbers: `docs/design/0011-complex-numbers.md` has the reasons. The table says for each
+//! function of the language what becomes of complex arguments; `compiler/ir/prelude/complex.spmd` has the rules that are written
+//! in the language.
+
+use super::broadcast::{broadcast, filled};
+use super::prelude::{Paragraph, paragraph};
+use super::promote::{self, Operand};
+use super::shape;
+use crate::layout::types::DType;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::term::Term;
+use crate::program::Value;
+use spmdc_grammar::ast::{FnItem, InfixOp, PrefixOp};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use std::sync::OnceLock;
+
+/// What a function does with complex arguments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ComplexRule {
+    /// Its result for each plane: these parameters are taken by planes, all others are the same for both.
+    Planes(&'static [&'static str]),
+    /// A sum of products, linear in each of these parameters: the results for all pairs of planes are added up.
+    Products(&'static [&'static str]),
+    /// The function of the same name in `complex.spmd`, with the same parameters or the first ones of them.
+    Written,
+    /// Its own code knows complex numbers, or calls functions that do.
+    Own,
+    /// Real numbers of a complex type, as `eye(3, dtype=c64)` makes them; complex arguments are an error.
+    Made,
+    /// An error, for this reason.
+    Refused(&'static str),
+}
+
+use ComplexRule::{Made, Own, Planes, Products, Refused, Written as InLanguage};
+
+const ORDER: &str = "complex numbers have no order: compare `abs(z)`, or the planes `real(z)` and `imag(z)`";
+const INTEGERS: &str = "it is a function of integers";
+const REAL: &str = "it is a function of real numbers";
+const INDICES: &str = "its elements are indices";
+const MATRICES: &str = "factorizations of complex matrices are not there yet";
+const STATISTICS: &str = "it is not defined for complex numbers yet";
+
+/// A row for each function of the language that programs can call.
+pub const TABLE: &[(&str, ComplexRule)] = &[
+    ("abs", InLanguage),
+    ("acos", InLanguage),
+    ("acosh", InLanguage),
+    ("all", InLanguage),
+    ("all_gather", Planes(&["x"])),
+    ("all_to_all", Planes(&["x"])),
+    ("angle", InLanguage),
+    ("any", InLanguage),
+    ("arange", Made),
+    ("argmax", Refused(ORDER)),
+    ("argmin", Refused(ORDER)),
+    ("argsort", Refused(ORDER)),
+    ("asin", InLanguage),
+    ("asinh", InLanguage),
+    ("assert", Own),
+    ("associative_scan", Own),
+    ("atan", InLanguage),
+    ("atan2", Refused(REAL)),
+    ("atanh", InLanguage),
+    ("attention", Refused(ORDER)),
+    ("average", Own),
+    ("avg_pool", Planes(&["x"])),
+    ("axis_index", Refused(INDICES)),
+    ("axis_size", Refused(INDICES)),
+    ("bincount", Planes(&["weights"])),
+    ("broadcast_to", Planes(&["x"])),
+    ("cast", Own),
+    ("cbrt", Refused("write `z ** (1 / 3)`, the principal root")),
+    ("ceil", Refused(REAL)),
+    ("cholesky", Refused(MATRICES)),
+    ("clip", Refused(ORDER)),
+    ("clz", Refused(INTEGERS)),
+    ("complex", Refused("its arguments are the real planes")),
+    ("concatenate", Planes(&["arrays"])),
+    ("conj", InLanguage),
+    ("conv", Products(&["x", "w"])),
+    ("conv_transpose", Products(&["x", "w"])),
+    ("convolve", Products(&["a", "v"])),
+    ("copysign", Refused(REAL)),
+    ("cos", InLanguage),
+    ("cosh", InLanguage),
+    ("count_nonzero", Own),
+    ("cross", Own),
+    ("cummax", Refused(ORDER)),
+    ("cummin", Refused(ORDER)),
+    ("cumprod", InLanguage),
+    ("cumsum", Planes(&["x"])),
+    ("deg2rad", Refused(REAL)),
+    ("det", Refused(MATRICES)),
+    ("diag", Planes(&["x"])),
+    ("diff", Planes(&["a", "prepend", "append"])),
+    ("digamma", Refused(STATISTICS)),
+    ("digitize", Refused(ORDER)),
+    ("divmod", Refused(REAL)),
+    ("dot", Products(&["a", "b"])),
+    ("dynamic_slice", Planes(&["operand"])),
+    ("dynamic_update_slice", Planes(&["operand", "update"])),
+    ("eigh", Refused(MATRICES)),
+    ("einsum", Products(&["operands"])),
+    ("elu", Refused(ORDER)),
+    ("erf", Refused(REAL)),
+    ("erf_inv", Refused(REAL)),
+    ("erfc", Refused(REAL)),
+    ("exp", InLanguage),
+    ("exp2", InLanguage),
+    ("expand_dims", Planes(&["x"])),
+    ("expm", Refused(MATRICES)),
+    ("expm1", InLanguage),
+    ("eye", Made),
+    ("fft", Own),
+    ("fft2", Own),
+    ("fftfreq", Refused("frequencies are real")),
+    ("fftshift", Planes(&["x"])),
+    ("flip", Planes(&["x"])),
+    ("floor", Refused(REAL)),
+    ("full", Planes(&["fill_value"])),
+    ("full_like", Planes(&["x", "fill_value"])),
+    ("gcd", Refused(INTEGERS)),
+    ("gelu", Refused(ORDER)),
+    ("heaviside", Refused(ORDER)),
+    ("histogram", Refused(ORDER)),
+    ("hstack", Planes(&["tup"])),
+    ("hypot", Refused(REAL)),
+    ("ifft", Own),
+    ("ifft2", Own),
+    ("ifftshift", Planes(&["x"])),
+    ("imag", InLanguage),
+    ("interp", Planes(&["fp", "left", "right"])),
+    ("inv", Refused(MATRICES)),
+    ("iota", Made),
+    ("irfft", Own),
+    ("isclose", InLanguage),
+    ("isfinite", InLanguage),
+    ("isinf", InLanguage),
+    ("isnan", InLanguage),
+    ("kron", Products(&["a", "b"])),
+    ("layer_norm", Refused(STATISTICS)),
+    ("lcm", Refused(INTEGERS)),
+    ("leaky_relu", Refused(ORDER)),
+    ("lexsort", Refused(ORDER)),
+    ("lgamma", Refused(STATISTICS)),
+    ("linspace", Made),
+    ("log", InLanguage),
+    ("log10", InLanguage),
+    ("log1p", InLanguage),
+    ("log2", InLanguage),
+    ("log_softmax", Refused(ORDER)),
+    ("logaddexp", Refused(ORDER)),
+    ("logcumsumexp", Refused(ORDER)),
+    ("logit", Refused(REAL)),
+    ("logspace", Made),
+    ("logsumexp", Refused(ORDER)),
+    ("lstsq", Refused(MATRICES)),
+    ("lu", Refused(MATRICES)),
+    ("matmul", Products(&["a", "b"])),
+    ("matrix_power", Refused(MATRICES)),
+    ("max", Refused(ORDER)),
+    ("max_pool", Refused(ORDER)),
+    ("maximum", Refused(ORDER)),
+    ("mean", Own),
+    ("median", Refused(ORDER)),
+    ("meshgrid", Planes(&["xi"])),
+    ("min", Refused(ORDER)),
+    ("minimum", Refused(ORDER)),
+    ("moveaxis", Planes(&["x"])),
+    ("nan_to_num", Planes(&["x"])),
+    ("nanmax", Refused(ORDER)),
+    ("nanmean", Refused(STATISTICS)),
+    ("nanmin", Refused(ORDER)),
+    ("nanstd", Refused(STATISTICS)),
+    ("nansum", Refused(STATISTICS)),
+    ("nanvar", Refused(STATISTICS)),
+    ("nextafter", Refused(REAL)),
+    ("nonzero", Refused("`nonzero(z != 0, size=N)` gives the indices")),
+    ("norm", InLanguage),
+    ("one_hot", Made),
+    ("ones", Made),
+    ("ones_like", InLanguage),
+    ("outer", Products(&["a", "b"])),
+    ("pad", Planes(&["x", "constant_values"])),
+    ("percentile", Refused(ORDER)),
+    ("pinv", Refused(MATRICES)),
+    ("pmax", Refused(ORDER)),
+    ("pmean", Planes(&["x"])),
+    ("pmin", Refused(ORDER)),
+    ("popcount", Refused(INTEGERS)),
+    ("pow", InLanguage),
+    ("ppermute", Planes(&["x"])),
+    ("print", Own),
+    ("prod", InLanguage),
+    ("pshift", Planes(&["x"])),
+    ("psum", Planes(&["x"])),
+    ("psum_scatter", Planes(&["x"])),
+    ("ptp", Refused(ORDER)),
+    ("pvary", Planes(&["x"])),
+    ("qr", Refused(MATRICES)),
+    ("quantile", Refused(ORDER)),
+    ("rad2deg", Refused(REAL)),
+    ("ravel", Planes(&["x"])),
+    ("real", InLanguage),
+    ("reciprocal", InLanguage),
+    ("reduce_window", Refused("reduce the planes `real(z)` and `imag(z)`")),
+    ("relu", Refused(ORDER)),
+    ("repeat", Planes(&["x"])),
+    ("reshape", Planes(&["x"])),
+    ("reshard", Planes(&["x"])),
+    ("rfft", Refused("`rfft` transforms real numbers; write `fft`")),
+    ("rfftfreq", Refused("frequencies are real")),
+    ("rms_norm", Refused(STATISTICS)),
+    ("roll", Planes(&["x"])),
+    ("rot90", Planes(&["m"])),
+    ("round", Planes(&["x"])),
+    ("rsqrt", InLanguage),
+    ("searchsorted", Refused(ORDER)),
+    ("segment_max", Refused(ORDER)),
+    ("segment_min", Refused(ORDER)),
+    ("segment_sum", Planes(&["data"])),
+    ("select", Planes(&["choicelist", "default"])),
+    ("show_sharding", Own),
+    ("sigmoid", Refused(STATISTICS)),
+    ("sign", InLanguage),
+    ("signbit", Refused(REAL)),
+    ("silu", Refused(STATISTICS)),
+    ("sin", InLanguage),
+    ("sinc", Own),
+    ("sinh", InLanguage),
+    ("slogdet", Refused(MATRICES)),
+    ("softmax", Refused(ORDER)),
+    ("softplus", Refused(ORDER)),
+    ("solve", Refused(MATRICES)),
+    ("sort", Refused(ORDER)),
+    ("split", Planes(&["x"])),
+    ("sqrt", InLanguage),
+    ("square", InLanguage),
+    ("squeeze", Planes(&["x"])),
+    ("stack", Planes(&["arrays"])),
+    ("std", InLanguage),
+    ("sum", Planes(&["x", "initial"])),
+    ("svd", Refused(MATRICES)),
+    ("swapaxes", Planes(&["x"])),
+    ("take", Planes(&["x", "fill_value"])),
+    ("take_along_axis", Planes(&["x", "fill_value"])),
+    ("tan", InLanguage),
+    ("tanh", InLanguage),
+    ("tensordot", Products(&["a", "b"])),
+    ("tile", Planes(&["x"])),
+    ("top_k", Refused(ORDER)),
+    ("trace", Planes(&["x"])),
+    ("transpose", Planes(&["x"])),
+    ("tree_map", Own),
+    ("triangular_solve", Refused(MATRICES)),
+    ("tril", Planes(&["x"])),
+    ("triu", Planes(&["x"])),
+    ("trunc", Refused(REAL)),
+    ("unique", Refused(ORDER)),
+    ("var", InLanguage),
+    ("vdot", InLanguage),
+    ("vstack", Planes(&["tup"])),
+    ("where", Planes(&["x", "y"])),
+    ("zeros", Made),
+    ("zeros_like", Planes(&["x"])),
+];
+
+/// The row of a function; None for one that programs cannot call.
+pub fn rule(function: &str) -> Option<ComplexRule> {
+    TABLE.binary_search_by_key(&function, |(name, _)| name).ok().map(|at| TABLE[at].1)
+}
+
+/// What an operator does with complex operands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OperatorRule {
+    /// This function of `complex.spmd`.
+    Written(&'static str),
+    /// This function of the language.
+    Function(&'static str),
+    /// An error, for this reason.
+    Refused(&'static str),
+}
+
+/// The rule of an operator between two operands.
+pub fn infix(op: InfixOp) -> OperatorRule {
+    match op {
+        InfixOp::Add => OperatorRule::Written("op_add"),
+        InfixOp::Sub => OperatorRule::Written("op_sub"),
+        InfixOp::Mul => OperatorRule::Written("op_mul"),
+        InfixOp::Div => OperatorRule::Written("op_div"),
+        InfixOp::Pow => OperatorRule::Function("pow"),
+        InfixOp::MatMul => OperatorRule::Function("matmul"),
+        InfixOp::Eq => OperatorRule::Written("op_eq"),
+        InfixOp::Ne => OperatorRule::Written("op_ne"),
+        InfixOp::Lt | InfixOp::Le | InfixOp::Gt | InfixOp::Ge => OperatorRule::Refused(ORDER),
+        InfixOp::FloorDiv | InfixOp::Rem => OperatorRule::Refused(REAL),
+        InfixOp::Or | InfixOp::And => OperatorRule::Refused("it takes bools; compare with `!= 0` first"),
+        InfixOp::BitOr | InfixOp::BitXor | InfixOp::BitAnd | InfixOp::Shl | InfixOp::Shr => {
+            OperatorRule::Refused(INTEGERS)
+        }
+    }
+}
+
+/// The rule of an operator before its operand.
+pub fn prefix(op: PrefixOp) -> OperatorRule {
+    match op {
+        PrefixOp::Neg => OperatorRule::Written("op_neg"),
+        PrefixOp::Not => OperatorRule::Refused("it takes bools; compare with `== 0`"),
+    }
+}
+
+/// E0215: the function is not defined for complex numbers.
+pub fn refused(function: &str, why: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0215, span, format!("`{function}` takes no complex numbers")).help(why)
+}
+
+/// E0215: an argument that must be real.
+pub fn not_real(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0215, span, "real numbers are needed here, these are complex")
+        .help("`real(z)` and `imag(z)` are the planes, `abs(z)` the magnitudes")
+}
+
+const FILE: &str = include_str!("../../prelude/complex.spmd");
+
+/// The functions of `complex.spmd`.
+pub const NAMES: [&str; 50] = [
+    "abs",
+    "acos",
+    "acosh",
+    "all",
+    "angle",
+    "any",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "conj",
+    "cos",
+    "cosh",
+    "cumprod",
+    "exp",
+    "exp2",
+    "expm1",
+    "imag",
+    "isclose",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "norm",
+    "ones_like",
+    "op_add",
+    "op_div",
+    "op_eq",
+    "op_mul",
+    "op_ne",
+    "op_neg",
+    "op_sub",
+    "pow",
+    "prod",
+    "real",
+    "reciprocal",
+    "rsqrt",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "std",
+    "tan",
+    "tanh",
+    "var",
+    "vdot",
+];
+
+/// The function of this name in `complex.spmd`.
+pub fn written(name: &str) -> Option<&'static FnItem> {
+    static WRITTEN: [OnceLock<Paragraph>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+    let at = NAMES.iter().position(|known| *known == name)?;
+    Some(&WRITTEN[at].get_or_init(|| paragraph(&[FILE], NAMES[at])).function)
+}
+
+/// Zeros in the type and shape of a value.
+pub fn zero_like(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic> {
+    let ty = build.ty(value).array.clone();
+    filled(build, ty.dtype, 0, &ty.shape)
+}
+
+/// Real numbers and complex ones as planes. Numbers known at compile time, strings and the like stay as they are in the real plane, and
+/// numbers are 0 in the imaginary one; lists and tuples are taken apart.
+pub fn planes(build: &mut CallBuilder, term: &Term) -> Result<[Term; 2], Diagnostic> {
+    if let Term::Complex(planes) = term {
+        return Ok((**planes).clone());
+    }
+    if let Term::Array(value) = term {
+        let zero = zero_like(build, *value)?;
+        return Ok([Term::Array(*value), Term::Array(zero)]);
+    }
+    if let Term::Type(ty) = term {
+        let plane = Term::Type(super::call::term::TypeTerm { complex: false, ..ty.clone() });
+        return Ok([plane.clone(), plane]);
+    }
+    if let Term::Bool(value) = term {
+        return Ok([Term::Int(i128::from(*value)), Term::Int(0)]);
+    }
+    if term.static_scalar().is_some() {
+        return Ok([term.clone(), Term::Int(0)]);
+    }
+    let Some(parts) = term.sequence() else { return Ok([term.clone(), term.clone()]) };
+    let (mut re, mut im) = (Vec::new(), Vec::new());
+    for part in parts {
+        let [real, imaginary] = planes(build, part)?;
+        re.push(real);
+        im.push(imaginary);
+    }
+    Ok(if let Term::List(_) = term { [Term::List(re), Term::List(im)] } else { [Term::Tuple(re), Term::Tuple(im)] })
+}
+
+/// The complex numbers of two terms of equal form, such as the results of a function for both planes.
+pub fn joined(re: Term, im: Term) -> Term {
+    let join = |re: Vec<Term>, im: Vec<Term>| re.into_iter().zip(im).map(|(re, im)| joined(re, im)).collect();
+    match (re, im) {
+        (Term::Array(re), Term::Array(im)) => Term::complex(re, im),
+        (Term::Tuple(re), Term::Tuple(im)) => Term::Tuple(join(re, im)),
+        (Term::List(re), Term::List(im)) => Term::List(join(re, im)),
+        (Term::Poison, _) | (_, Term::Poison) => Term::Poison,
+        (re, _) => re,
+    }
+}
+
+/// An operand as complex numbers with planes of this type; None for the type that it has.
+pub fn complex(build: &mut CallBuilder, operand: Operand<'_>, dtype: Option<DType>) -> Result<Term, Diagnostic> {
+    let [re, im] = planes(build, operand.0)?;
+    let dtype = match dtype {
+        Some(dtype) => dtype,
+        None => plane_dtype(build, &[(&re, operand.1), (&im, operand.1)])?,
+    };
+    let [re, im] = [re, im].map(|plane| promote::to_dtype(build, (&plane, operand.1), dtype));
+    Ok(Term::complex(re?, im?))
+}
+
+/// Complex numbers of real and imaginary parts, in their common type and shape.
+pub fn pair(build: &mut CallBuilder, re: Operand<'_>, im: Operand<'_>) -> Result<Term, Diagnostic> {
+    let dtype = plane_dtype(build, &[re, im])?;
+    let (re, im) = (promote::to_dtype(build, re, dtype)?, promote::to_dtype(build, im, dtype)?);
+    let shape = shape::broadcast(&[build.ty(re).shape(), build.ty(im).shape()])
+        .map_err(|mismatch| Diagnostic::error(mismatch.code, build.span, mismatch.message))?;
+    let [re, im] = [re, im].map(|plane| broadcast(build, plane, &shape));
+    Ok(Term::complex(re?, im?))
+}
+
+/// The type of the planes of complex numbers that all these real operands are part of.
+fn plane_dtype(build: &CallBuilder, operands: &[Operand<'_>]) -> Result<DType, Diagnostic> {
+    let common = promote::common_dtype(build, operands)?;
+    Ok(if common == DType::F64 { DType::F64 } else { DType::F32 })
+}
+
+/// Both operands as complex numbers of one type.
+pub fn promoted(build: &mut CallBuilder, operands: &[Operand<'_>]) -> Result<Vec<Term>, Diagnostic> {
+    let mut real = Vec::new();
+    for (term, span) in operands {
+        real.push((planes(build, term)?[0].clone(), *span));
+    }
+    let real: Vec<Operand<'_>> = real.iter().map(|(term, span)| (term, *span)).collect();
+    let dtype = plane_dtype(build, &real)?;
+    operands.iter().map(|&operand| complex(build, operand, Some(dtype))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::call::signature::Status;
+    use crate::ops::functions;
+
+    #[test]
+    fn every_function_has_a_row() {
+        assert!(TABLE.is_sorted_by_key(|(name, _)| name), "rows are found by their names");
+        let shipped = functions().filter(|function| match function.signature().status {
+            Status::Shipped => true,
+            Status::Later | Status::InDumps { .. } => false,
+        });
+        let mut names: Vec<&str> = shipped.map(|function| function.name).collect();
+        // The checker expands these two.
+        names.extend(["associative_scan", "tree_map"]);
+        names.sort_unstable();
+        names.dedup();
+        let rows: Vec<&str> = TABLE.iter().map(|(name, _)| *name).collect();
+        let missing: Vec<&&str> = names.iter().filter(|name| !rows.contains(name)).collect();
+        let unknown: Vec<&&str> = rows.iter().filter(|name| !names.contains(name)).collect();
+        assert!(missing.is_empty() && unknown.is_empty(), "no rows of {missing:?}; rows of unknown {unknown:?}");
+    }
+
+    #[test]
+    fn rules_name_parameters_and_functions_that_exist() {
+        for (name, rule) in TABLE {
+            let Some(function) = functions().find(|function| function.name == *name) else { continue };
+            let signature = function.signature();
+            let known =
+                |params: &[&str]| params.iter().all(|param| signature.params.iter().any(|own| own.name == *param));
+            match rule {
+                Planes(params) | Products(params) => assert!(known(params), "`{name}` has no parameters {params:?}"),
+                InLanguage => {
+                    let function = written(name).unwrap_or_else(|| panic!("`complex.spmd` has no `{name}`"));
+                    let params = super::super::prelude::parameters(function);
+                    assert!(known(&params), "`{name}` of `complex.spmd` has other parameters: {params:?}");
+                }
+                Own | Made | Refused(_) => assert!(written(name).is_none(), "`{name}` is written for nothing"),
+            }
+        }
+        for name in NAMES {
+            assert!(written(name).is_some());
+        }
+        let count = FILE.lines().filter(|line| line.starts_with("fn ")).count();
+        assert_eq!(count, NAMES.len());
+    }
+}

@@ -1,0 +1,203 @@
+//! Moves the split of a transformed dimension to another one, as a device transforms whole lines.
+//!
+//! ```text
+//! let (r, i): (f32[8@X, 16], f32[8@X, 16]) = fft_lines(x, y, axis=0);   // x, y: f32[8@X, 16]
+//! =>
+//! let v1: f32[8, 16@X] = reshard(x, P(_, X));                           // all-to-all
+//! let v2: f32[8, 16@X] = reshard(y, P(_, X));
+//! let (v3, v4): (f32[8, 16@X], f32[8, 16@X]) = fft_lines(v1, v2, axis=0);
+//! let r: f32[8@X, 16] = reshard(v3, P(X, _));                           // and back
+//! let i: f32[8@X, 16] = reshard(v4, P(X, _));
+//! ```
+//!
+//! A device sends and receives its own block twice. The other dimension is the one that is cut into the smallest blocks; if no dimension can be cut, as
+//! in a vector, every device gets the whole lines and keeps its part of the result.
+//!
+//! What is computed element by element from a transform, and then transformed again, is computed where the lines are: of
+//! `ifft(k * fft(x, axis=0), axis=0)`, neither the spectrum nor its product is moved back.
+//!
+//! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `partition`, which makes collectives of the
+//! requests; values that are not used any more are left out by `dce` in between.
+
+use crate::contract;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::sharding::{DimSharding, Sharding};
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::rules::{Effect, Typing};
+use spmdc_ir::program::build::Builder;
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::reshard::step::Reshard;
+use std::collections::BTreeMap;
+
+/// Maximum number of elementwise statements that are repeated in another layout for one operand.
+const MOST_REPEATED: usize = 64;
+
+/// An operand of a repeated statement is moved if the array that is computed from it has this many times its elements.
+const TIMES_SMALLER: usize = 4;
+
+/// Gives every transform along a split dimension whole lines.
+pub fn distribute_transforms(mut module: Module) -> Module {
+    let signature = contract::signature(&module);
+    let mut body = std::mem::take(&mut module.func.body);
+    rewrite(&mut body, &mut module.func, &module.mesh);
+    module.func.body = body;
+    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
+    module
+}
+
+fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
+    let mut open =
+        OpenTransforms { func, mesh, stmts: Vec::new(), made: BTreeMap::new(), elsewhere: BTreeMap::new(), left: 0 };
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        stmt.blocks_mut().for_each(|inner| rewrite(inner, open.func, mesh));
+        match split_axis(&stmt, open.func, mesh) {
+            Some(axis) => open.with_whole_lines(&stmt, axis),
+            None => open.push(stmt),
+        }
+    }
+    block.stmts = open.stmts;
+}
+
+/// The statements of a block so far.
+struct OpenTransforms<'a> {
+    func: &'a mut Func,
+    mesh: &'a Mesh,
+    stmts: Vec<Stmt>,
+    /// For each result of an op in this block, its statement.
+    made: BTreeMap<Value, usize>,
+    /// Values that exist in other layouts.
+    elsewhere: BTreeMap<Value, Vec<Value>>,
+    /// The number of statements that may still be repeated.
+    left: usize,
+}
+
+/// The transformed dimension, if it is split.
+fn split_axis(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<usize> {
+    let StmtKind::Op(Op::Fft(op)) = &stmt.kind else { return None };
+    let parts = mesh.size_of(&func.ty(stmt.args[0]).sharding.dims[op.axis].axes);
+    (parts > 1).then_some(op.axis)
+}
+
+/// The layout with whole lines along a dimension: the axes that split it split another one instead, whose blocks get the smallest. Without
+/// such a dimension, nothing does.
+fn whole_lines(ty: &Type, axis: usize, mesh: &Mesh) -> Sharding {
+    let mut to = ty.sharding.clone();
+    let moved = std::mem::take(&mut to.dims[axis]).axes;
+    let parts = mesh.size_of(&moved);
+    let smaller = |dim: usize| -> Option<(usize, usize)> {
+        let own = mesh.size_of(&to.dims[dim].axes);
+        let (before, after) = (ty.shape()[dim].div_ceil(own), ty.shape()[dim].div_ceil(own * parts));
+        // The part of the block that remains, in thousandths; equally small parts go to the first dimension.
+        (dim != axis && after < before).then(|| (after * 1000 / before, dim))
+    };
+    if let Some((_, dim)) = (0..ty.rank()).filter_map(smaller).min() {
+        let axes = to.dims[dim].axes.iter().chain(&moved).copied().collect();
+        to.dims[dim] = DimSharding { axes, ..DimSharding::default() };
+    }
+    to
+}
+
+impl OpenTransforms<'_> {
+    fn push(&mut self, stmt: Stmt) {
+        self.made.extend(stmt.results.iter().map(|&result| (result, self.stmts.len())));
+        self.stmts.push(stmt);
+    }
+
+    /// Adds a statement whose results, in other layouts, are these of another statement.
+    fn define(&mut self, op: impl Into<Op>, args: &[Value], results: &[Value], origin: &Origin) {
+        let mut build = Builder::new(self.func, self.mesh);
+        build.define(op, args, results, origin);
+        for stmt in build.finish() {
+            self.push(stmt);
+        }
+    }
+
+    fn with_whole_lines(&mut self, stmt: &Stmt, axis: usize) {
+        let StmtKind::Op(op) = &stmt.kind else { unreachable!("a transform is an op") };
+        let origin = stmt.origin.because(format!(
+            "a transform along the split dimension {axis} needs whole lines: another dimension is split meanwhile"
+        ));
+        let layout = whole_lines(self.func.ty(stmt.args[0]), axis, self.mesh);
+        debug_assert!(layout.dims[axis].axes.is_empty(), "lines are whole");
+        let args: Vec<Value> = stmt.args.iter().map(|&arg| self.moved(arg, &layout, &origin)).collect();
+        let made: Vec<Value> = stmt.results.iter().map(|&result| self.value_like(result, &layout)).collect();
+        self.define(op.clone(), &args, &made, &stmt.origin);
+        for (&made, &result) in made.iter().zip(&stmt.results) {
+            let back = self.func.ty(result).sharding.clone();
+            self.define(Reshard::request(back), &[made], &[result], &origin);
+            self.elsewhere.entry(result).or_default().push(made);
+        }
+    }
+
+    /// A new value of the same element type and shape, in another layout.
+    fn value_like(&mut self, value: Value, layout: &Sharding) -> Value {
+        let ty = Type { sharding: layout.clone(), ..self.func.ty(value).clone() };
+        let origin = self.func.info(value).origin.clone();
+        self.func.new_value(ty, origin)
+    }
+
+    /// The value in another layout: as it is there, computed again there, or moved there.
+    fn moved(&mut self, value: Value, layout: &Sharding, origin: &Origin) -> Value {
+        self.left = MOST_REPEATED;
+        let before = (self.stmts.len(), self.elsewhere.clone());
+        if let Some(there) = self.repeated(value, layout, origin) {
+            return there;
+        }
+        // What was begun in vain.
+        self.stmts.truncate(before.0);
+        self.made.retain(|_, at| *at < before.0);
+        self.elsewhere = before.1;
+        self.request(value, layout, origin)
+    }
+
+    fn request(&mut self, value: Value, layout: &Sharding, origin: &Origin) -> Value {
+        let there = self.value_like(value, layout);
+        self.define(Reshard::request(layout.clone()), &[value], &[there], origin);
+        self.elsewhere.entry(value).or_default().push(there);
+        there
+    }
+
+    /// The value in another layout, if it is there already, or follows element by element from values that are.
+    fn repeated(&mut self, value: Value, layout: &Sharding, origin: &Origin) -> Option<Value> {
+        if self.func.ty(value).sharding == *layout {
+            return Some(value);
+        }
+        let known = self.elsewhere.get(&value).into_iter().flatten();
+        if let Some(&there) = known.into_iter().find(|there| self.func.ty(**there).sharding == *layout) {
+            return Some(there);
+        }
+        let stmt = self.stmts[*self.made.get(&value)?].clone();
+        let (op, [_]) = (stmt.op()?.clone(), &stmt.results[..]) else { return None };
+        let properties = op.rules().properties();
+        let is_elementwise = properties.elements.are_elementwise() || properties.elements.are_made_anywhere();
+        let is_plain = properties.effect == Effect::None && properties.group().is_none();
+        let infers = matches!(op.rules().typing(), Typing::ByFactors(_));
+        if !is_elementwise || !is_plain || !infers || self.left == 0 || layout.is_aligned() {
+            return None;
+        }
+        self.left -= 1;
+        let rule = self.func.factors(&op, &stmt);
+        let mut axes: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        for (factors, dim) in rule.results[0].iter().zip(&layout.dims) {
+            let [factor] = factors[..] else { return None };
+            axes.insert(factor, dim.axes.clone());
+        }
+        let mut args = Vec::new();
+        for (&arg, dims) in stmt.args.iter().zip(&rule.operands) {
+            let of_dim = |factors: &Vec<usize>| axes.get(factors.first()?).cloned().or(Some(Vec::new()));
+            let needed = Sharding::closed(dims.iter().map(of_dim).collect::<Option<Vec<Vec<u8>>>>()?);
+            let is_small = self.func.ty(arg).array.len() * TIMES_SMALLER <= self.func.ty(value).array.len();
+            args.push(match self.repeated(arg, &needed, origin) {
+                Some(there) => there,
+                None if is_small => self.request(arg, &needed, origin),
+                None => return None,
+            });
+        }
+        let there = self.value_like(value, layout);
+        self.define(op, &args, &[there], &stmt.origin);
+        self.elsewhere.entry(value).or_default().push(there);
+        Some(there)
+    }
+}

@@ -1,0 +1,209 @@
+//! Fourier transforms of lines, by `rustfft` and `realfft`.
+//!
+//! Their tables and the memory in which a line is transformed are made when a program is loaded: a call allocates nothing. The element type
+//! of the planes is that of the computation.
+
+use std::cell::UnsafeCell;
+use std::fmt;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use realfft::{ComplexToReal, FftNum, RealFftPlanner, RealToComplex};
+use rustfft::num_complex::Complex;
+use rustfft::{Fft, FftPlanner};
+use spmdc_abi::{DType, LibraryArray, LibraryStep, Transform};
+
+use super::{LibraryCall, Line};
+
+/// Whether the arrays of a device's calls are those that a transform expects; otherwise the difference.
+pub(super) fn check(
+    transform: Transform,
+    step: &LibraryStep,
+    lens: impl Fn(&LibraryArray) -> Vec<usize>,
+) -> Result<(), String> {
+    let first = step.operands.first().ok_or("a transform of nothing")?;
+    let (dtype, len) = (first.dtype, lens(first));
+    let counts = (step.operands.len(), step.results.len());
+    let fits = match transform {
+        Transform::Complex { .. } => matches!(counts, (1 | 2, 2)),
+        Transform::OfReal | Transform::ToReal => counts == (1, 1),
+    };
+    let alike = |array: &LibraryArray| array.dtype == dtype && lens(array) == len;
+    let is_float = matches!(dtype, DType::F32 | DType::F64);
+    if fits && is_float && len.len() == 1 && step.operands.iter().chain(&step.results).all(alike) {
+        Ok(())
+    } else {
+        Err(format!("{transform:?} of {counts:?} arrays like {} of {len:?}", dtype.name()))
+    }
+}
+
+/// A transform of lines of one length, with memory for each thread that makes calls.
+pub(super) enum PreparedTransform {
+    /// No line has an element, so there are no calls.
+    Empty,
+    Single(TransformTables<f32>),
+    Double(TransformTables<f64>),
+}
+
+impl fmt::Debug for PreparedTransform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a transform")
+    }
+}
+
+pub(super) struct TransformTables<T> {
+    plan: TransformPlan<T>,
+    slots: Box<[UnsafeCell<LineMemory<T>>]>,
+}
+
+enum TransformPlan<T> {
+    Complex(Arc<dyn Fft<T>>),
+    OfReal(Arc<dyn RealToComplex<T>>),
+    ToReal(Arc<dyn ComplexToReal<T>>),
+}
+
+/// Memory for one line.
+struct LineMemory<T> {
+    real: Box<[T]>,
+    complex: Box<[Complex<T>]>,
+    scratch: Box<[Complex<T>]>,
+}
+
+/// The planners keep the tables of all lengths that were asked for: devices and steps share them.
+#[derive(Default)]
+struct TransformPlanners<T: FftNum> {
+    complex: Option<FftPlanner<T>>,
+    real: Option<RealFftPlanner<T>>,
+}
+
+static SINGLE: LazyLock<Mutex<TransformPlanners<f32>>> =
+    LazyLock::new(|| Mutex::new(TransformPlanners { complex: None, real: None }));
+static DOUBLE: LazyLock<Mutex<TransformPlanners<f64>>> =
+    LazyLock::new(|| Mutex::new(TransformPlanners { complex: None, real: None }));
+
+impl PreparedTransform {
+    pub fn new(transform: Transform, dtype: DType, len: usize, slots: usize) -> PreparedTransform {
+        debug_assert!(len == 0 || slots > 0, "a thread that makes calls has a slot");
+        if len == 0 {
+            PreparedTransform::Empty
+        } else if dtype == DType::F64 {
+            PreparedTransform::Double(TransformTables::new(&DOUBLE, transform, len, slots))
+        } else {
+            PreparedTransform::Single(TransformTables::new(&SINGLE, transform, len, slots))
+        }
+    }
+
+    /// # Safety
+    /// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` demands, and no other thread
+    /// uses its slot.
+    pub unsafe fn run(&self, call: &LibraryCall<'_>, slot: usize) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            match self {
+                PreparedTransform::Empty => {}
+                PreparedTransform::Single(tables) => tables.run(call, slot),
+                PreparedTransform::Double(tables) => tables.run(call, slot),
+            }
+        }
+    }
+}
+
+impl<T: FftNum + Default> TransformTables<T> {
+    fn new(
+        planners: &Mutex<TransformPlanners<T>>,
+        transform: Transform,
+        len: usize,
+        slots: usize,
+    ) -> TransformTables<T> {
+        let mut planners = planners.lock().unwrap_or_else(PoisonError::into_inner);
+        let plan = match transform {
+            Transform::Complex { inverse } => {
+                let planner = planners.complex.get_or_insert_with(FftPlanner::new);
+                TransformPlan::Complex(if inverse {
+                    planner.plan_fft_inverse(len)
+                } else {
+                    planner.plan_fft_forward(len)
+                })
+            }
+            Transform::OfReal => {
+                TransformPlan::OfReal(planners.real.get_or_insert_with(RealFftPlanner::new).plan_fft_forward(len))
+            }
+            Transform::ToReal => {
+                TransformPlan::ToReal(planners.real.get_or_insert_with(RealFftPlanner::new).plan_fft_inverse(len))
+            }
+        };
+        let (real, complex, scratch) = match &plan {
+            TransformPlan::Complex(plan) => (0, len, plan.get_inplace_scratch_len()),
+            TransformPlan::OfReal(plan) => (len, len / 2 + 1, plan.get_scratch_len()),
+            TransformPlan::ToReal(plan) => (len, len / 2 + 1, plan.get_scratch_len()),
+        };
+        let zero = Complex::new(T::zero(), T::zero());
+        let memory = || LineMemory {
+            real: vec![T::zero(); real].into(),
+            complex: vec![zero; complex].into(),
+            scratch: vec![zero; scratch].into(),
+        };
+        TransformTables { plan, slots: (0..slots).map(|_| UnsafeCell::new(memory())).collect() }
+    }
+
+    /// # Safety
+    /// As for [`PreparedTransform::run`].
+    unsafe fn run(&self, call: &LibraryCall<'_>, slot: usize) {
+        // SAFETY: no other thread uses the slot now.
+        let memory = unsafe { &mut *self.slots[slot].get() };
+        let LineMemory { real, complex, scratch } = memory;
+        let line = |number: usize| -> Line<'_, T> { call.operand(number, 0).line() };
+        let result = |number: usize| -> Line<'_, T> { call.result(number).line() };
+        // SAFETY: as promised by the caller; all lines have the length of the tables.
+        unsafe {
+            match &self.plan {
+                TransformPlan::Complex(plan) => {
+                    let re = line(0);
+                    if call.operands() == 2 {
+                        let im = line(1);
+                        for (at, place) in complex.iter_mut().enumerate() {
+                            *place = Complex::new(re.get(at), im.get(at));
+                        }
+                    } else {
+                        for (at, place) in complex.iter_mut().enumerate() {
+                            *place = Complex::new(re.get(at), T::zero());
+                        }
+                    }
+                    plan.process_with_scratch(complex, scratch);
+                    let (re, im) = (result(0), result(1));
+                    for (at, number) in complex.iter().enumerate() {
+                        re.set(at, number.re);
+                        im.set(at, number.im);
+                    }
+                }
+                TransformPlan::OfReal(plan) => {
+                    let from = line(0);
+                    for (at, place) in real.iter_mut().enumerate() {
+                        *place = from.get(at);
+                    }
+                    let done = plan.process_with_scratch(real, complex, scratch);
+                    debug_assert!(done.is_ok(), "the memory has the lengths of the tables");
+                    let (to, n) = (result(0), real.len());
+                    for (at, number) in complex.iter().enumerate() {
+                        to.set(at, number.re);
+                        if 0 < at && 2 * at < n {
+                            to.set(n - at, number.im);
+                        }
+                    }
+                }
+                TransformPlan::ToReal(plan) => {
+                    let (from, n) = (line(0), real.len());
+                    for (at, place) in complex.iter_mut().enumerate() {
+                        let im = if 0 < at && 2 * at < n { from.get(n - at) } else { T::zero() };
+                        *place = Complex::new(from.get(at), im);
+                    }
+                    let done = plan.process_with_scratch(complex, real, scratch);
+                    debug_assert!(done.is_ok(), "the memory has the lengths of the tables");
+                    let to = result(0);
+                    for (at, &number) in real.iter().enumerate() {
+                        to.set(at, number);
+                    }
+                }
+            }
+        }
+    }
+}
