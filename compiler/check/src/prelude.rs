@@ -3,6 +3,7 @@
 
 use super::Checker;
 use super::scopes::{Expansion, NamedTerm, Scope};
+use spmdc_grammar::ast::PatternKind;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_grammar::strip_spans::move_spans;
@@ -43,13 +44,8 @@ impl Checker<'_> {
                     continue;
                 }
             };
-            arguments.push(NamedTerm {
-                name: known.name.to_string(),
-                term,
-                mutable: false,
-                span: place,
-                declared: None,
-            });
+            let PatternKind::Name(own) = &param.pattern.kind else { panic!("a parameter of the prelude has a name") };
+            arguments.push(NamedTerm { name: own.clone(), term, mutable: false, span: place, declared: None });
         }
         self.expansions.push(Expansion {
             file: FILE,
