@@ -183,7 +183,7 @@ impl Rules for RandomBits {
             placement: Placement::Follows,
             linear: Linear::No,
             combines: Combines::Nothing,
-            elements: Elements::Other,
+            elements: Elements::Drawn,
             keeps_alignment: true,
         }
     }

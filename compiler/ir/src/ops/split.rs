@@ -45,7 +45,7 @@ fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
 
 impl Call for Split {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Parts of equal size, or the parts between borders, as a tuple. A single key gives so many new keys, by default two, or an array of keys of this shape.
+        /// Parts of equal size, or the parts between borders, as a tuple; of a key so many new keys, by default two, as an array.
         split(x: Array, indices_or_sections: Of("int or tuple of ints") = None, axis: Int = 0, [named] num: Of("int or tuple of ints") = None),
             Any, "(x: f32[4, 6]) { split(x, 3, axis=1) }";
     };
