@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use spmdc_abi::threefry;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::{engine, root};
 use std::fs;
@@ -75,4 +76,13 @@ fn samples_have_their_distributions() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Arrays of more than 2^32 elements count them by both words of the counter; what is drawn of them is a few numbers.
+#[test]
+fn indices_beyond_32_bits_have_bits_of_their_own() {
+    let found = drawn("bits(key(42), u32[70000, 70000])[69999, 69996:]", "3x2");
+    let last: u64 = 70_000 * 70_000;
+    let expected = (last - 4..last).flat_map(|index| threefry::bits32(threefry::key(42), index).to_le_bytes());
+    assert_eq!(found.bytes, expected.collect::<Vec<u8>>());
 }
