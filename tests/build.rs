@@ -9,7 +9,7 @@ fn main() {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/reference/reference.c");
     println!("cargo:rerun-if-changed={}", concat!(env!("CARGO_MANIFEST_DIR"), "/reference"));
     let case = |(number, f): (usize, &MathFn)| format!("case {number}: return {};\n", f.description().reference);
-    let cases: String = MathFn::ALL.iter().enumerate().map(case).collect();
+    let cases: String = MathFn::ALL.iter().enumerate().filter(|(_, f)| !f.is_internal()).map(case).collect();
     let made = env::var("OUT_DIR").expect("Cargo says where build scripts may write");
     fs::write(Path::new(&made).join("unary.h"), cases).expect("a build script may write there");
     let terms = MathFn::ALL.iter().enumerate().filter_map(|(number, f)| Some((number, f.terms()?)));

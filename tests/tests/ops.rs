@@ -55,6 +55,8 @@ fn tolerance(name: &str) -> fn(&HostArray) -> Tolerance {
         "logsumexp",
         "softmax",
         "log_softmax",
+        "dirichlet",
+        "multivariate_normal",
         "@",
         "matmul",
         "dot",

@@ -141,7 +141,7 @@ impl Checker<'_> {
         if name == "reduce_window" && self.reduces_by_function(&args) {
             return self.reduce_window_by_function(args, span);
         }
-        if let (None, Some(instead)) = (self.exact, ops::instead_of(name)) {
+        if let (None, false, Some(instead)) = (self.exact, self.in_prelude(), ops::instead_of(name)) {
             return self.report(only_in_dumps(&format!("`{name}`"), instead, span));
         }
         if let Some(function) = ops::builtin(name) {

@@ -169,6 +169,11 @@ impl Checker<'_> {
         if let Some(planes) = term.planes() {
             return self.complex_field(planes, name, span);
         }
+        if let Term::Type(ty) = &term
+            && let Some(attribute) = attribute(&ty.array, ty.complex, &name.name)
+        {
+            return attribute;
+        }
         if term.static_scalar().is_some() || !trees::is_number(&term) {
             let error = errors::unknown_field(&name.name, &[], term.describe(), name.span);
             return self.report(error);
@@ -180,16 +185,12 @@ impl Checker<'_> {
     /// The attributes of an array: `x.T`, `x.shape`, `x.ndim`, `x.size`, `x.dtype`.
     fn array_field(&mut self, value: Value, name: &Ident, span: Span) -> Term {
         let array = self.build.ty(value).array.clone();
+        if let Some(attribute) = attribute(&array, false, &name.name) {
+            return attribute;
+        }
         match name.name.as_str() {
             "T" => self.call_builtin("transpose", vec![(None, Term::Array(value), span)], span),
-            "shape" => Term::Tuple(array.shape.iter().map(|&size| Term::Int(size as i128)).collect()),
             "real" | "imag" => self.call_builtin(&name.name, vec![(None, Term::Array(value), span)], span),
-            "ndim" => Term::Int(array.rank() as i128),
-            "size" => Term::Int(array.len() as i128),
-            "dtype" => {
-                let array = ArrayType::scalar(array.dtype);
-                Term::Type(TypeTerm { array, complex: false, sharding: None, varying: Default::default() })
-            }
             field if is_builtin(field) || self.names.find(self.file(), field).is_some() => {
                 let error = errors::unknown_field(field, &[], "an array", name.span);
                 self.report(error.help(format!("`{field}` is a function; call it: `x.{field}()`")))
@@ -241,4 +242,18 @@ impl Checker<'_> {
         let Term::Function(function) = term else { return None };
         function.as_any().downcast_ref::<Callable>().cloned()
     }
+}
+
+/// The attributes that an array has in common with its type: `shape`, `ndim`, `size`, `dtype`.
+fn attribute(array: &ArrayType, complex: bool, name: &str) -> Option<Term> {
+    Some(match name {
+        "shape" => Term::Tuple(array.shape.iter().map(|&size| Term::Int(size as i128)).collect()),
+        "ndim" => Term::Int(array.rank() as i128),
+        "size" => Term::Int(array.len() as i128),
+        "dtype" => {
+            let array = ArrayType::scalar(array.dtype);
+            Term::Type(TypeTerm { array, complex, sharding: None, varying: Default::default() })
+        }
+        _ => return None,
+    })
 }

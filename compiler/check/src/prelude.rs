@@ -30,14 +30,14 @@ impl Checker<'_> {
         span: Span,
     ) -> Result<Term, Diagnostic> {
         let mut given = Vec::new();
-        for known in written.signature.params {
+        for (param, known) in written.function.params.iter().zip(written.signature.params) {
             let Some(arg) = args.take(known.name) else { continue };
             let term = match (known.kind == ParamKind::Array, &arg.term) {
                 (true, Term::Complex(_)) | (false, _) => arg.term,
                 (true, term) if term.holds_complex() => self.numeric(term, arg.span).unwrap_or(Term::Poison),
                 (true, term) => Term::Array(self.build.materialize(term, None, arg.span)?),
             };
-            given.push((known.name, term, arg.span));
+            given.push((parameter(&param.pattern.kind), term, arg.span));
         }
         self.expand_written(written.signature.name, &written.function, given, span)
     }

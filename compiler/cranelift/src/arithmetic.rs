@@ -172,6 +172,14 @@ impl Vector<'_, '_> {
         }
     }
 
+    /// `x * y + z`, rounded once; narrow floats are rounded again.
+    pub fn fma(&mut self, dtype: DType, x: Bundle, y: Bundle, z: Bundle) -> Bundle {
+        let operands = x.parts().iter().zip(y.parts()).zip(z.parts());
+        let parts: Vec<Value> = operands.map(|((&x, &y), &z)| self.builder.ins().fma(x, y, z)).collect();
+        let sum = Bundle::new(x.lane, &parts);
+        if dtype.is_narrow() { self.round_to_narrow(dtype, sum) } else { sum }
+    }
+
     fn divide(&mut self, x: Bundle, y: Bundle) -> Bundle {
         self.zip(x, y, |v, x, y| v.builder.ins().fdiv(x, y))
     }
@@ -577,6 +585,11 @@ impl Vector<'_, '_> {
     pub fn cast(&mut self, from: DType, to: DType, x: Bundle) -> Bundle {
         if from == to {
             return x;
+        }
+        if from == DType::Key || to == DType::Key {
+            // The words of a key are the halves of a u64, in the other order.
+            let (high, low) = (self.shift_left(x, 32), self.shift_right(x, 32));
+            return self.or(high, low);
         }
         if to == DType::Bool {
             let zero = self.constant(x.lane, 0);

@@ -476,6 +476,10 @@ impl<'n, 'f> Emitter<'n, 'f> {
                     (self.operand(*cond, lanes), self.operand(*then, lanes), self.operand(*otherwise, lanes));
                 self.vector(lanes).select_values(*dtype, cond, then, otherwise)
             }
+            Inst::Fma { dtype, x, y, z } => {
+                let [x, y, z] = [x, y, z].map(|&operand| self.operand(operand, lanes));
+                self.vector(lanes).fma(*dtype, x, y, z)
+            }
             Inst::Cast { from, to, arg } => {
                 let arg = self.operand(*arg, lanes);
                 self.vector(lanes).cast(*from, *to, arg)
@@ -599,6 +603,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             | Inst::Unary { .. }
             | Inst::Binary { .. }
             | Inst::Select { .. }
+            | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::InRange { .. } => I32,
         }

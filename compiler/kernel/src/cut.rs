@@ -318,7 +318,8 @@ fn bundle_work(inst: &Inst, work: f64) -> f64 {
         Inst::Unary { dtype, .. }
         | Inst::Binary { dtype, .. }
         | Inst::Compare { dtype, .. }
-        | Inst::Select { dtype, .. } => work / registers_ratio(*dtype),
+        | Inst::Select { dtype, .. }
+        | Inst::Fma { dtype, .. } => work / registers_ratio(*dtype),
         Inst::CheckIndex { dtype, .. } => work / registers_ratio(*dtype),
         Inst::Limit { .. } => work / registers_ratio(DType::I64),
         Inst::Cast { from, to, .. } => work / registers_ratio(*from).min(registers_ratio(*to)),

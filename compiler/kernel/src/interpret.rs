@@ -228,6 +228,10 @@ impl NestInterpreter<'_> {
                 let taken = if self.value(*cond) != 0 { then } else { otherwise };
                 self.value(*taken)
             }
+            Inst::Fma { dtype, x, y, z } => {
+                let [x, y, z] = [x, y, z].map(|&operand| self.value(operand));
+                number::eval_fma(*dtype, x, y, z).expect(undefined)
+            }
             Inst::Cast { from, to, arg } => {
                 let arg = self.value(*arg);
                 number::cast(*from, *to, arg).expect(undefined)

@@ -235,6 +235,17 @@ pub enum Inst {
         /// The result where `cond` is false.
         otherwise: Elem,
     },
+    /// `x * y + z`, rounded once; narrow floats are rounded again.
+    Fma {
+        /// The float type of the operands and the result.
+        dtype: DType,
+        /// The first factor.
+        x: Elem,
+        /// The second factor.
+        y: Elem,
+        /// The summand.
+        z: Elem,
+    },
     /// The operand converted to another type, as [`cast`](crate::number::cast) does it.
     Cast {
         /// The type of the operand.
@@ -361,6 +372,7 @@ impl Inst {
             | Inst::Binary { .. }
             | Inst::Compare { .. }
             | Inst::Select { .. }
+            | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::InRange { .. } => None,
         }
@@ -379,6 +391,7 @@ impl Inst {
             | Inst::Binary { .. }
             | Inst::Compare { .. }
             | Inst::Select { .. }
+            | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::InRange { .. } => None,
         }

@@ -176,7 +176,8 @@ impl Nest {
             | Inst::Const { dtype, .. }
             | Inst::Index { dtype, .. }
             | Inst::Binary { dtype, .. }
-            | Inst::Select { dtype, .. } => *dtype,
+            | Inst::Select { dtype, .. }
+            | Inst::Fma { dtype, .. } => *dtype,
             Inst::Unary { op, dtype, .. } => op.result_dtype(*dtype),
             Inst::Cast { to, .. } => *to,
             Inst::LoopInvariant { .. } | Inst::CheckIndex { .. } | Inst::Limit { .. } => DType::I64,
@@ -242,6 +243,7 @@ impl Nest {
             | Inst::Binary { .. }
             | Inst::Compare { .. }
             | Inst::Select { .. }
+            | Inst::Fma { .. }
             | Inst::Cast { .. } => Vec::new(),
         });
         insts.chain(self.stores.iter_mut().map(|store| &mut store.access.address))
@@ -353,6 +355,7 @@ impl Nest {
                 | Inst::Binary { .. }
                 | Inst::Compare { .. }
                 | Inst::Select { .. }
+                | Inst::Fma { .. }
                 | Inst::Cast { .. } => operands(inst).all(|operand| on_indices[operand.0 as usize]),
             };
             on_indices.push(known);
@@ -516,6 +519,7 @@ pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> + use<> {
         }
         Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [Some(lhs), Some(rhs), None],
         Inst::Select { cond, then, otherwise, .. } => [Some(cond), Some(then), Some(otherwise)],
+        Inst::Fma { x, y, z, .. } => [Some(x), Some(y), Some(z)],
     };
     operands.into_iter().flatten()
 }
@@ -534,6 +538,7 @@ pub fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
         | Inst::Binary { .. }
         | Inst::Compare { .. }
         | Inst::Select { .. }
+        | Inst::Fma { .. }
         | Inst::Cast { .. } => [None; 3],
     };
     affines.into_iter().flatten()

@@ -63,10 +63,15 @@ fn mask(dtype: DType) -> u64 {
     u64::MAX >> (64 - 8 * dtype.size())
 }
 
-/// Conversion as XLA does it: integers wrap, floats saturate and NaN becomes 0, bool is "not zero". None for keys.
+/// Conversion as XLA does it: integers wrap, floats saturate and NaN becomes 0, bool is "not zero". A key is its two words, which as a
+/// u64 are its upper and lower half; it has no other conversions.
 pub fn cast(from: DType, to: DType, bits: u64) -> Option<u64> {
+    if from == to {
+        return Some(bits);
+    }
     if from == DType::Key || to == DType::Key {
-        return (from == to).then_some(bits);
+        // The first word comes first in memory.
+        return (from == DType::U64 || to == DType::U64).then_some(bits.rotate_left(32));
     }
     if !from.is_float() {
         let value = to_int(from, bits);
@@ -156,6 +161,17 @@ pub fn eval_binary(op: BinaryOp, dtype: DType, lhs: u64, rhs: u64) -> Option<u64
             int_binary(op, dtype, to_int(dtype, lhs), to_int(dtype, rhs)).map(|y| from_int(dtype, y))
         }
     }
+}
+
+/// `x * y + z`, rounded once; narrow floats compute in f32 and are rounded again. None for types that are no floats.
+pub fn eval_fma(dtype: DType, x: u64, y: u64, z: u64) -> Option<u64> {
+    if !dtype.is_float() {
+        return None;
+    }
+    if dtype == DType::F64 {
+        return Some(f64::from_bits(x).mul_add(f64::from_bits(y), f64::from_bits(z)).to_bits());
+    }
+    Some(from_f32(dtype, to_f32(dtype, x).mul_add(to_f32(dtype, y), to_f32(dtype, z))))
 }
 
 /// None for keys. A NaN is unequal to everything and neither smaller nor larger.
@@ -461,6 +477,8 @@ mod tests {
         assert_eq!(identity_element(ReduceOp::Max, DType::F8e4m3), 0xfe);
         assert_eq!(identity_element(ReduceOp::Min, DType::F8e5m2), 0x7c);
         assert_eq!(cast(DType::Key, DType::I32, 0), None);
+        assert_eq!(cast(DType::Key, DType::U64, 42 << 32), Some(42));
+        assert_eq!(cast(DType::U64, DType::Key, 42), Some(42 << 32));
     }
 
     #[test]

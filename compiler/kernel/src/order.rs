@@ -83,6 +83,7 @@ fn is_math(inst: &Inst) -> bool {
         | Inst::Limit { .. }
         | Inst::Compare { .. }
         | Inst::Select { .. }
+        | Inst::Fma { .. }
         | Inst::Cast { .. }
         | Inst::InRange { .. } => false,
     }

@@ -16,6 +16,7 @@ pub fn work(inst: &Inst) -> f64 {
         Inst::Unary { op, dtype, .. } => unary_work(*op) + narrow(*dtype),
         Inst::Binary { op, dtype, .. } => binary_work(*op, *dtype) + narrow(*dtype),
         Inst::Compare { .. } | Inst::Select { .. } => 1.0,
+        Inst::Fma { dtype, .. } => 1.0 + narrow(*dtype),
         Inst::Cast { from, to, .. } => 1.0 + narrow(*from) + narrow(*to),
         Inst::InRange { .. } => 3.0,
     }

@@ -35,6 +35,7 @@ mod rounding;
 mod scalar;
 mod trig;
 mod value;
+mod xla;
 
 use std::cell::RefCell;
 
@@ -82,6 +83,9 @@ trait MathFunction {
     /// double precision errors count in places of a number of this size, if the result is smaller.
     const TERMS: Option<&'static str> = None;
 
+    /// Whether only the prelude and dumps call it: it equals what another library computes, and has no bound on its error.
+    const IS_INTERNAL: bool = false;
+
     /// `f(x)` in single precision.
     fn single<X: Single>(x: X) -> X;
 
@@ -110,6 +114,11 @@ macro_rules! functions {
             /// The size of terms that cancel around zeros of the function, as an expression of C; None if its zeros cost no digits.
             pub const fn terms(self) -> Option<&'static str> {
                 match self { $(MathFn::$variant => <$ty as MathFunction>::TERMS,)* }
+            }
+
+            /// Whether only the prelude and dumps call it, because it equals what another library computes instead of being accurate.
+            pub const fn is_internal(self) -> bool {
+                match self { $(MathFn::$variant => <$ty as MathFunction>::IS_INTERNAL,)* }
             }
 
             /// One sentence on the function.
@@ -227,12 +236,25 @@ functions! {
     Round(rounding::RoundToEven),
     /// The whole number towards 0.
     Trunc(rounding::RoundToZero),
+    /// The natural logarithm, as XLA computes it.
+    XlaLog(xla::XlaLog),
+    /// log(1 + x), as XLA computes it.
+    XlaLog1p(xla::XlaLog1p),
+    /// The error function, as XLA computes it.
+    XlaErf(xla::XlaErf),
+    /// The inverse of erf, as XLA computes it.
+    XlaErfInv(xla::XlaErfInv),
 }
 
 impl MathFn {
     /// The name in the language.
     pub const fn name(self) -> &'static str {
         self.description().name
+    }
+
+    /// The functions that programs can call.
+    pub fn of_programs() -> impl Iterator<Item = MathFn> + Clone {
+        MathFn::ALL.iter().copied().filter(|f| !f.is_internal())
     }
 
     /// The function of this name.

@@ -88,7 +88,7 @@ pub(super) fn split<X: Real>(x: X) -> FloatParts<X> {
 
 /// Puts the right answers in for arguments that have no finite logarithm; `y` is what the formula gave.
 #[inline(always)]
-fn with_specials<X: Real>(x: X, y: X) -> X {
+pub(super) fn with_specials<X: Real>(x: X, y: X) -> X {
     let at_infinity = x.less(f64::INFINITY).select(y, x);
     let pole = x.equals(0.0).select(f64::NEG_INFINITY, x.constant(f64::NAN));
     x.less_equal(0.0).select(pole, at_infinity)

@@ -10,7 +10,8 @@
 //! For each op the pass chooses one list of axes per factor, among those of its operands and its wanted result: the choice that
 //! moves the fewest bytes, then the one with the least work on each device. An operand in another layout is resharded by a request
 //! before the op, in the outermost loop that does not define the operand; equal requests are made once. If the operand was made of fewer
-//! bytes by a broadcast, a cast, padding or windows, these are resharded, and it is made again. The result gets the layout
+//! bytes by a broadcast, a cast, padding or windows, these are resharded, and it is made again; random numbers are drawn again
+//! (`drawn.rs`). The result gets the layout
 //! that the factors imply, partial along the axes of split summed factors, and is resharded to the layout that propagation decided.
 //!
 //! A sum that linear ops use is combined after them where that moves fewer bytes (`sums.rs`): once for `x @ y + x @ z`, once after
@@ -23,6 +24,7 @@
 //! the first devices along their axes and zero on the others; a partial result is summed.
 
 mod costs;
+mod drawn;
 mod sums;
 
 use crate::contract;
@@ -66,6 +68,7 @@ pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
         open_blocks: Vec::new(),
         trips: 1.0,
         stretched: BTreeMap::new(),
+        drawn: BTreeMap::new(),
     };
     let mut body = sums::defer(&mut inserter, body);
     let results = body.results.iter().map(|&result| Some(without_sums(&inserter.sharding(result)))).collect();
@@ -97,6 +100,8 @@ struct Inserter<'a> {
     trips: f64,
     /// Results of ops that make more bytes of their operand, such as broadcasts: the op and the operand.
     stretched: BTreeMap<Value, (Op, Value)>,
+    /// Values that every device can make in any layout, such as random numbers, and how.
+    drawn: BTreeMap<Value, Stmt>,
 }
 
 struct OpenBlock {
@@ -170,6 +175,9 @@ impl Inserter<'_> {
         if let Some((_, _, made)) = known.into_iter().find(|(of, sharding, _)| *of == value && sharding == to) {
             return *made;
         }
+        if let Some(made) = self.drawn_again(value, to, &origin) {
+            return made;
+        }
         if let Some(made) = self.stretched_later(value, to, &origin) {
             return made;
         }
@@ -237,6 +245,9 @@ impl Inserter<'_> {
 
     /// The value and the layout for which devices exchange data to bring `value` to another layout.
     fn moved(&self, value: Value, to: &Sharding) -> (Value, Sharding) {
+        if self.is_drawn_again(value, to) {
+            return (value, self.sharding(value));
+        }
         let (mut value, mut to) = (value, to.clone());
         while self.func.ty(value).sharding != to
             && let Some((_, small, wanted)) = self.source(value, &to)
@@ -311,6 +322,7 @@ impl Inserter<'_> {
 
     fn push(&mut self, stmt: Stmt) {
         let depth = self.open_blocks.len() - 1;
+        self.note_drawn(&stmt);
         stmt.results.iter().for_each(|result| self.depth[result.0 as usize] = depth);
         if let (Some(op), &[small], &[large]) = (stmt.op(), &stmt.args[..], &stmt.results[..])
             && !op.has_effect()

@@ -233,6 +233,16 @@ mod tests {
     }
 
     #[test]
+    fn random_numbers_are_drawn_where_they_are_consumed() {
+        let draws = "let x = uniform(a, f32[1000]); let y = normal(b, f32[1000]);";
+        assert_eq!(kernels(&format!("fn main(a: key, b: key) {{ {draws} sum(x * x + y * y < 1) }}")), 1);
+        assert_eq!(
+            kernels(&format!("fn main(a: key, b: key, z: f32[1000]) {{ {draws} where(x < 0.5, y + z, z) }}")),
+            1
+        );
+    }
+
+    #[test]
     fn a_chain_ends_in_the_reduction_that_consumes_it() {
         assert_eq!(kernels("fn main(x: f32[64, 8]) { sum(exp(x.T * 2) + 1, axis=0) }"), 1);
     }

@@ -21,6 +21,7 @@ mod format;
 mod library;
 mod matrix;
 pub mod mesh;
+pub mod threefry;
 
 use serde::{Deserialize, Serialize};
 

@@ -38,7 +38,7 @@ pub enum Function {
 impl Function {
     /// Every function, in the order of the tables.
     pub fn all() -> impl Iterator<Item = Function> {
-        let one = MathFn::ALL.iter().map(|&f| Function::One(f));
+        let one = MathFn::of_programs().map(Function::One);
         one.chain(MathFn2::ALL.iter().map(|&f| Function::Two(f)))
     }
 

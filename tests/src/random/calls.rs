@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::orders::orders;
-use super::{Array, Draw, all, floats, gathers, ints, matrices, numbers, spectral, windows};
+use super::{Array, Draw, all, draws, floats, gathers, ints, matrices, numbers, spectral, windows};
 use spmdc_abi::DType;
 use spmdc_ir::ops::promote::join;
 use spmdc_math::MathFn;
@@ -60,6 +60,7 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         .or_else(|| shapes(name, draw))
         .or_else(|| joins(name, draw))
         .or_else(|| makers(name, draw))
+        .or_else(|| draws::call(name, draw))
         .or_else(|| windows::call(name, draw).map(|(params, expr)| Call { params, expr, before: String::new() }))
 }
 
@@ -73,7 +74,9 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
         "reciprocal" | "sigmoid" | "silu" | "softplus" | "sinc" | "logit" | "elu" | "leaky_relu" => {
             Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)"))
         }
-        _ if MathFn::from_name(name).is_some() => Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)")),
+        _ if MathFn::from_name(name).is_some_and(|f| !f.is_internal()) => {
+            Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)"))
+        }
         "gelu" => {
             let form = draw.pick(&["", ", approximate=false"]);
             Call::new(&[(draw.pick(&floats()), &shape)], format!("gelu(a{form})"))
@@ -107,6 +110,11 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
         "atan2" | "hypot" | "logaddexp" | "copysign" | "nextafter" => {
             let dtype = draw.pick(&floats());
             Call::new(&[(dtype, &draw.broadcasts(&shape)), (dtype, &shape)], format!("{name}(a, b)"))
+        }
+        "fma" => {
+            let dtype = draw.pick(&floats());
+            let (second, third) = (draw.broadcasts(&shape), draw.broadcasts(&shape));
+            Call::new(&[(dtype, &shape), (dtype, &second), (dtype, &third)], "fma(a, b, c)")
         }
         "where" => {
             let dtype = draw.pick(&all());

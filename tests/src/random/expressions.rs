@@ -64,7 +64,7 @@ impl Writer {
             return made;
         }
         for _ in 0..20 {
-            let made = match self.draw.below(19) {
+            let made = match self.draw.below(20) {
                 0 | 1 => self.unary(&x),
                 2..=4 => self.binary(&x),
                 5 | 6 => self.product(&x),
@@ -74,6 +74,7 @@ impl Writer {
                 14 => self.scan(&x),
                 15 => self.comparison(&x),
                 16 => self.windows(&x),
+                17 => self.noise(&x),
                 _ => self.conversion(&x),
             };
             if let Some(made) = made
@@ -143,6 +144,26 @@ impl Writer {
         }
         let expr = if dtype == DType::Bool { "!x" } else { self.draw.pick(&OF_ONE_INTEGER) };
         Some((filled(expr, &x.name, ""), x.array.clone(), x.precision))
+    }
+
+    /// With random numbers, which are the same on every mesh.
+    fn noise(&mut self, x: &Variable) -> Option<Made> {
+        let (name, dtype) = (&x.name, x.array.dtype);
+        let (key, ty) = (self.draw.below(1000), x.array.text(&[]));
+        let (expr, precision) = match dtype.kind() {
+            Kind::Float => {
+                let draws = self.draw.pick(&["uniform", "bernoulli"]);
+                let precision = Precision::of(dtype, x.precision.size, 1.0, &[(1.0, x.precision)]);
+                match draws == "uniform" {
+                    true => (format!("{name} * uniform(key({key}), {ty})"), precision),
+                    false => (format!("where(bernoulli(key({key}), 0.7, {name}.shape), {name}, 0)"), precision),
+                }
+            }
+            Kind::Signed | Kind::Unsigned => (format!("{name} ^ randint(key({key}), {ty}, 0, 90)"), x.precision),
+            Kind::Bool => (format!("{name} ^ bernoulli(key({key}), shape={name}.shape)"), x.precision),
+            Kind::Key => return None,
+        };
+        Some((expr, x.array.clone(), precision))
     }
 
     /// With another variable that broadcasts.

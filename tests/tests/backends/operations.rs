@@ -114,6 +114,26 @@ fn casts_equal_their_definition() {
     check_elementwise(&kernels, len);
 }
 
+#[test]
+fn fused_sums_and_words_of_keys_equal_their_definition() {
+    let mut random = Random(7);
+    let mut kernels = Vec::new();
+    let len = 61;
+    for dtype in floats() {
+        let kernel = elementwise(len, &[dtype; 3], dtype, |x| vec![Inst::Fma { dtype, x: x[0], y: x[1], z: x[2] }]);
+        let mut buffers: Vec<Vec<u8>> =
+            (0..3).map(|_| bytes(dtype, &(0..len).map(|_| random.element(dtype)).collect::<Vec<u64>>())).collect();
+        buffers.push(vec![0; len * dtype.size()]);
+        kernels.push((kernel, buffers));
+    }
+    for (from, to) in [(DType::Key, DType::U64), (DType::U64, DType::Key)] {
+        let kernel = elementwise(len, &[from], to, |x| vec![Inst::Cast { from, to, arg: x[0] }]);
+        let words: Vec<u64> = (0..len).map(|_| random.element(DType::U64)).collect();
+        kernels.push((kernel, vec![bytes(DType::U64, &words), vec![0; len * 8]]));
+    }
+    check_elementwise(&kernels, len);
+}
+
 /// The numbers of a narrow float, the middles between neighbours and what is next to those, and what is out of range.
 fn around_every_number(narrow: DType) -> Vec<f32> {
     let format = narrow.format().unwrap();

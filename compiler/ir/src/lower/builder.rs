@@ -246,6 +246,11 @@ impl<'a> KernelBuilder<'a> {
         self.push(Inst::Select { dtype, cond, then, otherwise })
     }
 
+    /// `x * y + z` for operands of a float type, rounded once.
+    pub fn fma(&mut self, dtype: DType, x: Elem, y: Elem, z: Elem) -> Elem {
+        self.push(Inst::Fma { dtype, x, y, z })
+    }
+
     /// The operand converted from one type to another; the operand itself if they are the same.
     pub fn cast(&mut self, from: DType, to: DType, arg: Elem) -> Elem {
         if from == to { arg } else { self.push(Inst::Cast { from, to, arg }) }

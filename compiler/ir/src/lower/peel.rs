@@ -216,6 +216,7 @@ fn each_operand(inst: &mut Inst, change: &dyn Fn(&mut Elem)) {
         }
         Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(change),
         Inst::Select { cond, then, otherwise, .. } => [cond, then, otherwise].into_iter().for_each(change),
+        Inst::Fma { x, y, z, .. } => [x, y, z].into_iter().for_each(change),
     }
 }
 
@@ -238,6 +239,7 @@ pub(super) fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affin
             | Inst::Binary { .. }
             | Inst::Compare { .. }
             | Inst::Select { .. }
+            | Inst::Fma { .. }
             | Inst::Cast { .. } => {}
         }
     }

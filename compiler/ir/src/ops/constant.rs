@@ -1,6 +1,7 @@
 //! Literals: numbers and lists of numbers.
 
 use super::Mismatch;
+use super::keys::seed_of;
 use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
@@ -56,7 +57,9 @@ impl Constant {
     }
 }
 
-fn flatten<'a>(
+/// The shape and the elements of a number or a nested list of numbers; an error for a list of anything else, or with rows of different
+/// lengths.
+pub(super) fn flatten<'a>(
     term: &'a Term,
     depth: usize,
     shape: &mut Vec<usize>,
@@ -140,7 +143,8 @@ pub fn literal(dtype: DType, bits: u64) -> String {
     };
     match dtype.kind() {
         Kind::Bool => (bits != 0).to_string(),
-        Kind::Signed | Kind::Unsigned | Kind::Key => number::to_int(dtype, bits).to_string(),
+        Kind::Signed | Kind::Unsigned => number::to_int(dtype, bits).to_string(),
+        Kind::Key => seed_of(bits).to_string(),
         Kind::Float => {
             let value = dtype.widen(bits);
             // The shortest digits that identify the f32, not the f64.

@@ -14,7 +14,7 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
-use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::signature::{Dtypes, Signature, Status, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
@@ -546,7 +546,11 @@ const UNARY: [Signature; OTHERS.len() + MathFn::ALL.len() - 1] = {
     while of < MathFn::ALL.len() {
         let f = MathFn::ALL[of];
         if !matches!(f, MathFn::Round) {
-            let math = Signature { name: f.name(), doc: f.doc(), example: f.description().example, ..OTHERS[0] };
+            let mut math = Signature { name: f.name(), doc: f.doc(), example: f.description().example, ..OTHERS[0] };
+            if f.is_internal() {
+                math.dtypes = Dtypes::Nothing;
+                math.status = Status::InDumps { with: "", instead: "call the function without `xla_`" };
+            }
             all[at] = math;
             at += 1;
         }

@@ -54,8 +54,7 @@ macro_rules! later {
 impl Call for Later {
     // `tree_map` and `associative_scan` belong to the checker: they call functions of the program.
     const SIGNATURES: &'static [Signature] = later! {
-        key fold_in bits uniform normal truncated_normal bernoulli randint permutation
-        categorical gumbel exponential grad value_and_grad vjp jvp vmap checkpoint stop_gradient
+        grad value_and_grad vjp jvp vmap checkpoint stop_gradient
         transfer
     };
 

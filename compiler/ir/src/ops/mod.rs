@@ -16,16 +16,20 @@ pub mod concatenate;
 pub mod constant;
 pub mod conv;
 pub mod diff;
+mod draws;
 pub mod dynamic_slice;
 pub mod einsum;
 pub mod elementwise;
 pub mod fft;
 pub mod flip;
+pub mod fma;
+pub mod fold_in;
 pub mod gather;
 pub mod ghosted;
 pub mod halo;
 pub mod index;
 pub mod iota;
+pub mod keys;
 pub mod kron;
 pub mod later;
 pub mod linalg;
@@ -41,6 +45,7 @@ pub mod prelude;
 pub mod print;
 pub mod promote;
 pub mod put;
+pub mod random_bits;
 pub mod reduce;
 pub mod reduce_window;
 pub mod repeat;
@@ -228,6 +233,8 @@ ops! {
     Compare(elementwise::Compare),
     /// A choice, element by element.
     Select(elementwise::Select) = "where",
+    /// A product and a sum, rounded once.
+    Fma(fma::Fma) = "fma",
     /// Another element type.
     Cast(cast::Cast) = "cast",
     /// A reduction over dimensions.
@@ -286,6 +293,10 @@ ops! {
     Update(update::Update) = "update",
     /// Indices as values.
     Iota(iota::Iota) = "iota",
+    /// Random bits of a key, for each index.
+    RandomBits(random_bits::RandomBits) = "random_bits",
+    /// Another key for each number.
+    FoldIn(fold_in::FoldIn) = "fold_in",
     /// NumPy broadcasting to a given shape.
     Broadcast(broadcast::Broadcast) = "broadcast_to",
     /// The same elements in another shape.
@@ -348,8 +359,8 @@ composites! {
     meshgrid::Meshgrid = "meshgrid",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
-    later::Later = "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
-        | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
+    keys::Keys = "key",
+    later::Later = "grad" | "value_and_grad" | "vjp" | "jvp"
         | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "associative_scan" | "transfer",
 }
 

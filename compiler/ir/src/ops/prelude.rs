@@ -7,6 +7,7 @@ use super::broadcast::broadcast;
 use super::complex;
 use super::concatenate::concatenate;
 use super::constant::Constant;
+use super::draws;
 use super::fft;
 use super::matrix_power;
 use super::promote::{self, Operand, inexact};
@@ -28,7 +29,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use std::sync::OnceLock;
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     include_str!("../../prelude/elementwise.spmd"),
     include_str!("../../prelude/lookup.spmd"),
     include_str!("../../prelude/statistics.spmd"),
@@ -36,10 +37,11 @@ const FILES: [&str; 7] = [
     include_str!("../../prelude/neural.spmd"),
     include_str!("../../prelude/linalg.spmd"),
     include_str!("../../prelude/spectral.spmd"),
+    include_str!("../../prelude/random.spmd"),
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 62] = [
+pub const NAMES: [&str; 87] = [
     "complex",
     "real",
     "imag",
@@ -102,6 +104,31 @@ pub const NAMES: [&str; 62] = [
     "pinv",
     "expm",
     "matrix_power",
+    "key_data",
+    "wrap_key_data",
+    "bits",
+    "uniform",
+    "normal",
+    "truncated_normal",
+    "bernoulli",
+    "randint",
+    "permutation",
+    "categorical",
+    "gumbel",
+    "exponential",
+    "choice",
+    "laplace",
+    "logistic",
+    "cauchy",
+    "gamma",
+    "loggamma",
+    "beta",
+    "chisquare",
+    "student_t",
+    "dirichlet",
+    "multivariate_normal",
+    "poisson",
+    "binomial",
 ];
 
 /// The file of the functions of the prelude while they are expanded: a file without a name.
@@ -175,6 +202,10 @@ fn signature(name: &'static str, text: &'static str, function: &FnItem) -> Signa
     let params = function.params.iter().map(|param| {
         let PatternKind::Name(_) = param.pattern.kind else { panic!("a parameter of `{name}` has no name") };
         let own = within(param.pattern.span);
+        // `key` is a type: a parameter of this name has another one in the body.
+        if let Some(kind) = of(&format!("`{own}`, called `key`")) {
+            return ParamSpec { name: "key", kind: kind_of(kind), given: Given::Either, default: None };
+        }
         let (by, kind) = match (of(&format!("`{own}`")), of(&format!("`{own}`, by name"))) {
             (Some(kind), _) => (Given::Either, kind),
             (None, Some(kind)) => (Given::Named, kind),
@@ -202,6 +233,7 @@ fn kind_of(words: &'static str) -> ParamKind {
         ParamKind::String,
         ParamKind::Type,
         ParamKind::ElementType,
+        ParamKind::Sharding,
     ];
     kinds.into_iter().find(|kind| kind.to_string() == words).unwrap_or(ParamKind::Of(words))
 }
@@ -269,6 +301,26 @@ pub enum Helper {
     OfHalfSpectrum,
     /// `scale(norm, n, inverse)`: the factor of a Fourier transform of n points.
     Scale,
+    /// `drawn(k, shape, dtype, like)`: the type of the random numbers that a call asks for.
+    Drawn,
+    /// `retyped(t, x)`: a type with the element type of an array or another type.
+    Retyped,
+    /// `wider(t, n)`: a type with one more dimension.
+    Wider,
+    /// `unit(k, t)`: uniform numbers from 0 up to 1.
+    Unit,
+    /// `laid_out(x, t, shape, out)`: an array in the shape of a type, and in the layout that a call asks for.
+    LaidOut,
+    /// `tiny(x)`: the smallest normal number of the float type of x.
+    Tiny,
+    /// `equals(v, n)`: whether an argument is this number, known at compile time.
+    Equals,
+    /// `rounds(n)`: how often n elements are sorted by random bits to permute them.
+    Rounds,
+    /// `categories(shape, logits, axis)`: the type of the noise on logits.
+    Categories,
+    /// `integers(t, minval, maxval)`: the first number of a range and how many there are.
+    Integers,
     /// `require(condition, message)`: an error of the call unless the condition holds.
     Require,
 }
@@ -300,6 +352,16 @@ impl Helper {
             "half_spectrum" => Some(Helper::HalfSpectrum),
             "of_half_spectrum" => Some(Helper::OfHalfSpectrum),
             "scale" => Some(Helper::Scale),
+            "drawn" => Some(Helper::Drawn),
+            "retyped" => Some(Helper::Retyped),
+            "wider" => Some(Helper::Wider),
+            "unit" => Some(Helper::Unit),
+            "laid_out" => Some(Helper::LaidOut),
+            "tiny" => Some(Helper::Tiny),
+            "equals" => Some(Helper::Equals),
+            "rounds" => Some(Helper::Rounds),
+            "categories" => Some(Helper::Categories),
+            "integers" => Some(Helper::Integers),
             "require" => Some(Helper::Require),
             _ => None,
         }
@@ -321,8 +383,10 @@ impl Helper {
             Helper::IsNone => Ok(Term::Bool(matches!(args[0].term, Term::Nothing))),
             Helper::IsNumber => Ok(Term::Bool(args[0].term.number().is_some())),
             Helper::AsFloat => {
-                let dtype = inexact(build.ty(array(0)).dtype());
-                promote::cast(build, array(0), dtype).map(Term::Array)
+                // A default of the prelude is a number still.
+                let value = build.materialize(&args[0].term, None, args[0].span)?;
+                let dtype = inexact(build.ty(value).dtype());
+                promote::cast(build, value, dtype).map(Term::Array)
             }
             Helper::Widened => {
                 let dtype = build.ty(array(0)).dtype();
@@ -408,6 +472,16 @@ impl Helper {
             Helper::Resized => {
                 resized(build, array(0), as_int(&args[1], "n")?, as_int(&args[2], "axis")?).map(Term::Array)
             }
+            Helper::Drawn => draws::drawn(build, args),
+            Helper::Retyped => draws::retyped(build, args),
+            Helper::Wider => draws::wider(build, args),
+            Helper::Unit => draws::unit(build, args).map(Term::Array),
+            Helper::LaidOut => draws::laid_out(build, args).map(Term::Array),
+            Helper::Tiny => draws::tiny(build, args),
+            Helper::Equals => Ok(draws::equals(args)),
+            Helper::Rounds => draws::rounds(args),
+            Helper::Categories => draws::categories(build, args),
+            Helper::Integers => draws::integers(build, args),
             Helper::Require => {
                 let (Term::Bool(holds), Term::Str(message)) = (&args[0].term, &args[1].term) else {
                     panic!("the prelude requires what is known at compile time");

@@ -309,6 +309,8 @@ pub enum Elements<'a> {
     Literal(&'a Array),
     /// The indices of the elements.
     Counted,
+    /// Computed from the indices of the elements, and from operands whose dimensions come first.
+    Drawn,
     /// Elements of the operand, each at several indices.
     Repeated,
     /// Elements of the operand, each at one index.
@@ -339,6 +341,7 @@ impl<'a> Elements<'a> {
         match self {
             Elements::Literal(array) => Some(array),
             Elements::Counted
+            | Elements::Drawn
             | Elements::Repeated
             | Elements::Moved
             | Elements::Window(_)
@@ -356,6 +359,7 @@ impl<'a> Elements<'a> {
             Elements::Window(window) | Elements::Framed(window) => Some(window),
             Elements::Literal(_)
             | Elements::Counted
+            | Elements::Drawn
             | Elements::Repeated
             | Elements::Moved
             | Elements::Ordered(_)

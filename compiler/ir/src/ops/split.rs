@@ -1,7 +1,8 @@
-//! `split(x, 3)` and `split(x, (2, 5))`: slices along one dimension, as a tuple. No op of its own.
+//! `split(x, 3)` and `split(x, (2, 5))`: slices along one dimension, as a tuple; of a key, new keys. No op of its own.
 
 use super::slice::{SliceRange, slice_dim};
-use super::{Call, shape};
+use super::{Call, keys, shape};
+use crate::layout::types::DType;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -44,13 +45,22 @@ fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
 
 impl Call for Split {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Parts of equal size, or the parts between borders, as a tuple.
-        split(x: Array, indices_or_sections: Of("int or tuple of ints"), axis: Int = 0), Any, "(x: f32[4, 6]) { split(x, 3, axis=1) }";
+        /// Parts of equal size, or the parts between borders, as a tuple; of a key so many new keys, by default two, as an array.
+        split(x: Array, indices_or_sections: Of("int or tuple of ints") = None, axis: Int = 0, [named] num: Of("int or tuple of ints") = None),
+            Any, "(x: f32[4, 6]) { split(x, 3, axis=1) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let sizes = build.ty(value).shape().to_vec();
+        if build.ty(value).dtype() == DType::Key && sizes.is_empty() {
+            let num = args.take("num").or_else(|| args.take("indices_or_sections"));
+            return Ok(Term::Array(keys::split(build, value, num.as_ref(), args.span)?));
+        }
+        if let Some(num) = args.take("num") {
+            let message = format!("`num` is for a key, not for {}", build.ty(value).array);
+            return Err(Diagnostic::error(Code::E0215, num.span, message));
+        }
         let parts = args.required("indices_or_sections")?;
         let axis = shape::axis(args.optional_int("axis")?.unwrap_or(0), sizes.len(), args.span)?;
         let borders = borders(&parts.term, sizes[axis], args)?;

@@ -336,6 +336,7 @@ fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
             | Inst::Binary { .. }
             | Inst::Compare { .. }
             | Inst::Select { .. }
+            | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::InRange { .. } => true,
         })

@@ -371,6 +371,7 @@ impl Accesses<'_> {
                 | Inst::CheckIndex { arg, .. }
                 | Inst::Limit { arg, .. } => stack.push(*arg),
                 Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => stack.extend([*lhs, *rhs]),
+                Inst::Fma { x, y, z, .. } => stack.extend([*x, *y, *z]),
                 Inst::Const { .. } | Inst::Index { .. } | Inst::LoopInvariant { .. } | Inst::InRange { .. } => {}
             }
         }
@@ -400,6 +401,7 @@ impl Accesses<'_> {
             | Inst::LoopInvariant { .. }
             | Inst::Compare { .. }
             | Inst::Select { .. }
+            | Inst::Fma { .. }
             | Inst::Cast { .. } => None,
         }
     }
