@@ -116,10 +116,14 @@ impl OpenTransforms<'_> {
 
     fn with_whole_lines(&mut self, stmt: &Stmt, axis: usize) {
         let StmtKind::Op(op) = &stmt.kind else { unreachable!("a transform is an op") };
-        let origin = stmt.origin.because(format!(
-            "a transform along the split dimension {axis} needs whole lines: another dimension is split meanwhile"
-        ));
-        let layout = whole_lines(self.func.ty(stmt.args[0]), axis, self.mesh);
+        let ty = self.func.ty(stmt.args[0]);
+        let layout = whole_lines(ty, axis, self.mesh);
+        let meanwhile = match layout.used_axes() == ty.sharding.used_axes() {
+            true => "another dimension is split meanwhile",
+            false => "there is no other dimension to split",
+        };
+        let why = format!("a transform along the split dimension {axis} needs whole lines: {meanwhile}");
+        let origin = stmt.origin.because(why);
         debug_assert!(layout.dims[axis].axes.is_empty(), "lines are whole");
         let args: Vec<Value> = stmt.args.iter().map(|&arg| self.moved(arg, &layout, &origin)).collect();
         let made: Vec<Value> = stmt.results.iter().map(|&result| self.value_like(result, &layout)).collect();
