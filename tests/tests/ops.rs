@@ -13,7 +13,7 @@ use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine;
 use spmdc_tests::random::{Array, Draw, Mesh};
 use spmdc_tests::random::{call::Call, calls};
-use spmdc_tests::random::{manual, matrices};
+use spmdc_tests::random::{derivatives, manual, matrices};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A program, and what is needed to say what went wrong with it.
@@ -67,7 +67,7 @@ fn tolerance(name: &str) -> fn(&HostArray) -> Tolerance {
         "conv_transpose",
         "convolve",
     ];
-    if SUMS.contains(&name) || matrices::NAMES.contains(&name) {
+    if SUMS.contains(&name) || matrices::NAMES.contains(&name) || derivatives::NAMES.contains(&name) {
         |expected| Tolerance::sum_of_ones(expected.dtype)
     } else {
         |_| Tolerance::Exact

@@ -14,6 +14,8 @@ mod branches;
 mod calls;
 mod constants;
 mod control;
+mod derivatives;
+mod derived;
 mod entry;
 mod errors;
 mod exprs;

@@ -2,7 +2,7 @@
 
 use super::call::Call;
 use super::orders::orders;
-use super::{Array, Draw, all, floats, gathers, ints, matrices, numbers, windows};
+use super::{Array, Draw, all, derivatives, floats, gathers, ints, matrices, numbers, windows};
 use spmdc_abi::DType;
 use spmdc_ir::ops::promote::join;
 use spmdc_math::MathFn;
@@ -56,6 +56,7 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         .or_else(|| indexing(name, draw))
         .or_else(|| gathers::call(name, draw))
         .or_else(|| matrices::call(name, draw))
+        .or_else(|| derivatives::call(name, draw))
         .or_else(|| shapes(name, draw))
         .or_else(|| joins(name, draw))
         .or_else(|| makers(name, draw))

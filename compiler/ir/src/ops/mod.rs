@@ -14,6 +14,7 @@ pub mod combined;
 pub mod concatenate;
 pub mod constant;
 pub mod conv;
+pub mod derivative;
 pub mod diff;
 pub mod dynamic_slice;
 pub mod einsum;
@@ -34,6 +35,7 @@ mod matrix_power;
 pub mod meshgrid;
 pub mod norm;
 pub mod pad;
+mod partials;
 pub mod patches;
 pub mod prelude;
 pub mod print;
@@ -57,6 +59,7 @@ pub mod split;
 pub mod take;
 #[cfg(test)]
 mod testing;
+pub mod transformations;
 pub mod transpose;
 pub mod update;
 pub mod window;
@@ -342,9 +345,9 @@ composites! {
     meshgrid::Meshgrid = "meshgrid",
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
+    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "stop_gradient",
     later::Later = "key" | "fold_in" | "bits" | "uniform" | "normal" | "truncated_normal" | "bernoulli"
-        | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "grad" | "value_and_grad" | "vjp" | "jvp"
-        | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "associative_scan" | "transfer",
+        | "randint" | "permutation" | "categorical" | "gumbel" | "exponential" | "vmap" | "checkpoint" | "tree_map" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.
