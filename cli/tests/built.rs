@@ -30,6 +30,7 @@ fn arguments(case: &Case, program: &str) -> Result<Vec<String>, String> {
             None if archive.exists() => format!("{name}=@{}:in.{name}", archive.display()),
             None if ty.starts_with('f') || ty.starts_with("bf") => format!("{name}=uniform:7"),
             None if ty.starts_with('c') => format!("{name}=normal:7"),
+            None if ty.starts_with("key") => format!("{name}=full:42"),
             None if ty.starts_with("bool") => format!("{name}=ones"),
             None => format!("{name}=iota"),
         }

@@ -53,7 +53,7 @@ fn types_say_where_data_lives() {
 /// NetworkX gives the members 0.1009, 0.0970, 0.0717, 0.0571 and 0.0529.
 #[test]
 fn the_president_and_the_instructor_matter_most() {
-    for mesh in ["1", "2x4", "3x2"] {
+    for mesh in ["1x1", "2x4", "3x2"] {
         let printed = run("pagerank", &["--mesh", mesh, "--arg", "edges=@examples/data/karate/edges.npy"]);
         let expected = "[33  0 32  2  1] with [0.1009 0.0970 0.0717 0.0571 0.0529]";
         assert!(printed.contains(expected), "{mesh}: {printed}");

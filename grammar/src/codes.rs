@@ -68,6 +68,7 @@ codes! {
     E0217 "a pattern does not fit its value",
     E0218 "a constant does not fit its type",
     E0219 "a value that nothing uses",
+    E0220 "no derivative",
     E0301 "the layout of a result is ambiguous",
     E0302 "operands disagree on an explicit axis",
     E0303 "an axis is used twice in one type",

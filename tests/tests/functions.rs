@@ -72,6 +72,8 @@ const OTHERWISE: &[&str] = &[
     "interp",
     "irfft",
     "isclose",
+    "key_data",
+    "normal",
     "one_hot",
     "select",
     "where",

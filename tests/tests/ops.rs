@@ -13,7 +13,7 @@ use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine;
 use spmdc_tests::random::{Array, Draw, Mesh};
 use spmdc_tests::random::{call::Call, calls};
-use spmdc_tests::random::{manual, matrices, spectral};
+use spmdc_tests::random::{derivatives, manual, matrices, spectral};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A program, and what is needed to say what went wrong with it.
@@ -69,7 +69,8 @@ fn tolerance(name: &str) -> fn(&HostArray) -> Tolerance {
         "conv_transpose",
         "convolve",
     ];
-    if SUMS.contains(&name) || matrices::NAMES.contains(&name) || spectral::SUMS.contains(&name) {
+    let sums: [&[&str]; 4] = [SUMS, &matrices::NAMES, &spectral::SUMS, &derivatives::NAMES];
+    if sums.iter().any(|names| names.contains(&name)) {
         |expected| Tolerance::sum_of_ones(expected.dtype)
     } else {
         |_| Tolerance::Exact

@@ -16,6 +16,7 @@ use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
 use spmdc_ir::ops::call::term::{Term, TypeTerm};
 use spmdc_ir::ops::prelude::Helper;
+use spmdc_ir::ops::transformations::TRANSFORMATIONS;
 use spmdc_ir::reshard::step::{Reshard, ReshardStep};
 use std::rc::Rc;
 
@@ -108,6 +109,7 @@ impl Checker<'_> {
             Some(Callable::Item(id)) => self.call_item(id, args, span),
             Some(Callable::Lambda(lambda)) => self.call_lambda(&lambda, args, span),
             Some(Callable::Builtin(name)) => self.call_shipped(&name, args, span),
+            Some(Callable::Derived(derived)) => self.call_derived(&derived, args, span),
             None => self.report(errors_of_calls::not_a_function(function.describe(), callee)),
         }
     }
@@ -140,6 +142,9 @@ impl Checker<'_> {
         }
         if name == "reduce_window" && self.reduces_by_function(&args) {
             return self.reduce_window_by_function(args, span);
+        }
+        if TRANSFORMATIONS.contains(&name) {
+            return self.derivative(name, args, span);
         }
         if let (None, false, Some(instead)) = (self.exact, self.in_prelude(), ops::instead_of(name)) {
             return self.report(only_in_dumps(&format!("`{name}`"), instead, span));

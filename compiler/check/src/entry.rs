@@ -182,6 +182,7 @@ impl<'a> Checker<'a> {
             }
         }
         self.build.func.body = std::mem::take(&mut self.build.blocks[0]);
+        self.build.without_aliases();
     }
 }
 

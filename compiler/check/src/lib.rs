@@ -15,6 +15,8 @@ mod calls;
 mod complex;
 mod constants;
 mod control;
+mod derivatives;
+mod derived;
 mod entry;
 mod errors;
 mod exprs;

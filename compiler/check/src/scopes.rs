@@ -1,6 +1,7 @@
 //! The names that are visible while a function is expanded.
 
 use super::Checker;
+use super::derived::Derived;
 use super::names::{Entity, ItemId};
 use spmdc_grammar::ast::{Expr, ItemKind, ParamNode};
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -30,6 +31,8 @@ pub enum Callable {
     Lambda(Rc<Lambda>),
     /// The name of an op, or of a function that the checker implements.
     Builtin(String),
+    /// The derivative of another function.
+    Derived(Rc<Derived>),
 }
 
 /// The source of a lambda.
@@ -60,6 +63,7 @@ impl FunctionTerm for Callable {
             Callable::Item(id) => format!("function {}", id.index),
             Callable::Lambda(_) => "a lambda".to_string(),
             Callable::Builtin(name) => name.clone(),
+            Callable::Derived(_) => "a derivative".to_string(),
         }
     }
 

@@ -9,6 +9,7 @@
 //! | `program` | functions and statements, and the types of their results |
 //! | `ops` | the operations, one file each, and how calls become operands and attributes (`ops::call`) |
 //! | `lower` | from operations to kernels |
+//! | `derivatives` | derivatives of functions, by the rules of their ops |
 //! | `print`, `verify`, `eval` | the text, the contracts and the meaning of a module |
 //!
 //! A statement holds an op, and an op builds and lowers statements: `program`, `ops` and `lower` depend on each other. All other
@@ -17,6 +18,7 @@
 
 pub mod array;
 pub mod cost;
+pub mod derivatives;
 pub mod eval;
 pub mod layout;
 pub mod lower;

@@ -16,6 +16,7 @@ use crate::ops::call::errors::too_large;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
@@ -80,6 +81,10 @@ impl Infer for Broadcast {
 }
 
 impl Rules for Broadcast {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -98,6 +103,16 @@ impl Rules for Broadcast {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Broadcast {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, _: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        Ok(cotangent)
     }
 }
 

@@ -15,6 +15,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::{StaticScalar, Term};
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, is_differentiable};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
@@ -76,6 +77,10 @@ impl Infer for Cast {
 }
 
 impl Rules for Cast {
+    fn derivative(&self) -> Derivative<'_> {
+        if is_differentiable(self.to) { Derivative::Linear(self) } else { Derivative::Zero }
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -94,6 +99,23 @@ impl Rules for Cast {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Cast {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let dtype = build.ty(stmt.args[0]).dtype();
+        promote::cast(build, cotangent, dtype)
     }
 }
 

@@ -14,6 +14,7 @@ use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
     Rules, Semantics, Typing,
@@ -110,6 +111,10 @@ impl PlacesResults for Combined {
 }
 
 impl Rules for Combined {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Exchange(self)
     }

@@ -14,11 +14,14 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::promote;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
+use crate::ops::slice::SliceRange;
+use crate::ops::slice::slice_dim;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -98,6 +101,10 @@ impl Infer for Concatenate {
 }
 
 impl Rules for Concatenate {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -116,6 +123,24 @@ impl Rules for Concatenate {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Concatenate {
+    fn linearity(&self, stmt: &Stmt) -> Linearity {
+        Linearity::Together((0..stmt.args.len()).collect())
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        at: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let len = |&arg: &Value| build.ty(arg).shape()[self.axis];
+        let (start, len) = (stmt.args[..at].iter().map(len).sum(), len(&stmt.args[at]));
+        slice_dim(build, cotangent, self.axis, SliceRange { start, step: 1, len })
     }
 }
 

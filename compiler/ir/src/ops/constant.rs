@@ -9,6 +9,7 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::term::{StaticScalar, Term};
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
     Reads, Rules, Semantics, Typing,
@@ -199,6 +200,10 @@ impl Infer for Constant {
 }
 
 impl Rules for Constant {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         match self.is_uniform() {
             true => Lowered::Point(self),

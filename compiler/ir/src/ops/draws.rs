@@ -21,12 +21,16 @@ use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 fn type_term(array: ArrayType) -> Term {
-    Term::Type(TypeTerm { array, sharding: None, varying: Default::default() })
+    Term::Type(TypeTerm { array, complex: false, sharding: None, varying: Default::default() })
 }
 
 /// The type of an array, of a list of numbers, or of a type.
 fn type_of(build: &mut CallBuilder, arg: &Arg) -> Result<ArrayType, Diagnostic> {
     if let Term::Type(ty) = &arg.term {
+        if ty.complex {
+            let error = Diagnostic::error(Code::E0215, arg.span, "these random numbers are real");
+            return Err(error.help("of the random functions `normal` alone makes complex numbers"));
+        }
         return Ok(ty.array.clone());
     }
     let value = build.materialize(&arg.term, None, arg.span)?;
@@ -41,13 +45,14 @@ pub fn drawn(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> 
     let like = type_of(build, like)?;
     let asked = if let Term::Nothing = dtype.term { None } else { Some(as_dtype(dtype, "dtype")?) };
     if let Term::Type(ty) = &shape.term {
+        let own = type_of(build, shape)?;
         if let Some(asked) = asked
             && asked != ty.array.dtype
         {
             let message = format!("`dtype` is {}, but the type is {}", asked.name(), ty.array);
             return Err(Diagnostic::error(Code::E0203, dtype.span, message).help("the type alone is enough"));
         }
-        return Ok(type_term(ty.array.clone()));
+        return Ok(type_term(own));
     }
     let dtype = asked.unwrap_or(like.dtype);
     if let Term::Nothing = shape.term {
@@ -77,6 +82,20 @@ fn one_key(build: &CallBuilder, key: &Arg) -> Result<(), Diagnostic> {
             let message = format!("random numbers are drawn with a key, not with {name}");
             Err(Diagnostic::error(Code::E0203, key.span, message).help("key(42) is the key of the seed 42"))
         }
+    }
+}
+
+/// `asks_complex(shape)`: whether it is a type of complex numbers.
+pub fn asks_complex(args: &[Arg]) -> Term {
+    Term::Bool(matches!(&args[0].term, Term::Type(ty) if ty.complex))
+}
+
+/// `real_type(shape)`: the type of the planes of a type of complex numbers.
+pub fn real_type(args: &[Arg]) -> Term {
+    if let Term::Type(ty) = &args[0].term {
+        Term::Type(TypeTerm { complex: false, ..ty.clone() })
+    } else {
+        args[0].term.clone()
     }
 }
 

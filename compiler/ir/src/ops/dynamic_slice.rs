@@ -19,6 +19,7 @@ use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
@@ -108,6 +109,10 @@ impl Infer for DynamicSlice {
 }
 
 impl Rules for DynamicSlice {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -126,6 +131,29 @@ impl Rules for DynamicSlice {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for DynamicSlice {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let zeros = zeros_like(build, stmt.args[0])?;
+        let place = |(dim, &size): (usize, &usize)| match self.cut(dim) {
+            Some(at) => Places::Dynamic(self.dims[at].1),
+            None => Places::Range(SliceRange::all(size)),
+        };
+        let at = build.ty(zeros).shape().iter().enumerate().map(place).collect();
+        let args: Vec<Value> = [zeros, cotangent].into_iter().chain(stmt.args[1..].iter().copied()).collect();
+        build.emit1(Update { at }, &args)
     }
 }
 

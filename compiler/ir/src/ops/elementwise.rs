@@ -16,6 +16,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Dtypes, Signature, Status, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
@@ -126,6 +127,10 @@ impl Infer for Unary {
 }
 
 impl Rules for Unary {
+    fn derivative(&self) -> Derivative<'_> {
+        self.own_derivative()
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -210,6 +215,10 @@ impl Infer for Binary {
 }
 
 impl Rules for Binary {
+    fn derivative(&self) -> Derivative<'_> {
+        self.own_derivative()
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -309,6 +318,10 @@ impl Infer for Compare {
 }
 
 impl Rules for Compare {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -388,6 +401,10 @@ impl Infer for Select {
 }
 
 impl Rules for Select {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }

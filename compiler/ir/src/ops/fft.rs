@@ -26,6 +26,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Properties, Reads, Rules, Semantics, Typing,
@@ -189,6 +190,10 @@ impl Semantics for Fft {
 }
 
 impl Rules for Fft {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }

@@ -11,11 +11,13 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, Windowed,
 };
 use crate::program::Stmt;
+use crate::program::Value;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
@@ -65,6 +67,10 @@ impl Infer for Flip {
 }
 
 impl Rules for Flip {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -83,6 +89,16 @@ impl Rules for Flip {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Flip {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        build.emit1(self.clone(), &[cotangent])
     }
 }
 

@@ -11,6 +11,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, PartialDerivative, Partials};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
@@ -75,6 +76,10 @@ impl Infer for Fma {
 }
 
 impl Rules for Fma {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Pointwise(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -93,6 +98,15 @@ impl Rules for Fma {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl Partials for Fma {
+    fn partial(&self, _: &mut CallBuilder, stmt: &Stmt, at: usize) -> Result<PartialDerivative, Diagnostic> {
+        Ok(match stmt.args[..] {
+            [x, y, _] if at < 2 => PartialDerivative::Array(if at == 0 { y } else { x }),
+            _ => PartialDerivative::One,
+        })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::cast::convert;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
@@ -72,6 +73,10 @@ impl Infer for FoldIn {
 }
 
 impl Rules for FoldIn {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }

@@ -20,12 +20,17 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::reshard::complete;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
 };
+use crate::ops::scatter::Onto;
+use crate::ops::scatter::Scatter;
 use crate::program::Stmt;
+use crate::program::Value;
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
@@ -219,6 +224,10 @@ impl Infer for Gather {
 }
 
 impl Rules for Gather {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -237,6 +246,26 @@ impl Rules for Gather {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl LinearMap for Gather {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let shape = build.ty(stmt.args[0]).shape().to_vec();
+        let places = Gather { out: None, ..self.clone() };
+        let scatter = Scatter { places, combine: Some(ReduceOp::Sum), onto: Onto::Identity(shape) };
+        let args: Vec<Value> = std::iter::once(cotangent).chain(stmt.args[1..].iter().copied()).collect();
+        build.emit1(scatter, &args)
     }
 }
 

@@ -25,6 +25,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, PlacesResults,
     Properties, Reads, Rules, Semantics, Typing,
@@ -135,6 +136,10 @@ impl PlacesResults for Ghosted {
 }
 
 impl Rules for Ghosted {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         if self.flow.group.is_empty() { Lowered::Nest(self) } else { Lowered::Exchange(self) }
     }

@@ -21,6 +21,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
     Rules, Semantics, Typing,
@@ -161,6 +162,10 @@ impl Halo {
 }
 
 impl Rules for Halo {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Exchange(self)
     }

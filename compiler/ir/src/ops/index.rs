@@ -24,10 +24,13 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
     Reads, Rules, Semantics, Typing,
 };
+use crate::ops::update::Places;
+use crate::ops::update::Update;
 use crate::program::{Stmt, Value};
 use spmdc_abi::{counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;
@@ -370,6 +373,10 @@ impl Infer for CheckIndex {
 }
 
 impl Rules for CheckIndex {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -521,6 +528,10 @@ impl Infer for Index {
 }
 
 impl Rules for Index {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -539,6 +550,34 @@ impl Rules for Index {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Index {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let zeros = zeros_like(build, stmt.args[0])?;
+        let shape = build.ty(zeros).shape().to_vec();
+        let is_indexed = |dim: usize| self.dims.contains(&dim);
+        let region: Vec<usize> =
+            shape.iter().enumerate().map(|(dim, &size)| if is_indexed(dim) { 1 } else { size }).collect();
+        let place = |(dim, &size): (usize, &usize)| match is_indexed(dim) {
+            true => Places::Dynamic(1),
+            false => Places::Range(SliceRange::all(size)),
+        };
+        let at = shape.iter().enumerate().map(place).collect();
+        let cotangent = reshape(build, cotangent, &region)?;
+        let args: Vec<Value> = [zeros, cotangent].into_iter().chain(stmt.args[1..].iter().copied()).collect();
+        build.emit1(Update { at }, &args)
     }
 }
 

@@ -15,6 +15,7 @@ pub mod complex;
 pub mod concatenate;
 pub mod constant;
 pub mod conv;
+pub mod derivative;
 pub mod diff;
 mod draws;
 pub mod dynamic_slice;
@@ -40,6 +41,7 @@ mod matrix_power;
 pub mod meshgrid;
 pub mod norm;
 pub mod pad;
+mod partials;
 pub mod patches;
 pub mod prelude;
 pub mod print;
@@ -65,6 +67,7 @@ pub mod split;
 pub mod take;
 #[cfg(test)]
 mod testing;
+pub mod transformations;
 pub mod transpose;
 pub mod update;
 pub mod window;
@@ -360,8 +363,8 @@ composites! {
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
     keys::Keys = "key",
-    later::Later = "grad" | "value_and_grad" | "vjp" | "jvp"
-        | "vmap" | "checkpoint" | "stop_gradient" | "tree_map" | "associative_scan" | "transfer",
+    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "stop_gradient",
+    later::Later = "vmap" | "checkpoint" | "tree_map" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.

@@ -12,6 +12,7 @@ use crate::layout::types::ArrayType;
 use crate::layout::types::MAX_ELEMENTS;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::Op;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
@@ -19,10 +20,12 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::call::term::whole_number;
 use crate::ops::constant::filling_bits;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, Windowed,
 };
+use crate::ops::slice::slice;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -80,6 +83,10 @@ impl Infer for Pad {
 }
 
 impl Rules for Pad {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -100,6 +107,29 @@ impl Rules for Pad {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Pad {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn linear_part(&self) -> Option<Op> {
+        Some(Pad { value: 0, ..self.clone() }.into())
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let shape = build.ty(stmt.args[0]).shape();
+        let range = |(&(before, _), &len): (&(usize, usize), &usize)| SliceRange { start: before, step: 1, len };
+        let ranges: Vec<SliceRange> = self.widths.iter().zip(shape).map(range).collect();
+        slice(build, cotangent, &ranges)
     }
 }
 

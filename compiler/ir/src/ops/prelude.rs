@@ -303,6 +303,10 @@ pub enum Helper {
     Scale,
     /// `drawn(k, shape, dtype, like)`: the type of the random numbers that a call asks for.
     Drawn,
+    /// `asks_complex(shape)`: whether a type is one of complex numbers.
+    AsksComplex,
+    /// `real_type(shape)`: the type of their planes.
+    RealType,
     /// `retyped(t, x)`: a type with the element type of an array or another type.
     Retyped,
     /// `wider(t, n)`: a type with one more dimension.
@@ -353,6 +357,8 @@ impl Helper {
             "of_half_spectrum" => Some(Helper::OfHalfSpectrum),
             "scale" => Some(Helper::Scale),
             "drawn" => Some(Helper::Drawn),
+            "asks_complex" => Some(Helper::AsksComplex),
+            "real_type" => Some(Helper::RealType),
             "retyped" => Some(Helper::Retyped),
             "wider" => Some(Helper::Wider),
             "unit" => Some(Helper::Unit),
@@ -473,6 +479,8 @@ impl Helper {
                 resized(build, array(0), as_int(&args[1], "n")?, as_int(&args[2], "axis")?).map(Term::Array)
             }
             Helper::Drawn => draws::drawn(build, args),
+            Helper::AsksComplex => Ok(draws::asks_complex(args)),
+            Helper::RealType => Ok(draws::real_type(args)),
             Helper::Retyped => draws::retyped(build, args),
             Helper::Wider => draws::wider(build, args),
             Helper::Unit => draws::unit(build, args).map(Term::Array),
@@ -538,6 +546,18 @@ impl Helper {
             | Helper::HalfSpectrum
             | Helper::OfHalfSpectrum
             | Helper::Scale
+            | Helper::Drawn
+            | Helper::AsksComplex
+            | Helper::RealType
+            | Helper::Retyped
+            | Helper::Wider
+            | Helper::Unit
+            | Helper::LaidOut
+            | Helper::Tiny
+            | Helper::Equals
+            | Helper::Rounds
+            | Helper::Categories
+            | Helper::Integers
             | Helper::Require => Err(complex::not_real(span)),
         }
     }

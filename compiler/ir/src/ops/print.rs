@@ -13,6 +13,7 @@ use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::{Term, TypeTerm};
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
@@ -220,6 +221,10 @@ impl Infer for Print {
 }
 
 impl Rules for Print {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -310,6 +315,10 @@ impl Infer for Assert {
 }
 
 impl Rules for Assert {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -398,6 +407,10 @@ impl Infer for ShowSharding {
 }
 
 impl Rules for ShowSharding {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }

@@ -13,6 +13,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
@@ -172,6 +173,10 @@ impl Infer for RandomBits {
 }
 
 impl Rules for RandomBits {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }

@@ -19,6 +19,7 @@ use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Terms, Weights};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
@@ -223,6 +224,14 @@ impl Infer for Reduce {
 }
 
 impl Rules for Reduce {
+    fn derivative(&self) -> Derivative<'_> {
+        match self.op {
+            ReduceOp::Sum => Derivative::Linear(self),
+            ReduceOp::Product | ReduceOp::Max | ReduceOp::Min => Derivative::Weighted(self),
+            ReduceOp::And | ReduceOp::Or => Derivative::Zero,
+        }
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -243,6 +252,54 @@ impl Rules for Reduce {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Reduce {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let shape = build.ty(stmt.args[0]).shape().to_vec();
+        let cotangent = reshape(build, cotangent, &reduced_shape(&shape, &self.axes, true))?;
+        broadcast(build, cotangent, &shape)
+    }
+}
+
+impl Weights for Reduce {
+    /// Of the largest elements, or the smallest ones, each has the same part. An element of a product has the product of all others.
+    fn weights(&self, build: &mut CallBuilder, stmt: &Stmt) -> Result<Value, Diagnostic> {
+        let (x, result) = (stmt.args[0], stmt.results[0]);
+        let kept = reduced_shape(build.ty(x).shape(), &self.axes, true);
+        let result = reshape(build, result, &kept)?;
+        let mut terms = Terms(build);
+        let (zero, one) = (terms.number(x, 0.0)?, terms.number(x, 1.0)?);
+        if self.op != ReduceOp::Product {
+            let is_chosen = terms.compare(CompareOp::Eq, x, result)?;
+            let chosen = terms.indicator(is_chosen, x)?;
+            let count = reduce(terms.0, ReduceOp::Sum, chosen, &self.axes, true)?;
+            return terms.div(chosen, count);
+        }
+        let is_zero = terms.compare(CompareOp::Eq, x, zero)?;
+        let (mark, others) = (terms.indicator(is_zero, x)?, terms.select(is_zero, one, x)?);
+        let zeros = reduce(terms.0, ReduceOp::Sum, mark, &self.axes, true)?;
+        let product = reduce(terms.0, ReduceOp::Product, others, &self.axes, true)?;
+        let rest = terms.div(product, others)?;
+        // Without the zeros: of a line with a lone zero this has a weight, of one with more nothing has.
+        let left = terms.sub(zeros, mark)?;
+        let is_alone = terms.compare(CompareOp::Eq, left, zero)?;
+        terms.select(is_alone, rest, zero)
+    }
+
+    fn reduced(&self) -> (&[usize], bool) {
+        (&self.axes, self.keepdims)
     }
 }
 
@@ -321,6 +378,10 @@ impl Infer for ArgReduce {
 }
 
 impl Rules for ArgReduce {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }

@@ -17,6 +17,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Alias, Combines, Copied, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Point, Properties, Reads, Rules, Semantics, Typing,
@@ -171,6 +172,10 @@ impl Infer for Reshape {
 }
 
 impl Rules for Reshape {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Alias(self)
     }
@@ -189,6 +194,23 @@ impl Rules for Reshape {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Reshape {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let shape = build.ty(stmt.args[0]).shape().to_vec();
+        reshape(build, cotangent, &shape)
     }
 }
 

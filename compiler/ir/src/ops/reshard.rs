@@ -15,6 +15,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Alias, Combines, Copied, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults,
     Point, Properties, Reads, Rules, Semantics, Typing,
@@ -70,6 +71,10 @@ impl PlacesResults for Reshard {
 }
 
 impl Rules for Reshard {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         match &self.step {
             ReshardStep::Request | ReshardStep::Pin => Lowered::Request,
@@ -96,6 +101,20 @@ impl Rules for Reshard {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::Layout(&mut self.to)]
+    }
+}
+
+impl LinearMap for Reshard {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        match self.step {
+            // The layout is wanted of the cotangent, too.
+            ReshardStep::Pin => build.emit1(self.clone(), &[cotangent]),
+            ReshardStep::Request | ReshardStep::Slice | ReshardStep::Collective(_) => Ok(cotangent),
+        }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::ops::call::args::{Arg, Args, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, Windowed,
@@ -75,6 +76,10 @@ impl Infer for Roll {
 }
 
 impl Rules for Roll {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -93,6 +98,19 @@ impl Rules for Roll {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Roll {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        let sizes = build.ty(cotangent).shape();
+        let back = |(&shift, &size): (&usize, &usize)| if shift == 0 { 0 } else { size - shift };
+        let shifts = self.shifts.iter().zip(sizes).map(back).collect();
+        build.emit1(Roll { shifts }, &[cotangent])
     }
 }
 

@@ -4,6 +4,7 @@
 //! methods that belong to it. `docs/design/0007-what-an-op-owes.md` has the reasons, and says where the rules of differentiation
 //! and batching will be: beside [`Semantics`], as one more answer in [`Rules`].
 
+use super::derivative::Derivative;
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
@@ -67,6 +68,9 @@ pub trait PlacesResults {
 
 /// All obligations of an op.
 pub trait Rules: Semantics {
+    /// How its results change with its operands.
+    fn derivative(&self) -> Derivative<'_>;
+
     /// Its lowering to work for devices.
     fn lowered(&self) -> Lowered<'_>;
 

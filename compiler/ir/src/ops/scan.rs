@@ -19,6 +19,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, PlacesResults,
     Properties, Reads, Rules, Semantics, Typing, one_each,
@@ -261,6 +262,10 @@ impl Infer for Scan {
 }
 
 impl Rules for Scan {
+    fn derivative(&self) -> Derivative<'_> {
+        if self.op == ReduceOp::Sum { Derivative::Linear(self) } else { Derivative::Missing }
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -279,6 +284,16 @@ impl Rules for Scan {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Scan {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        build.emit1(Scan { reverse: !self.reverse, ..self.clone() }, &[cotangent])
     }
 }
 
@@ -372,6 +387,10 @@ impl PlacesResults for BlockTotals {
 }
 
 impl Rules for BlockTotals {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }

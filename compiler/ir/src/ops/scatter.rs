@@ -22,6 +22,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Properties, Reads, Rules, Semantics, Typing,
@@ -267,6 +268,10 @@ impl Infer for Scatter {
 }
 
 impl Rules for Scatter {
+    fn derivative(&self) -> Derivative<'_> {
+        if self.combine == Some(ReduceOp::Sum) { Derivative::Linear(self) } else { Derivative::Missing }
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }
@@ -289,6 +294,27 @@ impl Rules for Scatter {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Scatter {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together((0..=self.skipped()).collect())
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        at: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        if at < self.skipped() {
+            return Ok(cotangent);
+        }
+        let indices = stmt.args[self.skipped() + 1..].iter().copied();
+        let args: Vec<Value> = std::iter::once(cotangent).chain(indices).collect();
+        build.emit1(self.places.clone(), &args)
     }
 }
 

@@ -11,10 +11,15 @@ use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::call::build::CallBuilder;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
+use crate::ops::flip::Flip;
+use crate::ops::pad::Pad;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, Windowed,
 };
+use crate::ops::update::Places;
+use crate::ops::update::Update;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -177,6 +182,10 @@ impl Infer for Slice {
 }
 
 impl Rules for Slice {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -195,6 +204,44 @@ impl Rules for Slice {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Slice {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let (mut forward, mut reversed) = (Vec::new(), Vec::new());
+        for (dim, &(range, _)) in self.ranges.iter().enumerate() {
+            let SliceRange { start, step, len } = range;
+            forward.push(if step > 0 || len == 0 {
+                SliceRange { start, step: step.max(1), len }
+            } else {
+                reversed.push(dim);
+                SliceRange { start: range.at(len - 1), step: -step, len }
+            });
+        }
+        let cotangent =
+            if reversed.is_empty() { cotangent } else { build.emit1(Flip { axes: reversed }, &[cotangent])? };
+        if forward.iter().all(|range| range.step == 1 || range.len <= 1) {
+            let width = |(range, &(_, size)): (&SliceRange, &(SliceRange, usize))| {
+                let start = range.start.min(size - range.len);
+                (start, size - start - range.len)
+            };
+            let widths = forward.iter().zip(&self.ranges).map(width).collect();
+            return build.emit1(Pad { widths, value: 0 }, &[cotangent]);
+        }
+        let zeros = zeros_like(build, stmt.args[0])?;
+        let at = forward.into_iter().map(Places::Range).collect();
+        build.emit1(Update { at }, &[zeros, cotangent])
     }
 }
 

@@ -12,6 +12,7 @@ use crate::ops::call::args::{Args, as_int};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
@@ -79,6 +80,10 @@ impl Infer for Transpose {
 }
 
 impl Rules for Transpose {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -97,6 +102,18 @@ impl Rules for Transpose {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Transpose {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        let mut axes = vec![0; self.axes.len()];
+        self.axes.iter().enumerate().for_each(|(to, &from)| axes[from] = to);
+        transpose(build, cotangent, &axes)
     }
 }
 

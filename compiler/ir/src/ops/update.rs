@@ -19,10 +19,13 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Terms};
+use crate::ops::dynamic_slice::DynamicSlice;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
+use crate::ops::slice::slice;
 use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
 use spmdc_grammar::codes::Code;
@@ -154,6 +157,10 @@ impl Infer for Update {
 }
 
 impl Rules for Update {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -172,6 +179,43 @@ impl Rules for Update {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Update {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0, 1])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        at: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let starts = &stmt.args[2..];
+        if at == 0 {
+            let zero = Terms(build).number(cotangent, 0.0)?;
+            let args: Vec<Value> = [cotangent, zero].into_iter().chain(starts.iter().copied()).collect();
+            return build.emit1(self.clone(), &args);
+        }
+        let dynamic = |(dim, places): (usize, &Places)| match places {
+            Places::Dynamic(len) => Some((dim, *len)),
+            Places::Range(_) => None,
+        };
+        let dims: Vec<(usize, usize)> = self.at.iter().enumerate().filter_map(dynamic).collect();
+        let mut part = cotangent;
+        if !dims.is_empty() {
+            let args: Vec<Value> = std::iter::once(part).chain(starts.iter().copied()).collect();
+            part = build.emit1(DynamicSlice { dims }, &args)?;
+        }
+        let range = |places: &Places| match places {
+            Places::Dynamic(len) => SliceRange::all(*len),
+            Places::Range(range) => *range,
+        };
+        let ranges: Vec<SliceRange> = self.at.iter().map(range).collect();
+        slice(build, part, &ranges)
     }
 }
 

@@ -22,7 +22,7 @@ use crate::program::{Block, Func, Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A function under construction: its values, its open blocks, and the context of the next statement.
 pub struct CallBuilder {
@@ -45,6 +45,10 @@ pub struct CallBuilder {
     pub exact: bool,
     /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the possible choices.
     pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
+    /// Other names of arrays, each with the array.
+    aliases: BTreeMap<Value, Value>,
+    /// Those without derivatives.
+    stopped: BTreeSet<Value>,
     /// Bounds of values as factors of partial sums; a value without an entry has none.
     factors: BTreeMap<Value, FactorBounds>,
 }
@@ -62,8 +66,51 @@ impl CallBuilder {
             called: None,
             exact: false,
             conflict: None,
+            aliases: BTreeMap::new(),
+            stopped: BTreeSet::new(),
             factors: BTreeMap::new(),
         }
+    }
+
+    /// Another name of an array, so that derivatives by one are not those by the other. [`CallBuilder::without_aliases`] replaces it in the end.
+    pub fn alias(&mut self, value: Value) -> Value {
+        let origin = self.origin();
+        let ty = self.ty(value).clone();
+        let alias = self.func.new_value(ty, origin);
+        self.aliases.insert(alias, value);
+        alias
+    }
+
+    /// As [`CallBuilder::alias`]; nothing depends on the array by this name.
+    pub fn stopped(&mut self, value: Value) -> Value {
+        let alias = self.alias(value);
+        self.stopped.insert(alias);
+        alias
+    }
+
+    /// The value that a value is another name of, unless it is one of `known` or without derivatives.
+    pub fn resolved(&self, mut value: Value, known: &[Value]) -> Value {
+        while let (false, Some(&of)) =
+            (known.contains(&value) || self.stopped.contains(&value), self.aliases.get(&value))
+        {
+            value = of;
+        }
+        value
+    }
+
+    /// Replaces other names of arrays by these arrays.
+    pub fn without_aliases(&mut self) {
+        let aliases = std::mem::take(&mut self.aliases);
+        if aliases.is_empty() {
+            return;
+        }
+        let mut body = std::mem::take(&mut self.func.body);
+        body.each_use_mut(&mut |value| {
+            while let Some(&of) = aliases.get(value) {
+                *value = of;
+            }
+        });
+        self.func.body = body;
     }
 
     /// The type of a value of the function.

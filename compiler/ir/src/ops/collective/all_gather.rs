@@ -10,6 +10,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
@@ -66,6 +67,10 @@ impl Infer for PAllGather {
 }
 
 impl Rules for PAllGather {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Exchange(self)
     }

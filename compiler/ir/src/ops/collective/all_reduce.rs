@@ -14,6 +14,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
+use crate::ops::derivative::Derivative;
 use crate::ops::elementwise::Binary;
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
@@ -109,6 +110,10 @@ impl Infer for PAllReduce {
 }
 
 impl Rules for PAllReduce {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Exchange(self)
     }

@@ -10,6 +10,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{Infer, Lowered, NamedAxes, Point, Properties, Reads, Rules, Semantics, Typing};
 use crate::ops::{Call, Mismatch};
 use crate::program::Stmt;
@@ -57,6 +58,10 @@ impl Infer for AxisIndex {
 }
 
 impl Rules for AxisIndex {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }

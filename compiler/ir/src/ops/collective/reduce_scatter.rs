@@ -11,6 +11,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
@@ -68,6 +69,10 @@ impl Infer for PSumScatter {
 }
 
 impl Rules for PSumScatter {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Exchange(self)
     }

@@ -10,6 +10,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
@@ -59,6 +60,10 @@ impl Infer for PVary {
 }
 
 impl Rules for PVary {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }

@@ -18,6 +18,7 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::concatenate::concatenate;
 use crate::ops::constant::Constant;
+use crate::ops::derivative::Derivative;
 use crate::ops::elementwise::{Binary, Compare, Select};
 use crate::ops::iota::Iota;
 use crate::ops::reduce::{Reduce, accumulated, summed_in};
@@ -228,6 +229,10 @@ impl Infer for Diagonal {
 }
 
 impl Rules for Diagonal {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         match self.summed.is_empty() {
             true => Lowered::Point(self),

@@ -16,14 +16,18 @@ pub mod spec;
 use super::{Mismatch, Op};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::AxisKind;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::work::{Lowering, Product, ProductDim};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Properties, Reads, Rules, Semantics, Typing,
 };
+use crate::program::Value;
 use crate::program::{Func, Stmt};
 use crate::reshard::step::{Reshard, ReshardStep};
 use spmdc_abi::{GemmRing, ReduceOp, Scalar};
@@ -199,6 +203,10 @@ impl Infer for Einsum {
 }
 
 impl Rules for Einsum {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }
@@ -217,6 +225,26 @@ impl Rules for Einsum {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl LinearMap for Einsum {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Apart(vec![0, 1])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        at: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let (own, other) = if at == 0 { (&self.lhs, &self.rhs) } else { (&self.rhs, &self.lhs) };
+        let out = build.mesh.axes.iter().any(|axis| axis.kind == AxisKind::Explicit);
+        let out = out.then(|| build.explicit_part(build.ty(stmt.args[at])));
+        let product = Einsum { lhs: self.result.clone(), rhs: other.clone(), result: own.clone(), out };
+        build.emit1(product, &[cotangent, stmt.args[1 - at]])
     }
 }
 

@@ -31,6 +31,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
 };
@@ -245,6 +246,10 @@ impl PlacesResults for MatrixBlocks {
 }
 
 impl Rules for MatrixBlocks {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }

@@ -11,6 +11,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Elements, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
 };
@@ -74,6 +75,10 @@ impl PlacesResults for SortBlocks {
 }
 
 impl Rules for SortBlocks {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }

@@ -26,6 +26,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Elements, Exchange, Lowered, NamedAxes, PlacesResults, Properties, Rules, Semantics, Typing, one_each,
 };
@@ -139,6 +140,10 @@ impl PlacesResults for MergeSorted {
 }
 
 impl Rules for MergeSorted {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Exchange(self)
     }

@@ -24,6 +24,7 @@ use crate::lower::work::Lowering;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Properties, Reads, Rules, Semantics, Typing,
@@ -214,6 +215,10 @@ fn properties(elements: Elements<'static>) -> Properties<'static> {
 }
 
 impl Rules for Sort {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Missing
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }

@@ -1,0 +1,286 @@
+//! `grad`, `value_and_grad`, `vjp`, `jvp` and `stop_gradient`.
+//!
+//! A function is expanded where its derivative is called, and the statements of that expansion are differentiated
+//! (`spmdc_ir::derivatives`). Its arguments are copied before: so a value that is given twice, or that the function sees otherwise, counts
+//! as another one.
+
+use super::Checker;
+use super::derived::{Derived, Gradient, Leaf, Pullback};
+use super::scopes::Callable;
+use super::trees;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::derivatives::{pull_back, push_forward};
+use spmdc_ir::layout::mesh::AxisKind;
+use spmdc_ir::ops;
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::complex::{DERIVATIVES, refused};
+use spmdc_ir::ops::constant::Constant;
+use spmdc_ir::ops::derivative::{is_differentiable, zeros_like};
+use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::reshard::step::Reshard;
+use std::rc::Rc;
+
+/// A failure is a diagnostic; None if it has been reported.
+type Derivation<T> = std::result::Result<T, Option<Diagnostic>>;
+
+impl Checker<'_> {
+    /// A call of one of the transformations.
+    pub(super) fn derivative(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
+        let result = self.try_derivative(name, args, span);
+        self.derived(result)
+    }
+
+    /// A call of a function that is a derivative.
+    pub(super) fn call_derived(&mut self, derived: &Derived, args: Vec<Arg>, span: Span) -> Term {
+        let result = match derived {
+            Derived::Gradient(gradient) => self.gradient(gradient, args, span),
+            Derived::Pullback(pullback) => self.pulled_back(pullback, args, span),
+        };
+        self.derived(result)
+    }
+
+    fn derived(&mut self, result: Derivation<Term>) -> Term {
+        match result {
+            Ok(term) => term,
+            Err(Some(diagnostic)) => self.report(diagnostic),
+            Err(None) => Term::Poison,
+        }
+    }
+
+    fn try_derivative(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Derivation<Term> {
+        let function = ops::builtin(name).expect("the table has it");
+        self.build.span = span;
+        let mut args = function.bind(args, span, self.build.exact)?;
+        if name == "stop_gradient" {
+            let given = args.required("x")?;
+            let mut leaves = Vec::new();
+            trees::leaves(&given.term, "", &mut leaves);
+            let mut stopped = Vec::new();
+            for (_, leaf) in leaves {
+                if !leaf.is_operand() {
+                    return Err(Some(ops::call::errors::no_array(leaf, given.span)));
+                }
+                stopped.push(if let Term::Array(value) = leaf {
+                    Term::Array(self.build.stopped(*value))
+                } else {
+                    leaf.clone()
+                });
+            }
+            return Ok(trees::rebuild(&given.term, &mut stopped.into_iter()));
+        }
+        let function = args.required("fun")?;
+        if self.function_term(&function.term).is_none() {
+            let message = format!("`{name}` takes a function, not {}", function.term.describe());
+            return Err(Some(Diagnostic::error(Code::E0210, function.span, message)));
+        }
+        if name == "vjp" {
+            let primals = args.rest("primals");
+            return self.vjp(&function, primals, span);
+        }
+        if name == "jvp" {
+            let (primals, tangents) = (args.required("primals")?, args.required("tangents")?);
+            return self.jvp(&function, &primals, &tangents, span);
+        }
+        let is_tuple = args.peek("argnums").is_some_and(|arg| arg.term.sequence().is_some());
+        let argnums = args.optional_ints("argnums")?.unwrap_or_else(|| vec![0]);
+        let has_aux = args.optional_bool("has_aux")?.unwrap_or(false);
+        let with_value = name == "value_and_grad";
+        let gradient = Gradient { function, argnums, is_tuple, has_aux, with_value };
+        Ok(Callable::Derived(Rc::new(Derived::Gradient(gradient))).into_term())
+    }
+
+    /// The leaves of an argument, and the argument with copies of them.
+    fn copied(&mut self, arg: &Arg) -> Derivation<(Vec<Leaf>, Arg)> {
+        if arg.term.holds_complex() {
+            return Err(Some(refused("grad", DERIVATIVES, arg.span)));
+        }
+        let mut found = Vec::new();
+        trees::leaves(&arg.term, "", &mut found);
+        let mut leaves = Vec::new();
+        for (path, leaf) in found {
+            let given = self.build.materialize(leaf, None, arg.span)?;
+            let dtype = self.build.ty(given).dtype();
+            if !is_differentiable(dtype) {
+                let path = if path.is_empty() { String::new() } else { format!("`{path}` of ") };
+                let message = format!("a derivative by {path}an argument of {}", dtype.name());
+                let help = "derivatives are those by floats: convert it, as in f32(x), or take the gradient by other `argnums`";
+                return Err(Some(Diagnostic::error(Code::E0215, arg.span, message).help(help)));
+            }
+            self.build.span = arg.span;
+            leaves.push(Leaf { given, copy: self.build.alias(given) });
+        }
+        let mut copies = leaves.iter().map(|leaf| Term::Array(leaf.copy));
+        let term = trees::rebuild(&arg.term, &mut copies);
+        Ok((leaves, Arg { term, ..arg.clone() }))
+    }
+
+    /// The result of a function, and the statements of its expansion.
+    fn expanded(&mut self, function: &Arg, args: Vec<Arg>, span: Span) -> Derivation<(Term, Vec<Stmt>)> {
+        let start = self.build.innermost().stmts.len();
+        let result = self.call_term(&function.term, args, span, function.span);
+        if result.is_poisoned() {
+            return Err(None);
+        }
+        self.build.span = span;
+        Ok((result, self.build.innermost().stmts[start..].to_vec()))
+    }
+
+    fn gradient(&mut self, gradient: &Gradient, mut args: Vec<Arg>, span: Span) -> Derivation<Term> {
+        let count = args.iter().filter(|arg| arg.name.is_none()).count();
+        let mut leaves = Vec::new();
+        let mut forms = Vec::new();
+        for &argnum in &gradient.argnums {
+            let at = if argnum < 0 { argnum + count as i64 } else { argnum };
+            let Some(at) = usize::try_from(at).ok().filter(|&at| at < count) else {
+                let message = format!("the gradient by argument {argnum} of a call with {count}");
+                return Err(Some(Diagnostic::error(Code::E0206, span, message)));
+            };
+            let (own, copy) = self.copied(&args[at])?;
+            forms.push(args[at].term.clone());
+            leaves.push(own);
+            args[at] = copy;
+        }
+        let (result, stmts) = self.expanded(&gradient.function, args, span)?;
+        let (value, aux) = match (&result, gradient.has_aux) {
+            (Term::Tuple(parts), true) if parts.len() == 2 => (parts[0].clone(), Some(parts[1].clone())),
+            (_, true) => {
+                let message = format!("with `has_aux` a function gives a pair, not {}", result.describe());
+                return Err(Some(Diagnostic::error(Code::E0210, span, message)));
+            }
+            (_, false) => (result.clone(), None),
+        };
+        if !value.is_operand() {
+            return Err(Some(not_a_number(&format!("{} is no number", value.describe()), span)));
+        }
+        let loss = self.build.materialize(&value, None, span)?;
+        let (rank, dtype) = (self.build.ty(loss).rank(), self.build.ty(loss).dtype());
+        if rank > 0 || !is_differentiable(dtype) {
+            let ty = self.build.display_closed(self.build.ty(loss));
+            return Err(Some(not_a_number(&format!("the function gives `{ty}`"), span)));
+        }
+        let seed = self.build.emit1(Constant::float(dtype, 1.0), &[])?;
+        let all: Vec<Leaf> = leaves.iter().flatten().copied().collect();
+        let found = self.cotangents(&stmts, &all, &[(loss, seed)])?;
+        let mut found = found.into_iter().map(Term::Array);
+        let mut gradients: Vec<Term> = forms.iter().map(|form| trees::rebuild(form, &mut found)).collect();
+        let gradients = if gradient.is_tuple { Term::Tuple(gradients) } else { gradients.swap_remove(0) };
+        let value = Term::Array(loss);
+        Ok(match (gradient.with_value, aux) {
+            (false, None) => gradients,
+            (false, Some(aux)) => Term::Tuple(vec![gradients, aux]),
+            (true, None) => Term::Tuple(vec![value, gradients]),
+            (true, Some(aux)) => Term::Tuple(vec![Term::Tuple(vec![value, aux]), gradients]),
+        })
+    }
+
+    /// The cotangents of leaves, each with the layout of its leaf.
+    fn cotangents(&mut self, stmts: &[Stmt], leaves: &[Leaf], seeds: &[(Value, Value)]) -> Derivation<Vec<Value>> {
+        let inputs: Vec<Value> = leaves.iter().map(|leaf| leaf.copy).collect();
+        let found = pull_back(&mut self.build, stmts, &inputs, seeds)?;
+        let mut laid_out = Vec::new();
+        for (&value, leaf) in found.iter().zip(leaves) {
+            let sharding = self.build.ty(leaf.given).sharding.clone();
+            let is_auto = self.build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);
+            let is_pinned = is_auto && sharding.dims.iter().any(|dim| !dim.axes.is_empty() && !dim.open);
+            laid_out.push(if is_pinned { self.build.emit1(Reshard::pin(sharding), &[value])? } else { value });
+        }
+        Ok(laid_out)
+    }
+
+    fn vjp(&mut self, function: &Arg, primals: Vec<Arg>, span: Span) -> Derivation<Term> {
+        let (mut inputs, mut args) = (Vec::new(), Vec::new());
+        for arg in &primals {
+            let (own, copy) = self.copied(arg)?;
+            inputs.push(own);
+            args.push(copy);
+        }
+        let (output, stmts) = self.expanded(function, args, span)?;
+        let given = primals.into_iter().map(|arg| arg.term).collect();
+        let pullback = Pullback { stmts, inputs, given, output: output.clone() };
+        let pullback = Callable::Derived(Rc::new(Derived::Pullback(pullback))).into_term();
+        Ok(Term::Tuple(vec![output, pullback]))
+    }
+
+    fn pulled_back(&mut self, pullback: &Pullback, args: Vec<Arg>, span: Span) -> Derivation<Term> {
+        let [arg] = args.as_slice() else {
+            let message = format!("a function of `vjp` takes one cotangent, not {}", args.len());
+            return Err(Some(Diagnostic::error(Code::E0204, span, message)));
+        };
+        let seeds = self.like(&pullback.output, arg, "cotangent")?;
+        self.build.span = span;
+        let all: Vec<Leaf> = pullback.inputs.iter().flatten().copied().collect();
+        let found = self.cotangents(&pullback.stmts, &all, &seeds)?;
+        let mut found = found.into_iter().map(Term::Array);
+        Ok(Term::Tuple(pullback.given.iter().map(|form| trees::rebuild(form, &mut found)).collect()))
+    }
+
+    fn jvp(&mut self, function: &Arg, primals: &Arg, tangents: &Arg, span: Span) -> Derivation<Term> {
+        let lists = [primals, tangents].map(|arg| arg.term.sequence().map(<[Term]>::to_vec));
+        let [Some(given), Some(directions)] = lists else {
+            let message = "`jvp` takes a tuple of arguments, and a tuple of their tangents";
+            return Err(Some(Diagnostic::error(Code::E0210, span, message)));
+        };
+        if given.len() != directions.len() {
+            let message = format!("{} tangents for {} arguments", directions.len(), given.len());
+            return Err(Some(Diagnostic::error(Code::E0204, tangents.span, message)));
+        }
+        let (mut seeds, mut args) = (Vec::new(), Vec::new());
+        for (term, direction) in given.into_iter().zip(directions) {
+            let (own, copy) = self.copied(&Arg { name: None, term, span: primals.span })?;
+            let direction = Arg { name: None, term: direction, span: tangents.span };
+            let form = trees::rebuild(&copy.term, &mut own.iter().map(|leaf| Term::Array(leaf.copy)));
+            seeds.extend(self.like(&form, &direction, "tangent")?);
+            args.push(copy);
+        }
+        let (output, stmts) = self.expanded(function, args, span)?;
+        let mut found = Vec::new();
+        trees::leaves(&output, "", &mut found);
+        let mut results = Vec::new();
+        for (_, leaf) in &found {
+            results.push(self.build.materialize(leaf, None, span)?);
+        }
+        let tangents = push_forward(&mut self.build, &stmts, &seeds, &results)?;
+        let mut terms = Vec::new();
+        for (tangent, &result) in tangents.into_iter().zip(&results) {
+            terms.push(Term::Array(match tangent {
+                Some(tangent) => tangent,
+                None => zeros_like(&mut self.build, result)?,
+            }));
+        }
+        let tangent = trees::rebuild(&output, &mut terms.into_iter());
+        Ok(Term::Tuple(vec![output, tangent]))
+    }
+
+    /// The arrays of a tree of this form, each beside the array for which it is given: E0203 where they have different types.
+    fn like(&mut self, form: &Term, given: &Arg, role: &str) -> Derivation<Vec<(Value, Value)>> {
+        if !trees::same_form(form, &given.term) {
+            let (wanted, found) = (self.display_term(form), self.display_term(&given.term));
+            let message = format!("a {role} for `{wanted}` has its form, not that of `{found}`");
+            return Err(Some(Diagnostic::error(Code::E0203, given.span, message)));
+        }
+        let (mut own, mut others) = (Vec::new(), Vec::new());
+        trees::leaves(form, "", &mut own);
+        trees::leaves(&given.term, "", &mut others);
+        let mut pairs = Vec::new();
+        for ((_, own), (_, other)) in own.iter().zip(&others) {
+            let Term::Array(own) = own else { continue };
+            let dtype = self.build.ty(*own).dtype();
+            let other = self.build.materialize(other, Some(dtype), given.span)?;
+            let (wanted, found) = (&self.build.ty(*own).array, &self.build.ty(other).array);
+            if wanted != found {
+                let message = format!("a {role} for {wanted} has its type, not {found}");
+                return Err(Some(Diagnostic::error(Code::E0203, given.span, message)));
+            }
+            pairs.push((*own, other));
+        }
+        Ok(pairs)
+    }
+}
+
+fn not_a_number(found: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0210, span, format!("a gradient is that of a number of floats: {found}"))
+        .help("reduce it first, as in sum(y); `vjp` takes derivatives of arrays")
+}

@@ -1,0 +1,46 @@
+//! Functions that are derivatives of others.
+
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::program::{Stmt, Value};
+
+/// A function that is a derivative of another one.
+#[derive(Debug)]
+pub enum Derived {
+    /// `grad(f)` or `value_and_grad(f)`.
+    Gradient(Gradient),
+    /// The second result of `vjp`.
+    Pullback(Pullback),
+}
+
+/// The gradient of a function.
+#[derive(Debug)]
+pub struct Gradient {
+    pub function: Arg,
+    /// The arguments by which it is taken.
+    pub argnums: Vec<i64>,
+    /// Whether the gradients are those of several arguments, and so a tuple.
+    pub is_tuple: bool,
+    pub has_aux: bool,
+    pub with_value: bool,
+}
+
+/// An expanded function.
+#[derive(Debug)]
+pub struct Pullback {
+    /// The statements of its expansion.
+    pub stmts: Vec<Stmt>,
+    pub inputs: Vec<Vec<Leaf>>,
+    /// The arguments, for their form.
+    pub given: Vec<Term>,
+    pub output: Term,
+}
+
+/// A leaf of an argument by which a derivative is taken.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaf {
+    /// The value in the program.
+    pub given: Value,
+    /// Its copy, on which the function's statements depend.
+    pub copy: Value,
+}

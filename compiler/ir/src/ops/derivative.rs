@@ -1,0 +1,183 @@
+//! Derivatives of ops: what the file of an op says of them, and what these rules share.
+//!
+//! A rule serves both directions. The tangents of the results follow from those of the operands (`jvp`), and the cotangents of the
+//! operands from those of the results (`vjp`, `grad`): see `ir/derivatives.rs`.
+
+use super::Op;
+use super::broadcast::broadcast;
+use super::constant::Constant;
+use super::elementwise::{Binary, Compare, Select, Unary};
+use super::reduce::reduce;
+use super::reshape::reshape;
+use crate::layout::types::DType;
+use crate::ops::call::build::CallBuilder;
+use crate::program::{Stmt, Value};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
+
+/// How the results of an op change with its operands.
+pub enum Derivative<'a> {
+    /// Not at all, or in steps: counted and compared numbers, positions, checks.
+    Zero,
+    /// Each element of the only result is a function of the operands' elements at its index, after broadcasting.
+    Pointwise(&'a dyn Partials),
+    /// The only result is linear in some of the operands.
+    Linear(&'a dyn LinearMap),
+    /// The only result is a reduction of the only operand, like a sum in which each element has a weight.
+    Weighted(&'a dyn Weights),
+    /// There is no rule yet, or passes insert the op, long after derivatives have been taken.
+    Missing,
+}
+
+/// The rule of a pointwise op.
+pub trait Partials {
+    /// The partial derivative of the result by this operand.
+    fn partial(&self, build: &mut CallBuilder, stmt: &Stmt, at: usize) -> Result<PartialDerivative, Diagnostic>;
+}
+
+/// A partial derivative.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartialDerivative {
+    /// 0
+    Zero,
+    /// 1
+    One,
+    /// -1
+    MinusOne,
+    /// An array that broadcasts to the shape of the result.
+    Array(Value),
+}
+
+/// The rule of a linear op.
+pub trait LinearMap {
+    /// The operands in which it is linear.
+    fn linearity(&self, stmt: &Stmt) -> Linearity;
+
+    /// The op that maps the tangents: itself, or what is left of it without a constant.
+    fn linear_part(&self) -> Option<Op> {
+        None
+    }
+
+    /// The cotangent of this operand for that of the result. It may have more dimensions than the operand, which was broadcast then.
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        at: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic>;
+}
+
+/// The operands in which an op is linear.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Linearity {
+    /// In all of these taken together, as a concatenation is.
+    Together(Vec<usize>),
+    /// In each of these while the others do not change, as a product is.
+    Apart(Vec<usize>),
+}
+
+/// The rule of a reduction.
+pub trait Weights {
+    /// The weight of each element of the operand, of the operand's shape.
+    fn weights(&self, build: &mut CallBuilder, stmt: &Stmt) -> Result<Value, Diagnostic>;
+
+    /// The reduced dimensions, and whether they stay with size 1.
+    fn reduced(&self) -> (&[usize], bool);
+}
+
+/// Short forms for the statements of rules.
+pub(crate) struct Terms<'b>(pub &'b mut CallBuilder);
+
+impl Terms<'_> {
+    /// A number of the element type of an array.
+    pub fn number(&mut self, like: Value, number: f64) -> Result<Value, Diagnostic> {
+        let dtype = self.0.ty(like).dtype();
+        self.0.emit1(Constant::float(dtype, number), &[])
+    }
+
+    pub fn unary(&mut self, op: UnaryOp, x: Value) -> Result<Value, Diagnostic> {
+        self.0.emit1(Unary(op), &[x])
+    }
+
+    pub fn math(&mut self, f: MathFn, x: Value) -> Result<Value, Diagnostic> {
+        self.unary(UnaryOp::Math(f), x)
+    }
+
+    pub fn binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Result<Value, Diagnostic> {
+        self.0.emit1(Binary(op), &[x, y])
+    }
+
+    pub fn mul(&mut self, x: Value, y: Value) -> Result<Value, Diagnostic> {
+        self.binary(BinaryOp::Mul, x, y)
+    }
+
+    pub fn div(&mut self, x: Value, y: Value) -> Result<Value, Diagnostic> {
+        self.binary(BinaryOp::Div, x, y)
+    }
+
+    pub fn sub(&mut self, x: Value, y: Value) -> Result<Value, Diagnostic> {
+        self.binary(BinaryOp::Sub, x, y)
+    }
+
+    pub fn add(&mut self, x: Value, y: Value) -> Result<Value, Diagnostic> {
+        self.binary(BinaryOp::Add, x, y)
+    }
+
+    /// `number * x`
+    pub fn scaled(&mut self, number: f64, x: Value) -> Result<Value, Diagnostic> {
+        let number = self.number(x, number)?;
+        self.mul(number, x)
+    }
+
+    /// `number - x`
+    pub fn less_than(&mut self, number: f64, x: Value) -> Result<Value, Diagnostic> {
+        let number = self.number(x, number)?;
+        self.sub(number, x)
+    }
+
+    /// `1 / x`
+    pub fn inverse(&mut self, x: Value) -> Result<Value, Diagnostic> {
+        self.unary(UnaryOp::Reciprocal, x)
+    }
+
+    pub fn compare(&mut self, op: CompareOp, x: Value, y: Value) -> Result<Value, Diagnostic> {
+        self.0.emit1(Compare(op), &[x, y])
+    }
+
+    pub fn select(&mut self, condition: Value, x: Value, y: Value) -> Result<Value, Diagnostic> {
+        self.0.emit1(Select, &[condition, x, y])
+    }
+
+    /// 1 where the condition holds and 0 elsewhere, of the element type of an array.
+    pub fn indicator(&mut self, condition: Value, like: Value) -> Result<Value, Diagnostic> {
+        let (one, zero) = (self.number(like, 1.0)?, self.number(like, 0.0)?);
+        self.select(condition, one, zero)
+    }
+}
+
+/// Whether arrays of this type have derivatives.
+pub fn is_differentiable(dtype: DType) -> bool {
+    dtype.is_float()
+}
+
+/// Zeros like an array.
+pub fn zeros_like(build: &mut CallBuilder, like: Value) -> Result<Value, Diagnostic> {
+    let (dtype, shape) = (build.ty(like).dtype(), build.ty(like).shape().to_vec());
+    let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
+    broadcast(build, zero, &shape)
+}
+
+/// The sum over the dimensions along which an array of this shape was broadcast: the cotangent of that array.
+pub fn summed_to(build: &mut CallBuilder, value: Value, shape: &[usize]) -> Result<Value, Diagnostic> {
+    let from = build.ty(value).shape().to_vec();
+    if from == shape {
+        return Ok(value);
+    }
+    let skipped = from.len() - shape.len();
+    let was_broadcast = |dim: &usize| *dim < skipped || shape[dim - skipped] != from[*dim];
+    let axes: Vec<usize> = (0..from.len()).filter(was_broadcast).collect();
+    let sum = reduce(build, ReduceOp::Sum, value, &axes, false)?;
+    reshape(build, sum, shape)
+}

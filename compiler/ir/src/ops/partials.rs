@@ -1,0 +1,282 @@
+//! The derivatives of elementwise ops.
+
+use super::derivative::{Derivative, LinearMap, Linearity, PartialDerivative, Partials, Terms};
+use super::elementwise::{Binary, Select, Unary};
+use crate::ops::call::build::CallBuilder;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
+
+impl Unary {
+    pub(super) fn own_derivative(&self) -> Derivative<'_> {
+        match self.0 {
+            UnaryOp::Sign
+            | UnaryOp::Not
+            | UnaryOp::IsNan
+            | UnaryOp::IsInf
+            | UnaryOp::IsFinite
+            | UnaryOp::Signbit
+            | UnaryOp::Popcount
+            | UnaryOp::Clz => Derivative::Zero,
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Square | UnaryOp::Reciprocal | UnaryOp::Math(_) => {
+                Derivative::Pointwise(self)
+            }
+        }
+    }
+}
+
+impl Partials for Unary {
+    fn partial(&self, build: &mut CallBuilder, stmt: &Stmt, _: usize) -> Result<PartialDerivative, Diagnostic> {
+        let (x, y) = (stmt.args[0], stmt.results[0]);
+        let mut terms = Terms(build);
+        let partial = match self.0 {
+            UnaryOp::Neg => return Ok(PartialDerivative::MinusOne),
+            UnaryOp::Abs => terms.unary(UnaryOp::Sign, x)?,
+            UnaryOp::Square => terms.scaled(2.0, x)?,
+            UnaryOp::Reciprocal => {
+                let square = terms.unary(UnaryOp::Square, y)?;
+                terms.unary(UnaryOp::Neg, square)?
+            }
+            UnaryOp::Math(f) => return math(f, &mut terms, x, y),
+            UnaryOp::Sign
+            | UnaryOp::Not
+            | UnaryOp::IsNan
+            | UnaryOp::IsInf
+            | UnaryOp::IsFinite
+            | UnaryOp::Signbit
+            | UnaryOp::Popcount
+            | UnaryOp::Clz => return Ok(PartialDerivative::Zero),
+        };
+        Ok(PartialDerivative::Array(partial))
+    }
+}
+
+/// The derivative of y = f(x), in terms of both. At the ends of a domain it is what the formula gives there, as in JAX.
+fn math(f: MathFn, terms: &mut Terms<'_>, x: Value, y: Value) -> Result<PartialDerivative, Diagnostic> {
+    let square = UnaryOp::Square;
+    let partial = match f {
+        MathFn::Sqrt => {
+            let half = terms.number(x, 0.5)?;
+            terms.div(half, y)?
+        }
+        MathFn::Rsqrt => {
+            let quotient = terms.div(y, x)?;
+            terms.scaled(-0.5, quotient)?
+        }
+        MathFn::Cbrt => {
+            let thrice = terms.scaled(3.0, x)?;
+            terms.div(y, thrice)?
+        }
+        MathFn::Exp => y,
+        MathFn::Exp2 => terms.scaled(LN_2, y)?,
+        MathFn::Expm1 => {
+            let one = terms.number(y, 1.0)?;
+            terms.add(y, one)?
+        }
+        MathFn::Log | MathFn::XlaLog => terms.inverse(x)?,
+        MathFn::Log2 => {
+            let scaled = terms.scaled(LN_2, x)?;
+            terms.inverse(scaled)?
+        }
+        MathFn::Log10 => {
+            let scaled = terms.scaled(LN_10, x)?;
+            terms.inverse(scaled)?
+        }
+        MathFn::Log1p | MathFn::XlaLog1p => {
+            let one = terms.number(x, 1.0)?;
+            let sum = terms.add(x, one)?;
+            terms.inverse(sum)?
+        }
+        MathFn::Sin => terms.math(MathFn::Cos, x)?,
+        MathFn::Cos => {
+            let sin = terms.math(MathFn::Sin, x)?;
+            terms.unary(UnaryOp::Neg, sin)?
+        }
+        MathFn::Tan => {
+            let (own, one) = (terms.unary(square, y)?, terms.number(y, 1.0)?);
+            terms.add(own, one)?
+        }
+        MathFn::Asin | MathFn::Acos => {
+            let own = terms.unary(square, x)?;
+            let rest = terms.less_than(1.0, own)?;
+            let root = terms.math(MathFn::Rsqrt, rest)?;
+            if f == MathFn::Asin { root } else { terms.unary(UnaryOp::Neg, root)? }
+        }
+        MathFn::Atan => {
+            let (own, one) = (terms.unary(square, x)?, terms.number(x, 1.0)?);
+            let sum = terms.add(own, one)?;
+            terms.inverse(sum)?
+        }
+        MathFn::Deg2Rad => terms.number(x, PI / 180.0)?,
+        MathFn::Rad2Deg => terms.number(x, 180.0 / PI)?,
+        MathFn::Sinh => terms.math(MathFn::Cosh, x)?,
+        MathFn::Cosh => terms.math(MathFn::Sinh, x)?,
+        MathFn::Tanh => {
+            let own = terms.unary(square, y)?;
+            terms.less_than(1.0, own)?
+        }
+        MathFn::Asinh => {
+            let (own, one) = (terms.unary(square, x)?, terms.number(x, 1.0)?);
+            let sum = terms.add(own, one)?;
+            terms.math(MathFn::Rsqrt, sum)?
+        }
+        MathFn::Acosh => {
+            let one = terms.number(x, 1.0)?;
+            let (below, above) = (terms.sub(x, one)?, terms.add(x, one)?);
+            let product = terms.mul(below, above)?;
+            terms.math(MathFn::Rsqrt, product)?
+        }
+        MathFn::Atanh => {
+            let own = terms.unary(square, x)?;
+            let rest = terms.less_than(1.0, own)?;
+            terms.inverse(rest)?
+        }
+        MathFn::Erf | MathFn::Erfc | MathFn::XlaErf => {
+            let own = terms.unary(square, x)?;
+            let exponent = terms.unary(UnaryOp::Neg, own)?;
+            let density = terms.math(MathFn::Exp, exponent)?;
+            terms.scaled(if f == MathFn::Erfc { -FRAC_2_SQRT_PI } else { FRAC_2_SQRT_PI }, density)?
+        }
+        MathFn::ErfInv | MathFn::XlaErfInv => {
+            let own = terms.unary(square, y)?;
+            let power = terms.math(MathFn::Exp, own)?;
+            terms.scaled(1.0 / FRAC_2_SQRT_PI, power)?
+        }
+        MathFn::Lgamma => terms.math(MathFn::Digamma, x)?,
+        MathFn::Digamma => {
+            let message = "`digamma` has no derivative in the language: it would be `polygamma(1, x)`";
+            return Err(Diagnostic::error(Code::E0220, terms.0.span, message));
+        }
+        MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc => return Ok(PartialDerivative::Zero),
+    };
+    Ok(PartialDerivative::Array(partial))
+}
+
+impl Binary {
+    pub(super) fn own_derivative(&self) -> Derivative<'_> {
+        match self.0 {
+            BinaryOp::FloorDiv
+            | BinaryOp::Nextafter
+            | BinaryOp::Gcd
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Shl
+            | BinaryOp::Shr => Derivative::Zero,
+            BinaryOp::Add
+            | BinaryOp::Sub
+            | BinaryOp::Mul
+            | BinaryOp::Div
+            | BinaryOp::Rem
+            | BinaryOp::Pow
+            | BinaryOp::Minimum
+            | BinaryOp::Maximum
+            | BinaryOp::Atan2
+            | BinaryOp::Hypot
+            | BinaryOp::Logaddexp
+            | BinaryOp::Copysign => Derivative::Pointwise(self),
+        }
+    }
+}
+
+impl Partials for Binary {
+    fn partial(&self, build: &mut CallBuilder, stmt: &Stmt, at: usize) -> Result<PartialDerivative, Diagnostic> {
+        let (x, y, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
+        let (own, other) = (stmt.args[at], stmt.args[1 - at]);
+        let mut terms = Terms(build);
+        let partial = match self.0 {
+            BinaryOp::Add => return Ok(PartialDerivative::One),
+            BinaryOp::Sub => return Ok(if at == 0 { PartialDerivative::One } else { PartialDerivative::MinusOne }),
+            BinaryOp::Mul => other,
+            BinaryOp::Div if at == 0 => terms.inverse(y)?,
+            BinaryOp::Div => {
+                let quotient = terms.div(result, y)?;
+                terms.unary(UnaryOp::Neg, quotient)?
+            }
+            BinaryOp::Rem if at == 0 => return Ok(PartialDerivative::One),
+            BinaryOp::Rem => {
+                let quotient = terms.binary(BinaryOp::FloorDiv, x, y)?;
+                terms.unary(UnaryOp::Neg, quotient)?
+            }
+            BinaryOp::Pow => power(&mut terms, x, y, result, at)?,
+            // Equal operands have half each.
+            BinaryOp::Minimum | BinaryOp::Maximum => {
+                let chosen = if self.0 == BinaryOp::Maximum { CompareOp::Gt } else { CompareOp::Lt };
+                let (wins, ties) = (terms.compare(chosen, own, other)?, terms.compare(CompareOp::Eq, own, other)?);
+                let (half, one, zero) = (terms.number(own, 0.5)?, terms.number(own, 1.0)?, terms.number(own, 0.0)?);
+                let rest = terms.select(ties, half, zero)?;
+                terms.select(wins, one, rest)?
+            }
+            BinaryOp::Atan2 => {
+                let (a, b) = (terms.unary(UnaryOp::Square, x)?, terms.unary(UnaryOp::Square, y)?);
+                let sum = terms.add(a, b)?;
+                let quotient = terms.div(other, sum)?;
+                if at == 0 { quotient } else { terms.unary(UnaryOp::Neg, quotient)? }
+            }
+            BinaryOp::Hypot => {
+                let zero = terms.number(result, 0.0)?;
+                let (is_zero, quotient) = (terms.compare(CompareOp::Eq, result, zero)?, terms.div(own, result)?);
+                terms.select(is_zero, zero, quotient)?
+            }
+            // Equal infinities have half each, as all equal numbers.
+            BinaryOp::Logaddexp => {
+                let (difference, ties) = (terms.sub(own, result)?, terms.compare(CompareOp::Eq, x, y)?);
+                let (share, half) = (terms.math(MathFn::Exp, difference)?, terms.number(own, 0.5)?);
+                terms.select(ties, half, share)?
+            }
+            BinaryOp::Copysign if at == 0 => {
+                let (a, b) = (terms.unary(UnaryOp::Signbit, x)?, terms.unary(UnaryOp::Signbit, y)?);
+                let (same, one, less) =
+                    (terms.compare(CompareOp::Eq, a, b)?, terms.number(x, 1.0)?, terms.number(x, -1.0)?);
+                terms.select(same, one, less)?
+            }
+            BinaryOp::Copysign
+            | BinaryOp::FloorDiv
+            | BinaryOp::Nextafter
+            | BinaryOp::Gcd
+            | BinaryOp::And
+            | BinaryOp::Or
+            | BinaryOp::Xor
+            | BinaryOp::Shl
+            | BinaryOp::Shr => return Ok(PartialDerivative::Zero),
+        };
+        Ok(PartialDerivative::Array(partial))
+    }
+}
+
+/// `y x ** (y - 1)`, which is 0 for y = 0, and `log(x) x ** y`, which is 0 for x = 0.
+fn power(terms: &mut Terms<'_>, x: Value, y: Value, result: Value, at: usize) -> Result<Value, Diagnostic> {
+    let own = if at == 0 { y } else { x };
+    let (zero, one) = (terms.number(own, 0.0)?, terms.number(own, 1.0)?);
+    let is_zero = terms.compare(CompareOp::Eq, own, zero)?;
+    if at == 0 {
+        let less = terms.sub(y, one)?;
+        let exponent = terms.select(is_zero, one, less)?;
+        let power = terms.binary(BinaryOp::Pow, x, exponent)?;
+        return terms.mul(y, power);
+    }
+    let base = terms.select(is_zero, one, x)?;
+    let logarithm = terms.math(MathFn::Log, base)?;
+    terms.mul(logarithm, result)
+}
+
+impl LinearMap for Select {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![1, 2])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        at: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let mut terms = Terms(build);
+        let zero = terms.number(cotangent, 0.0)?;
+        let (x, y) = if at == 1 { (cotangent, zero) } else { (zero, cotangent) };
+        terms.select(stmt.args[0], x, y)
+    }
+}

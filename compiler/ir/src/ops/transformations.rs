@@ -1,0 +1,37 @@
+//! The signatures of transformations of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`. The checker carries them out,
+//! as it knows the functions of the program.
+
+use super::Call;
+use super::later::not_supported;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+/// The calls of transformations.
+pub struct Transformations;
+
+/// Their names.
+pub const TRANSFORMATIONS: [&str; 5] = ["grad", "value_and_grad", "vjp", "jvp", "stop_gradient"];
+
+impl Call for Transformations {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The function that gives the gradient of a function's result, a number, by its argument, or by several.
+        grad(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats, "(x: f32[4]) { grad(|a| sum(sin(a)))(x) }";
+        /// The function that gives a function's result, a number, and its gradient.
+        value_and_grad(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats,
+            "(x: f32[4]) { value_and_grad(|a| sum(sin(a)))(x) }";
+        /// A function's result, and the function that maps a cotangent of it to those of the arguments.
+        vjp(fun: Of("function"), [rest] primals: Of("arrays, tuples or structs")), Floats,
+            "(x: f32[4]) { let (y, back) = vjp(|a| sin(a), x); (y, back(y)) }";
+        /// A function's result, and its tangent for tangents of the arguments.
+        jvp(fun: Of("function"), primals: Of("tuple"), tangents: Of("tuple")), Floats, "(x: f32[4]) { jvp(|a| sin(a), (x,), (x,)) }";
+        /// The same values, on which no gradient depends.
+        stop_gradient(x: Of("array, tuple or struct")), Any, "(x: f32[4]) { stop_gradient(x) }";
+    };
+
+    fn call(name: &str, args: &mut Args<'_>, _: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        Err(not_supported(name, args.span))
+    }
+}

@@ -1,0 +1,48 @@
+//! Random derivatives.
+
+use super::Draw;
+use super::call::Call;
+use spmdc_abi::DType;
+
+/// Transformations of functions; their results depend on sums of floats.
+pub const NAMES: [&str; 5] = ["grad", "value_and_grad", "vjp", "jvp", "stop_gradient"];
+
+/// A random call of a transformation. Functions are smooth, so that no rounding decides.
+pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
+    if !NAMES.contains(&name) {
+        return None;
+    }
+    let dtype = draw.pick(&[DType::F32, DType::F64]);
+    let rank = draw.rank(1, 3);
+    let shape = draw.shape(rank);
+    let axis = draw.below(rank);
+    let parts = [
+        "sin(p) * q".to_string(),
+        "tanh(p + q)".to_string(),
+        "exp(-p * p) / (q * q + 1)".to_string(),
+        format!("cumsum(p, axis={axis}) * q"),
+        format!("flip(p, axis={axis}) * p"),
+        format!("roll(p, 1, axis={axis}) + q"),
+        format!("concatenate([p, 2 * q], axis={axis})"),
+        format!("p * sum(q, axis={axis}, keepdims=true)"),
+        format!("p - mean(p * q, axis={axis}, keepdims=true)"),
+        "p.T * 3".to_string(),
+        "reshape(p * q, (-1,))".to_string(),
+        "where(p > q, p * 2, sin(q))".to_string(),
+    ];
+    let body = draw.pick(&parts.iter().map(String::as_str).collect::<Vec<_>>()).to_string();
+    let f = format!("let f = |p, q| {body};");
+    let (before, expr) = match name {
+        "grad" => (f, draw.pick(&["grad(|p, q| sum(sin(f(p, q))))(a, b)", "grad(|q| sum(f(a, q) ** 2))(b)"])),
+        "value_and_grad" => {
+            let call = "let (value, (g, h)) = value_and_grad(|p, q| sum(f(p, q)), argnums=(0, 1))(a, b);";
+            (f + " " + call, draw.pick(&["value", "g", "h"]))
+        }
+        "vjp" => (f + " let (y, back) = vjp(f, a, b); let (g, h) = back(cos(y));", draw.pick(&["y", "g", "h"])),
+        "jvp" => (f + " let (y, t) = jvp(f, (a, b), (b, a));", draw.pick(&["y", "t"])),
+        _ => (f, "grad(|p, q| sum(f(p, stop_gradient(p) + q)))(a, b)"),
+    };
+    let mut call = Call::new(&[(dtype, &shape), (dtype, &shape)], expr);
+    call.before = before;
+    Some(call)
+}
