@@ -114,6 +114,33 @@ def network(x, t, w, b, v):
     return (value, aux, *found)
 
 
+def conv(x, w, **options):
+    return lax.conv_general_dilated(x, w, dimension_numbers=("NHWC", "HWIO", "NHWC"), **options)
+
+
+def pool(x, init, function):
+    return lax.reduce_window(x, init, function, (1, 3, 2, 1), (1, 2, 2, 1), "SAME")
+
+
+# Functions of images and kernels.
+WINDOWS = [
+    ("conv(x, w)", lambda x, w: conv(x, w, window_strides=(1, 1), padding="SAME")),
+    ("conv(x, w, stride=2, padding=\"VALID\")", lambda x, w: conv(x, w, window_strides=(2, 2), padding="VALID")),
+    ("conv(x, w, stride=(2, 1), dilation=(1, 2))", lambda x, w: conv(x, w, window_strides=(2, 1), padding="SAME", rhs_dilation=(1, 2))),
+    ("conv(x, w[:, :, :2], groups=2)", lambda x, w: conv(x, w[:, :, :2], window_strides=(1, 1), padding="SAME", feature_group_count=2)),
+    ("max_pool(x, (3, 2), strides=(2, 2), padding=\"SAME\") * sum(w)", lambda x, w: pool(x, -jnp.inf, lax.max) * w.sum()),
+    ("reduce_window(x, 0, \"add\", (1, 3, 2, 1), (1, 2, 2, 1), \"SAME\") * sum(w)", lambda x, w: pool(x, 0.0, lax.add) * w.sum()),
+]
+
+
+def windows(x, w, t, s):
+    found = []
+    for _, function in WINDOWS:
+        found.append(jax.jvp(function, (x, w), (t, s))[1])
+        found += jax.grad(lambda x, w: jnp.sin(function(x, w)).sum(), (0, 1))(x, w)
+    return tuple(found)
+
+
 def program(params, expressions):
     return f"fn main({params}) {{\n  (\n" + ",\n".join(expressions) + "\n  )\n}"
 
@@ -121,7 +148,10 @@ def program(params, expressions):
 UNARY_TEXT = program("x: f64[5@X, 8@Y], p: f64[5@X, 8@Y], u: f64[5@X, 8@Y], t: f64[5@X, 8@Y]", [both(apply(name), domain) for name, domain, _ in UNARY])
 BINARY_TEXT = program("x: f64[5@X, 8@Y], y: f64[8@Y], s: f64[8@Y], t: f64[5@X, 8@Y]",
     [f"    jvp(|a, b| {text}, (x, y), (t, s)).1,\n    grad(|a, b| sum(sin(1 + {text})), argnums=(0, 1))(x, y)" for text, _ in BINARY])
+WINDOWS_TEXT = program("x: f64[2@X, 7@Y, 6, 4], w: f64[3, 2, 4, 6], t: f64[2@X, 7@Y, 6, 4], s: f64[3, 2, 4, 6]",
+    [f"    jvp(|x, w| {text}, (x, w), (t, s)).1,\n    grad(|x, w| sum(sin({text})), argnums=(0, 1))(x, w)" for text, _ in WINDOWS])
 PROGRAMS = [
+    ("derivatives_windows", "reduction", WINDOWS_TEXT, (noise(2, 7, 6, 4), noise(3, 2, 4, 6), noise(2, 7, 6, 4), noise(3, 2, 4, 6)), windows),
     ("derivatives_unary", "reduction", UNARY_TEXT, (noise(5, 8), rng.uniform(0.3, 3, (5, 8)), rng.uniform(-0.9, 0.9, (5, 8)), noise(5, 8)), unary),
     ("derivatives_binary", "reduction", BINARY_TEXT, (noise(5, 8), noise(8), noise(8), noise(5, 8)), binary),
     ("derivatives_shapes", "reduction", program("a: f64[6@X, 6@Y], t: f64[6@X, 6@Y], i: i32[4], i6: i32[6], j: i32", [both(text, "a") for text, _ in SHAPES]),

@@ -20,15 +20,20 @@ use crate::layout::mesh::Mesh;
 use crate::layout::patch::PatchDim;
 use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
+use crate::ops::broadcast::filled;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::{Term, whole_number};
-use crate::ops::derivative::Derivative;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Terms};
+use crate::ops::pad::Pad;
+use crate::ops::reshape::reshape;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
 };
+use crate::ops::slice::{SliceRange, slice_dim};
+use crate::ops::update::{Places, Update};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -133,7 +138,7 @@ impl Infer for Patches {
 
 impl Rules for Patches {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        Derivative::Linear(self)
     }
 
     fn lowered(&self) -> Lowered<'_> {
@@ -156,6 +161,74 @@ impl Rules for Patches {
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
     }
+}
+
+/// Maximum number of elements of windows along all dimensions together that are added one by one.
+const MOST_TERMS: usize = 256;
+
+impl LinearMap for Patches {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    /// Each element of the windows is added where it was taken, one dimension after the other.
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let extents = build.ty(stmt.args[0]).shape().to_vec();
+        if self.dims.iter().map(|patch| patch.size).sum::<usize>() > MOST_TERMS {
+            let message = format!("windows with more than {MOST_TERMS} elements have no derivative yet");
+            return Err(Diagnostic::error(Code::E0220, build.span, message));
+        }
+        let mut all = cotangent;
+        for (position, patch) in self.dims.iter().enumerate().rev() {
+            let elements = self.at + position;
+            let dim = if patch.dim < self.at { patch.dim } else { patch.dim + position };
+            let mut kept = build.ty(all).shape().to_vec();
+            kept.remove(elements);
+            let mut target = kept.clone();
+            target[dim] = extents[patch.dim];
+            let mut sum: Option<Value> = None;
+            for element in 0..patch.size {
+                let one = slice_dim(build, all, elements, SliceRange { start: element, step: 1, len: 1 })?;
+                let one = reshape(build, one, &kept)?;
+                let range = SliceRange { start: element * patch.dilation, step: patch.stride as i64, len: patch.len };
+                let placed = placed(build, one, &target, dim, range)?;
+                sum = Some(match sum {
+                    Some(sum) => Terms(build).add(sum, placed)?,
+                    None => placed,
+                });
+            }
+            all = match sum {
+                Some(sum) => sum,
+                None => filled(build, build.ty(all).dtype(), 0, &target)?,
+            };
+        }
+        Ok(all)
+    }
+}
+
+/// An array at these indices of a dimension of zeros of this shape.
+fn placed(
+    build: &mut CallBuilder,
+    value: Value,
+    shape: &[usize],
+    dim: usize,
+    range: SliceRange,
+) -> Result<Value, Diagnostic> {
+    if range.step == 1 {
+        let mut widths = vec![(0, 0); shape.len()];
+        widths[dim] = (range.start, shape[dim] - range.start - range.len);
+        return build.emit1(Pad { widths, value: 0 }, &[value]);
+    }
+    let zeros = filled(build, build.ty(value).dtype(), 0, shape)?;
+    let mut at: Vec<Places> = shape.iter().map(|&size| Places::Range(SliceRange::all(size))).collect();
+    at[dim] = Places::Range(range);
+    build.emit1(Update { at }, &[zeros, value])
 }
 
 impl Point for Patches {
