@@ -60,6 +60,30 @@ fn the_president_and_the_instructor_matter_most() {
     }
 }
 
+/// A network of this size reads about 98 of 100 digits; how it learns does not depend on the devices.
+#[test]
+fn a_network_learns_to_read_digits() {
+    let files = [("images", "train_x"), ("labels", "train_y"), ("tests", "test_x"), ("answers", "test_y")];
+    let arguments: Vec<String> =
+        files.iter().map(|(name, file)| format!("{name}=@examples/data/digits/{file}.npy")).collect();
+    let mut words = vec!["--set", "STEPS=120"];
+    words.extend(arguments.iter().flat_map(|argument| ["--arg", argument.as_str()]));
+    let mut losses = Vec::new();
+    for mesh in ["1", "3", "8"] {
+        let printed = run("digits", &[&words[..], &["--mesh", mesh]].concat());
+        let number = |title: &str| -> f64 {
+            let (_, after) = printed.split_once(&format!("{title}: f32\n")).unwrap();
+            after.lines().next().unwrap().parse().unwrap()
+        };
+        assert!(number("accuracy") >= 0.97, "{mesh}: {printed}");
+        losses.push((number("first_loss"), number("last_loss")));
+    }
+    for (first, last) in &losses {
+        assert!((first / losses[0].0 - 1.0).abs() < 1e-4, "{losses:?}");
+        assert!(*last < 0.01 && (last / losses[0].1 - 1.0).abs() < 1e-3, "{losses:?}");
+    }
+}
+
 /// As NumPy counts them.
 #[test]
 fn pixels_are_counted() {
