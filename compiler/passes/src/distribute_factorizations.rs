@@ -49,7 +49,7 @@
 //! It comes after `insert_reshards`, which has given operand and result the same blocks, and before `exchange_halos`, which fetches the
 //! first rows.
 
-use crate::contract;
+use crate::rewrite::rewritten;
 use spmdc_abi::{AxisSet, MatrixFunction, ReduceOp, TriangularSystem};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
@@ -66,48 +66,38 @@ use spmdc_ir::ops::slice::{Slice, SliceRange};
 use spmdc_ir::ops::transpose::Transpose;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::program::{Func, Module, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Reshard;
 use spmdc_kernel::scalar::BinaryOp;
 use std::ops::Range;
 
 /// Gives every factorization of split rows its steps.
-pub fn distribute_factorizations(mut module: Module) -> Module {
-    let signature = contract::signature(&module);
-    let mut body = std::mem::take(&mut module.func.body);
-    rewrite(&mut body, &mut module.func, &module.mesh);
-    module.func.body = body;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
-    module
+pub fn distribute_factorizations(module: Module) -> Module {
+    rewritten(module, steps)
 }
 
-fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
-    let mut stmts = Vec::with_capacity(block.stmts.len());
-    for mut stmt in std::mem::take(&mut block.stmts) {
-        stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh));
-        match split_rows(&stmt, func, mesh) {
-            Some((MatrixFunction::Cholesky, parts)) => stmts.extend(cholesky(&stmt, parts, func, mesh)),
-            Some((MatrixFunction::Qr { .. }, parts)) => stmts.extend(qr(&stmt, parts, func, mesh)),
-            Some((MatrixFunction::TriangularSolve(system), parts)) => {
-                stmts.extend(triangular_solve(&stmt, system, parts, func, mesh));
-            }
-            Some((
-                MatrixFunction::Lu
-                | MatrixFunction::QrBlock { .. }
-                | MatrixFunction::QrSigns
-                | MatrixFunction::CholeskyRows { .. }
-                | MatrixFunction::CholeskyChecked { .. }
-                | MatrixFunction::TriangularRows { .. }
-                | MatrixFunction::TriangularSums { .. }
-                | MatrixFunction::Product
-                | MatrixFunction::Eigh { .. }
-                | MatrixFunction::Svd { .. },
-                _,
-            )) => unreachable!("the rules of other factorizations do not split rows"),
-            None => stmts.push(stmt),
+fn steps(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
+    match split_rows(&stmt, func, mesh) {
+        Some((MatrixFunction::Cholesky, parts)) => stmts.extend(cholesky(&stmt, parts, func, mesh)),
+        Some((MatrixFunction::Qr { .. }, parts)) => stmts.extend(qr(&stmt, parts, func, mesh)),
+        Some((MatrixFunction::TriangularSolve(system), parts)) => {
+            stmts.extend(triangular_solve(&stmt, system, parts, func, mesh));
         }
+        Some((
+            MatrixFunction::Lu
+            | MatrixFunction::QrBlock { .. }
+            | MatrixFunction::QrSigns
+            | MatrixFunction::CholeskyRows { .. }
+            | MatrixFunction::CholeskyChecked { .. }
+            | MatrixFunction::TriangularRows { .. }
+            | MatrixFunction::TriangularSums { .. }
+            | MatrixFunction::Product
+            | MatrixFunction::Eigh { .. }
+            | MatrixFunction::Svd { .. },
+            _,
+        )) => unreachable!("the rules of other factorizations do not split rows"),
+        None => stmts.push(stmt),
     }
-    block.stmts = stmts;
 }
 
 /// A function of matrices whose rows are split, and the number of their blocks.

@@ -12,56 +12,46 @@
 //! It comes after `insert_reshards`, which has given operand and result the same blocks, and before `partition`, which makes the
 //! request an `all_gather`.
 
-use crate::contract;
+use crate::rewrite::rewritten;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::scan::BlockTotals;
 use spmdc_ir::program::build::Builder;
-use spmdc_ir::program::{Block, Func, Module, StmtKind};
+use spmdc_ir::program::{Func, Module, Stmt, StmtKind};
 use spmdc_ir::reshard::step::Reshard;
 
 /// Gives every scan along a split dimension the totals of all blocks.
-pub fn distribute_scans(mut module: Module) -> Module {
-    let signature = contract::signature(&module);
-    let mut body = std::mem::take(&mut module.func.body);
-    rewrite(&mut body, &mut module.func, &module.mesh);
-    module.func.body = body;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
-    module
+pub fn distribute_scans(module: Module) -> Module {
+    rewritten(module, with_totals)
 }
 
-fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
-    let mut stmts = Vec::with_capacity(block.stmts.len());
-    for mut stmt in std::mem::take(&mut block.stmts) {
-        stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh));
-        if let StmtKind::Op(Op::Scan(scan)) = &stmt.kind
-            && stmt.args.len() == 1
-        {
-            let (x, axis) = (stmt.args[0], scan.axis);
-            let mut ty = func.ty(x).clone();
-            let parts = mesh.size_of(&ty.sharding.dims[axis].axes);
-            if parts > 1 {
-                let origin = stmt.origin.because(format!(
-                    "`{}` along the split dimension {axis} needs the totals of the preceding blocks",
-                    stmt.name()
-                ));
-                let totals = BlockTotals { op: scan.op, axis, parts };
-                ty.array.shape[axis] = parts;
-                let mut build = Builder::new(func, mesh);
-                let own = build.emit(totals, &[x], ty.clone(), &origin);
-                ty.sharding.dims[axis] = DimSharding::default();
-                let all = build.emit(Reshard::request(ty.sharding.clone()), &[own], ty, &origin);
-                stmts.extend(build.finish());
-                stmt.args.push(all);
-            }
-            debug_assert_eq!(
-                stmt.args.len(),
-                if parts > 1 { 2 } else { 1 },
-                "a scan has totals where its dimension is split"
-            );
+fn with_totals(mut stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
+    if let StmtKind::Op(Op::Scan(scan)) = &stmt.kind
+        && stmt.args.len() == 1
+    {
+        let (x, axis) = (stmt.args[0], scan.axis);
+        let mut ty = func.ty(x).clone();
+        let parts = mesh.size_of(&ty.sharding.dims[axis].axes);
+        if parts > 1 {
+            let origin = stmt.origin.because(format!(
+                "`{}` along the split dimension {axis} needs the totals of the preceding blocks",
+                stmt.name()
+            ));
+            let totals = BlockTotals { op: scan.op, axis, parts };
+            ty.array.shape[axis] = parts;
+            let mut build = Builder::new(func, mesh);
+            let own = build.emit(totals, &[x], ty.clone(), &origin);
+            ty.sharding.dims[axis] = DimSharding::default();
+            let all = build.emit(Reshard::request(ty.sharding.clone()), &[own], ty, &origin);
+            stmts.extend(build.finish());
+            stmt.args.push(all);
         }
-        stmts.push(stmt);
+        debug_assert_eq!(
+            stmt.args.len(),
+            if parts > 1 { 2 } else { 1 },
+            "a scan has totals where its dimension is split"
+        );
     }
-    block.stmts = stmts;
+    stmts.push(stmt);
 }

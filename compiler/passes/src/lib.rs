@@ -40,6 +40,7 @@ pub mod local_argmax;
 pub mod overlap;
 pub mod partition;
 pub mod propagate;
+mod rewrite;
 pub mod share_halos;
 pub mod simplify;
 
