@@ -229,10 +229,9 @@ impl Checker<'_> {
         }
         let (mut seeds, mut args) = (Vec::new(), Vec::new());
         for (term, direction) in given.into_iter().zip(directions) {
-            let (own, copy) = self.copied(&Arg { name: None, term, span: primals.span })?;
+            let (_, copy) = self.copied(&Arg { name: None, term, span: primals.span })?;
             let direction = Arg { name: None, term: direction, span: tangents.span };
-            let form = trees::rebuild(&copy.term, &mut own.iter().map(|leaf| Term::Array(leaf.copy)));
-            seeds.extend(self.like(&form, &direction, "tangent")?);
+            seeds.extend(self.like(&copy.term, &direction, "tangent")?);
             args.push(copy);
         }
         let (output, stmts) = self.expanded(function, args, span)?;

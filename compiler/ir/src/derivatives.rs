@@ -11,7 +11,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::derivative::{
     Derivative, LinearMap, Linearity, PartialDerivative, Terms, Weights, is_differentiable, summed_to, zeros_like,
 };
-use crate::ops::reduce::reduce;
+use crate::ops::reduce::{reduce, reduced_shape};
 use crate::ops::reshape::reshape;
 use crate::program::walk::free_values;
 use crate::program::{Stmt, StmtKind, Value};
@@ -175,9 +175,7 @@ fn spread(build: &mut CallBuilder, rule: &dyn Weights, stmt: &Stmt, cotangent: V
     let weights = rule.weights(build, stmt)?;
     let shape = build.ty(stmt.args[0]).shape().to_vec();
     let (axes, _) = rule.reduced();
-    let kept: Vec<usize> =
-        shape.iter().enumerate().map(|(dim, &size)| if axes.contains(&dim) { 1 } else { size }).collect();
-    let cotangent = reshape(build, cotangent, &kept)?;
+    let cotangent = reshape(build, cotangent, &reduced_shape(&shape, axes, true))?;
     Terms(build).mul(weights, cotangent)
 }
 
@@ -266,7 +264,7 @@ fn mapped(
                     None => zeros_like(build, args[at])?,
                 };
             }
-            Ok(vec![build.emit1(op.clone(), &args)?])
+            Ok(vec![build.emit1(op, &args)?])
         }
         Linearity::Apart(operands) => {
             let with = |&at: &usize| {

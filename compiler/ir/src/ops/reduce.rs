@@ -76,7 +76,7 @@ impl ArgReduce {
 }
 
 /// The shape of the result.
-pub(super) fn reduced_shape(shape: &[usize], axes: &[usize], keepdims: bool) -> Vec<usize> {
+pub(crate) fn reduced_shape(shape: &[usize], axes: &[usize], keepdims: bool) -> Vec<usize> {
     let sizes = shape.iter().enumerate().map(|(dim, &size)| if axes.contains(&dim) { None } else { Some(size) });
     if keepdims { sizes.map(|size| size.unwrap_or(1)).collect() } else { sizes.flatten().collect() }
 }

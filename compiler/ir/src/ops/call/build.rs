@@ -90,9 +90,10 @@ impl CallBuilder {
 
     /// The value that a value is another name of, unless it is one of `known` or without derivatives.
     pub fn resolved(&self, mut value: Value, known: &[Value]) -> Value {
-        while let (false, Some(&of)) =
-            (known.contains(&value) || self.stopped.contains(&value), self.aliases.get(&value))
-        {
+        while let Some(&of) = self.aliases.get(&value) {
+            if known.contains(&value) || self.stopped.contains(&value) {
+                break;
+            }
             value = of;
         }
         value
