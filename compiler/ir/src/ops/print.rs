@@ -103,6 +103,13 @@ fn shown(
     if let Term::Type(ty) = term {
         return Ok(plain(ty.text()));
     }
+    let no_characters = |what: String| {
+        let message = format!("`{{:c}}` writes integers as characters, not {what}");
+        Err(Diagnostic::error(Code::E0218, span, message).help("as in `print(\"{:c}\", u8(x))`"))
+    };
+    if let (Some([re, _]), Form::Characters) = (term.planes(), spec.form) {
+        return no_characters(format!("`{}`", build.ty(re).array));
+    }
     if let Some([re, im]) = term.planes() {
         if spec.form == Form::Type {
             let array = build.ty(re).array.clone();
@@ -121,6 +128,10 @@ fn shown(
     if spec.form == Form::Type {
         return Ok(plain(build.ty(value).array.to_string()));
     }
+    let dtype = build.ty(value).dtype();
+    if spec.form == Form::Characters && !(dtype.is_integer() && dtype != DType::Bool && dtype != DType::Key) {
+        return no_characters(format!("`{}`", build.ty(value).array));
+    }
     values.push(value);
     Ok(spec.place())
 }
@@ -138,8 +149,8 @@ pub(super) fn filled(
     if let Some(spec) = specs.map(|(spec, _)| spec).find(|spec| Spec::parse(spec).is_none()) {
         let message = format!("`{{:{spec}}}` is no way to write a value");
         return Err(Diagnostic::error(Code::E0218, span, message).help(
-            "a place is `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type), with `<^>`, a fill, \
-             `+` and `0` as in Rust",
+            "a place is `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type), `{:c}` (characters), \
+             with `<^>`, a fill, `+` and `0` as in Rust",
         ));
     }
     let is_plain = |piece: &Piece| if let Piece::Value(spec) = piece { !spec.complex } else { true };
