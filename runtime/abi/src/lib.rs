@@ -35,7 +35,7 @@ pub use library::{
 pub use matrix::{MatrixFunction, TriangularSystem};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 14;
+pub const ABI_VERSION: u32 = 15;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.

@@ -15,6 +15,8 @@ pub enum MatrixFunction {
     Cholesky,
     /// `a: [n, n]` and `b: [n, k]` give x of the shape of `b`, with `op(a) x = b`; or `b: [k, n]` with `x op(a) = b`.
     TriangularSolve(TriangularSystem),
+    /// `a: [n, n]` and `b: [n, k]` give x of the shape of `b`, with `a x = b`, by elimination with row exchanges.
+    Solve,
     /// `a: [m, n]` gives L and U in one matrix, the row exchanged with each row (i32), and the source of each row (i32, `[m]`).
     Lu,
     /// `a: [m, n]` gives Q and R, or R alone.
@@ -117,6 +119,7 @@ impl MatrixFunction {
             | MatrixFunction::TriangularSums { first, .. } => Some(first),
             MatrixFunction::Cholesky
             | MatrixFunction::TriangularSolve(_)
+            | MatrixFunction::Solve
             | MatrixFunction::Lu
             | MatrixFunction::Qr { .. }
             | MatrixFunction::QrBlock { .. }
@@ -135,7 +138,7 @@ impl MatrixFunction {
         let (matrix, least, most) = (rows * columns, rows.min(columns), rows.max(columns));
         let elements = match self {
             MatrixFunction::Cholesky | MatrixFunction::Lu | MatrixFunction::QrSigns => matrix,
-            MatrixFunction::TriangularSolve(_) => matrix + rows * sides,
+            MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => matrix + rows * sides,
             MatrixFunction::CholeskyRows { .. } => matrix + height * width,
             MatrixFunction::CholeskyChecked { .. } => 0,
             MatrixFunction::TriangularRows { .. } => matrix + (rows + columns) * width,

@@ -54,6 +54,11 @@ fn shapes(function: &MatrixFunction, operands: &[(DType, Vec<usize>)]) -> Option
             let fits = sides.len() == 2 && sides[usize::from(!system.left)] == rows && *other == dtype;
             (2, is_square && fits, vec![own(sides)])
         }
+        MatrixFunction::Solve => {
+            let (other, sides) = operands.get(1)?;
+            let fits = sides.len() == 2 && sides[0] == rows && *other == dtype;
+            (2, is_square && fits, vec![own(sides)])
+        }
         MatrixFunction::Lu => {
             (1, true, vec![own(&[rows, columns]), (DType::I32, vec![least]), (DType::I32, vec![rows])])
         }
@@ -121,6 +126,7 @@ fn needed(function: &MatrixFunction, rows: usize, columns: usize) -> usize {
     match function {
         MatrixFunction::Cholesky
         | MatrixFunction::TriangularSolve(_)
+        | MatrixFunction::Solve
         | MatrixFunction::Lu
         | MatrixFunction::QrSigns
         | MatrixFunction::CholeskyRows { .. }
@@ -280,6 +286,19 @@ unsafe fn run_as<T: MatrixElement>(call: &LibraryCall<'_>, function: &MatrixFunc
             }
             MatrixFunction::TriangularSolve(system) => {
                 triangular_solve(system, &a, &MatrixArray::new(call.operand(1, 0)), &result(0), scratch);
+            }
+            MatrixFunction::Solve => {
+                let (mut own, scratch) = a.load(scratch);
+                let (mut sides, _) = MatrixArray::<T>::new(call.operand(1, 0)).load(scratch);
+                spmdc_matrix::lu(own.as_mut(), |step, pivot| {
+                    for side in 0..if pivot == step { 0 } else { sides.ncols() } {
+                        let (upper, lower) = (sides[(step, side)], sides[(pivot, side)]);
+                        (sides[(step, side)], sides[(pivot, side)]) = (lower, upper);
+                    }
+                });
+                spmdc_matrix::solve_triangular(own.as_ref(), true, true, sides.as_mut());
+                spmdc_matrix::solve_triangular(own.as_ref(), false, false, sides.as_mut());
+                result(0).store(|row, side| sides[(row, side)]);
             }
             MatrixFunction::Lu => {
                 let (mut own, _) = a.load(scratch);
