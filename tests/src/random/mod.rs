@@ -2,6 +2,7 @@
 
 pub mod call;
 pub mod calls;
+mod complex;
 pub mod derivatives;
 pub mod draws;
 pub mod expressions;
