@@ -24,7 +24,7 @@
 mod four_step;
 
 use crate::contract;
-use four_step::{Cut, FourStep};
+use four_step::{FourStep, LineMatrix};
 use spmdc_abi::Transform;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
@@ -32,7 +32,7 @@ use spmdc_ir::layout::types::{DType, Type};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::fft::Fft;
-use spmdc_ir::ops::rules::{Effect, Typing};
+use spmdc_ir::ops::rules::{Effect, Elements, Typing};
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
@@ -90,7 +90,7 @@ struct OpenTransforms<'a> {
     /// Values that exist in other layouts.
     elsewhere: BTreeMap<Value, Vec<Value>>,
     /// Values that exist in the order in which a transform leaves them.
-    turned: BTreeMap<Value, Vec<(Cut, Value)>>,
+    turned: BTreeMap<Value, Vec<(LineMatrix, Value)>>,
     /// The number of statements that may still be repeated.
     left: usize,
     /// The number of operands that may still be moved to such an order.
@@ -124,7 +124,7 @@ fn whole_lines(ty: &Type, axis: usize, mesh: &Mesh) -> Sharding {
 }
 
 /// Whether all indices of lines are numbers of this type, or wrap around in it.
-fn is_exact(dtype: DType, cut: &Cut) -> bool {
+fn is_exact(dtype: DType, cut: &LineMatrix) -> bool {
     let most = (cut.rows * cut.columns) as f64;
     dtype.format().is_none_or(|format| most <= f64::from(format.mantissa).exp2())
 }
@@ -157,7 +157,7 @@ impl OpenTransforms<'_> {
         let moved = |from: &Sharding, to: &Sharding| plan(&ty.array, from, to, self.mesh).cost;
         let whole = stmt.args.len() as f64 * moved(&ty.sharding, &layout)
             + stmt.results.len() as f64 * moved(&layout, &ty.sharding);
-        let cut = Cut::cheapest(transform, stmt.args.len(), &ty, axis, self.mesh);
+        let cut = LineMatrix::cheapest(transform, stmt.args.len(), &ty, axis, self.mesh);
         match cut.filter(|(_, cost)| *cost < whole) {
             Some((cut, _)) if !self.are_repeated(&stmt.args, &layout, &stmt.origin) => {
                 self.in_four_steps(stmt, transform, cut);
@@ -166,7 +166,7 @@ impl OpenTransforms<'_> {
         }
     }
 
-    fn in_four_steps(&mut self, stmt: &Stmt, transform: Transform, cut: Cut) {
+    fn in_four_steps(&mut self, stmt: &Stmt, transform: Transform, cut: LineMatrix) {
         let why = format!(
             "a transform along the split dimension {} exchanges its lines as matrices of {} x {}",
             cut.axis, cut.rows, cut.columns
@@ -182,11 +182,11 @@ impl OpenTransforms<'_> {
     /// Transforms what is computed from a transform in the order in which that leaves it; false if the operands are not.
     fn transform_back(&mut self, stmt: &Stmt, axis: usize, inverse: bool) -> bool {
         let ty = self.func.ty(stmt.args[0]).clone();
-        let fits = |cut: &&Cut| {
+        let fits = |cut: &&LineMatrix| {
             let lies_so = cut.axis == axis && cut.axes == ty.sharding.dims[axis].axes;
             lies_so && cut.rows * cut.columns == ty.shape()[axis]
         };
-        let mut cuts: Vec<Cut> = Vec::new();
+        let mut cuts: Vec<LineMatrix> = Vec::new();
         for cut in self.turned.values().flatten().map(|(cut, _)| cut).filter(fits) {
             if !cuts.contains(cut) {
                 cuts.push(cut.clone());
@@ -215,7 +215,13 @@ impl OpenTransforms<'_> {
 
     /// The value in turned order, and whether it follows from a transform that left its results so: if it is there already, or follows element by
     /// element from values that are. Other operands are moved.
-    fn in_turned_order(&mut self, value: Value, cut: &Cut, line: &Type, origin: &Origin) -> Option<(Value, bool)> {
+    fn in_turned_order(
+        &mut self,
+        value: Value,
+        cut: &LineMatrix,
+        line: &Type,
+        origin: &Origin,
+    ) -> Option<(Value, bool)> {
         let ty = self.func.ty(value).clone();
         if ty.sharding != line.sharding || ty.shape() != line.shape() {
             return None;
@@ -236,7 +242,7 @@ impl OpenTransforms<'_> {
             let make = |steps: &mut FourStep<'_>| steps.turned_indices(op.axis, op.ty.dtype);
             return is_exact(op.ty.dtype, cut).then(|| (self.with_steps(line, cut, &stmt.origin, make), false));
         }
-        if let Op::Broadcast(_) = &op {
+        if matches!(properties.elements, Elements::Repeated) {
             let make = |steps: &mut FourStep<'_>| {
                 let op = Broadcast { shape: steps.turned_shape() };
                 steps.turned_result(op, &stmt.args, ty.dtype())
@@ -282,7 +288,7 @@ impl OpenTransforms<'_> {
     fn with_steps<R>(
         &mut self,
         line: &Type,
-        cut: &Cut,
+        cut: &LineMatrix,
         origin: &Origin,
         make: impl FnOnce(&mut FourStep<'_>) -> R,
     ) -> R {

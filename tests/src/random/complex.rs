@@ -2,21 +2,11 @@
 //!
 //! A complex variable has the element type of its planes, and a bound for the magnitude of each of them.
 
-use super::Array;
 use super::precision::Precision;
 use super::programs::{Variable, Writer};
+use super::{Array, complex_type};
 use spmdc_abi::DType;
 use std::fmt::Write;
-
-/// The complex type whose planes have this one.
-fn name(dtype: DType) -> &'static str {
-    if dtype == DType::F64 { "c128" } else { "c64" }
-}
-
-/// The type of a complex array, from that of its planes.
-pub(super) fn type_text(text: &str) -> String {
-    text.replacen("f32", name(DType::F32), 1).replacen("f64", name(DType::F64), 1)
-}
 
 /// A complex expression: its text, the type of its planes, and how exact these are.
 type Made = (String, Array, Precision);
@@ -61,7 +51,7 @@ impl Writer {
         self.next += 1;
         let name = format!("z{}", self.next);
         let ty = match self.draw.chance(20) {
-            true => format!(": {}", type_text(&self.laid_out(&array))),
+            true => format!(": {}", complex_type(&self.laid_out(&array))),
             false => String::new(),
         };
         let _ = writeln!(self.body, "  let {name}{ty} = {expr};");

@@ -156,6 +156,11 @@ impl Array {
     }
 }
 
+/// The type of a complex array, from that of its planes.
+fn complex_type(of_planes: &str) -> String {
+    of_planes.replacen("f32", "c64", 1).replacen("f64", "c128", 1)
+}
+
 /// A mesh: a name, a size, and whether types decide shardings, per axis.
 #[derive(Clone, Debug)]
 pub struct Mesh {

@@ -4,9 +4,8 @@
 //! writer knows a bound for each value. What turns such a difference into another answer (comparisons, rounding, `argmax`) is
 //! applied to *exact* values only: those that no sum of floats went into.
 
-use super::complex::type_text;
 use super::precision::Precision;
-use super::{Array, Draw, Mesh};
+use super::{Array, Draw, Mesh, complex_type};
 use crate::compare::Tolerance;
 use spmdc_abi::DType;
 use std::fmt::Write;
@@ -159,7 +158,7 @@ impl Writer {
         if self.pins_results {
             let mut draw = self.draw.clone();
             let mut pinned: Vec<String> = results.iter().map(|v| mesh.laid_out(&mut draw, &v.array)).collect();
-            pinned.extend(complex.iter().map(|z| type_text(&mesh.laid_out(&mut draw, &z.array))));
+            pinned.extend(complex.iter().map(|z| complex_type(&mesh.laid_out(&mut draw, &z.array))));
             pins = format!(" -> ({})", pinned.join(", "));
         }
         format!(
@@ -211,7 +210,7 @@ impl Writer {
         };
         let mut types: Vec<String> = self.params.iter().map(ty).collect();
         let complex = self.complex_params.iter();
-        types.extend(complex.map(|param| type_text(&self.mesh.laid_out(&mut self.draw, &param.array))));
+        types.extend(complex.map(|param| complex_type(&self.mesh.laid_out(&mut self.draw, &param.array))));
         types
     }
 

@@ -29,8 +29,8 @@
 use spmdc_abi::Transform;
 use spmdc_ir::cost;
 use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::sharding::{DimSharding, block_range, blocks_hold_whole};
-use spmdc_ir::layout::types::{ArrayType, DType, Type};
+use spmdc_ir::layout::sharding::{DimSharding, Sharding, block_range, blocks_hold_whole};
+use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::cast::Cast;
 use spmdc_ir::ops::concatenate::Concatenate;
@@ -53,7 +53,7 @@ use std::f64::consts::TAU;
 
 /// Lines of `rows * columns` points as matrices.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cut {
+pub struct LineMatrix {
     /// The dimension of the lines.
     pub axis: usize,
     /// The rows of a matrix.
@@ -103,9 +103,15 @@ impl Received {
     }
 }
 
-impl Cut {
+impl LineMatrix {
     /// The cheapest matrices for a transform of operands of this type along a split dimension, and its cost; None if their size has no factors.
-    pub fn cheapest(transform: Transform, planes: usize, ty: &Type, axis: usize, mesh: &Mesh) -> Option<(Cut, f64)> {
+    pub fn cheapest(
+        transform: Transform,
+        planes: usize,
+        ty: &Type,
+        axis: usize,
+        mesh: &Mesh,
+    ) -> Option<(LineMatrix, f64)> {
         let n = ty.shape()[axis];
         let axes = &ty.sharding.dims[axis].axes;
         let mut block = ty.block_shape(mesh);
@@ -118,12 +124,12 @@ impl Cut {
         let small = (2..).take_while(|factor| factor * factor <= n).filter(|factor| n.is_multiple_of(*factor));
         let factors = small.flat_map(|factor| [factor, n / factor]);
         let cuts = factors.filter(|rows| *rows >= least).map(|rows| {
-            let cut = Cut { axis, rows, columns: n / rows, axes: axes.clone() };
+            let cut = LineMatrix { axis, rows, columns: n / rows, axes: axes.clone() };
             let cost = cut.received(transform, planes, mesh.size_of(axes)).cost(bytes);
             (cut, cost)
         });
         // Of equal costs the rows and columns that differ least.
-        let unlike = |cut: &Cut| cut.rows.abs_diff(cut.columns);
+        let unlike = |cut: &LineMatrix| cut.rows.abs_diff(cut.columns);
         cuts.min_by(|(a, first), (b, second)| first.total_cmp(second).then(unlike(a).cmp(&unlike(b))))
     }
 
@@ -163,7 +169,7 @@ impl Cut {
 
 /// The side of a matrix that is split.
 #[derive(Clone, Copy, PartialEq)]
-enum Side {
+enum SplitSide {
     Rows,
     Columns,
 }
@@ -173,14 +179,14 @@ pub struct FourStep<'a> {
     build: Builder<'a>,
     /// The type of a line, of any element type and length.
     line: Type,
-    cut: Cut,
+    cut: LineMatrix,
     parts: usize,
     origin: Origin,
 }
 
 impl<'a> FourStep<'a> {
     /// The steps of transforms of values of this type.
-    pub fn new(func: &'a mut Func, mesh: &'a Mesh, line: Type, cut: Cut, origin: Origin) -> FourStep<'a> {
+    pub fn new(func: &'a mut Func, mesh: &'a Mesh, line: Type, cut: LineMatrix, origin: Origin) -> FourStep<'a> {
         let parts = mesh.size_of(&cut.axes);
         debug_assert_eq!(line.shape()[cut.axis], cut.points(), "a matrix has the elements of its line");
         FourStep { build: Builder::new(func, mesh), line, cut, parts, origin }
@@ -196,9 +202,9 @@ impl<'a> FourStep<'a> {
         match transform {
             Transform::Complex { inverse } => {
                 let rows: Vec<Value> = planes.iter().map(|&plane| self.as_rows(plane, self.sizes())).collect();
-                let columns: Vec<Value> = rows.iter().map(|&rows| self.split(rows, Side::Columns)).collect();
+                let columns: Vec<Value> = rows.iter().map(|&rows| self.split(rows, SplitSide::Columns)).collect();
                 let transformed = self.fft(&columns, self.cut.axis, inverse);
-                let twisted = self.twisted(transformed, inverse).map(|plane| self.split(plane, Side::Rows));
+                let twisted = self.twisted(transformed, inverse).map(|plane| self.split(plane, SplitSide::Rows));
                 let turned = self.fft(&twisted, self.cut.axis + 1, inverse);
                 for (plane, &result) in turned.iter().zip(results) {
                     self.into_order(*plane, result);
@@ -219,10 +225,10 @@ impl<'a> FourStep<'a> {
     /// The transforms of operands in turned order, in the order of the lines.
     pub fn transform_back(&mut self, inverse: bool, planes: &[Value], results: &[Value]) {
         let transformed = self.fft(planes, self.cut.axis + 1, inverse);
-        let twisted = self.twisted(transformed, inverse).map(|plane| self.split(plane, Side::Columns));
+        let twisted = self.twisted(transformed, inverse).map(|plane| self.split(plane, SplitSide::Columns));
         let columns = self.fft(&twisted, self.cut.axis, inverse);
         for (plane, &result) in columns.iter().zip(results) {
-            let rows = self.split(*plane, Side::Rows);
+            let rows = self.split(*plane, SplitSide::Rows);
             self.as_lines(rows, self.sizes(), result);
         }
     }
@@ -230,24 +236,25 @@ impl<'a> FourStep<'a> {
     /// A value in the order of the lines in turned order.
     pub fn turned(&mut self, line: Value) -> Value {
         let rows = self.as_rows(line, self.turned_sizes());
-        let transposed = self.transposed(rows, self.sizes(), Side::Columns);
-        self.split(transposed, Side::Rows)
+        let transposed = self.transposed(rows, self.sizes(), SplitSide::Columns);
+        self.split(transposed, SplitSide::Rows)
     }
 
     /// The shape of values in turned order.
     pub fn turned_shape(&self) -> Vec<usize> {
-        self.matrix(self.line.dtype(), self.sizes(), Side::Rows).array.shape
+        self.matrix(self.line.dtype(), self.sizes(), SplitSide::Rows).array.shape
     }
 
     /// The result of an op on values in turned order, element by element.
     pub fn turned_result(&mut self, op: impl Into<Op>, args: &[Value], dtype: DType) -> Value {
-        let ty = self.matrix(dtype, self.sizes(), Side::Rows);
+        let mut ty = self.matrix(dtype, self.sizes(), SplitSide::Rows);
+        ty.varying = self.varying(args);
         self.emit(op, args, ty)
     }
 
     /// The indices of a line, or those along another dimension, in turned order.
     pub fn turned_indices(&mut self, axis: usize, dtype: DType) -> Value {
-        let ty = self.matrix(dtype, self.sizes(), Side::Rows);
+        let ty = self.matrix(dtype, self.sizes(), SplitSide::Rows);
         if axis != self.cut.axis {
             let axis = if axis < self.cut.axis { axis } else { axis + 1 };
             return self.emit(Iota { ty: ty.array.clone(), axis }, &[], ty);
@@ -271,68 +278,76 @@ impl<'a> FourStep<'a> {
         self.build.func.ty(value).dtype()
     }
 
+    fn varying(&self, values: &[Value]) -> AxisSet {
+        values.iter().fold(AxisSet::EMPTY, |all, &value| all.union(self.build.func.ty(value).varying))
+    }
+
     fn shape(&self, value: Value) -> &[usize] {
         self.build.func.ty(value).shape()
     }
 
     /// The type of lines of this length.
-    fn lines(&self, dtype: DType, len: usize) -> Type {
+    fn lines(&self, like: Value, len: usize) -> Type {
         let mut ty = self.line.clone();
-        (ty.array.dtype, ty.array.shape[self.cut.axis]) = (dtype, len);
+        (ty.array.dtype, ty.varying) = (self.dtype(like), self.varying(&[like]));
+        ty.array.shape[self.cut.axis] = len;
         ty
     }
 
-    /// The type of matrices in the place of the lines.
-    fn matrix(&self, dtype: DType, sizes: [usize; 2], side: Side) -> Type {
+    /// As [`Self::matrix`], of the element type of a value that is computed from it.
+    fn matrix_like(&self, like: Value, sizes: [usize; 2], side: SplitSide) -> Type {
+        Type { varying: self.varying(&[like]), ..self.matrix(self.dtype(like), sizes, side) }
+    }
+
+    /// The type of matrices in the place of the lines, which depend on no values.
+    fn matrix(&self, dtype: DType, sizes: [usize; 2], side: SplitSide) -> Type {
         let mut ty = self.line.clone();
-        ty.array.dtype = dtype;
+        (ty.array.dtype, ty.varying) = (dtype, AxisSet::EMPTY);
         ty.array.shape.splice(self.cut.axis..=self.cut.axis, sizes);
         ty.sharding.dims.splice(self.cut.axis..=self.cut.axis, self.split_dims(side));
         ty
     }
 
     /// The type of one matrix that is the same for all lines.
-    fn table(&self, dtype: DType, sizes: [usize; 2], side: Side) -> Type {
+    fn table(&self, dtype: DType, sizes: [usize; 2], side: SplitSide) -> Type {
         let behind = self.line.rank() - self.cut.axis - 1;
         let shape: Vec<usize> = sizes.into_iter().chain(vec![1; behind]).collect();
         let mut ty = self.line.clone();
-        ty.array = ArrayType::new(dtype, &shape);
+        (ty.array, ty.varying) = (ArrayType::new(dtype, &shape), AxisSet::EMPTY);
         ty.sharding.dims = self.split_dims(side).into_iter().chain(vec![DimSharding::default(); behind]).collect();
         ty
     }
 
-    fn split_dims(&self, side: Side) -> [DimSharding; 2] {
+    fn split_dims(&self, side: SplitSide) -> [DimSharding; 2] {
         let (split, whole) = (DimSharding::closed(self.cut.axes.clone()), DimSharding::default());
         match side {
-            Side::Rows => [split, whole],
-            Side::Columns => [whole, split],
+            SplitSide::Rows => [split, whole],
+            SplitSide::Columns => [whole, split],
         }
     }
 
     /// The matrices of lines, split by rows.
     fn as_rows(&mut self, line: Value, [rows, columns]: [usize; 2]) -> Value {
-        let dtype = self.dtype(line);
         let fits = blocks_hold_whole(rows, columns, self.parts);
         let height = if fits { rows } else { rows.next_multiple_of(self.parts) };
         let mut at = line;
         if !fits {
             let mut widths = vec![(0, 0); self.line.rank()];
             widths[self.cut.axis].1 = (height - rows) * columns;
-            let ty = self.lines(dtype, height * columns);
+            let ty = self.lines(line, height * columns);
             at = self.emit(Pad { widths, value: 0 }, &[at], ty);
         }
-        let ty = self.matrix(dtype, [height, columns], Side::Rows);
+        let ty = self.matrix_like(line, [height, columns], SplitSide::Rows);
         at = self.emit(Reshape::new(self.shape(at), ty.shape()), &[at], ty);
         if fits {
             return at;
         }
-        let ty = self.matrix(dtype, [rows, columns], Side::Rows);
+        let ty = self.matrix_like(line, [rows, columns], SplitSide::Rows);
         self.emit(self.part(at, self.cut.axis, SliceRange::between(0, rows)), &[at], ty)
     }
 
     /// Defines lines by their matrices, split by rows.
     fn as_lines(&mut self, matrix: Value, [rows, columns]: [usize; 2], line: Value) {
-        let dtype = self.dtype(matrix);
         if blocks_hold_whole(rows, columns, self.parts) {
             let reshape = Reshape::new(self.shape(matrix), self.shape(line));
             return self.build.define(reshape, &[matrix], &[line], &self.origin);
@@ -341,9 +356,9 @@ impl<'a> FourStep<'a> {
         debug_assert!(height > rows, "rows that divide are whole in every block");
         let mut widths = vec![(0, 0); self.line.rank() + 1];
         widths[self.cut.axis].1 = height - rows;
-        let ty = self.matrix(dtype, [height, columns], Side::Rows);
+        let ty = self.matrix_like(matrix, [height, columns], SplitSide::Rows);
         let more = self.emit(Pad { widths, value: 0 }, &[matrix], ty);
-        let ty = self.lines(dtype, height * columns);
+        let ty = self.lines(matrix, height * columns);
         let at = self.emit(Reshape::new(self.shape(more), ty.shape()), &[more], ty);
         let own = self.part(at, self.cut.axis, SliceRange::between(0, rows * columns));
         self.build.define(own, &[at], &[line], &self.origin);
@@ -357,29 +372,30 @@ impl<'a> FourStep<'a> {
     }
 
     /// The value with a split of this side.
-    fn split(&mut self, matrix: Value, side: Side) -> Value {
+    fn split(&mut self, matrix: Value, side: SplitSide) -> Value {
         let mut ty = self.build.func.ty(matrix).clone();
         ty.sharding.dims.splice(self.cut.axis..=self.cut.axis + 1, self.split_dims(side));
         self.emit(Reshard::request(ty.sharding.clone()), &[matrix], ty)
     }
 
     /// The transposed matrices, which have these sizes and this split.
-    fn transposed(&mut self, matrix: Value, sizes: [usize; 2], side: Side) -> Value {
+    fn transposed(&mut self, matrix: Value, sizes: [usize; 2], side: SplitSide) -> Value {
         let mut axes: Vec<usize> = (0..self.line.rank() + 1).collect();
         axes.swap(self.cut.axis, self.cut.axis + 1);
-        let ty = self.matrix(self.dtype(matrix), sizes, side);
+        let ty = self.matrix_like(matrix, sizes, side);
         self.emit(Transpose { axes }, &[matrix], ty)
     }
 
     /// Defines lines by the matrices that have them in turned order.
     fn into_order(&mut self, turned: Value, line: Value) {
-        let columns = self.split(turned, Side::Columns);
-        let transposed = self.transposed(columns, self.turned_sizes(), Side::Rows);
+        let columns = self.split(turned, SplitSide::Columns);
+        let transposed = self.transposed(columns, self.turned_sizes(), SplitSide::Rows);
         self.as_lines(transposed, self.turned_sizes(), line);
     }
 
     fn fft(&mut self, planes: &[Value], axis: usize, inverse: bool) -> [Value; 2] {
-        let ty = self.build.func.ty(planes[0]).clone();
+        let mut ty = self.build.func.ty(planes[0]).clone();
+        ty.varying = self.varying(planes);
         let results = [(); 2].map(|()| self.build.func.new_value(ty.clone(), self.origin.clone()));
         let transform = Transform::Complex { inverse };
         self.build.define(Fft { axis, transform }, planes, &results, &self.origin);
@@ -391,8 +407,8 @@ impl<'a> FourStep<'a> {
     }
 
     fn number(&mut self, dtype: DType, number: f64) -> Value {
-        let ty = Type { array: ArrayType::new(dtype, &[]), ..self.line.clone() };
-        let ty = Type { sharding: spmdc_ir::layout::sharding::Sharding::replicated(0), ..ty };
+        let array = ArrayType::new(dtype, &[]);
+        let ty = Type { array, sharding: Sharding::replicated(0), varying: AxisSet::EMPTY };
         self.emit(Constant::float(dtype, number), &[], ty)
     }
 
@@ -400,7 +416,7 @@ impl<'a> FourStep<'a> {
     fn twisted(&mut self, [re, im]: [Value; 2], inverse: bool) -> [Value; 2] {
         let ty = self.build.func.ty(re).clone();
         let (dtype, at) = (ty.dtype(), self.cut.axis);
-        let side = if ty.sharding.dims[at].axes.is_empty() { Side::Columns } else { Side::Rows };
+        let side = if ty.sharding.dims[at].axes.is_empty() { SplitSide::Columns } else { SplitSide::Rows };
         let [cos, sin] = self.roots(dtype, [ty.shape()[at], ty.shape()[at + 1]], side, inverse);
         let [rc, rs, ic, is] = [(re, cos), (re, sin), (im, cos), (im, sin)]
             .map(|(plane, factor)| self.binary(BinaryOp::Mul, plane, factor, &ty));
@@ -409,7 +425,7 @@ impl<'a> FourStep<'a> {
 
     /// The powers of the roots of unity. Their exponents are whole numbers below the number of points, and the angles lie between -pi and pi, so
     /// that each is rounded once or twice, in f64.
-    fn roots(&mut self, dtype: DType, sizes: [usize; 2], side: Side, inverse: bool) -> [Value; 2] {
+    fn roots(&mut self, dtype: DType, sizes: [usize; 2], side: SplitSide, inverse: bool) -> [Value; 2] {
         let n = self.cut.points();
         let whole = if i32::try_from(n).is_ok() { DType::I32 } else { DType::I64 };
         let ty = self.table(whole, sizes, side);
@@ -492,7 +508,7 @@ impl<'a> FourStep<'a> {
     /// The indices of the lines in the first half of the rows in turned order, those rows split.
     fn half_indices(&mut self) -> Value {
         let whole = if i32::try_from(self.cut.points()).is_ok() { DType::I32 } else { DType::I64 };
-        let ty = self.table(whole, [half(self.cut.rows), self.cut.columns], Side::Rows);
+        let ty = self.table(whole, [half(self.cut.rows), self.cut.columns], SplitSide::Rows);
         self.indices_of(ty)
     }
 
@@ -500,7 +516,7 @@ impl<'a> FourStep<'a> {
     fn of_real(&mut self, line: Value, result: Value) {
         let (at, rows, half) = (self.cut.axis, self.cut.rows, half(self.cut.rows));
         let own = self.as_rows(line, self.sizes());
-        let columns = self.split(own, Side::Columns);
+        let columns = self.split(own, SplitSide::Columns);
         let ty = self.build.func.ty(columns).clone();
         let packed = self.emit(Fft { axis: at, transform: Transform::OfReal }, &[columns], ty);
         let re = self.taken(packed, at, SliceRange::between(0, half));
@@ -510,7 +526,7 @@ impl<'a> FourStep<'a> {
         widths[at] = (1, 2 * half - rows - 1);
         let ty = self.sized(im, at, half);
         let im = self.emit(Pad { widths, value: 0 }, &[im], ty);
-        let twisted = self.twisted([re, im], false).map(|plane| self.split(plane, Side::Rows));
+        let twisted = self.twisted([re, im], false).map(|plane| self.split(plane, SplitSide::Rows));
         let [re, im] = self.fft(&twisted, at + 1, false);
         // Element q is the real part of the transform up to n/2, and beyond it the imaginary part of element n - q, its conjugate. The other rows
         // are those of the first half in reverse, conjugate, as n - (k1 + n1 k2) = (n1 - k1) + n1 (n2 - 1 - k2).
@@ -522,17 +538,17 @@ impl<'a> FourStep<'a> {
         // Row i holds row n1 - i: q is at most n/2 where n - q, the index in reverse order of columns, is at least n/2.
         let mirrored = self.mirrored_indices();
         let second = self.up_to(mirrored, middle, re, im);
-        let [first, second] = [first, second].map(|plane| self.split(plane, Side::Columns));
+        let [first, second] = [first, second].map(|plane| self.split(plane, SplitSide::Columns));
         let second = self.taken(second, at, SliceRange { start: rows - half, step: -1, len: rows - half });
         let all = self.joined(first, second, at);
-        let transposed = self.transposed(all, self.turned_sizes(), Side::Rows);
+        let transposed = self.transposed(all, self.turned_sizes(), SplitSide::Rows);
         self.as_lines(transposed, self.turned_sizes(), result);
     }
 
     /// As [`Self::half_indices`], of rows counted from the end: row `i` has the indices of row `n1 - i`.
     fn mirrored_indices(&mut self) -> Value {
         let whole = if i32::try_from(self.cut.points()).is_ok() { DType::I32 } else { DType::I64 };
-        let ty = self.table(whole, [half(self.cut.rows), self.cut.columns], Side::Rows);
+        let ty = self.table(whole, [half(self.cut.rows), self.cut.columns], SplitSide::Rows);
         let [row, column] = [0, 1].map(|axis| self.emit(Iota { ty: ty.array.clone(), axis }, &[], ty.clone()));
         let rows = self.number(whole, self.cut.rows as f64);
         let scaled = self.binary(BinaryOp::Mul, column, rows, &ty);
@@ -545,13 +561,13 @@ impl<'a> FourStep<'a> {
         let (at, rows, half) = (self.cut.axis, self.cut.rows, half(self.cut.rows));
         let n = self.cut.points();
         let own = self.as_rows(line, self.turned_sizes());
-        let all = self.transposed(own, self.sizes(), Side::Columns);
+        let all = self.transposed(own, self.sizes(), SplitSide::Columns);
         let first = self.taken(all, at, SliceRange::between(0, half));
         // Row i of the second half is row n1 - i; row 0 is its own.
         let zeroth = self.taken(all, at, SliceRange::between(0, 1));
         let others = self.taken(all, at, SliceRange { start: rows - 1, step: -1, len: half - 1 });
         let second = self.joined(zeroth, others, at);
-        let [first, second] = [first, second].map(|plane| self.split(plane, Side::Rows));
+        let [first, second] = [first, second].map(|plane| self.split(plane, SplitSide::Rows));
         // Element n - q of the line.
         let ty = self.build.func.ty(second).clone();
         let reversed = self.reversed(second, at + 1);
@@ -559,7 +575,7 @@ impl<'a> FourStep<'a> {
         shifts[at + 1] = 1;
         let rolled = self.emit(Roll { shifts }, &[reversed], ty);
         let whole = if i32::try_from(n).is_ok() { DType::I32 } else { DType::I64 };
-        let row_ty = self.table(whole, [half, self.cut.columns], Side::Rows);
+        let row_ty = self.table(whole, [half, self.cut.columns], SplitSide::Rows);
         let row = self.emit(Iota { ty: row_ty.array.clone(), axis: 0 }, &[], row_ty);
         let opposite = self.chosen(CompareOp::Eq, row, 0, rolled, reversed);
         let indices = self.half_indices();
@@ -572,12 +588,12 @@ impl<'a> FourStep<'a> {
             im = self.chosen(CompareOp::Eq, indices, n / 2, zero, im);
         }
         let transformed = self.fft(&[re, im], at + 1, true);
-        let [re, im] = self.twisted(transformed, true).map(|plane| self.split(plane, Side::Columns));
+        let [re, im] = self.twisted(transformed, true).map(|plane| self.split(plane, SplitSide::Columns));
         let im = self.taken(im, at, SliceRange { start: rows - half, step: -1, len: rows - half });
         let packed = self.joined(re, im, at);
         let ty = self.build.func.ty(packed).clone();
         let columns = self.emit(Fft { axis: at, transform: Transform::ToReal }, &[packed], ty);
-        let own = self.split(columns, Side::Rows);
+        let own = self.split(columns, SplitSide::Rows);
         self.as_lines(own, self.sizes(), result);
     }
 }
