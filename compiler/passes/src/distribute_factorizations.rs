@@ -88,6 +88,7 @@ fn steps(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
             stmts.extend(triangular_solve(&stmt, system, parts, func, mesh));
         }
         Some((MatrixFunction::Solve, parts)) => stmts.extend(elimination::solve(&stmt, parts, func, mesh)),
+        Some((MatrixFunction::LuDiagonal, parts)) => stmts.extend(elimination::diagonal(&stmt, parts, func, mesh)),
         Some((
             MatrixFunction::Lu
             | MatrixFunction::QrBlock { .. }

@@ -19,6 +19,8 @@ pub enum MatrixFunction {
     Solve,
     /// `a: [m, n]` gives L and U in one matrix, the row exchanged with each row (i32), and the source of each row (i32, `[m]`).
     Lu,
+    /// `a: [n, n]` gives the diagonal of U of [`MatrixFunction::Lu`], and the row exchanged with each row (i32).
+    LuDiagonal,
     /// `a: [m, n]` gives Q and R, or R alone.
     Qr {
         /// Whether Q has as many columns as rows, and R as many rows as `a`; otherwise as the smaller side of `a`.
@@ -121,6 +123,7 @@ impl MatrixFunction {
             | MatrixFunction::TriangularSolve(_)
             | MatrixFunction::Solve
             | MatrixFunction::Lu
+            | MatrixFunction::LuDiagonal
             | MatrixFunction::Qr { .. }
             | MatrixFunction::QrBlock { .. }
             | MatrixFunction::QrSigns
@@ -137,7 +140,9 @@ impl MatrixFunction {
         let sides = height.max(width);
         let (matrix, least, most) = (rows * columns, rows.min(columns), rows.max(columns));
         let elements = match self {
-            MatrixFunction::Cholesky | MatrixFunction::Lu | MatrixFunction::QrSigns => matrix,
+            MatrixFunction::Cholesky | MatrixFunction::Lu | MatrixFunction::LuDiagonal | MatrixFunction::QrSigns => {
+                matrix
+            }
             MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => matrix + rows * sides,
             MatrixFunction::CholeskyRows { .. } => matrix + height * width,
             MatrixFunction::CholeskyChecked { .. } => 0,

@@ -62,6 +62,7 @@ fn shapes(function: &MatrixFunction, operands: &[(DType, Vec<usize>)]) -> Option
         MatrixFunction::Lu => {
             (1, true, vec![own(&[rows, columns]), (DType::I32, vec![least]), (DType::I32, vec![rows])])
         }
+        MatrixFunction::LuDiagonal => (1, is_square, vec![own(&[rows]), (DType::I32, vec![rows])]),
         MatrixFunction::Qr { full, q } => {
             let made = if *full { rows } else { least };
             let q = q.then(|| own(&[rows, made]));
@@ -128,6 +129,7 @@ fn needed(function: &MatrixFunction, rows: usize, columns: usize) -> usize {
         | MatrixFunction::TriangularSolve(_)
         | MatrixFunction::Solve
         | MatrixFunction::Lu
+        | MatrixFunction::LuDiagonal
         | MatrixFunction::QrSigns
         | MatrixFunction::CholeskyRows { .. }
         | MatrixFunction::CholeskyChecked { .. }
@@ -311,6 +313,12 @@ unsafe fn run_as<T: MatrixElement>(call: &LibraryCall<'_>, function: &MatrixFunc
                     std::ptr::swap(sources.at::<i32>(step, 0), sources.at::<i32>(pivot, 0));
                 });
                 result(0).store(|row, column| own[(row, column)]);
+            }
+            MatrixFunction::LuDiagonal => {
+                let (mut own, _) = a.load(scratch);
+                let pivots = call.result(1);
+                spmdc_matrix::lu(own.as_mut(), |step, pivot| pivots.at::<i32>(step, 0).write(pivot as i32));
+                result(0).store(|at, _| own[(at, at)]);
             }
             MatrixFunction::Qr { full, q } => {
                 let made = if *full { rows } else { least };

@@ -66,6 +66,8 @@ impl Call for Factorization {
         lu_solve(a: Array, b: Array) in_dumps "" "write `solve`";
         /// L and U in one matrix, the rows that were exchanged in each step, and the source of each row, by partial pivoting.
         lu(x: Array), Wide, "(x: f32[4, 4]) { lu(sqrt(x)) }";
+        /// The diagonal of U, and the rows that were exchanged in each step.
+        lu_diagonal(x: Array) in_dumps "" "write `lu`";
         /// Q with orthonormal columns and R, upper triangular, with a = Q R; R alone with mode=\"r\".
         qr(a: Array, mode: String = "reduced"), Wide, "(x: f32[6, 4]) { qr(sqrt(x)) }";
         /// The signs of the columns of Q, from its first rows.
@@ -94,6 +96,10 @@ impl Call for Factorization {
             "lu" => {
                 let x = operand(args, build, "x")?;
                 emitted(build, MatrixFunction::Lu, x)
+            }
+            "lu_diagonal" => {
+                let x = operand(args, build, "x")?;
+                emitted(build, MatrixFunction::LuDiagonal, x)
             }
             "qr" => {
                 let mode = args.optional_string("mode")?.unwrap_or_else(|| "reduced".to_string());

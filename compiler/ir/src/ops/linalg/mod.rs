@@ -48,6 +48,7 @@ impl Factorization {
             MatrixFunction::TriangularSolve(_) => "triangular_solve",
             MatrixFunction::Solve => "lu_solve",
             MatrixFunction::Lu => "lu",
+            MatrixFunction::LuDiagonal => "lu_diagonal",
             MatrixFunction::Qr { .. } => "qr",
             MatrixFunction::QrBlock { .. } => "qr_blocks",
             MatrixFunction::QrSigns => "qr_signs",
@@ -61,10 +62,11 @@ impl Factorization {
         }
     }
 
-    /// Whether the rows of these matrices may be split: each device has its rows of the Cholesky factor. Small matrices are gathered at
-    /// once, which takes fewer exchanges.
+    /// Whether the rows of these matrices may be split: each device has its rows of the Cholesky factor, or of the diagonal of U. Small
+    /// matrices are gathered at once, which takes fewer exchanges.
     pub fn is_large(&self, a: &ArrayType) -> bool {
-        self.0 == MatrixFunction::Cholesky && split(a).is_some_and(|(_, rows, _)| rows >= LARGE)
+        matches!(self.0, MatrixFunction::Cholesky | MatrixFunction::LuDiagonal)
+            && split(a).is_some_and(|(_, rows, _)| rows >= LARGE)
     }
 
     /// Of a system with right sides, whether the matrix stands to the left of the solution.
@@ -106,6 +108,7 @@ impl Factorization {
             MatrixFunction::Lu => {
                 vec![own(&[rows, columns]), (DType::I32, vec![least]), (DType::I32, vec![rows])]
             }
+            MatrixFunction::LuDiagonal => vec![own(&[rows]), (DType::I32, vec![rows])],
             MatrixFunction::Qr { full, q } => {
                 let made = if *full { rows } else { least };
                 q.then(|| own(&[rows, made])).into_iter().chain([own(&[made, columns])]).collect()
@@ -132,6 +135,7 @@ impl Factorization {
             }
             MatrixFunction::Solve => vec![reference::solve(a, sides.expect("a system has right sides"))],
             MatrixFunction::Lu => reference::lu(a).into(),
+            MatrixFunction::LuDiagonal => reference::lu_diagonal(a).into(),
             MatrixFunction::Qr { full, q } => {
                 let [product, upper] = reference::qr(a, full);
                 if q { vec![product, upper] } else { vec![upper] }
@@ -186,7 +190,10 @@ impl Infer for Factorization {
         }
         let (wanted, is_square) = match self.0 {
             MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => (2, true),
-            MatrixFunction::Cholesky | MatrixFunction::QrSigns | MatrixFunction::Eigh { .. } => (1, true),
+            MatrixFunction::Cholesky
+            | MatrixFunction::LuDiagonal
+            | MatrixFunction::QrSigns
+            | MatrixFunction::Eigh { .. } => (1, true),
             MatrixFunction::Lu | MatrixFunction::Qr { .. } | MatrixFunction::Svd { .. } => (1, false),
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::CholeskyRows { .. }
@@ -264,9 +271,13 @@ impl Semantics for Factorization {
         if self.is_large(args[0]) {
             let rows = operands[0][rank][0];
             rule.factors[rows].kind = FactorKind::Pass;
-            let columns = rule.add(args[0].shape[rank + 1], FactorKind::Whole);
-            let made = batch.iter().copied().chain([rows, columns]).map(|factor| vec![factor]).collect();
-            (rule.operands, rule.results) = (operands, vec![made]);
+            for result in results {
+                // The factor has columns, the diagonal has none.
+                let columns = result.shape.get(rank + 1).map(|&size| rule.add(size, FactorKind::Whole));
+                let made = batch.iter().copied().chain([rows]).chain(columns);
+                rule.results.push(made.map(|factor| vec![factor]).collect());
+            }
+            rule.operands = operands;
             return rule;
         }
         let own = if self.is_tall(args[0]) { results.len() - 1 } else { 0 };
@@ -315,6 +326,7 @@ impl Semantics for Factorization {
             ),
             MatrixFunction::Solve => format!("lu_solve({args})"),
             MatrixFunction::Lu => format!("lu({args})"),
+            MatrixFunction::LuDiagonal => format!("lu_diagonal({args})"),
             MatrixFunction::QrSigns => format!("qr_signs({args})"),
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::CholeskyRows { .. }
@@ -355,7 +367,7 @@ impl Factorization {
             MatrixFunction::Cholesky => n * n * n / 3.0,
             MatrixFunction::TriangularSolve(_) => n * n * sides as f64,
             MatrixFunction::Solve => n * n * (n / 1.5 + 2.0 * sides as f64),
-            MatrixFunction::Lu => least * least * (most - least / 3.0),
+            MatrixFunction::Lu | MatrixFunction::LuDiagonal => least * least * (most - least / 3.0),
             MatrixFunction::Qr { q, .. } => {
                 let own = 2.0 * least * least * (most - least / 3.0);
                 if q { 2.0 * own } else { own }
@@ -427,6 +439,7 @@ fn lower(function: &MatrixFunction, lowering: &mut Lowering<'_>, stmt: &Stmt) {
         MatrixFunction::Cholesky
         | MatrixFunction::TriangularSolve(_)
         | MatrixFunction::Lu
+        | MatrixFunction::LuDiagonal
         | MatrixFunction::Qr { .. }
         | MatrixFunction::QrBlock { .. }
         | MatrixFunction::QrSigns

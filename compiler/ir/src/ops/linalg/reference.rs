@@ -219,6 +219,12 @@ pub(super) fn lu(a: &Matrix) -> [Matrix; 3] {
     [lu, Matrix::vector(pivots), Matrix::vector(sources.into_iter().map(|row| row as f64).collect())]
 }
 
+/// The diagonal of U, and the row exchanged in each step.
+pub(super) fn lu_diagonal(a: &Matrix) -> [Matrix; 2] {
+    let [factors, pivots, _] = lu(a);
+    [Matrix::vector((0..a.rows).map(|i| factors.get(i, i)).collect()), pivots]
+}
+
 /// The solution of a system with right sides, by elimination with partial pivoting.
 pub(super) fn solve(a: &Matrix, sides: &Matrix) -> Matrix {
     let [factors, _, sources] = lu(a);
