@@ -364,7 +364,7 @@ composites! {
         | "eye" | "one_hot" | "tril" | "triu",
     keys::Keys = "key",
     transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "stop_gradient",
-    later::Later = "vmap" | "checkpoint" | "tree_map" | "associative_scan" | "transfer",
+    later::Later = "vmap" | "checkpoint" | "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.
