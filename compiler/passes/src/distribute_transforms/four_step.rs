@@ -207,16 +207,16 @@ impl<'a> FourStep<'a> {
                 let twisted = self.twisted(transformed, inverse).map(|plane| self.split(plane, SplitSide::Rows));
                 let turned = self.fft(&twisted, self.cut.axis + 1, inverse);
                 for (plane, &result) in turned.iter().zip(results) {
-                    self.into_order(*plane, result);
+                    self.ordered(*plane, result);
                 }
                 Some(turned)
             }
             Transform::OfReal => {
-                self.of_real(planes[0], results[0]);
+                self.half_complex(planes[0], results[0]);
                 None
             }
             Transform::ToReal => {
-                self.to_real(planes[0], results[0]);
+                self.real_lines(planes[0], results[0]);
                 None
             }
         }
@@ -387,7 +387,7 @@ impl<'a> FourStep<'a> {
     }
 
     /// Defines lines by the matrices that have them in turned order.
-    fn into_order(&mut self, turned: Value, line: Value) {
+    fn ordered(&mut self, turned: Value, line: Value) {
         let columns = self.split(turned, SplitSide::Columns);
         let transposed = self.transposed(columns, self.turned_sizes(), SplitSide::Rows);
         self.as_lines(transposed, self.turned_sizes(), line);
@@ -513,7 +513,7 @@ impl<'a> FourStep<'a> {
     }
 
     /// The half-complex transform of real numbers.
-    fn of_real(&mut self, line: Value, result: Value) {
+    fn half_complex(&mut self, line: Value, result: Value) {
         let (at, rows, half) = (self.cut.axis, self.cut.rows, half(self.cut.rows));
         let own = self.as_rows(line, self.sizes());
         let columns = self.split(own, SplitSide::Columns);
@@ -557,7 +557,7 @@ impl<'a> FourStep<'a> {
     }
 
     /// The real numbers of a half-complex transform.
-    fn to_real(&mut self, line: Value, result: Value) {
+    fn real_lines(&mut self, line: Value, result: Value) {
         let (at, rows, half) = (self.cut.axis, self.cut.rows, half(self.cut.rows));
         let n = self.cut.points();
         let own = self.as_rows(line, self.turned_sizes());
