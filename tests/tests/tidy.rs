@@ -365,7 +365,8 @@ const NAMED_OPS: [(&str, &[&str]); 25] = [
     ("compiler/passes/src/distribute_factorizations.rs", &["Factorization"]),
     ("compiler/passes/src/distribute_scans.rs", &["Scan"]),
     ("compiler/passes/src/distribute_sorts.rs", &["Sort"]),
-    ("compiler/passes/src/distribute_transforms.rs", &["Fft"]),
+    // Indices in the order in which a transform leaves its results.
+    ("compiler/passes/src/distribute_transforms.rs", &["Fft", "Iota"]),
     ("compiler/passes/src/exchange_ghosts.rs", &["Patches"]),
     ("compiler/passes/src/exchange_halos.rs", &["Halo", "Window"]),
     ("compiler/passes/src/insert_reshards.rs", &["Broadcast", "Reshape", "Reshard"]),

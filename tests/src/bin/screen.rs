@@ -1,4 +1,4 @@
-//! Prints `docs/first-run.svg`: `cargo run --bin screen -- target/release/spmdc`.
+//! Prints `docs/explained.svg`: `cargo run --bin screen -- target/release/spmdc`.
 
 use spmdc_tests::screen::{explained_run, svg};
 use std::path::PathBuf;

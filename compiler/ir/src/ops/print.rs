@@ -41,7 +41,10 @@ pub struct Assert {
 
 /// Draws the final distribution of its operand over the devices.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ShowSharding;
+pub struct ShowSharding {
+    /// Whether the operand is the real plane of the complex numbers that are drawn.
+    pub complex: bool,
+}
 
 /// Width of drawings in columns; the terminal is unknown at compile time.
 const DRAWING_WIDTH: usize = 100;
@@ -402,7 +405,7 @@ impl Semantics for ShowSharding {
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        format!("show_sharding({})", args[0])
+        format!("show_sharding({}{})", args[0], if self.complex { ", complex=true" } else { "" })
     }
 
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
@@ -437,9 +440,16 @@ impl Rules for ShowSharding {
 impl NestLowering for ShowSharding {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let ty = lowering.ty(stmt.args[0]);
-        let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
+        let own = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
         let drawing = draw(ty, lowering.mesh, Style::Unicode, DRAWING_WIDTH);
-        let text = format!("{name}: {}\n{}", ty.display(lowering.mesh), drawing.trim_end());
+        let (mut name, mut shown) = (own, ty.display(lowering.mesh).to_string());
+        if self.complex {
+            // The plane has the name and the type of a part of the number.
+            name = own.strip_suffix(".re").unwrap_or(own);
+            let dims = shown.strip_prefix(ty.dtype().name()).unwrap_or_default();
+            shown = format!("{}{dims}", if ty.dtype() == DType::F64 { "c128" } else { "c64" });
+        }
+        let text = format!("{name}: {shown}\n{}", drawing.trim_end());
         lowering.print(escaped(&text), Vec::new(), TextPurpose::Line);
         Ok(())
     }
@@ -453,16 +463,20 @@ impl Call for ShowSharding {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Draws how the value lies on the devices.
         show_sharding(x: Array), Any, "(x: f32[4, 6]) { show_sharding(x); x }";
+        /// Draws how complex numbers lie on the devices, of which this is the real plane.
+        show_sharding(x: Array, [named] complex: Bool) in_dumps "" "write `show_sharding(z)`";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let arg = args.required("x")?;
+        let is_plane = args.signature().params.iter().any(|param| param.name == "complex");
+        let is_plane = is_plane && args.optional_bool("complex")? == Some(true);
         // Both planes of complex numbers lie alike, unless the compiler finds a reason against it.
-        let value = match arg.term.planes() {
-            Some([re, _]) => re,
-            None => build.materialize(&arg.term, None, arg.span)?,
+        let (value, complex) = match arg.term.planes() {
+            Some([re, _]) => (re, true),
+            None => (build.materialize(&arg.term, None, arg.span)?, is_plane),
         };
-        build.emit(ShowSharding, &[value])?;
+        build.emit(ShowSharding { complex }, &[value])?;
         Ok(Term::Tuple(Vec::new()))
     }
 }
