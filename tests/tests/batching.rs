@@ -1,5 +1,5 @@
-//! `vmap` of every function and operator of the language, on random shapes, shardings and meshes: the results are those of its elements, one after
-//! another.
+//! `vmap` of every function and operator of the language, on random shapes, shardings and meshes: the results are those of its elements, one
+//! after another.
 //!
 //! `OPS_SAMPLES=200` tries more of each, `OPS_ONLY=roll` one of them, `OPS_NUMBER=17` one sample.
 

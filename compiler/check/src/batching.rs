@@ -1,7 +1,7 @@
 //! `vmap`: a function of one element for all elements along a dimension of its arguments.
 //!
-//! The function is expanded for one element, of which only types are known. The statements of that expansion are taken back, and those that compute
-//! all elements come in their place (`spmdc_ir::batching`).
+//! The function is expanded for one element, of which only types are known. The statements of that expansion are taken back, and those that
+//! compute all elements come in their place (`spmdc_ir::batching`).
 
 use super::Checker;
 use super::derivatives::Derivation;

@@ -79,7 +79,7 @@ impl Checker<'_> {
             return Err(Some(Diagnostic::error(Code::E0210, function.span, message)));
         }
         if name == "vmap" {
-            let (in_axes, out_axes) = (args.take("in_axes"), args.take("out_axes"));
+            let [in_axes, out_axes] = ["in_axes", "out_axes"].map(|name| args.take(name).map(Box::new));
             let mapped = Mapped { function, in_axes, out_axes };
             return Ok(Callable::Derived(Rc::new(Derived::Mapped(mapped))).into_term());
         }

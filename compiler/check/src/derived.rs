@@ -33,9 +33,9 @@ pub struct Jacobian {
 pub struct Mapped {
     pub function: Arg,
     /// The mapped dimension of each argument; None for the first one of all.
-    pub in_axes: Option<Arg>,
+    pub in_axes: Option<Box<Arg>>,
     /// The place of the mapped dimension in each result.
-    pub out_axes: Option<Arg>,
+    pub out_axes: Option<Box<Arg>>,
 }
 
 /// The gradient of a function.

@@ -1,7 +1,7 @@
 //! `jacobian` and `hessian`: derivatives of all elements of a function's results by all elements of its arguments.
 //!
-//! The function's tangents are computed for each element of an argument at once, or its cotangents for each element of a result: one direction
-//! is differentiated and mapped over all of them (`spmdc_ir::batching`). Whichever has fewer elements decides.
+//! The function's tangents are computed for each element of an argument at once, or its cotangents for each element of a result: one
+//! direction is differentiated and mapped over all of them (`spmdc_ir::batching`). Whichever has fewer elements decides.
 
 use super::Checker;
 use super::derivatives::{Derivation, without_aux};

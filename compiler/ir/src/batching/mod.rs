@@ -1,9 +1,9 @@
 //! Batching: the statements of a function become statements that compute it for each element of a batch, by the rules of the ops.
 //!
-//! It is done while a program is checked. A function has been expanded for one element, by statements that are taken back, and their batched
-//! form comes in their place: so all passes see an ordinary program, and derivatives of mapped functions need nothing of their own. A value that depends on
-//! mapped arguments has the mapped dimension in front; all others stay as they are. Each statement has the source position of the one that it
-//! was made from.
+//! It is done while a program is checked. A function has been expanded for one element, by statements that are taken back, and their
+//! batched form comes in their place: so all passes see an ordinary program, and derivatives of mapped functions need nothing of their own. A
+//! value that depends on mapped arguments has the mapped dimension in front; all others stay as they are. Each statement has the source
+//! position of the one that it was made from.
 //!
 //! ```text
 //! |x, w| x @ w    for x: f32[3] mapped over 8 elements
@@ -25,8 +25,8 @@ use crate::reshard::step::Reshard;
 use spmdc_grammar::diagnostic::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The values of `outputs` for each element of a batch, which `stmts` compute from `inputs`: of each the value that the statements use, and that
-/// of all elements, with the mapped dimension in front.
+/// The values of `outputs` for each element of a batch, which `stmts` compute from `inputs`: of each the value that the statements use, and
+/// that of all elements, with the mapped dimension in front.
 pub fn map_over(
     build: &mut CallBuilder,
     stmts: &[Stmt],

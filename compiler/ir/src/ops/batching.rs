@@ -1,7 +1,7 @@
 //! Batching of ops: what the file of an op says of it, and what these rules share.
 //!
-//! A function that is mapped over a dimension becomes statements of arrays that have this dimension in front: see `ir/batching`. Values
-//! that do not depend on mapped arguments stay as they are.
+//! A function that is mapped over a dimension becomes statements of arrays that have this dimension in front: see `ir/batching`. Values that
+//! do not depend on mapped arguments stay as they are.
 
 use super::Op;
 use super::broadcast::broadcast;
@@ -49,8 +49,8 @@ impl Batching<'_> {
 
 /// The rule of an op whose batched form is another op, or several.
 pub trait Batched {
-    /// The results for each element of a batch, with the mapped dimension in front. At least one operand is mapped; the types of `stmt` are
-    /// those of one element.
+    /// The results for each element of a batch, with the mapped dimension in front. At least one operand is mapped; the types of `stmt`
+    /// are those of one element.
     fn batched(
         &self,
         build: &mut CallBuilder,
