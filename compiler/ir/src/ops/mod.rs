@@ -364,7 +364,7 @@ composites! {
         | "eye" | "one_hot" | "tril" | "triu",
     keys::Keys = "key",
     transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "jacobian" | "hessian" | "stop_gradient" | "vmap",
-    later::Later = "checkpoint" | "tree_map" | "associative_scan" | "transfer",
+    later::Later = "checkpoint" | "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.
