@@ -251,6 +251,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("rot90", Planes(&["m"])),
     ("round", Planes(&["x"])),
     ("rsqrt", InLanguage),
+    ("save", Own),
     ("searchsorted", Refused(ORDER)),
     ("segment_max", Refused(ORDER)),
     ("segment_min", Refused(ORDER)),

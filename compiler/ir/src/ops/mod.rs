@@ -56,6 +56,7 @@ pub mod reshape;
 pub mod reshard;
 pub mod roll;
 pub mod rules;
+pub mod save;
 pub mod scan;
 pub mod scatter;
 pub mod searchsorted;
@@ -318,6 +319,8 @@ ops! {
     Print(print::Print) = "print",
     /// Stops the program unless a condition holds.
     Assert(print::Assert) = "assert",
+    /// Writes a file while running.
+    Save(save::Save) = "save",
     /// Shows a layout while running.
     ShowSharding(print::ShowSharding) = "show_sharding",
     /// Gives a value another layout.
