@@ -121,7 +121,7 @@ fn folders_of_the_ir_point_one_way() {
         &["array"],
         &["reshard"],
         &["program", "ops", "lower"],
-        &["derivatives", "print", "verify"],
+        &["batching", "derivatives", "print", "verify"],
         &["eval"],
     ];
     let source = root().join("compiler/ir/src");

@@ -22,6 +22,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::LibraryCalls;
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -192,6 +193,10 @@ impl Semantics for Fft {
 impl Rules for Fft {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Fft { axis: self.axis + 1, ..self.clone() })
     }
 
     fn lowered(&self) -> Lowered<'_> {

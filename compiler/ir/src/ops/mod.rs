@@ -4,6 +4,7 @@
 //! name is handled by [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
 //! call that reads back as the same op. Control flow is no op: see [`control`](crate::program::control).
 
+pub mod batching;
 mod beyond;
 pub mod broadcast;
 pub mod call;
@@ -168,8 +169,7 @@ pub fn called(op: &str) -> String {
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)? $(in $names:expr)?,)*) => {
-        /// Every operation of the IR. [`rules`] lists the obligations of each; those of differentiation and batching will be
-        /// further methods of [`Rules`].
+        /// Every operation of the IR. [`rules`] lists the obligations of each.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op { $($(#[$doc])* $variant($ty),)* }
 
@@ -366,8 +366,8 @@ composites! {
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
     keys::Keys = "key",
-    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "stop_gradient",
-    later::Later = "vmap" | "checkpoint" | "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
+    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "jacobian" | "hessian" | "stop_gradient" | "vmap",
+    later::Later = "checkpoint" | "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.

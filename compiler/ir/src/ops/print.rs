@@ -9,6 +9,7 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -238,6 +239,10 @@ impl Rules for Print {
         Derivative::Zero
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Loop
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -332,6 +337,10 @@ impl Rules for Assert {
         Derivative::Zero
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Loop
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -422,6 +431,10 @@ impl Infer for ShowSharding {
 impl Rules for ShowSharding {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Zero
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(self.clone())
     }
 
     fn lowered(&self) -> Lowered<'_> {

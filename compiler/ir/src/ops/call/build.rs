@@ -99,6 +99,41 @@ impl CallBuilder {
         value
     }
 
+    /// The array that a value is another name of, if it is one, and whether derivatives by it are those by this name.
+    pub fn alias_of(&self, value: Value) -> Option<(Value, bool)> {
+        self.aliases.get(&value).map(|&of| (of, !self.stopped.contains(&value)))
+    }
+
+    /// A value like another one, which loses its name in the program to it.
+    pub fn renewed(&mut self, value: Value) -> Value {
+        let info = self.func.info(value).clone();
+        let new = self.func.new_value(info.ty, info.origin);
+        if let Some(&bounds) = self.factors.get(&value) {
+            self.factors.insert(new, bounds);
+        }
+        self.move_name(value, new);
+        new
+    }
+
+    /// Gives a value the name that another one has in the program.
+    pub fn move_name(&mut self, from: Value, to: Value) {
+        let info = self.func.info_mut(from);
+        let (name, named) = (info.name.take(), info.named);
+        if name.is_some() {
+            let info = self.func.info_mut(to);
+            (info.name, info.named) = (name, named);
+        }
+    }
+
+    /// Forgets all values from a number on.
+    pub fn forget_values(&mut self, from: usize) {
+        self.func.values.truncate(from);
+        let is_kept = |value: &Value| (value.0 as usize) < from;
+        self.aliases.retain(|value, _| is_kept(value));
+        self.stopped.retain(is_kept);
+        self.factors.retain(|value, _| is_kept(value));
+    }
+
     /// Replaces other names of arrays by these arrays.
     pub fn without_aliases(&mut self) {
         let aliases = std::mem::take(&mut self.aliases);
