@@ -323,7 +323,7 @@ impl Checker<'_> {
     fn roll_back(&mut self, mark: &Mark, carried: &[Carried]) {
         self.build.blocks.truncate(mark.blocks);
         self.build.innermost().stmts.truncate(mark.stmts);
-        self.build.func.values.truncate(mark.values);
+        self.build.forget_values(mark.values);
         self.build.conditions.truncate(mark.conditions);
         self.diagnostics.truncate(mark.diagnostics);
         for variable in carried {

@@ -54,7 +54,7 @@ macro_rules! later {
 impl Call for Later {
     // `tree_map` and `associative_scan` belong to the checker: they call functions of the program.
     const SIGNATURES: &'static [Signature] = later! {
-        vmap checkpoint
+        vmap
         transfer
     };
 

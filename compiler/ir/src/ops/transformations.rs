@@ -1,5 +1,5 @@
-//! The signatures of transformations of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`. The checker carries them out,
-//! as it knows the functions of the program.
+//! The signatures of transformations of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`, `checkpoint`, `custom_vjp`. The
+//! checker carries them out, as it knows the functions of the program.
 
 use super::Call;
 use super::later::not_supported;
@@ -13,7 +13,8 @@ use spmdc_grammar::diagnostic::Diagnostic;
 pub struct Transformations;
 
 /// Their names.
-pub const TRANSFORMATIONS: [&str; 5] = ["grad", "value_and_grad", "vjp", "jvp", "stop_gradient"];
+pub const TRANSFORMATIONS: [&str; 7] =
+    ["grad", "value_and_grad", "vjp", "jvp", "stop_gradient", "checkpoint", "custom_vjp"];
 
 impl Call for Transformations {
     const SIGNATURES: &'static [Signature] = signatures! {
@@ -27,6 +28,12 @@ impl Call for Transformations {
             "(x: f32[4]) { let (y, back) = vjp(|a| sin(a), x); (y, back(y)) }";
         /// A function's result, and its tangent for tangents of the arguments.
         jvp(fun: Of("function"), primals: Of("tuple"), tangents: Of("tuple")), Floats, "(x: f32[4]) { jvp(|a| sin(a), (x,), (x,)) }";
+        /// The function, of which the reverse computes the values again instead of keeping them.
+        checkpoint(fun: Of("function")), Floats,
+            "(x: f32[4]) { grad(|a| sum(checkpoint(|b| sin(cos(b)))(a)))(x) }";
+        /// The function, with a reverse of its own: `fwd` gives the result and residuals, `bwd` the tuple of the arguments' cotangents.
+        custom_vjp(fun: Of("function"), fwd: Of("function"), bwd: Of("function")), Floats,
+            "(x: f32[4]) { let f = custom_vjp(|a| sin(a), |a| (sin(a), cos(a)), |c, g| (c * g,)); grad(|a| sum(f(a)))(x) }";
         /// The same values, on which no gradient depends.
         stop_gradient(x: Of("array, tuple or struct")), Any, "(x: f32[4]) { stop_gradient(x) }";
     };
