@@ -8,6 +8,7 @@ pub mod blocks;
 mod calls;
 mod reference;
 pub mod systems;
+mod tangents;
 
 use super::Mismatch;
 use crate::array::{Array, Trap};
@@ -373,7 +374,7 @@ fn properties() -> Properties<'static> {
 
 impl Rules for Factorization {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        self.own_derivative()
     }
 
     fn lowered(&self) -> Lowered<'_> {
