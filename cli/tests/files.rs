@@ -50,6 +50,49 @@ fn an_array_may_come_out_of_a_pipe() {
     piped(&array[..140], "part.npy").expect(2, "", "cannot read `part.npy`: it is cut off after 12 bytes of 16");
 }
 
+/// A program writes files while it runs, and a run on another mesh goes on from one of them.
+#[test]
+fn a_program_saves_and_goes_on() {
+    let text = "mesh (X = 3);
+        fn main(p: { w: f32[10@X], inner: (c64[4@X], i32) }) {
+          let mut p = p;
+          for step in 0..3 {
+            p = { w: 2 * p.w + 1, inner: (p.inner.0 * 2, p.inner.1 + 1) };
+            save(\"ckpt-{:02}.npz\", p.inner.1, p);
+          }
+          save(\"w.npy\", p.w);
+          p
+        }";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let given = ["--arg", "p.w=iota", "--arg", "p.inner.0=ones", "--arg", "p.inner.1=0"];
+    let shown = folder.spmdc(&[&["run", "p.spmd"], &given[..]].concat());
+    shown.expect(0, "w: f32[10@X]\n[ 7. 15. 23. 31. 39. 47. 55. 63. 71. 79.]\n", "");
+    let mut files = names(folder.path());
+    files.sort();
+    assert_eq!(files, ["ckpt-01.npz", "ckpt-02.npz", "ckpt-03.npz", "p.spmd", "w.npy"]);
+    folder.spmdc(&["run", "p.spmd", "--mesh", "4", "--arg", "p=@ckpt-02.npz"]).expect(
+        0,
+        "[ 31.  63.  95. 127. 159. 191. 223. 255. 287. 319.]\ninner.0: c64[4@X]\n[32.+0.j 32.+0.j 32.+0.j 32.+0.j]\ninner.1: i32\n5\n",
+        "",
+    );
+    assert_eq!(names(folder.path()).len(), 7, "each run writes its own three");
+    // A built program saves, too.
+    folder.spmdc(&["build", "p.spmd", "-o", "p"]).expect(0, "", "");
+    fs::remove_file(folder.path().join("w.npy")).unwrap();
+    assert!(Command::new(folder.path().join("p")).args(given).current_dir(folder.path()).status().unwrap().success());
+    assert!(folder.path().join("w.npy").is_file());
+}
+
+#[test]
+fn what_cannot_be_saved_stops_the_program() {
+    let text = "mesh (X = 2);\nfn main(x: f32[4@X]) {\n  save(\"nowhere/x-{}.npz\", 1, x);\n  print(\"not reached\");\n  x\n}\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let stopped = folder.spmdc(&["run", "p.spmd", "--arg", "x=iota"]);
+    stopped.expect(3, "", "cannot write `nowhere/x-1.npz`: No such file or directory");
+    stopped.expect(3, "", "p.spmd:3:");
+    assert_eq!(names(folder.path()), ["p.spmd"]);
+}
+
 /// Complex numbers are read and written as NumPy has them, and printed.
 #[test]
 fn complex_numbers_come_from_files_and_go_there() {

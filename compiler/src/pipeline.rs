@@ -94,14 +94,15 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
     }
     run.time("check");
     match run.stages(module)? {
-        None => {}
-        Some(module) => {
+        Reached::Stop => {}
+        Reached::End => {
+            let module = run.out.stages.last().expect("the optimized program is kept");
             let fused = fuse(&module.func, &module.mesh);
-            run.time("fuse");
-            let schedule = schedule(&module, &fused)?;
-            run.time("schedule");
+            time(&mut run.started, &mut run.out.timings, "fuse");
+            let schedule = schedule(module, &fused)?;
+            time(&mut run.started, &mut run.out.timings, "schedule");
             let lines: Vec<Lines> = set.files.iter().map(|file| Lines::new(&file.text)).collect();
-            let planned = plan_memory(&module, &schedule, &|span| site(set, &lines, span), options.verify);
+            let planned = plan_memory(module, &schedule, &|span| site(set, &lines, span), options.verify);
             let Planned { mut program, kernels, doubtful } = planned.map_err(|fault| {
                 let message = format!("the plan of memory is wrong: {fault}");
                 vec![Diagnostic::error(Code::E0999, Span::default(), message)]
@@ -122,26 +123,36 @@ struct PipelineRun<'a> {
     out: Compilation,
 }
 
+/// Where the passes from module to module ended.
+enum Reached {
+    /// At the stage after which the caller wants to stop.
+    Stop,
+    /// After the last stage.
+    End,
+}
+
 /// Records the time of a part.
-fn time(started: &mut Instant, out: &mut Compilation, what: &'static str) {
+fn time(started: &mut Instant, timings: &mut Vec<(&'static str, Duration)>, what: &'static str) {
     let now = Instant::now();
-    out.timings.push((what, now - *started));
+    timings.push((what, now - *started));
     *started = now;
 }
 
 impl PipelineRun<'_> {
     fn time(&mut self, what: &'static str) {
-        time(&mut self.started, &mut self.out, what);
+        time(&mut self.started, &mut self.out.timings, what);
     }
 
-    /// Runs the passes from module to module; None if they were stopped.
-    fn stages(&mut self, mut m: Module) -> Result<Option<Module>, Vec<Diagnostic>> {
+    /// Runs the passes from module to module, and keeps the module of each stage.
+    fn stages(&mut self, mut m: Module) -> Result<Reached, Vec<Diagnostic>> {
         let mut compared = None;
         if m.stage <= Stage::Typed {
             m = self.watch.pass("check", m);
-            if self.done(&m)? {
-                return Ok(None);
+            if self.stops(&m)? {
+                self.out.stages.push(m);
+                return Ok(Reached::Stop);
             }
+            self.out.stages.push(m.clone());
             m = self.watch.tidied(m);
             m = self.watch.pass("commute_reshapes", commute_reshapes(m));
             self.time("simplify");
@@ -151,21 +162,25 @@ impl PipelineRun<'_> {
             self.time("propagate");
         }
         if m.stage <= Stage::Propagated {
-            if self.done(&m)? {
-                return Ok(None);
+            if self.stops(&m)? {
+                self.out.stages.push(m);
+                return Ok(Reached::Stop);
             }
+            self.out.stages.push(m.clone());
             m = match compared {
                 Some((partitioned, _)) => partitioned,
                 None => {
                     let PipelineRun { watch, started, out, .. } = self;
-                    partitioned(m, &self.options.plans, watch, &mut |what| time(started, out, what))
+                    partitioned(m, &self.options.plans, watch, &mut |what| time(started, &mut out.timings, what))
                 }
             };
         }
         if m.stage <= Stage::Partitioned {
-            if self.done(&m)? {
-                return Ok(None);
+            if self.stops(&m)? {
+                self.out.stages.push(m);
+                return Ok(Reached::Stop);
             }
+            self.out.stages.push(m.clone());
             m = self.watch.pass("inline_loops", inline_loops(m));
             m = self.watch.tidied(m);
             m = self.watch.pass("combine_collectives", combine_collectives(m));
@@ -173,18 +188,19 @@ impl PipelineRun<'_> {
             m.stage = Stage::Optimized;
             self.time("optimize");
         }
-        if self.done(&m)? { Ok(None) } else { Ok(Some(m)) }
+        let stops = self.stops(&m)?;
+        self.out.stages.push(m);
+        Ok(if stops { Reached::Stop } else { Reached::End })
     }
 
-    /// Keeps the module; true to stop here. An error if a pass broke a contract.
-    fn done(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
+    /// Whether this stage is the last. An error if a pass broke a contract.
+    fn stops(&mut self, module: &Module) -> Result<bool, Vec<Diagnostic>> {
         if let Err(violations) = verify_layouts(module) {
             self.watch.broke(None, violations);
         }
         if let Some(broken) = self.watch.broken.take() {
             return Err(broken.diagnostics());
         }
-        self.out.stages.push(module.clone());
         Ok(self.options.stop_after == Some(module.stage))
     }
 }

@@ -16,9 +16,16 @@ const SLAB: usize = 1 << 20;
 ///
 /// The layout and place must have been checked, and no device may be writing the blocks.
 pub(crate) fn gather(memory: &Memory, place: Place, layout: &Layout, device: usize) -> HostArray {
-    let mesh = memory.mesh();
     let shape: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
     let mut array = HostArray::zeros(layout.dtype, &shape);
+    gather_into(memory, place, layout, device, &mut array);
+    array
+}
+
+/// As [`gather`], into an array of the layout's type and shape.
+pub(crate) fn gather_into(memory: &Memory, place: Place, layout: &Layout, device: usize, array: &mut HostArray) {
+    let mesh = memory.mesh();
+    debug_assert_eq!(array.dtype, layout.dtype, "an array is gathered as what it is");
     for owner in mesh.group(device, split_axes(layout)) {
         let (start, len) = block(memory, layout, owner);
         let stored = mesh.stored_shape(layout);
@@ -26,12 +33,11 @@ pub(crate) fn gather(memory: &Memory, place: Place, layout: &Layout, device: usi
             len.iter().zip(&stored).all(|(len, stored)| len <= stored),
             "a block is longer than what is stored"
         );
-        let zeros = vec![0; shape.len()];
-        let rows = Rows::new(layout.dtype.size(), &len, &stored, &zeros, &shape, &start);
+        let zeros = vec![0; array.shape.len()];
+        let rows = Rows::new(layout.dtype.size(), &len, &stored, &zeros, &array.shape, &start);
         // SAFETY: the block lies within its arena, which was checked, and within the array, which has the layout's shape.
         unsafe { BoxCopy::new(memory.address(place, owner), array.bytes.as_mut_ptr(), rows).run() };
     }
-    array
 }
 
 /// The blocks of all devices, each packed; for tests.

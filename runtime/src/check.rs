@@ -11,7 +11,7 @@ use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
     GemmStep, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines, PermuteStep,
-    Place, PrintValue, Program, ReduceStep, Scalar, Shards, Site, Step, TakenPlaces,
+    Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, TakenPlaces, TextPurpose, places,
 };
 
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
@@ -155,9 +155,18 @@ impl ProgramChecker<'_> {
                 self.steps(then)?;
                 self.steps(otherwise)
             }
-            Step::Print { values, asserts, .. } => {
+            Step::Print { text, values, purpose, .. } => {
                 let is_bool = |value: &PrintValue| value.layout.dtype == DType::Bool && value.layout.dims.is_empty();
-                ensure(!asserts || values.first().is_some_and(is_bool), || "an assertion of no bool".into())?;
+                match purpose {
+                    TextPurpose::Line => {}
+                    TextPurpose::Error => {
+                        ensure(values.first().is_some_and(is_bool), || "an assertion of no bool".into())?;
+                    }
+                    TextPurpose::FileName(arrays) => {
+                        let saved: usize = arrays.iter().map(SavedArray::values).sum();
+                        ensure(places(text) + saved == values.len(), || "a file without its arrays".into())?;
+                    }
+                }
                 values.iter().try_for_each(|value| self.print_value(value))
             }
         }

@@ -439,7 +439,7 @@ impl Device {
                             shared.parkers[0].wake();
                             return Ok(());
                         };
-                        shared.prints[*print].write(&shared.memory, out)?;
+                        shared.prints[*print].write(&shared.memory, out, &shared.saver)?;
                     }
                 }
                 Op::End => {

@@ -24,6 +24,7 @@ pub mod outputs;
 mod print;
 pub mod random;
 pub mod report;
+mod save;
 pub mod session;
 mod shared;
 pub mod show;

@@ -27,7 +27,7 @@ use spmdc_abi::CollectiveKind;
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{
     AxisSet, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryStep, MeshAxis, PermuteStep, Place,
-    Program, ReduceStep, Site, Step,
+    Program, ReduceStep, Site, Step, TextPurpose,
 };
 
 /// A program prepared for all devices.
@@ -190,12 +190,16 @@ impl<'a> Loader<'a> {
                 self.steps(otherwise)?;
                 self.land(jump);
             }
-            Step::Print { text, values, asserts, site } => {
+            Step::Print { text, values, purpose, site } => {
                 let print = self.out.prints.len();
-                self.out.prints.push(PreparedPrint::new(text, values.clone(), asserts.then_some(*site), self.axes));
-                self.sync(self.mesh.axes(), *site, "print");
-                self.emit(*site, "print", |_, _| Op::Print { print });
-                self.sync(self.mesh.axes(), *site, "print");
+                let what = match purpose {
+                    TextPurpose::Line | TextPurpose::Error => "print",
+                    TextPurpose::FileName(_) => "save",
+                };
+                self.out.prints.push(PreparedPrint::new(text, values.clone(), purpose, *site, self.axes));
+                self.sync(self.mesh.axes(), *site, what);
+                self.emit(*site, what, |_, _| Op::Print { print });
+                self.sync(self.mesh.axes(), *site, what);
             }
         }
         Ok(())

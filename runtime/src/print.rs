@@ -1,49 +1,91 @@
-//! The printed text of a program, with the global values of arrays in it.
+//! The texts of a program, with the global values of arrays in them: printed lines, errors, and names of files.
 
 use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::array::ComplexArray;
-use crate::blocks::gather;
+use crate::array::{ComplexArray, HostArray};
+use crate::blocks::{gather, gather_into};
 use crate::io::unwritable_output;
 use crate::memory::Memory;
+use crate::save::{Copies, SavedFile, Saver};
 use crate::show;
 use crate::trap::RunError;
-use spmdc_abi::{AxisSet, MeshAxis, Piece, PrintValue, Site, pieces};
+use spmdc_abi::{AxisSet, MeshAxis, Piece, PrintValue, SavedArray, Site, TextPurpose, pieces};
 
 /// A prepared `Print` step.
 #[derive(Debug)]
 pub(crate) struct PreparedPrint {
     pieces: Vec<Piece>,
+    /// The values of the text.
     values: Vec<PrintValue>,
-    /// For an assertion, the bool that must hold, and the source position of the error if it does not.
-    condition: Option<(PrintValue, Site)>,
+    purpose: PreparedPurpose,
     /// Axes along which any of the values varies: there is a line for each of their coordinates.
     varying: AxisSet,
     /// The names of these axes, which begin such lines.
     names: Vec<(usize, String)>,
 }
 
+/// The purpose of a text.
+#[derive(Debug)]
+enum PreparedPurpose {
+    Line,
+    /// The bool that must hold, and the source position of the error if it does not.
+    Error(PrintValue, Site),
+    File(PreparedFile),
+}
+
+/// A file that is saved once or often.
+#[derive(Debug)]
+struct PreparedFile {
+    arrays: Arc<Vec<SavedArray>>,
+    values: Vec<PrintValue>,
+    site: Site,
+    /// Copies of the values that have been written, to be filled again.
+    spare: Arc<Mutex<Vec<Copies>>>,
+}
+
 impl PreparedPrint {
-    pub fn new(text: &str, mut values: Vec<PrintValue>, asserts: Option<Site>, axes: &[MeshAxis]) -> PreparedPrint {
+    pub fn new(
+        text: &str,
+        mut values: Vec<PrintValue>,
+        purpose: &TextPurpose,
+        site: Site,
+        axes: &[MeshAxis],
+    ) -> PreparedPrint {
         let varying = values.iter().fold(AxisSet::EMPTY, |all, value| all.union(value.varying));
         let names = varying.iter().filter_map(|axis| Some((axis, axes.get(axis)?.name.clone()))).collect();
-        debug_assert!(asserts.is_none() || !values.is_empty(), "an assertion has its condition");
-        let condition = asserts.filter(|_| !values.is_empty()).map(|site| (values.remove(0), site));
-        PreparedPrint { pieces: pieces(text), values, condition, varying, names }
+        let purpose = match purpose {
+            TextPurpose::Line => PreparedPurpose::Line,
+            TextPurpose::Error => PreparedPurpose::Error(values.remove(0), site),
+            TextPurpose::FileName(arrays) => {
+                let saved: usize = arrays.iter().map(SavedArray::values).sum();
+                let arrays = Arc::new(arrays.clone());
+                let values = values.split_off(values.len() - saved);
+                PreparedPurpose::File(PreparedFile { arrays, values, site, spare: Arc::default() })
+            }
+        };
+        PreparedPrint { pieces: pieces(text), values, purpose, varying, names }
     }
 
-    /// Writes the lines, or checks that the condition holds. All devices must have written the values, and wait.
-    pub fn write(&self, memory: &Memory, out: &mut dyn Write) -> Result<(), RunError> {
+    /// Writes the lines, checks that the condition holds, or begins to write the file. All devices must have written the values, and wait.
+    pub fn write(&self, memory: &Memory, out: &mut dyn Write, saver: &Saver) -> Result<(), RunError> {
         for device in memory.mesh().group(0, self.varying) {
-            if let Some((condition, site)) = &self.condition {
-                let flag = gather(memory, condition.place, &condition.layout, device);
-                if flag.bytes.first() == Some(&0) {
-                    return Err(RunError::new("E0806", self.line(memory, device)).at(*site));
+            match &self.purpose {
+                PreparedPurpose::Line => {
+                    let line = self.line(memory, device) + "\n";
+                    out.write_all(line.as_bytes()).map_err(|error| unwritable_output(&error))?;
                 }
-                continue;
+                PreparedPurpose::Error(condition, site) => {
+                    let flag = gather(memory, condition.place, &condition.layout, device);
+                    if flag.bytes.first() == Some(&0) {
+                        return Err(RunError::new("E0806", self.line(memory, device)).at(*site));
+                    }
+                }
+                PreparedPurpose::File(file) => {
+                    saver.save(file.copied(memory, PathBuf::from(self.line(memory, device))))?;
+                }
             }
-            let line = self.line(memory, device) + "\n";
-            out.write_all(line.as_bytes()).map_err(|error| unwritable_output(&error))?;
         }
         Ok(())
     }
@@ -75,5 +117,21 @@ impl PreparedPrint {
         let place = |(axis, name): &(usize, String)| format!("{name}={}", memory.mesh().coordinate(device, *axis));
         let places: Vec<String> = self.names.iter().map(place).collect();
         if places.is_empty() { String::new() } else { format!("{}: ", places.join(",")) }
+    }
+}
+
+impl PreparedFile {
+    /// Copies the values.
+    fn copied(&self, memory: &Memory, path: PathBuf) -> SavedFile {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let empty = |value: &PrintValue| {
+            let shape: Vec<usize> = value.layout.dims.iter().map(|dim| dim.size).collect();
+            HostArray::zeros(value.layout.dtype, &shape)
+        };
+        let mut copies = spare.unwrap_or_else(|| self.values.iter().map(empty).collect());
+        for (value, copy) in self.values.iter().zip(&mut copies) {
+            gather_into(memory, value.place, &value.layout, 0, copy);
+        }
+        SavedFile { path, arrays: self.arrays.clone(), copies, home: self.spare.clone(), site: self.site }
     }
 }

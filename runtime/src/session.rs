@@ -82,7 +82,11 @@ impl Session {
     /// Runs the program; its printed text goes to `out`. After an error the session can be run again.
     pub fn run(&mut self, out: &mut dyn Write) -> Result<RunReport, RunError> {
         let start = Instant::now();
-        let counts = self.workforce.run(out)?;
+        let counts = self.workforce.run(out);
+        // Files that were begun are completed, even if the program stopped afterwards.
+        let saved = self.workforce.shared().saver.finish();
+        let counts = counts?;
+        saved?;
         debug_assert_eq!(counts.len(), self.collectives.len(), "every collective is counted");
         let run_ms = start.elapsed().as_secs_f64() * 1e3;
         let total = |kind: CollectiveKind| {

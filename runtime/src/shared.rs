@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::barrier::{Barrier, Parker};
 use crate::memory::Memory;
 use crate::print::PreparedPrint;
+use crate::save::Saver;
 use crate::trap::Failures;
 use spmdc_abi::Site;
 
@@ -15,6 +16,7 @@ pub(crate) struct Shared {
     pub memory: Memory,
     pub barriers: Vec<Barrier>,
     pub prints: Vec<PreparedPrint>,
+    pub saver: Saver,
     pub outline: Outline,
     pub positions: Vec<Position>,
     pub failures: Failures,
@@ -75,6 +77,7 @@ impl Shared {
             memory,
             barriers,
             prints,
+            saver: Saver::default(),
             outline,
             positions,
             failures: Failures::new(),

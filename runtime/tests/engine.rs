@@ -489,8 +489,12 @@ fn what_is_printed_comes_in_program_order() {
     let i = maker.bytes(maker.all(), 4);
     let count = maker.kernel(store, &[number], &[device_number(2)], ONE);
     let scalar = layout(DType::I32, &[]);
-    let print =
-        |text: &str, values: Vec<PrintValue>| Step::Print { text: text.into(), values, asserts: false, site: site(1) };
+    let print = |text: &str, values: Vec<PrintValue>| Step::Print {
+        text: text.into(),
+        values,
+        purpose: TextPurpose::Line,
+        site: site(1),
+    };
     let varying = |axes| PrintValue { place: number, layout: scalar.clone(), varying: axes };
     let body = vec![
         print("trip {}", vec![PrintValue { place: i, layout: scalar.clone(), varying: AxisSet::EMPTY }]),
@@ -526,7 +530,7 @@ fn a_panic_is_an_internal_error() {
     }
 
     let mut maker = Maker::new(&[4]);
-    maker.step(Step::Print { text: "hello".into(), values: vec![], asserts: false, site: site(1) });
+    maker.step(Step::Print { text: "hello".into(), values: vec![], purpose: TextPurpose::Line, site: site(1) });
     maker.step(sync(maker.all(), 2));
     for workers in 1..=3 {
         let mut session = maker.load(workers).unwrap();
@@ -737,7 +741,7 @@ fn devices_are_carried_on_by_whoever_has_time() {
     let clear = maker.kernel(store, &[total], &[Scalar::Const(0)], ONE);
     let add = maker.kernel(accumulate, &[total, i], &[Scalar::Const(10), ONE], ONE);
     let value = PrintValue { place: i, layout: layout(DType::I32, &[]), varying: AxisSet::EMPTY };
-    let print = Step::Print { text: "{}".into(), values: vec![value], asserts: false, site: site(2) };
+    let print = Step::Print { text: "{}".into(), values: vec![value], purpose: TextPurpose::Line, site: site(2) };
     let body = vec![add, sync(maker.all(), 1), print, sync(maker.all(), 3)];
     maker.step(clear);
     maker.step(Step::For { counter: i, start: Bound::Const(0), end: Bound::Const(200), body, site: site(1) });

@@ -6,7 +6,6 @@ use super::names::{Entity, ItemId};
 use super::operators::WrittenOperator;
 use super::scopes::{Callable, Expansion, Lambda, LambdaSource, NamedTerm, Scope};
 use super::sizes::{Bindings, Size};
-use super::trees;
 use super::types::{SizeParams, Ty};
 use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, ParamNode, TypeExprKind};
 use spmdc_grammar::span::{FileId, Span};
@@ -137,6 +136,9 @@ impl Checker<'_> {
         if name == "tree_map" {
             return self.tree_map(args, span);
         }
+        if name == "tree_reduce" {
+            return self.tree_reduce(args, span);
+        }
         if name == "associative_scan" {
             return self.associative_scan(args, span);
         }
@@ -207,38 +209,6 @@ impl Checker<'_> {
             true => self.call_builtin("key", vec![(None, value, span)], span),
             false => self.call_builtin("cast", vec![(None, value, span), (None, target, ty.span)], span),
         }
-    }
-
-    /// Applies a function to the leaves of trees of the same form.
-    fn tree_map(&mut self, mut args: Vec<Arg>, span: Span) -> Term {
-        if args.len() < 2 || args.iter().any(|arg| arg.name.is_some()) {
-            return self.report(missing("tree_map", "tree", span));
-        }
-        let function = args.remove(0);
-        let (first, others) = (&args[0], &args[1..]);
-        let elements = |term: &Term| {
-            let mut found = Vec::new();
-            trees::elements(term, &mut found);
-            found.into_iter().cloned().collect::<Vec<Term>>()
-        };
-        if let Some(other) = others.iter().find(|other| !trees::same_parts(&first.term, &other.term)) {
-            let (wanted, found) = (self.display_term(&first.term), self.display_term(&other.term));
-            return self.report(errors::types::mismatch("the first tree", &wanted, &found, other.span));
-        }
-        let mut columns = Vec::new();
-        for arg in &args {
-            columns.push(elements(&arg.term));
-        }
-        let mut results = Vec::new();
-        for at in 0..columns[0].len() {
-            let leaf_args = columns
-                .iter()
-                .zip(&args)
-                .map(|(column, arg)| Arg { name: None, term: column[at].clone(), span: arg.span })
-                .collect();
-            results.push(self.call_term(&function.term, leaf_args, span, function.span));
-        }
-        trees::rebuild_elements(&args[0].term, &mut results.into_iter())
     }
 
     fn call_lambda(&mut self, lambda: &Lambda, args: Vec<Arg>, span: Span) -> Term {

@@ -7,9 +7,8 @@ use super::scopes::Callable;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::layout::types::ArrayType;
-use spmdc_ir::ops::call::term::whole_number;
-use spmdc_ir::ops::call::term::{Term, TypeTerm};
+use spmdc_ir::layout::types::{ArrayType, DType};
+use spmdc_ir::ops::call::term::{StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::ops::is_builtin;
 use spmdc_ir::program::Value;
 
@@ -174,7 +173,16 @@ impl Checker<'_> {
         {
             return attribute;
         }
-        if term.static_scalar().is_some() || !trees::is_number(&term) {
+        // Alone, a number is a scalar of its own type.
+        let alone = term.static_scalar().map(|number| match number {
+            StaticScalar::Int(_) => DType::I32,
+            StaticScalar::Float(_) => DType::F32,
+            StaticScalar::Bool(_) => DType::Bool,
+        });
+        if let Some(attribute) = alone.and_then(|dtype| attribute(&ArrayType::scalar(dtype), false, &name.name)) {
+            return attribute;
+        }
+        if alone.is_some() || !trees::is_number(&term) {
             let error = errors::unknown_field(&name.name, &[], term.describe(), name.span);
             return self.report(error);
         }

@@ -36,6 +36,7 @@ impl Sources for NoSources {
 const SHIPPED: &[(&str, &str)] = &[
     ("std/linalg.spmd", include_str!("../prelude/linalg.spmd")),
     ("std/nn.spmd", include_str!("../prelude/nn.spmd")),
+    ("std/optim.spmd", include_str!("../prelude/optim.spmd")),
     ("std/stats.spmd", include_str!("../prelude/stats.spmd")),
 ];
 

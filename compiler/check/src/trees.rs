@@ -1,6 +1,10 @@
 //! Structs, tuples and lists as trees of leaves; only leaves enter the IR.
 
+use super::{Checker, errors};
 use spmdc_abi::Plane;
+use spmdc_grammar::span::Span;
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::errors::missing;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::complex::joined;
 
@@ -103,18 +107,23 @@ pub fn same_form(lhs: &Term, rhs: &Term) -> bool {
     }
 }
 
-/// Whether two terms are trees of the same form, whatever their leaves are.
-pub fn same_parts(lhs: &Term, rhs: &Term) -> bool {
-    match (lhs, rhs) {
-        (Term::Tuple(lhs), Term::Tuple(rhs)) => {
-            lhs.len() == rhs.len() && lhs.iter().zip(rhs).all(|(lhs, rhs)| same_parts(lhs, rhs))
+/// The parts of a tree in the places of the leaves of another one; false if it does not have all of these places.
+fn parts_at_leaves<'t>(tree: &Term, other: &'t Term, found: &mut Vec<&'t Term>) -> bool {
+    match (tree, other) {
+        (Term::Tuple(parts), Term::Tuple(others)) => {
+            parts.len() == others.len()
+                && parts.iter().zip(others).all(|(part, other)| parts_at_leaves(part, other, found))
         }
-        (Term::Struct(lhs), Term::Struct(rhs)) => {
-            lhs.len() == rhs.len()
-                && lhs.iter().zip(rhs).all(|((left, lhs), (right, rhs))| left == right && same_parts(lhs, rhs))
+        (Term::Struct(fields), Term::Struct(others)) => {
+            let mut pairs = fields.iter().zip(others);
+            fields.len() == others.len()
+                && pairs.all(|((name, part), (of, other))| name == of && parts_at_leaves(part, other, found))
         }
-        (Term::Tuple(_) | Term::Struct(_), _) | (_, Term::Tuple(_) | Term::Struct(_)) => false,
-        _ => true,
+        (Term::Tuple(_) | Term::Struct(_), _) => false,
+        _ => {
+            found.push(other);
+            true
+        }
     }
 }
 
@@ -153,4 +162,55 @@ pub fn is_within_limits(term: &Term) -> bool {
     }
     let mut left = MAX_NUMBERS;
     count(term, 0, &mut left)
+}
+
+impl Checker<'_> {
+    /// Applies a function to each leaf of a tree, and to the parts of other trees in the same place, as `jax.tree.map` does.
+    pub(super) fn tree_map(&mut self, mut args: Vec<Arg>, span: Span) -> Term {
+        if args.len() < 2 || args.iter().any(|arg| arg.name.is_some()) {
+            return self.report(missing("tree_map", "tree", span));
+        }
+        let function = args.remove(0);
+        let mut columns = Vec::new();
+        for arg in &args {
+            let mut parts = Vec::new();
+            if !parts_at_leaves(&args[0].term, &arg.term, &mut parts) {
+                let (wanted, found) = (self.display_term(&args[0].term), self.display_term(&arg.term));
+                return self.report(errors::types::mismatch("the first tree", &wanted, &found, arg.span));
+            }
+            columns.push(parts);
+        }
+        let mut results = Vec::new();
+        for at in 0..columns[0].len() {
+            let parts = columns.iter().zip(&args);
+            let leaf_args = parts.map(|(column, arg)| Arg { name: None, term: column[at].clone(), span: arg.span });
+            results.push(self.call_term(&function.term, leaf_args.collect(), span, function.span));
+        }
+        rebuild_elements(&args[0].term, &mut results.into_iter())
+    }
+
+    /// Combines the leaves of a tree by a function of two, in order, as `jax.tree.reduce` does.
+    pub(super) fn tree_reduce(&mut self, mut args: Vec<Arg>, span: Span) -> Term {
+        let names = [None, None, Some("initializer")];
+        let are_named =
+            |args: &[Arg]| args.iter().zip(names).all(|(arg, name)| arg.name.is_none() || arg.name.as_deref() == name);
+        if !(2..=3).contains(&args.len()) || !are_named(&args) {
+            return self.report(missing("tree_reduce", "tree", span));
+        }
+        let initializer = args.get(2).cloned();
+        args.truncate(2);
+        let (function, tree) = (&args[0], &args[1]);
+        let mut leaves = Vec::new();
+        elements(&tree.term, &mut leaves);
+        let leaf = |term: &Term| Arg { name: None, term: term.clone(), span: tree.span };
+        let given = initializer.map(|arg| Arg { name: None, ..arg });
+        let mut combined = given.into_iter().chain(leaves.into_iter().map(leaf));
+        let Some(mut result) = combined.next() else {
+            return self.report(missing("tree_reduce", "initializer", span));
+        };
+        for next in combined {
+            result.term = self.call_term(&function.term, vec![result.clone(), next], span, function.span);
+        }
+        result.term
+    }
 }

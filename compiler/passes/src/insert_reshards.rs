@@ -37,7 +37,7 @@ use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
-use spmdc_ir::ops::rules::{Combines, Typing};
+use spmdc_ir::ops::rules::{Combines, Effect, Typing};
 use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
@@ -515,11 +515,21 @@ impl Inserter<'_> {
     fn ordinary(&mut self, mut stmt: Stmt) {
         let StmtKind::Op(op) = &stmt.kind else { return self.push(stmt) };
         let projection = Projection::new(self.func.factors(op, &stmt));
-        let assignment = self.choose(&projection, &stmt);
+        // A text or a file takes each value from where it lies, so one axis may split several of them.
+        let is_text = op.rules().properties().effect == Effect::Text;
+        debug_assert!(!is_text || stmt.results.is_empty(), "a text is no result");
+        let (mut assignment, mut alignments) = (Assignment::new(), Alignments::new());
+        if !is_text {
+            assignment = self.choose(&projection, &stmt);
+            alignments = self.alignments_of(&projection, &stmt, &assignment);
+        }
         let sums = kept_sums(&self.func, &stmt);
         let name = called(stmt.name());
-        let alignments = self.alignments_of(&projection, &stmt, &assignment);
         for i in 0..projection.rule.operands.len() {
+            if is_text {
+                assignment = self.own_assignment(&projection, &stmt, i);
+                alignments = self.alignments_of(&projection, &stmt, &assignment);
+            }
             let ty = self.func.ty(stmt.args[i]);
             let kept = ty.sharding.unreduced.intersect(sums);
             let wanted = needed(&projection, (i, ty.shape()), &assignment, &alignments, self.mesh);
@@ -571,6 +581,13 @@ impl Inserter<'_> {
             }
         }
         format!("{name} needs this operand as {}", wanted.display(self.mesh))
+    }
+
+    /// The axes that an operand has for each factor.
+    fn own_assignment(&self, projection: &Projection, stmt: &Stmt, operand: usize) -> Assignment {
+        let mut tensors = self.tensors(projection, stmt);
+        let own = tensors.swap_remove(operand).into_iter();
+        own.map(|axes| axes.map(<[u8]>::to_vec).unwrap_or_default()).collect()
     }
 
     /// Chooses one list of axes for each factor.

@@ -162,6 +162,12 @@ impl Spec {
     }
 }
 
+/// The number of values in a text.
+pub fn places(text: &str) -> usize {
+    let values = |piece: &Piece| if let Piece::Value(spec) = piece { spec.values() } else { 0 };
+    pieces(text).iter().map(values).sum()
+}
+
 /// Splits a format string: `{}` and `{:8.3}` are placeholders, `{{` and `}}` are braces, and everything else is text.
 ///
 /// ```

@@ -27,7 +27,7 @@ use serde::{Deserialize, Serialize};
 
 pub use dtype::{DType, Kind, Stored, Width};
 pub use float_format::FloatFormat;
-pub use format::{Align, Form, Piece, Spec, pieces};
+pub use format::{Align, Form, Piece, Spec, pieces, places};
 pub use library::{
     LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, ScatterRows, SortLines,
     TakenPlaces, Transform,
@@ -35,7 +35,7 @@ pub use library::{
 pub use matrix::{MatrixFunction, TriangularSystem};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 14;
+pub const ABI_VERSION: u32 = 15;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -555,20 +555,45 @@ pub enum Step {
         /// The branch in the source.
         site: Site,
     },
-    /// Prints once per process, in program order: the text, each [`Piece::Value`] replaced by the next value, in NumPy's format
-    /// unless the specification says otherwise.
-    ///
-    /// With `asserts` the first value is a bool, and the program stops with the text if it is false; otherwise nothing is printed.
+    /// Makes a text once per process, in program order: each [`Piece::Value`] is replaced by the next value, in NumPy's format unless the
+    /// specification says otherwise.
     Print {
         /// The text with placeholders for values: see [`pieces`].
         text: String,
-        /// The values, in the order of their placeholders; with `asserts` the condition comes first.
+        /// The values, in the order of their placeholders; a condition comes before them, and the arrays of a file after them.
         values: Vec<PrintValue>,
-        /// Whether it is an assertion.
-        asserts: bool,
-        /// The statement that prints or asserts.
+        /// The purpose of the text.
+        purpose: TextPurpose,
+        /// The statement that prints, asserts or saves.
         site: Site,
     },
+}
+
+/// The purpose of the text of a [`Step::Print`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum TextPurpose {
+    /// A line of output.
+    Line,
+    /// The error with which the program stops if the first value, a bool, is false.
+    Error,
+    /// The name of a file that keeps these arrays.
+    FileName(Vec<SavedArray>),
+}
+
+/// An array in a file that a program saves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SavedArray {
+    /// Its name in the file, such as `layers.0.w`.
+    pub name: String,
+    /// Whether two values are its real and imaginary parts.
+    pub complex: bool,
+}
+
+impl SavedArray {
+    /// The number of values that it is made of.
+    pub fn values(&self) -> usize {
+        if self.complex { 2 } else { 1 }
+    }
 }
 
 /// A value of [`Step::Print`]: the whole array is printed.

@@ -27,7 +27,7 @@ pub(crate) fn unreadable(name: impl AsRef<Path>, why: impl AsRef<str>) -> RunErr
 }
 
 /// An E0704 about this file.
-fn unwritable(path: &Path, error: &io::Error) -> RunError {
+pub(crate) fn unwritable(path: &Path, error: &io::Error) -> RunError {
     RunError::new("E0704", format!("cannot write `{}`: {}", path.display(), describe(error)))
 }
 

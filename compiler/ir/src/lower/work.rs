@@ -7,7 +7,7 @@ use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::program::origin::Origin;
 use crate::program::{Func, Stmt, Value};
-use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar};
+use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar, TextPurpose};
 use spmdc_kernel::loops::Kernel;
 use std::cell::OnceCell;
 
@@ -211,14 +211,14 @@ pub enum Work {
         /// The statement whose work it is.
         origin: Origin,
     },
-    /// A `print` or an assertion.
+    /// A `print`, an assertion or a `save`; as [`spmdc_abi::Step::Print`].
     Print {
         /// `{}` and `{:8.3}` stand for the next value; `{{` and `}}` for braces.
         text: String,
-        /// The values to print, in order.
+        /// The values of the text, in order, after a condition and before the arrays of a file.
         values: Vec<Value>,
-        /// Whether the first value is a bool that must hold; the text is the error if it does not.
-        asserts: bool,
+        /// The purpose of the text.
+        purpose: TextPurpose,
         /// The statement whose work it is.
         origin: Origin,
     },
@@ -428,9 +428,9 @@ impl<'a> Lowering<'a> {
         self.work.push(Work::CheckIndex { index, extent, len, to, origin: self.origin.clone() });
     }
 
-    /// Prints the text with the values in it; with `asserts`, stops the program with the text if the first value is false.
-    pub fn print(&mut self, text: String, values: Vec<Value>, asserts: bool) {
-        self.work.push(Work::Print { text, values, asserts, origin: self.origin.clone() });
+    /// Makes a text with the values in it, for this purpose.
+    pub fn print(&mut self, text: String, values: Vec<Value>, purpose: TextPurpose) {
+        self.work.push(Work::Print { text, values, purpose, origin: self.origin.clone() });
     }
 
     /// The type of a value of the function or of a temporary one.

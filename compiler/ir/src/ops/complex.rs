@@ -251,6 +251,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("rot90", Planes(&["m"])),
     ("round", Planes(&["x"])),
     ("rsqrt", InLanguage),
+    ("save", Own),
     ("searchsorted", Refused(ORDER)),
     ("segment_max", Refused(ORDER)),
     ("segment_min", Refused(ORDER)),
@@ -290,6 +291,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("trace", Planes(&["x"])),
     ("transpose", Planes(&["x"])),
     ("tree_map", Own),
+    ("tree_reduce", Own),
     ("triangular_solve", Refused(MATRICES)),
     ("tril", Planes(&["x"])),
     ("triu", Planes(&["x"])),
@@ -527,8 +529,8 @@ mod tests {
             Status::Later | Status::InDumps { .. } => false,
         });
         let mut names: Vec<&str> = shipped.map(|function| function.name).collect();
-        // The checker expands these two.
-        names.extend(["associative_scan", "tree_map"]);
+        // The checker expands these.
+        names.extend(["associative_scan", "tree_map", "tree_reduce"]);
         names.sort_unstable();
         names.dedup();
         let rows: Vec<&str> = TABLE.iter().map(|(name, _)| *name).collect();

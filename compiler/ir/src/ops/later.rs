@@ -21,9 +21,21 @@ macro_rules! later {
                     ParamSpec { name: "f", kind: ParamKind::Of("function"), given: Given::Either, default: None },
                     ParamSpec { name: "trees", kind: ParamKind::Of("arrays, tuples or structs"), given: Given::Rest, default: None },
                 ],
-                doc: "The function's results for the leaves of trees of one form, in a tree of that form.",
+                doc: "The function's results for the leaves of the first tree, and the parts of the others in their places.",
                 dtypes: Dtypes::NumbersAndBools,
                 example: "(x: f32[4, 6]) { tree_map(|a, b| a + b, (x, 1), (2 * x, 3)) }",
+                status: Status::Shipped,
+            },
+            Signature {
+                name: "tree_reduce",
+                params: &[
+                    ParamSpec { name: "f", kind: ParamKind::Of("function"), given: Given::Either, default: None },
+                    ParamSpec { name: "tree", kind: ParamKind::Of("array, tuple or struct"), given: Given::Either, default: None },
+                    ParamSpec { name: "initializer", kind: ParamKind::Array, given: Given::Either, default: Some("None") },
+                ],
+                doc: "The leaves of a tree combined by a function of two, in order.",
+                dtypes: Dtypes::NumbersAndBools,
+                example: "(x: f32[4, 6]) { tree_reduce(|a, b| a + b, (sum(x), { product: prod(x) })) }",
                 status: Status::Shipped,
             },
             Signature {
@@ -52,7 +64,7 @@ macro_rules! later {
 }
 
 impl Call for Later {
-    // `tree_map` and `associative_scan` belong to the checker: they call functions of the program.
+    // `tree_map`, `tree_reduce` and `associative_scan` belong to the checker: they call functions of the program.
     const SIGNATURES: &'static [Signature] = later! {
         vmap
         transfer

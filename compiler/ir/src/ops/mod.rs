@@ -56,6 +56,7 @@ pub mod reshape;
 pub mod reshard;
 pub mod roll;
 pub mod rules;
+pub mod save;
 pub mod scan;
 pub mod scatter;
 pub mod searchsorted;
@@ -319,6 +320,8 @@ ops! {
     Print(print::Print) = "print",
     /// Stops the program unless a condition holds.
     Assert(print::Assert) = "assert",
+    /// Writes a file while running.
+    Save(save::Save) = "save",
     /// Shows a layout while running.
     ShowSharding(print::ShowSharding) = "show_sharding",
     /// The same values, which count as others.
@@ -368,7 +371,7 @@ composites! {
     keys::Keys = "key",
     transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "stop_gradient"
         | "checkpoint" | "custom_vjp",
-    later::Later = "vmap" | "tree_map" | "associative_scan" | "transfer",
+    later::Later = "vmap" | "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.

@@ -19,7 +19,7 @@ use crate::ops::rules::{
     Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
-use spmdc_abi::{Form, Piece, Spec, pieces};
+use spmdc_abi::{Form, Piece, Spec, TextPurpose, pieces, places};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print::string;
@@ -47,7 +47,7 @@ pub struct ShowSharding;
 const DRAWING_WIDTH: usize = 100;
 
 /// A rule with which every dimension may have any split.
-fn any_layout(args: &[&ArrayType]) -> Factors {
+pub(super) fn any_layout(args: &[&ArrayType]) -> Factors {
     let mut rule = Factors::new();
     for arg in args {
         let dims = arg.shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
@@ -57,7 +57,7 @@ fn any_layout(args: &[&ArrayType]) -> Factors {
 }
 
 /// The properties of an op that shows its operands and has no result.
-fn properties(effect: Effect) -> Properties<'static> {
+pub(super) fn properties(effect: Effect) -> Properties<'static> {
     Properties {
         effect,
         manual: Manual::Local,
@@ -67,12 +67,6 @@ fn properties(effect: Effect) -> Properties<'static> {
         elements: Elements::Other,
         keeps_alignment: false,
     }
-}
-
-/// The number of values in a text.
-fn places(text: &str) -> usize {
-    let values = |piece: &Piece| if let Piece::Value(spec) = piece { spec.values() } else { 0 };
-    pieces(text).iter().map(values).sum()
 }
 
 /// The text with its braces escaped.
@@ -132,7 +126,12 @@ fn shown(
 }
 
 /// The text with each argument at its `{}`, and arguments without one after it.
-fn filled(text: &str, args: &[Arg], build: &mut CallBuilder, span: Span) -> Result<(String, Vec<Value>), Diagnostic> {
+pub(super) fn filled(
+    text: &str,
+    args: &[Arg],
+    build: &mut CallBuilder,
+    span: Span,
+) -> Result<(String, Vec<Value>), Diagnostic> {
     let parts = pieces(text);
     let without_braces = text.replace("{{", "").replace("}}", "");
     let specs = without_braces.split("{:").skip(1).filter_map(|rest| rest.split_once('}'));
@@ -240,7 +239,7 @@ impl Rules for Print {
 
 impl NestLowering for Print {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        lowering.print(self.text.clone(), stmt.args.clone(), false);
+        lowering.print(self.text.clone(), stmt.args.clone(), TextPurpose::Line);
         Ok(())
     }
 
@@ -334,7 +333,7 @@ impl Rules for Assert {
 
 impl NestLowering for Assert {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        lowering.print(self.text.clone(), stmt.args.clone(), true);
+        lowering.print(self.text.clone(), stmt.args.clone(), TextPurpose::Error);
         Ok(())
     }
 
@@ -430,7 +429,7 @@ impl NestLowering for ShowSharding {
         let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
         let drawing = draw(ty, lowering.mesh, Style::Unicode, DRAWING_WIDTH);
         let text = format!("{name}: {}\n{}", ty.display(lowering.mesh), drawing.trim_end());
-        lowering.print(escaped(&text), Vec::new(), false);
+        lowering.print(escaped(&text), Vec::new(), TextPurpose::Line);
         Ok(())
     }
 

@@ -68,6 +68,8 @@ pub const MAX_COMPARED: usize = 1 << 16;
 pub struct Planner<'a> {
     mesh: &'a Mesh,
     known: OnMesh,
+    /// The known lower bounds: the layers of a network ask for the same ones.
+    bounds: RefCell<HashMap<Request, f64>>,
     /// The compared requests, including those found in `plans`, so that a choice does not depend on earlier compilations.
     compared: RefCell<HashSet<Request>>,
     /// The number of steps that were priced for them.
@@ -79,7 +81,8 @@ impl<'a> Planner<'a> {
     pub fn new(mesh: &'a Mesh, plans: &Plans) -> Planner<'a> {
         let sizes = mesh.axes.iter().map(|axis| axis.size).collect();
         let known = plans.0.borrow_mut().entry(sizes).or_default().clone();
-        Planner { mesh, known, compared: RefCell::default(), priced: Cell::default() }
+        let (bounds, compared) = (RefCell::default(), RefCell::default());
+        Planner { mesh, known, bounds, compared, priced: Cell::default() }
     }
 
     /// The cheapest plan from one layout of an array to another.
@@ -113,7 +116,11 @@ impl<'a> Planner<'a> {
 
     /// A lower bound of the cost of all plans, without a search.
     pub fn bound(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> f64 {
-        if from == to { 0.0 } else { bound(array, from, to, self.mesh) }
+        if from == to {
+            return 0.0;
+        }
+        let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
+        *self.bounds.borrow_mut().entry(request).or_insert_with(|| bound(array, from, to, self.mesh))
     }
 }
 

@@ -396,12 +396,12 @@ impl<'a> StepEmitter<'a> {
                 to: self.storage.place(*to),
                 site,
             },
-            Work::Print { text, values, asserts, .. } => {
+            Work::Print { text, values, purpose, .. } => {
                 let values = values.iter().map(|&value| {
                     let ty = &self.schedule.types[value.0 as usize];
                     PrintValue { place: self.storage.place(value), layout: layout_of(ty), varying: ty.varying }
                 });
-                Step::Print { text: text.clone(), values: values.collect(), asserts: *asserts, site }
+                Step::Print { text: text.clone(), values: values.collect(), purpose: purpose.clone(), site }
             }
         };
         Some(step)
