@@ -106,7 +106,8 @@ fn a_network_learns_the_same_in_both_layouts() {
     for mesh in ["8x1", "4x2"] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("losses.npz");
-        let sizes = ["--set", "WIDTH=1024", "--set", "BATCH=1024", "--set", "STEPS=30", "--out", file.to_str().unwrap()];
+        let sizes =
+            ["--set", "WIDTH=1024", "--set", "BATCH=1024", "--set", "STEPS=30", "--out", file.to_str().unwrap()];
         run("network", &[&["--mesh", mesh], &sizes[..]].concat());
         let found = [floats(&file, "losses"), floats(&file, "after")].concat();
         assert_eq!(found.len(), losses.len());
@@ -127,7 +128,10 @@ fn a_regression_learns_the_same_in_three_modes() {
             run(example, &["--mesh", mesh, "--out", file.to_str().unwrap()]);
             for (name, golden_name) in [("p.w", "regression_w"), ("p.b", "regression_b"), ("loss", "regression_loss")] {
                 for (found, wanted) in floats(&file, name).iter().zip(floats(&golden, golden_name)) {
-                    assert!((found - wanted).abs() < 1e-5 * (0.01 + wanted.abs()), "{example} {mesh}: {found} for {wanted}");
+                    assert!(
+                        (found - wanted).abs() < 1e-5 * (0.01 + wanted.abs()),
+                        "{example} {mesh}: {found} for {wanted}"
+                    );
                 }
             }
         }

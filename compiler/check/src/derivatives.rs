@@ -1,17 +1,17 @@
-//! `grad`, `value_and_grad`, `vjp`, `jvp` and `stop_gradient`, and the calls of all transformations.
+//! `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`, `checkpoint` and `custom_vjp`, and the calls of all transformations.
 //!
 //! A function is expanded where its derivative is called, and the statements of that expansion are differentiated
 //! (`spmdc_ir::derivatives`). Its arguments are copied before: so a value that is given twice, or that the function sees otherwise, counts
 //! as another one.
 
 use super::Checker;
-use super::derived::{Derived, Gradient, Jacobian, Leaf, Mapped, Pullback};
+use super::derived::{CustomVjp, Derived, Gradient, Jacobian, Leaf, Mapped, Pullback};
 use super::scopes::Callable;
 use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::derivatives::{pull_back, push_forward};
+use spmdc_ir::derivatives::{pull_back, pullback, push_forward, repeated};
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::Arg;
@@ -19,8 +19,12 @@ use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::complex::{DERIVATIVES, refused};
 use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::ops::derivative::{is_differentiable, zeros_like};
-use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::ops::elementwise::Unary;
+use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
+use spmdc_ir::program::{Block, Stmt, Value, walk};
 use spmdc_ir::reshard::step::Reshard;
+use spmdc_kernel::scalar::UnaryOp;
 use std::rc::Rc;
 
 /// A failure is a diagnostic; None if it has been reported.
@@ -40,6 +44,8 @@ impl Checker<'_> {
             Derived::Pullback(pullback) => self.pulled_back(pullback, args, span),
             Derived::Jacobian(jacobian) => self.jacobian(jacobian, args, span),
             Derived::Mapped(mapped) => self.call_mapped(mapped, args, span),
+            Derived::Checkpoint(function) => self.checkpointed(function, args, span),
+            Derived::Custom(custom) => self.customized(custom, args, span),
         };
         self.derived(result)
     }
@@ -74,9 +80,16 @@ impl Checker<'_> {
             return Ok(trees::rebuild(&given.term, &mut stopped.into_iter()));
         }
         let function = args.required("fun")?;
-        if self.function_term(&function.term).is_none() {
-            let message = format!("`{name}` takes a function, not {}", function.term.describe());
-            return Err(Some(Diagnostic::error(Code::E0210, function.span, message)));
+        self.check_function(name, &function)?;
+        if name == "checkpoint" {
+            return Ok(Callable::Derived(Rc::new(Derived::Checkpoint(function))).into_term());
+        }
+        if name == "custom_vjp" {
+            let (forward, reverse) = (args.required("fwd")?, args.required("bwd")?);
+            self.check_function(name, &forward)?;
+            self.check_function(name, &reverse)?;
+            let custom = CustomVjp { function, forward, reverse };
+            return Ok(Callable::Derived(Rc::new(Derived::Custom(custom))).into_term());
         }
         if name == "vmap" {
             let [in_axes, out_axes] = ["in_axes", "out_axes"].map(|name| args.take(name).map(Box::new));
@@ -108,11 +121,16 @@ impl Checker<'_> {
         Ok(Callable::Derived(Rc::new(Derived::Gradient(gradient))).into_term())
     }
 
+    fn check_function(&self, name: &str, function: &Arg) -> Derivation<()> {
+        if self.function_term(&function.term).is_some() {
+            return Ok(());
+        }
+        let message = format!("`{name}` takes a function, not {}", function.term.describe());
+        Err(Some(Diagnostic::error(Code::E0210, function.span, message)))
+    }
+
     /// The leaves of an argument, and the argument with copies of them.
     pub(super) fn copied(&mut self, arg: &Arg) -> Derivation<(Vec<Leaf>, Arg)> {
-        if arg.term.holds_complex() {
-            return Err(Some(refused("grad", DERIVATIVES, arg.span)));
-        }
         let mut found = Vec::new();
         trees::leaves(&arg.term, "", &mut found);
         let mut leaves = Vec::new();
@@ -126,28 +144,34 @@ impl Checker<'_> {
                 return Err(Some(Diagnostic::error(Code::E0215, arg.span, message).help(help)));
             }
             self.build.span = arg.span;
-            leaves.push(Leaf { given, copy: self.build.alias(given) });
+            leaves.push(Leaf { given, copy: self.build.opaque_alias(given), is_imaginary: false });
         }
         let mut copies = leaves.iter().map(|leaf| Term::Array(leaf.copy));
         let term = trees::rebuild(&arg.term, &mut copies);
+        for (leaf, is_imaginary) in leaves.iter_mut().zip(trees::imaginary(&term)) {
+            leaf.is_imaginary = is_imaginary;
+        }
         Ok((leaves, Arg { term, ..arg.clone() }))
     }
 
-    /// The result of a function, and the statements of its expansion.
-    pub(super) fn expanded(&mut self, function: &Arg, args: Vec<Arg>, span: Span) -> Derivation<(Term, Vec<Stmt>)> {
+    /// The result of a function, and the position of the first statement of its expansion.
+    pub(super) fn expanded(&mut self, function: &Arg, args: Vec<Arg>, span: Span) -> Derivation<(Term, usize)> {
         let start = self.build.innermost().stmts.len();
         let result = self.call_term(&function.term, args, span, function.span);
         if result.is_poisoned() {
             return Err(None);
         }
         self.build.span = span;
-        Ok((result, self.build.innermost().stmts[start..].to_vec()))
+        Ok((result, start))
     }
 
     fn gradient(&mut self, gradient: &Gradient, mut args: Vec<Arg>, span: Span) -> Derivation<Term> {
         let (leaves, forms) = self.chosen_arguments("gradient", &gradient.argnums, &mut args, span)?;
-        let (result, stmts) = self.expanded(&gradient.function, args, span)?;
+        let (result, start) = self.expanded(&gradient.function, args, span)?;
         let (value, aux) = without_aux(result, gradient.has_aux, span)?;
+        if let Term::Complex(_) = value {
+            return Err(Some(refused("grad", DERIVATIVES, span)));
+        }
         if !value.is_operand() {
             return Err(Some(not_a_number(&format!("{} is no number", value.describe()), span)));
         }
@@ -159,7 +183,10 @@ impl Checker<'_> {
         }
         let seed = self.build.emit1(Constant::float(dtype, 1.0), &[])?;
         let all: Vec<Leaf> = leaves.iter().flatten().copied().collect();
-        let found = self.cotangents(&stmts, &all, &[(loss, seed)])?;
+        let inputs: Vec<Value> = all.iter().map(|leaf| leaf.copy).collect();
+        let found = pull_back(&mut self.build, start, &inputs, &[(loss, seed)])?;
+        self.build.make_transparent(&inputs);
+        let found = self.laid_out(&found, &all)?;
         let mut found = found.into_iter().map(Term::Array);
         let mut gradients: Vec<Term> = forms.iter().map(|form| trees::rebuild(form, &mut found)).collect();
         let gradients = if gradient.is_tuple { Term::Tuple(gradients) } else { gradients.swap_remove(0) };
@@ -181,28 +208,40 @@ impl Checker<'_> {
         span: Span,
     ) -> Derivation<(Vec<Vec<Leaf>>, Vec<Term>)> {
         let count = args.iter().filter(|arg| arg.name.is_none()).count();
-        let mut leaves = Vec::new();
-        let mut forms = Vec::new();
+        let mut leaves: Vec<Vec<Leaf>> = Vec::new();
+        let mut forms: Vec<Term> = Vec::new();
+        let mut places: Vec<usize> = Vec::new();
         for &argnum in argnums {
             let at = if argnum < 0 { argnum + count as i64 } else { argnum };
             let Some(at) = usize::try_from(at).ok().filter(|&at| at < count) else {
                 let message = format!("the {derivative} by argument {argnum} of a call with {count}");
                 return Err(Some(Diagnostic::error(Code::E0206, span, message)));
             };
-            let (own, copy) = self.copied(&args[at])?;
-            forms.push(args[at].term.clone());
-            leaves.push(own);
-            args[at] = copy;
+            if let Some(same) = places.iter().position(|&place| place == at) {
+                forms.push(forms[same].clone());
+                leaves.push(leaves[same].clone());
+            } else {
+                let (own, copy) = self.copied(&args[at])?;
+                forms.push(args[at].term.clone());
+                leaves.push(own);
+                args[at] = copy;
+            }
+            places.push(at);
         }
         Ok((leaves, forms))
     }
 
+    /// The cotangent of an imaginary plane has another sign than the derivative by it: so that of a function with a complex derivative is the
+    /// product with it, as in JAX.
+    fn conjugated(&mut self, value: Value, is_imaginary: bool) -> Derivation<Value> {
+        Ok(if is_imaginary { self.build.emit1(Unary(UnaryOp::Neg), &[value])? } else { value })
+    }
+
     /// The cotangents of leaves, each with the layout of its leaf.
-    fn cotangents(&mut self, stmts: &[Stmt], leaves: &[Leaf], seeds: &[(Value, Value)]) -> Derivation<Vec<Value>> {
-        let inputs: Vec<Value> = leaves.iter().map(|leaf| leaf.copy).collect();
-        let found = pull_back(&mut self.build, stmts, &inputs, seeds)?;
+    fn laid_out(&mut self, found: &[Value], leaves: &[Leaf]) -> Derivation<Vec<Value>> {
         let mut laid_out = Vec::new();
         for (&value, leaf) in found.iter().zip(leaves) {
+            let value = self.conjugated(value, leaf.is_imaginary)?;
             let sharding = self.build.ty(leaf.given).sharding.clone();
             let is_auto = self.build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);
             let is_pinned = is_auto && sharding.dims.iter().any(|dim| !dim.axes.is_empty() && !dim.open);
@@ -218,9 +257,12 @@ impl Checker<'_> {
             inputs.push(own);
             args.push(copy);
         }
-        let (output, stmts) = self.expanded(function, args, span)?;
+        let (output, start) = self.expanded(function, args, span)?;
         let given = primals.into_iter().map(|arg| arg.term).collect();
-        let pullback = Pullback { stmts, inputs, given, output: output.clone() };
+        let copies: Vec<Value> = inputs.iter().flatten().map(|leaf: &Leaf| leaf.copy).collect();
+        let reverse = pullback(&mut self.build, start, &copies, &arrays(&output))?;
+        self.build.make_transparent(&copies);
+        let pullback = Pullback { reverse, inputs, given, output: output.clone() };
         let pullback = Callable::Derived(Rc::new(Derived::Pullback(pullback))).into_term();
         Ok(Term::Tuple(vec![output, pullback]))
     }
@@ -233,7 +275,14 @@ impl Checker<'_> {
         let seeds = self.like(&pullback.output, arg, "cotangent")?;
         self.build.span = span;
         let all: Vec<Leaf> = pullback.inputs.iter().flatten().copied().collect();
-        let found = self.cotangents(&pullback.stmts, &all, &seeds)?;
+        let flags = trees::imaginary(&pullback.output);
+        let seeds: Vec<Value> = seeds
+            .into_iter()
+            .zip(flags)
+            .map(|((_, seed), is_imaginary)| self.conjugated(seed, is_imaginary))
+            .collect::<Derivation<_>>()?;
+        let found = repeated(&mut self.build, &pullback.reverse, &seeds)?;
+        let found = self.laid_out(&found, &all)?;
         let mut found = found.into_iter().map(Term::Array);
         Ok(Term::Tuple(pullback.given.iter().map(|form| trees::rebuild(form, &mut found)).collect()))
     }
@@ -255,14 +304,16 @@ impl Checker<'_> {
             seeds.extend(self.like(&copy.term, &direction, "tangent")?);
             args.push(copy);
         }
-        let (output, stmts) = self.expanded(function, args, span)?;
+        let (output, start) = self.expanded(function, args, span)?;
         let mut found = Vec::new();
         trees::leaves(&output, "", &mut found);
         let mut results = Vec::new();
         for (_, leaf) in &found {
             results.push(self.build.materialize(leaf, None, span)?);
         }
-        let tangents = push_forward(&mut self.build, &stmts, &seeds, &results)?;
+        let tangents = push_forward(&mut self.build, start, &seeds, &results)?;
+        let copies: Vec<Value> = seeds.iter().map(|&(copy, _)| copy).collect();
+        self.build.make_transparent(&copies);
         let mut terms = Vec::new();
         for (tangent, &result) in tangents.into_iter().zip(&results) {
             terms.push(Term::Array(match tangent {
@@ -272,6 +323,137 @@ impl Checker<'_> {
         }
         let tangent = trees::rebuild(&output, &mut terms.into_iter());
         Ok(Term::Tuple(vec![output, tangent]))
+    }
+
+    /// A call of a function of `checkpoint`.
+    fn checkpointed(&mut self, function: &Arg, args: Vec<Arg>, span: Span) -> Derivation<Term> {
+        let first = self.build.func.values.len() as u32;
+        let (result, _) = self.expanded(function, args, span)?;
+        let values = first..self.build.func.values.len() as u32;
+        self.build.units.push(Unit { values, kind: UnitKind::Recomputed });
+        Ok(result)
+    }
+
+    /// A call of a function of `custom_vjp`. The statements of its rule are templates, until a derivative is taken.
+    fn customized(&mut self, custom: &CustomVjp, mut args: Vec<Arg>, span: Span) -> Derivation<Term> {
+        let first = self.build.func.values.len() as u32;
+        let mut inputs = Vec::new();
+        let mut forms = Vec::new();
+        for arg in &mut args {
+            if arg.term.holds_complex() {
+                return Err(Some(refused("custom_vjp", DERIVATIVES, arg.span)));
+            }
+            forms.push(arg.term.clone());
+            let mut found = Vec::new();
+            trees::leaves(&arg.term, "", &mut found);
+            let mut names = Vec::new();
+            for (_, leaf) in found {
+                names.push(if let Term::Array(given) = leaf {
+                    let name = self.build.opaque_alias(*given);
+                    inputs.push((name, *given));
+                    Term::Array(name)
+                } else {
+                    leaf.clone()
+                });
+            }
+            arg.term = trees::rebuild(&arg.term, &mut names.into_iter());
+        }
+        let names: Vec<Value> = inputs.iter().map(|&(name, _)| name).collect();
+        let (result, start) = self.expanded(&custom.function, args.clone(), span)?;
+        // Each result has a statement of its own, which the rule can replace.
+        let mut leaves = Vec::new();
+        trees::leaves(&result, "", &mut leaves);
+        let (mut outputs, mut terms) = (Vec::new(), Vec::new());
+        for (_, leaf) in leaves {
+            let value = self.build.materialize(leaf, None, span)?;
+            let shape = self.build.ty(value).shape().to_vec();
+            let output = self.build.emit1(Reshape::new(&shape, &shape), &[value])?;
+            outputs.push(output);
+            terms.push(Term::Array(output));
+        }
+        let result = trees::rebuild(&result, &mut terms.into_iter());
+        let values = first..self.build.func.values.len() as u32;
+
+        self.build.blocks.push(Block::default());
+        let rule = self.custom_rule(custom, args, &result, (&forms, &inputs), span);
+        self.build.blocks.pop();
+        let (forward, forward_outputs, reverse) = rule?;
+        let own = Block { stmts: self.build.innermost().stmts[start..].to_vec(), ..Block::default() };
+        let again = Block {
+            params: reverse.params.clone(),
+            stmts: [forward.as_slice(), &reverse.stmts].concat(),
+            results: reverse.results.clone(),
+        };
+        let mut captured = walk::free_values(&own);
+        captured.extend(walk::free_values(&again));
+        captured.retain(|value| !names.contains(value) && !outputs.contains(value));
+        self.build.make_transparent(&names);
+        let rule = CustomRule { inputs, captured, outputs, forward, forward_outputs, reverse };
+        self.build.units.push(Unit { values, kind: UnitKind::Custom(Box::new(rule)) });
+        Ok(result)
+    }
+
+    /// The statements of the forward function, its results, and the block of the reverse function.
+    fn custom_rule(
+        &mut self,
+        custom: &CustomVjp,
+        args: Vec<Arg>,
+        result: &Term,
+        (forms, inputs): (&[Term], &[(Value, Value)]),
+        span: Span,
+    ) -> Derivation<(Vec<Stmt>, Vec<Value>, Block)> {
+        let place = custom.forward.span;
+        let (pair, _) = self.expanded(&custom.forward, args, span)?;
+        let (value, residuals) = if let Term::Tuple(parts) = &pair
+            && let [value, residuals] = parts.as_slice()
+        {
+            (value.clone(), residuals.clone())
+        } else {
+            let message =
+                format!("the forward function gives a pair of the result and residuals, not {}", pair.describe());
+            return Err(Some(Diagnostic::error(Code::E0210, place, message)));
+        };
+        let value = Arg { name: None, term: value, span: place };
+        let mut forward_outputs = Vec::new();
+        for (output, found) in self.like(result, &value, "result of the forward function")? {
+            forward_outputs.push(self.build.laid_out_like(found, output)?);
+        }
+        let forward = std::mem::take(&mut self.build.innermost().stmts);
+        let mut params = Vec::new();
+        for output in arrays(result) {
+            let (ty, origin) = (self.build.carried_type(output), self.build.origin());
+            params.push(self.build.func.new_value(ty, origin));
+        }
+        let cotangent = trees::rebuild(result, &mut params.iter().map(|&param| Term::Array(param)));
+        let place = custom.reverse.span;
+        let arg = |term: Term| Arg { name: None, term, span: place };
+        let (found, _) = self.expanded(&custom.reverse, vec![arg(residuals), arg(cotangent)], span)?;
+        let Some(found) = found.sequence().filter(|found| found.len() == forms.len()).map(<[Term]>::to_vec) else {
+            let message = format!(
+                "the reverse function gives a tuple of {} cotangents, one for each argument, not {}",
+                forms.len(),
+                found.describe()
+            );
+            return Err(Some(Diagnostic::error(Code::E0210, place, message)));
+        };
+        let mut results = Vec::new();
+        for (form, found) in forms.iter().zip(found) {
+            let changes = |value: &Value| is_differentiable(self.build.ty(*value).dtype());
+            let own = arrays(form);
+            // Cotangents of integers mean nothing.
+            if own.iter().all(|value| !changes(value)) {
+                results.extend(own);
+                continue;
+            }
+            let integers: Vec<bool> = own.iter().map(|value| !changes(value)).collect();
+            let pairs = self.like(form, &arg(found), "cotangent")?;
+            for ((own, found), is_integer) in pairs.into_iter().zip(integers) {
+                results.push(if is_integer { own } else { found });
+            }
+        }
+        debug_assert_eq!(results.len(), inputs.len(), "each argument has its cotangent");
+        let stmts = std::mem::take(&mut self.build.innermost().stmts);
+        Ok((forward, forward_outputs, Block { params, stmts, results }))
     }
 
     /// The arrays of a tree of this form, each beside the array for which it is given: E0203 where they have different types.
@@ -310,6 +492,13 @@ pub(super) fn without_aux(result: Term, has_aux: bool, span: Span) -> Derivation
         }
         (_, false) => Ok((result, None)),
     }
+}
+
+/// The arrays among the leaves of a tree.
+fn arrays(term: &Term) -> Vec<Value> {
+    let mut leaves = Vec::new();
+    trees::leaves(term, "", &mut leaves);
+    leaves.iter().filter_map(|(_, leaf)| if let Term::Array(value) = leaf { Some(*value) } else { None }).collect()
 }
 
 fn not_a_number(found: &str, span: Span) -> Diagnostic {

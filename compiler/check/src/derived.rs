@@ -2,7 +2,7 @@
 
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::program::{Block, Value};
 
 /// A function that is a transformation of another one.
 #[derive(Debug)]
@@ -15,6 +15,10 @@ pub enum Derived {
     Jacobian(Jacobian),
     /// `vmap(f)`.
     Mapped(Mapped),
+    /// `checkpoint(f)`
+    Checkpoint(Arg),
+    /// `custom_vjp(f, fwd, bwd)`
+    Custom(CustomVjp),
 }
 
 /// The derivative of all elements of a function's results by all elements of arguments.
@@ -50,11 +54,21 @@ pub struct Gradient {
     pub with_value: bool,
 }
 
+/// A function with a reverse of its own.
+#[derive(Debug)]
+pub struct CustomVjp {
+    pub function: Arg,
+    /// Gives the function's result, and what the reverse needs.
+    pub forward: Arg,
+    /// Gives the cotangents of the arguments, for what it needs and the cotangent of the result.
+    pub reverse: Arg,
+}
+
 /// An expanded function.
 #[derive(Debug)]
 pub struct Pullback {
-    /// The statements of its expansion.
-    pub stmts: Vec<Stmt>,
+    /// Takes the cotangents of the results, and returns those of the arguments.
+    pub reverse: Block,
     pub inputs: Vec<Vec<Leaf>>,
     /// The arguments, for their form.
     pub given: Vec<Term>,
@@ -68,4 +82,6 @@ pub struct Leaf {
     pub given: Value,
     /// Its copy, on which the function's statements depend.
     pub copy: Value,
+    /// Whether it is the imaginary plane of complex numbers.
+    pub is_imaginary: bool,
 }

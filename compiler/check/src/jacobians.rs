@@ -11,20 +11,25 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::batching::map_over;
-use spmdc_ir::derivatives::{pull_back, push_forward};
+use spmdc_ir::derivatives::{pullback, push_forward};
 use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::ops::batching::{Batch, from_front};
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::complex::{DERIVATIVES, refused};
 use spmdc_ir::ops::derivative::{is_differentiable, zeros_like};
 use spmdc_ir::ops::makers::identity;
 use spmdc_ir::ops::reshape::reshape;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::reshard::step::Reshard;
 
-/// The statements of an expanded function, its inputs and its results.
-struct Differentiated {
-    stmts: Vec<Stmt>,
+/// An expanded function.
+struct Differentiated<'a> {
+    function: &'a Arg,
+    args: Vec<Arg>,
+    has_aux: bool,
+    /// The position of the first statement of its expansion.
+    start: usize,
     inputs: Vec<Leaf>,
     outputs: Vec<Value>,
 }
@@ -41,11 +46,42 @@ impl Checker<'_> {
     /// A call of a function that is the Jacobian of another.
     pub(super) fn jacobian(&mut self, jacobian: &Jacobian, mut args: Vec<Arg>, span: Span) -> Derivation<Term> {
         let (leaves, forms) = self.chosen_arguments("derivative", &jacobian.argnums, &mut args, span)?;
-        let (result, stmts) = self.expanded(&jacobian.function, args, span)?;
+        if forms.iter().any(Term::holds_complex) {
+            return Err(Some(refused("jacobian", DERIVATIVES, span)));
+        }
+        let (result, start) = self.expanded(&jacobian.function, args.clone(), span)?;
         let (value, aux) = without_aux(result, jacobian.has_aux, span)?;
+        let outputs = self.differentiated(&value, span)?;
+        let inputs: Vec<Leaf> = leaves.into_iter().flatten().collect();
+        let (function, has_aux) = (&jacobian.function, jacobian.has_aux);
+        let expanded = Differentiated { function, args, has_aux, start, inputs, outputs };
+        let elements = |build: &Checker<'_>, values: &mut dyn Iterator<Item = Value>| -> usize {
+            values.map(|value| build.build.ty(value).array.len()).sum()
+        };
+        let inputs = elements(self, &mut expanded.inputs.iter().map(|leaf| leaf.copy));
+        let outputs = elements(self, &mut expanded.outputs.iter().copied());
+        let parts =
+            if inputs <= outputs { self.along_inputs(&expanded, span)? } else { self.along_outputs(&expanded, span)? };
+        let copies: Vec<Value> = expanded.inputs.iter().map(|leaf| leaf.copy).collect();
+        self.build.make_transparent(&copies);
+        let mut rows = Vec::new();
+        for row in parts {
+            let mut row = row.into_iter().map(Term::Array);
+            let mut of: Vec<Term> = forms.iter().map(|form| trees::rebuild(form, &mut row)).collect();
+            rows.push(if jacobian.is_tuple { Term::Tuple(of) } else { of.swap_remove(0) });
+        }
+        let jacobian = trees::rebuild(&value, &mut rows.into_iter());
+        Ok(match aux {
+            Some(aux) => Term::Tuple(vec![jacobian, aux]),
+            None => jacobian,
+        })
+    }
+
+    /// The floats of a result.
+    fn differentiated(&mut self, result: &Term, span: Span) -> Derivation<Vec<Value>> {
         let mut outputs = Vec::new();
         let mut found = Vec::new();
-        trees::leaves(&value, "", &mut found);
+        trees::leaves(result, "", &mut found);
         for (_, leaf) in found {
             if !leaf.is_operand() {
                 let message = format!("a derivative of {}: a function gives floats", leaf.describe());
@@ -61,36 +97,22 @@ impl Checker<'_> {
             }
             outputs.push(output);
         }
-        let expanded = Differentiated { stmts, inputs: leaves.into_iter().flatten().collect(), outputs };
-        let elements = |build: &Checker<'_>, values: &mut dyn Iterator<Item = Value>| -> usize {
-            values.map(|value| build.build.ty(value).array.len()).sum()
-        };
-        let inputs = elements(self, &mut expanded.inputs.iter().map(|leaf| leaf.copy));
-        let outputs = elements(self, &mut expanded.outputs.iter().copied());
-        let parts =
-            if inputs <= outputs { self.along_inputs(&expanded, span)? } else { self.along_outputs(&expanded, span)? };
-        let mut rows = Vec::new();
-        for row in parts {
-            let mut row = row.into_iter().map(Term::Array);
-            let mut of: Vec<Term> = forms.iter().map(|form| trees::rebuild(form, &mut row)).collect();
-            rows.push(if jacobian.is_tuple { Term::Tuple(of) } else { of.swap_remove(0) });
-        }
-        let jacobian = trees::rebuild(&value, &mut rows.into_iter());
-        Ok(match aux {
-            Some(aux) => Term::Tuple(vec![jacobian, aux]),
-            None => jacobian,
-        })
+        Ok(outputs)
     }
 
     /// For each output the derivatives by each input: forward, one input after the other.
-    fn along_inputs(&mut self, function: &Differentiated, span: Span) -> Derivation<Vec<Vec<Value>>> {
+    ///
+    /// Loops carry tangents beside values, so a function is expanded again for each input, and what it computes without tangents is found
+    /// to be the same later (`cse`).
+    fn along_inputs(&mut self, function: &Differentiated<'_>, span: Span) -> Derivation<Vec<Vec<Value>>> {
         let mut rows = vec![Vec::new(); function.outputs.len()];
         for input in &function.inputs {
             self.build.span = span;
             let basis = self.basis(input.copy)?;
-            let start = self.build.innermost().stmts.len();
-            let tangents =
-                push_forward(&mut self.build, &function.stmts, &[(input.copy, basis.one)], &function.outputs);
+            let (result, start) = self.expanded(function.function, function.args.clone(), span)?;
+            let (value, _) = without_aux(result, function.has_aux, span)?;
+            let outputs = self.differentiated(&value, span)?;
+            let tangents = push_forward(&mut self.build, start, &[(input.copy, basis.one)], &outputs);
             let stmts = self.build.innermost().stmts.split_off(start);
             let tangents = tangents?;
             let known: Vec<Value> = tangents.iter().flatten().copied().collect();
@@ -112,16 +134,15 @@ impl Checker<'_> {
     }
 
     /// For each output the derivatives by each input: backward, one output after the other.
-    fn along_outputs(&mut self, function: &Differentiated, span: Span) -> Derivation<Vec<Vec<Value>>> {
+    fn along_outputs(&mut self, function: &Differentiated<'_>, span: Span) -> Derivation<Vec<Vec<Value>>> {
         let copies: Vec<Value> = function.inputs.iter().map(|leaf| leaf.copy).collect();
         let mut rows = Vec::new();
         for &output in &function.outputs {
             self.build.span = span;
             let basis = self.basis(output)?;
-            let start = self.build.innermost().stmts.len();
-            let cotangents = pull_back(&mut self.build, &function.stmts, &copies, &[(output, basis.one)]);
-            let stmts = self.build.innermost().stmts.split_off(start);
-            let all = self.of_basis(&stmts, &basis, &cotangents?)?;
+            let reverse = pullback(&mut self.build, function.start, &copies, &[output])?;
+            let basis = Basis { one: reverse.params[0], ..basis };
+            let all = self.of_basis(&reverse.stmts, &basis, &reverse.results)?;
             let mut row = Vec::new();
             for (value, &input) in all.into_iter().zip(&copies) {
                 let shape = self.jacobian_shape(output, input);

@@ -37,6 +37,22 @@ pub fn leaves<'t>(term: &'t Term, path: &str, found: &mut Vec<(String, &'t Term)
     }
 }
 
+/// For each of the leaves that are arrays whether it is the imaginary plane of complex numbers.
+pub fn imaginary(term: &Term) -> Vec<bool> {
+    let mut found = Vec::new();
+    let mut numbers = Vec::new();
+    elements(term, &mut numbers);
+    for number in numbers {
+        if let Term::Complex(planes) = number {
+            let arrays = planes.iter().zip([false, true]).filter(|(plane, _)| matches!(plane, Term::Array(_)));
+            found.extend(arrays.map(|(_, is_imaginary)| is_imaginary));
+        } else if let Term::Array(_) = number {
+            found.push(false);
+        }
+    }
+    found
+}
+
 /// The leaves in order, where an array of complex numbers is one of them.
 pub fn elements<'t>(term: &'t Term, found: &mut Vec<&'t Term>) {
     if let Term::Tuple(_) | Term::Struct(_) = term {

@@ -229,6 +229,13 @@ impl<'a> Printer<'a> {
         self.depth += 1;
         self.stmts(body);
         let (next, values) = body.results.split_at(inits.len());
+        // What is collected of the carried values is what they are before the assignment.
+        for &value in values.iter().filter(|value| body.params[1..].contains(value)) {
+            let (name, before) = (self.number_name(), self.name(value));
+            let line = format!("let {name}: {} = {before};", self.ty(value));
+            self.line(&line);
+            self.names.insert(value, name);
+        }
         self.assign(&names, next);
         if let Some(value) = self.joined(values) {
             self.line(&value);

@@ -5,7 +5,7 @@ use super::call::Call;
 use spmdc_abi::DType;
 
 /// Transformations of functions; their results depend on sums of floats.
-pub const NAMES: [&str; 5] = ["grad", "value_and_grad", "vjp", "jvp", "stop_gradient"];
+pub const NAMES: [&str; 7] = ["grad", "value_and_grad", "vjp", "jvp", "stop_gradient", "checkpoint", "custom_vjp"];
 
 /// A random call of a transformation. Functions are smooth, so that no rounding decides.
 pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
@@ -29,6 +29,12 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         "p.T * 3".to_string(),
         "reshape(p * q, (-1,))".to_string(),
         "where(p > q, p * 2, sin(q))".to_string(),
+        "{ let mut h = p; for i in 0..3 { h = sin(h) * q + f(i); } h }"
+            .replace("f(i)", &format!("{}(i)", dtype.name())),
+        "{ let mut h = q; for i in 5..0 step -2 { if i == 3 { h = h * p; } else { h = cos(h); } } h }".to_string(),
+        "for i in 0..3 collect { p * sin(q) }".to_string(),
+        "{ let c = sin(sum(p)) > 0; if c { p * q } else { sin(p) } }".to_string(),
+        "checkpoint(|a, b| tanh(sin(a) * b))(p, q)".to_string(),
     ];
     let body = draw.pick(&parts.iter().map(String::as_str).collect::<Vec<_>>()).to_string();
     let f = format!("let f = |p, q| {body};");
@@ -39,6 +45,21 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             (f + " " + call, draw.pick(&["value", "g", "h"]))
         }
         "vjp" => (f + " let (y, back) = vjp(f, a, b); let (g, h) = back(cos(y));", draw.pick(&["y", "g", "h"])),
+        "checkpoint" => (
+            f + " let step = checkpoint(f);",
+            draw.pick(&[
+                "grad(|p, q| sum(sin(step(p, q))))(a, b)",
+                "grad(|q| sum(checkpoint(|x| step(a, x) ** 2)(q)))(b)",
+            ]),
+        ),
+        "custom_vjp" => (
+            "let f = custom_vjp(|p, q| sin(p) * q, |p, q| (sin(p) * q, (p, q)), |r, g| (g * cos(r.0), g * r.0 * r.1));"
+                .to_string(),
+            draw.pick(&[
+                "grad(|p, q| sum(f(p, q) * q))(a, b)",
+                "grad(|p| { let mut h = p; for i in 0..2 { h = f(h, b); } sum(h) })(a)",
+            ]),
+        ),
         "jvp" => (f + " let (y, t) = jvp(f, (a, b), (b, a));", draw.pick(&["y", "t"])),
         _ => (f, "grad(|p, q| sum(f(p, stop_gradient(p) + q)))(a, b)"),
     };

@@ -19,9 +19,11 @@ use crate::ops::batching::{Batch, BatchedOperand, Batching};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::constant::Constant;
 use crate::ops::elementwise::Select;
+use crate::program::units::UnitKind;
 use crate::program::walk::free_values;
 use crate::program::{Block, Stmt, StmtKind, Value};
 use crate::reshard::step::Reshard;
+use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -40,6 +42,7 @@ pub fn map_over(
         batching.values.insert(input, BatchedOperand::Mapped(all));
         batching.mapped.insert(input);
     }
+    batching.refuse_custom_rules(stmts)?;
     batching.mark(stmts, false);
     batching.stmts(stmts)?;
     let outputs = outputs.iter().map(|&output| batching.operand(output)).collect();
@@ -71,6 +74,23 @@ impl Batcher<'_> {
                 None => return false,
             }
         }
+    }
+
+    /// An error for a function with a reverse of its own: a derivative of the new statements would not know of it.
+    fn refuse_custom_rules(&self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
+        let is_custom = |value: &Value| {
+            let mut units = self.build.units.iter();
+            units.any(|unit| unit.values.contains(&value.0) && matches!(unit.kind, UnitKind::Custom(_)))
+        };
+        for stmt in stmts {
+            if stmt.results.first().is_some_and(is_custom) {
+                let message = "`vmap` of a function of `custom_vjp` is not supported yet";
+                return Err(Diagnostic::error(Code::E0901, self.build.span, message)
+                    .help("its derivative may be mapped, as in vmap(grad(f))"));
+            }
+            stmt.blocks().try_for_each(|block| self.refuse_custom_rules(&block.stmts))?;
+        }
+        Ok(())
     }
 
     /// Whether a statement may stop the program, or print: for elements that are left out it must not.

@@ -44,8 +44,8 @@ const REAL: &str = "it is a function of real numbers";
 const INDICES: &str = "its elements are indices";
 const MATRICES: &str = "factorizations of complex matrices are not there yet";
 const DRAWS: &str = "keys and random numbers are real; of the random functions `normal` alone makes complex numbers";
-/// Why derivatives take no complex numbers.
-pub const DERIVATIVES: &str = "derivatives by complex numbers are not there yet";
+/// Why functions with complex results have no gradient.
+pub const DERIVATIVES: &str = "a gradient is that of a real number, as `real(z)` and `abs(z)` are";
 const STATISTICS: &str = "it is not defined for complex numbers yet";
 
 /// A row for each function of the language that programs can call.
@@ -87,6 +87,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("ceil", Refused(REAL)),
     ("chisquare", Refused(DRAWS)),
     ("choice", Planes(&["a"])),
+    ("checkpoint", Refused(DERIVATIVES)),
     ("cholesky", Refused(MATRICES)),
     ("clip", Refused(ORDER)),
     ("clz", Refused(INTEGERS)),
@@ -105,6 +106,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("cummin", Refused(ORDER)),
     ("cumprod", InLanguage),
     ("cumsum", Planes(&["x"])),
+    ("custom_vjp", Refused(DERIVATIVES)),
     ("deg2rad", Refused(REAL)),
     ("det", Refused(MATRICES)),
     ("diag", Planes(&["x"])),
@@ -162,7 +164,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("isinf", InLanguage),
     ("isnan", InLanguage),
     ("jacobian", Refused(DERIVATIVES)),
-    ("jvp", Refused(DERIVATIVES)),
+    ("jvp", Own),
     ("key", Refused(DRAWS)),
     ("key_data", Refused(DRAWS)),
     ("kron", Products(&["a", "b"])),
@@ -276,7 +278,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("squeeze", Planes(&["x"])),
     ("stack", Planes(&["arrays"])),
     ("std", InLanguage),
-    ("stop_gradient", Refused(DERIVATIVES)),
+    ("stop_gradient", Own),
     ("student_t", Refused(DRAWS)),
     ("sum", Planes(&["x", "initial"])),
     ("svd", Refused(MATRICES)),
@@ -302,7 +304,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("value_and_grad", Refused(DERIVATIVES)),
     ("var", InLanguage),
     ("vdot", InLanguage),
-    ("vjp", Refused(DERIVATIVES)),
+    ("vjp", Own),
     ("vmap", Own),
     ("vstack", Planes(&["tup"])),
     ("where", Planes(&["x", "y"])),

@@ -1,7 +1,7 @@
 //! Derivatives of ops: what the file of an op says of them, and what these rules share.
 //!
 //! A rule serves both directions. The tangents of the results follow from those of the operands (`jvp`), and the cotangents of the
-//! operands from those of the results (`vjp`, `grad`): see `ir/derivatives.rs`.
+//! operands from those of the results (`vjp`, `grad`): see `ir/derivatives`.
 
 use super::Op;
 use super::broadcast::broadcast;
@@ -12,6 +12,7 @@ use super::reshape::reshape;
 use crate::layout::types::DType;
 use crate::ops::call::build::CallBuilder;
 use crate::program::{Stmt, Value};
+use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
@@ -26,6 +27,10 @@ pub enum Derivative<'a> {
     Linear(&'a dyn LinearMap),
     /// The only result is a reduction of the only operand, like a sum in which each element has a weight.
     Weighted(&'a dyn Weights),
+    /// All results together are linear in all operands together.
+    Joint(&'a dyn JointMap),
+    /// The tangents of the results are computed from those of the operands by linear ops.
+    Tangents(&'a dyn Tangents),
     /// There is no rule yet, or passes insert the op, long after derivatives have been taken.
     Missing,
 }
@@ -85,6 +90,30 @@ pub trait Weights {
 
     /// The reduced dimensions, and whether they stay with size 1.
     fn reduced(&self) -> (&[usize], bool);
+}
+
+/// The rule of a linear op with several results.
+pub trait JointMap {
+    /// The cotangents of all operands for those of all results.
+    fn transposed(&self, build: &mut CallBuilder, stmt: &Stmt, cotangents: &[Value]) -> Result<Vec<Value>, Diagnostic>;
+}
+
+/// The rule of an op whose derivative is a composition of other ops, such as that of a factorization.
+pub trait Tangents {
+    /// The rule for cotangents of these operands alone, if the op itself is linear in them.
+    fn linear(&self, operands: &[usize]) -> Option<&dyn LinearMap> {
+        let _ = operands;
+        None
+    }
+
+    /// The tangents of the results for those of the operands; None for what does not change. Statements that depend on tangents are linear
+    /// in them: the reverse transposes these statements by the rules of their ops.
+    fn tangents(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Vec<Option<Value>>, Diagnostic>;
 }
 
 /// Short forms for the statements of rules.
@@ -162,11 +191,13 @@ pub fn is_differentiable(dtype: DType) -> bool {
     dtype.is_float()
 }
 
-/// Zeros like an array.
+/// Zeros like an array, in its layout on explicit axes.
 pub fn zeros_like(build: &mut CallBuilder, like: Value) -> Result<Value, Diagnostic> {
     let (dtype, shape) = (build.ty(like).dtype(), build.ty(like).shape().to_vec());
     let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
-    broadcast(build, zero, &shape)
+    let zeros = broadcast(build, zero, &shape)?;
+    let (own, wanted) = (build.explicit_part(build.ty(zeros)), build.explicit_part(build.ty(like)));
+    if own == wanted { Ok(zeros) } else { build.emit1(Reshard::request(wanted), &[zeros]) }
 }
 
 /// The sum over the dimensions along which an array of this shape was broadcast: the cotangent of that array.

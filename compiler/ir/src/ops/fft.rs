@@ -23,11 +23,15 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::LibraryCalls;
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
+use crate::ops::broadcast::broadcast;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::Derivative;
+use crate::ops::constant::Constant;
+use crate::ops::derivative::{Derivative, JointMap, LinearMap, Linearity, Terms};
+use crate::ops::iota::Iota;
+use crate::ops::reshape::reshape;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Properties, Reads, Rules, Semantics, Typing,
@@ -36,6 +40,7 @@ use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{LibraryFunction, Transform};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use std::f64::consts::TAU;
 
 /// The transform of each line along a dimension.
@@ -192,7 +197,10 @@ impl Semantics for Fft {
 
 impl Rules for Fft {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        match self.transform {
+            Transform::Complex { .. } => Derivative::Joint(self),
+            Transform::OfReal | Transform::ToReal => Derivative::Linear(self),
+        }
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -217,6 +225,56 @@ impl Rules for Fft {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl JointMap for Fft {
+    /// The transform with turns in the other direction.
+    fn transposed(&self, build: &mut CallBuilder, stmt: &Stmt, cotangents: &[Value]) -> Result<Vec<Value>, Diagnostic> {
+        let Transform::Complex { inverse } = self.transform else {
+            unreachable!("transforms of real numbers have one result");
+        };
+        let back = Fft { axis: self.axis, transform: Transform::Complex { inverse: !inverse } };
+        let mut planes = build.emit(back, cotangents)?;
+        planes.truncate(stmt.args.len());
+        Ok(planes)
+    }
+}
+
+impl LinearMap for Fft {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    /// A number of the half-complex order counts twice in the real numbers, as its conjugate does, unless it is its own.
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        let shape = build.ty(cotangent).shape().to_vec();
+        let n = shape[self.axis];
+        let ty = ArrayType::new(DType::I32, &[n]);
+        let place = build.emit1(Iota { ty, axis: 0 }, &[])?;
+        let number =
+            |build: &mut CallBuilder, number: usize| build.emit1(Constant::scalar(DType::I32, number as u64), &[]);
+        let zero = number(build, 0)?;
+        let mut is_own = Terms(build).compare(CompareOp::Eq, place, zero)?;
+        if n.is_multiple_of(2) {
+            let middle = number(build, n / 2)?;
+            let is_middle = Terms(build).compare(CompareOp::Eq, place, middle)?;
+            is_own = Terms(build).binary(BinaryOp::Or, is_own, is_middle)?;
+        }
+        let to_real = self.transform == Transform::OfReal;
+        let (one, other) =
+            (Terms(build).number(cotangent, 1.0)?, Terms(build).number(cotangent, if to_real { 0.5 } else { 2.0 })?);
+        let weights = Terms(build).select(is_own, one, other)?;
+        let mut along = vec![1; shape.len()];
+        along[self.axis] = n;
+        let weights = reshape(build, weights, &along)?;
+        let weights = broadcast(build, weights, &shape)?;
+        if to_real {
+            let scaled = Terms(build).mul(cotangent, weights)?;
+            return build.emit1(Fft { axis: self.axis, transform: Transform::ToReal }, &[scaled]);
+        }
+        let transformed = build.emit1(Fft { axis: self.axis, transform: Transform::OfReal }, &[cotangent])?;
+        Terms(build).mul(transformed, weights)
     }
 }
 

@@ -66,7 +66,6 @@ macro_rules! later {
 impl Call for Later {
     // `tree_map`, `tree_reduce` and `associative_scan` belong to the checker: they call functions of the program.
     const SIGNATURES: &'static [Signature] = later! {
-        checkpoint
         transfer
     };
 

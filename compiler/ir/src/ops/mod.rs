@@ -4,6 +4,7 @@
 //! name is handled by [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
 //! call that reads back as the same op. Control flow is no op: see [`control`](crate::program::control).
 
+pub mod barrier;
 pub mod batching;
 mod beyond;
 pub mod broadcast;
@@ -323,6 +324,8 @@ ops! {
     Save(save::Save) = "save",
     /// Shows a layout while running.
     ShowSharding(print::ShowSharding) = "show_sharding",
+    /// The same values, which count as others.
+    OptimizationBarrier(barrier::OptimizationBarrier) = "barrier",
     /// Gives a value another layout.
     Reshard(crate::reshard::step::Reshard) = "reshard" | "pin" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
     /// Several small collectives at once; dumps name it as one of them.
@@ -366,8 +369,9 @@ composites! {
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
     keys::Keys = "key",
-    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "jacobian" | "hessian" | "stop_gradient" | "vmap",
-    later::Later = "checkpoint" | "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
+    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "jacobian" | "hessian" | "stop_gradient" | "checkpoint"
+        | "custom_vjp" | "vmap",
+    later::Later = "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.

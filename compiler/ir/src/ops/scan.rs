@@ -20,18 +20,25 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::{Derivative, LinearMap, Linearity};
+use crate::ops::cast::Cast;
+use crate::ops::constant::Constant;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms};
+use crate::ops::flip::Flip;
+use crate::ops::gather::Gather;
+use crate::ops::iota::Iota;
+use crate::ops::pad::Pad;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, PlacesResults,
     Properties, Reads, Rules, Semantics, Typing, one_each,
 };
+use crate::ops::slice::{SliceRange, slice_dim};
 use crate::program::{Stmt, Value};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
-use spmdc_kernel::scalar::BinaryOp;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// `cumsum(x, axis=1, reverse=true)`; with `totals=t`, each device's block begins with the totals of the preceding blocks.
 #[derive(Clone, Debug, PartialEq)]
@@ -264,7 +271,11 @@ impl Infer for Scan {
 
 impl Rules for Scan {
     fn derivative(&self) -> Derivative<'_> {
-        if self.op == ReduceOp::Sum { Derivative::Linear(self) } else { Derivative::Missing }
+        match self.op {
+            ReduceOp::Sum => Derivative::Linear(self),
+            ReduceOp::Product | ReduceOp::Max | ReduceOp::Min => Derivative::Tangents(self),
+            ReduceOp::And | ReduceOp::Or => Derivative::Zero,
+        }
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -299,6 +310,63 @@ impl LinearMap for Scan {
 
     fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
         build.emit1(Scan { reverse: !self.reverse, ..self.clone() }, &[cotangent])
+    }
+}
+
+impl Tangents for Scan {
+    /// Of a largest or smallest element so far, the tangent of that element: of equal ones the first. Of products, the recurrence
+    /// `c[i] = x[i] c[i-1] + y[i-1] t[i]` by doubling, so that zeros need no care.
+    fn tangents(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Vec<Option<Value>>, Diagnostic> {
+        let Some(tangent) = given[0] else { return Ok(vec![None]) };
+        let turned = |build: &mut CallBuilder, value: Value| match self.reverse {
+            true => build.emit1(Flip { axes: vec![self.axis] }, &[value]),
+            false => Ok(value),
+        };
+        let (x, y, t) = (turned(build, stmt.args[0])?, turned(build, stmt.results[0])?, turned(build, tangent)?);
+        let shape = build.ty(x).shape().to_vec();
+        let size = shape[self.axis];
+        let dtype = build.ty(x).dtype();
+        // The elements before by some places, behind these numbers.
+        let before = |build: &mut CallBuilder, value: Value, by: usize, fill: u64| {
+            let kept = slice_dim(build, value, self.axis, SliceRange::between(0, size - by))?;
+            let mut widths = vec![(0, 0); shape.len()];
+            widths[self.axis] = (by, 0);
+            build.emit1(Pad { widths, value: fill }, &[kept])
+        };
+        let result = if size < 2 {
+            t
+        } else if self.op == ReduceOp::Product {
+            let previous = before(build, y, 1, dtype.narrow(1.0))?;
+            let mut sums = Terms(build).mul(t, previous)?;
+            let mut factors = x;
+            let mut by = 1;
+            while by < size {
+                let earlier = before(build, sums, by, 0)?;
+                let scaled = Terms(build).mul(earlier, factors)?;
+                sums = Terms(build).add(sums, scaled)?;
+                let earlier = before(build, factors, by, 0)?;
+                factors = Terms(build).mul(factors, earlier)?;
+                by *= 2;
+            }
+            sums
+        } else {
+            let places = build.emit1(Iota { ty: ArrayType::new(DType::I32, &shape), axis: self.axis }, &[])?;
+            let previous = before(build, y, 1, 0)?;
+            let zero = build.emit1(Constant::scalar(DType::I32, 0), &[])?;
+            // A record: another number than the largest before.
+            let is_same = Terms(build).compare(CompareOp::Eq, y, previous)?;
+            let record = Terms(build).select(is_same, zero, places)?;
+            let record = build.emit1(Scan { op: ReduceOp::Max, axis: self.axis, reverse: false }, &[record])?;
+            let record = build.emit1(Cast { to: DType::I64 }, &[record])?;
+            let batch = (0..shape.len()).filter(|&dim| dim != self.axis).map(|dim| (dim, dim)).collect();
+            build.emit1(Gather::new(vec![self.axis], batch, 0), &[t, record])?
+        };
+        Ok(vec![Some(turned(build, result)?)])
     }
 }
 

@@ -19,11 +19,13 @@ use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, from_front};
+use crate::ops::broadcast::{broadcast, filled};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::{Derivative, LinearMap, Linearity};
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms};
+use crate::ops::iota::Iota;
 use crate::ops::reshape::reshape;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
@@ -34,7 +36,7 @@ use spmdc_abi::{LibraryDim, LibraryFunction, ReduceOp, Scalar, ScatterRows};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::number;
-use spmdc_kernel::scalar::BinaryOp;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// Minimum length of a dimension of rows that is divided among threads; of shorter rows the indexed dimension is.
 const LONG_ROW: usize = 256;
@@ -271,7 +273,12 @@ impl Infer for Scatter {
 
 impl Rules for Scatter {
     fn derivative(&self) -> Derivative<'_> {
-        if self.combine == Some(ReduceOp::Sum) { Derivative::Linear(self) } else { Derivative::Missing }
+        match self.combine {
+            None | Some(ReduceOp::Sum) => Derivative::Linear(self),
+            Some(ReduceOp::Max | ReduceOp::Min) => Derivative::Tangents(self),
+            Some(ReduceOp::Product) => Derivative::Missing,
+            Some(ReduceOp::And | ReduceOp::Or) => Derivative::Zero,
+        }
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -359,12 +366,80 @@ impl LinearMap for Scatter {
         at: usize,
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
+        let replaces = self.combine.is_none();
         if at < self.skipped() {
-            return Ok(cotangent);
+            if !replaces {
+                return Ok(cotangent);
+            }
+            let zero = Terms(build).number(cotangent, 0.0)?;
+            let args = self.with_indices(stmt, &[cotangent, zero]);
+            return build.emit1(self.clone(), &args);
         }
-        let indices = stmt.args[self.skipped() + 1..].iter().copied();
-        let args: Vec<Value> = std::iter::once(cotangent).chain(indices).collect();
-        build.emit1(self.places.clone(), &args)
+        let found = build.emit1(self.places.clone(), &self.with_indices(stmt, &[cotangent]))?;
+        if !replaces {
+            return Ok(found);
+        }
+        // Of several updates of one element, that which is left has its cotangent.
+        let full = build.ty(found).shape().to_vec();
+        let count = full.iter().product();
+        let numbers = build.emit1(Iota { ty: ArrayType::new(DType::I64, &[count]), axis: 0 }, &[])?;
+        let numbers = reshape(build, numbers, &full)?;
+        let shape = build.ty(cotangent).shape().to_vec();
+        let none = filled(build, DType::I64, 0, &shape)?;
+        let own = Scatter { onto: Onto::Operand, ..self.clone() };
+        let left = build.emit1(own, &self.with_indices(stmt, &[none, numbers]))?;
+        let left = build.emit1(self.places.clone(), &self.with_indices(stmt, &[left]))?;
+        let is_left = Terms(build).compare(CompareOp::Eq, left, numbers)?;
+        let zero = Terms(build).number(found, 0.0)?;
+        Terms(build).select(is_left, found, zero)
+    }
+}
+
+impl Tangents for Scatter {
+    /// Equal largest or smallest elements share the derivative, as those of a reduction do.
+    fn tangents(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Vec<Option<Value>>, Diagnostic> {
+        let (updates, result) = (stmt.args[self.skipped()], stmt.results[0]);
+        let shape = build.ty(result).shape().to_vec();
+        let chosen = build.emit1(self.places.clone(), &self.with_indices(stmt, &[result]))?;
+        let full = build.ty(chosen).shape().to_vec();
+        let all = broadcast(build, updates, &full)?;
+        let is_chosen = Terms(build).compare(CompareOp::Eq, all, chosen)?;
+        let share = Terms(build).indicator(is_chosen, result)?;
+        let zero = Terms(build).number(result, 0.0)?;
+        let zeros = broadcast(build, zero, &shape)?;
+        let sum = Scatter { combine: Some(ReduceOp::Sum), onto: Onto::Operand, places: self.places.clone() };
+        let mut start = zeros;
+        let mut own = None;
+        if self.onto == Onto::Operand {
+            let stays = Terms(build).compare(CompareOp::Eq, stmt.args[0], result)?;
+            let weight = Terms(build).indicator(stays, result)?;
+            (start, own) = (weight, Some(weight));
+        }
+        let count = build.emit1(sum.clone(), &self.with_indices(stmt, &[start, share]))?;
+        let one = Terms(build).number(result, 1.0)?;
+        let count = Terms(build).binary(BinaryOp::Maximum, count, one)?;
+        let mut total = match (own, given[0]) {
+            (Some(weight), Some(tangent)) => Terms(build).mul(tangent, weight)?,
+            (Some(_) | None, _) => zeros,
+        };
+        if let Some(tangent) = given[self.skipped()] {
+            let tangent = broadcast(build, tangent, &full)?;
+            let part = Terms(build).mul(tangent, share)?;
+            total = build.emit1(sum, &self.with_indices(stmt, &[total, part]))?;
+        }
+        Ok(vec![Some(Terms(build).div(total, count)?)])
+    }
+}
+
+impl Scatter {
+    /// Operands, and the index arrays behind them.
+    fn with_indices(&self, stmt: &Stmt, operands: &[Value]) -> Vec<Value> {
+        operands.iter().chain(&stmt.args[self.skipped() + 1..]).copied().collect()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The signatures of transformations of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `jacobian`, `hessian`, `stop_gradient`, `vmap`. The
+//! The signatures of transformations of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `jacobian`, `hessian`, `stop_gradient`,
+//! `checkpoint`, `custom_vjp`, `vmap`. The
 //! checker carries them out, as it knows the functions of the program.
 
 use super::Call;
@@ -13,8 +14,18 @@ use spmdc_grammar::diagnostic::Diagnostic;
 pub struct Transformations;
 
 /// Their names.
-pub const TRANSFORMATIONS: [&str; 8] =
-    ["grad", "value_and_grad", "vjp", "jvp", "jacobian", "hessian", "stop_gradient", "vmap"];
+pub const TRANSFORMATIONS: [&str; 10] = [
+    "grad",
+    "value_and_grad",
+    "vjp",
+    "jvp",
+    "jacobian",
+    "hessian",
+    "stop_gradient",
+    "checkpoint",
+    "custom_vjp",
+    "vmap",
+];
 
 impl Call for Transformations {
     const SIGNATURES: &'static [Signature] = signatures! {
@@ -32,6 +43,12 @@ impl Call for Transformations {
         jacobian(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats, "(x: f32[4]) { jacobian(|a| a * sum(a))(x) }";
         /// The function that gives the second derivatives of a function's result.
         hessian(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats, "(x: f32[4]) { hessian(|a| sum(a * a * a))(x) }";
+        /// The function, of which the reverse computes the values again instead of keeping them.
+        checkpoint(fun: Of("function")), Floats,
+            "(x: f32[4]) { grad(|a| sum(checkpoint(|b| sin(cos(b)))(a)))(x) }";
+        /// The function, with a reverse of its own: `fwd` gives the result and residuals, `bwd` the tuple of the arguments' cotangents.
+        custom_vjp(fun: Of("function"), fwd: Of("function"), bwd: Of("function")), Floats,
+            "(x: f32[4]) { let f = custom_vjp(|a| sin(a), |a| (sin(a), cos(a)), |c, g| (c * g,)); grad(|a| sum(f(a)))(x) }";
         /// The same values, on which no gradient depends.
         stop_gradient(x: Of("array, tuple or struct")), Any, "(x: f32[4]) { stop_gradient(x) }";
         /// The function that computes a function of one element for all elements along a dimension of its arguments.

@@ -13,6 +13,7 @@ pub mod local;
 pub mod origin;
 pub mod partial_sums;
 pub mod typing;
+pub mod units;
 pub mod walk;
 
 use crate::layout::factors::Factors;

@@ -17,6 +17,13 @@ pub fn free_values(block: &Block) -> Vec<Value> {
     free
 }
 
+/// The values that a block and the blocks inside it define.
+pub fn defined_values(block: &Block) -> BTreeSet<Value> {
+    let mut defined = BTreeSet::new();
+    define(block, &mut defined);
+    defined
+}
+
 fn define(block: &Block, defined: &mut BTreeSet<Value>) {
     defined.extend(&block.params);
     for stmt in &block.stmts {

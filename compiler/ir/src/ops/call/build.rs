@@ -18,7 +18,9 @@ use crate::program::explicit::Choice;
 use crate::program::origin::Origin;
 use crate::program::partial_sums::FactorBounds;
 use crate::program::typing;
+use crate::program::units::Unit;
 use crate::program::{Block, Func, Stmt, Value};
+use crate::reshard::step::Reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -47,8 +49,10 @@ pub struct CallBuilder {
     pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
     /// Other names of arrays, each with the array.
     aliases: BTreeMap<Value, Value>,
-    /// Those without derivatives.
-    stopped: BTreeSet<Value>,
+    /// Those on which a derivative that is being taken depends as on other arrays, and those without derivatives.
+    opaque: BTreeSet<Value>,
+    /// The values of functions that derivatives treat as one: see [`Unit`].
+    pub units: Vec<Unit>,
     /// Bounds of values as factors of partial sums; a value without an entry has none.
     factors: BTreeMap<Value, FactorBounds>,
 }
@@ -67,7 +71,8 @@ impl CallBuilder {
             exact: false,
             conflict: None,
             aliases: BTreeMap::new(),
-            stopped: BTreeSet::new(),
+            opaque: BTreeSet::new(),
+            units: Vec::new(),
             factors: BTreeMap::new(),
         }
     }
@@ -81,19 +86,34 @@ impl CallBuilder {
         alias
     }
 
-    /// As [`CallBuilder::alias`]; nothing depends on the array by this name.
-    pub fn stopped(&mut self, value: Value) -> Value {
+    /// As [`CallBuilder::alias`]; until [`CallBuilder::make_transparent`], it counts as another array.
+    pub fn opaque_alias(&mut self, value: Value) -> Value {
         let alias = self.alias(value);
-        self.stopped.insert(alias);
+        self.opaque.insert(alias);
         alias
     }
 
-    /// The value that a value is another name of, unless it is one of `known` or without derivatives.
-    pub fn resolved(&self, mut value: Value, known: &[Value]) -> Value {
-        while let Some(&of) = self.aliases.get(&value) {
-            if known.contains(&value) || self.stopped.contains(&value) {
-                break;
-            }
+    /// Another name of an array, on which no derivative depends.
+    pub fn stopped(&mut self, value: Value) -> Value {
+        self.opaque_alias(value)
+    }
+
+    /// From now on these are other names and no more.
+    pub fn make_transparent(&mut self, aliases: &[Value]) {
+        aliases.iter().for_each(|alias| {
+            self.opaque.remove(alias);
+        });
+    }
+
+    /// Lets the result of a statement that has been removed be another name of a value.
+    pub fn rename(&mut self, result: Value, value: Value) {
+        debug_assert_ne!(self.resolved(value), result, "a value is another name of itself");
+        self.aliases.insert(result, value);
+    }
+
+    /// The value that a value is another name of, up to opaque names.
+    pub fn resolved(&self, mut value: Value) -> Value {
+        while let (Some(&of), false) = (self.aliases.get(&value), self.opaque.contains(&value)) {
             value = of;
         }
         value
@@ -101,7 +121,7 @@ impl CallBuilder {
 
     /// The array that a value is another name of, if it is one, and whether derivatives by it are those by this name.
     pub fn alias_of(&self, value: Value) -> Option<(Value, bool)> {
-        self.aliases.get(&value).map(|&of| (of, !self.stopped.contains(&value)))
+        self.aliases.get(&value).map(|&of| (of, !self.opaque.contains(&value)))
     }
 
     /// A value like another one, which loses its name in the program to it.
@@ -125,13 +145,14 @@ impl CallBuilder {
         }
     }
 
-    /// Forgets all values from a number on.
-    pub fn forget_values(&mut self, from: usize) {
-        self.func.values.truncate(from);
-        let is_kept = |value: &Value| (value.0 as usize) < from;
-        self.aliases.retain(|value, _| is_kept(value));
-        self.stopped.retain(is_kept);
-        self.factors.retain(|value, _| is_kept(value));
+    /// Forgets all values from a number on, because the statements that define them have been removed.
+    pub fn forget_values(&mut self, count: usize) {
+        let first = Value(count as u32);
+        self.func.values.truncate(count);
+        self.aliases.split_off(&first);
+        self.opaque.split_off(&first);
+        self.factors.split_off(&first);
+        self.units.retain(|unit| unit.values.end <= first.0);
     }
 
     /// Replaces other names of arrays by these arrays.
@@ -292,6 +313,14 @@ impl CallBuilder {
     /// The part of a layout that the value's type decides.
     pub fn explicit_part(&self, ty: &Type) -> Sharding {
         typing::explicit_part(&ty.sharding, &self.mesh)
+    }
+
+    /// A value in the layout that the type of another decides, varying along its axes.
+    pub fn laid_out_like(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
+        let (own, wanted) = (self.explicit_part(self.ty(value)), self.explicit_part(self.ty(like)));
+        let value = if own == wanted { value } else { self.emit1(Reshard::request(wanted), &[value])? };
+        let varying = self.ty(like).varying;
+        self.vary(value, varying)
     }
 
     /// A type as in messages: without open dimensions.

@@ -4,23 +4,29 @@ use super::{GroupCollective, axis_set, dimension, factors, group_properties, joi
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::Derivative;
+use crate::ops::collective::axis_index::AxisIndex;
+use crate::ops::constant::Constant;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
+use crate::ops::dynamic_slice::DynamicSlice;
+use crate::ops::elementwise::Binary;
+use crate::ops::promote::cast;
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
-use crate::program::Stmt;
+use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
 use crate::reshard::step::Reshard;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::BinaryOp;
 
 /// `all_gather(x, X, axis=0)`: the local values of a group, one after another along a dimension.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +75,7 @@ impl Infer for PAllGather {
 
 impl Rules for PAllGather {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        Derivative::Linear(self)
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -86,6 +92,28 @@ impl Rules for PAllGather {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl LinearMap for PAllGather {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        // Each device has its own part of the cotangent, which all of them have.
+        let size = build.ty(stmt.args[0]).shape()[self.dim];
+        let position = build.emit1(AxisIndex { axes: self.axes.clone() }, &[])?;
+        let position = cast(build, position, DType::I64)?;
+        let size_value = build.emit1(Constant::scalar(DType::I64, size as u64), &[])?;
+        let start = build.emit1(Binary(BinaryOp::Mul), &[position, size_value])?;
+        build.emit1(DynamicSlice { dims: vec![(self.dim, size)] }, &[cotangent, start])
     }
 }
 

@@ -15,19 +15,19 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
-use crate::ops::derivative::Derivative;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms};
 use crate::ops::elementwise::Binary;
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
-use crate::program::Stmt;
+use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::number;
-use spmdc_kernel::scalar::BinaryOp;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// `psum(x, X)`: the local values of a group combined element by element; all devices have the result.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,12 @@ impl Infer for PAllReduce {
 
 impl Rules for PAllReduce {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        match self.op {
+            ReduceOp::Sum => Derivative::Linear(self),
+            ReduceOp::Max | ReduceOp::Min => Derivative::Tangents(self),
+            ReduceOp::And | ReduceOp::Or => Derivative::Zero,
+            ReduceOp::Product => Derivative::Missing,
+        }
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -129,6 +134,35 @@ impl Rules for PAllReduce {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl LinearMap for PAllReduce {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        build.vary(cotangent, axis_set(&self.axes))
+    }
+}
+
+impl Tangents for PAllReduce {
+    /// The devices that have the largest or smallest element share its derivative, as equal elements of an array do.
+    fn tangents(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Vec<Option<Value>>, Diagnostic> {
+        let Some(tangent) = given[0] else { return Ok(vec![None]) };
+        let is_chosen = Terms(build).compare(CompareOp::Eq, stmt.args[0], stmt.results[0])?;
+        let share = Terms(build).indicator(is_chosen, stmt.results[0])?;
+        let sum = PAllReduce { op: ReduceOp::Sum, axes: self.axes.clone() };
+        let count = build.emit1(sum.clone(), &[share])?;
+        let weight = Terms(build).div(share, count)?;
+        let part = Terms(build).mul(tangent, weight)?;
+        Ok(vec![Some(build.emit1(sum, &[part])?)])
     }
 }
 

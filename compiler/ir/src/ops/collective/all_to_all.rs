@@ -13,12 +13,12 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::Derivative;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
-use crate::program::Stmt;
+use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
 use crate::reshard::step::Reshard;
 use spmdc_abi::{CollectiveKind, Layout, LayoutDim};
@@ -74,7 +74,7 @@ impl Infer for PAllToAll {
 
 impl Rules for PAllToAll {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        Derivative::Linear(self)
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -91,6 +91,17 @@ impl Rules for PAllToAll {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl LinearMap for PAllToAll {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        let (split, concat) = (self.concat, self.split);
+        build.emit1(PAllToAll { split, concat, ..self.clone() }, &[cotangent])
     }
 }
 

@@ -13,12 +13,12 @@ use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::Derivative;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Terms, zeros_like};
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
-use crate::program::Stmt;
+use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
@@ -70,7 +70,7 @@ impl Infer for PPermute {
 
 impl Rules for PPermute {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        Derivative::Linear(self)
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -87,6 +87,38 @@ impl Rules for PPermute {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl LinearMap for PPermute {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        // A position that sends to several others gets what comes back from each of them.
+        let mut sum = None;
+        let mut targets: Vec<usize> = (0..self.source.len()).filter(|&to| self.source[to].is_some()).collect();
+        while !targets.is_empty() {
+            let mut source = vec![None; self.source.len()];
+            targets.retain(|&to| {
+                let from = self.source[to].expect("only positions that receive are left") as usize;
+                let is_taken = source[from].is_some();
+                if !is_taken {
+                    source[from] = Some(to as u32);
+                }
+                is_taken
+            });
+            let part = build.emit1(PPermute { axes: self.axes.clone(), source }, &[cotangent])?;
+            sum = Some(match sum {
+                Some(sum) => Terms(build).add(sum, part)?,
+                None => part,
+            });
+        }
+        match sum {
+            Some(sum) => Ok(sum),
+            None => zeros_like(build, cotangent),
+        }
     }
 }
 

@@ -12,12 +12,13 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::Derivative;
+use crate::ops::collective::all_gather::PAllGather;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use crate::ops::{Call, Mismatch};
-use crate::program::Stmt;
+use crate::program::{Stmt, Value};
 use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
@@ -71,7 +72,7 @@ impl Infer for PSumScatter {
 
 impl Rules for PSumScatter {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        Derivative::Linear(self)
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -88,6 +89,18 @@ impl Rules for PSumScatter {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl LinearMap for PSumScatter {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        let (axes, dim, members) = (self.axes.clone(), self.dim, self.members);
+        let whole = build.emit1(PAllGather { axes, dim, members }, &[cotangent])?;
+        build.vary(whole, axis_set(&self.axes))
     }
 }
 

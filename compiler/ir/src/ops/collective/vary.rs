@@ -11,13 +11,13 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::Derivative;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
 };
 use crate::ops::{Call, Mismatch};
-use crate::program::Stmt;
+use crate::program::{Stmt, Value};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
@@ -62,7 +62,7 @@ impl Infer for PVary {
 
 impl Rules for PVary {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        Derivative::Linear(self)
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -87,6 +87,17 @@ impl Rules for PVary {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl LinearMap for PVary {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    fn transposed(&self, _: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        // The sum over the devices is taken where the cotangent is used.
+        Ok(cotangent)
     }
 }
 

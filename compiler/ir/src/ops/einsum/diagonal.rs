@@ -19,10 +19,11 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::concatenate::concatenate;
 use crate::ops::constant::Constant;
-use crate::ops::derivative::Derivative;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Terms};
 use crate::ops::elementwise::{Binary, Compare, Select};
 use crate::ops::iota::Iota;
 use crate::ops::reduce::{Reduce, accumulated, summed_in};
+use crate::ops::reshape::reshape;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
     Reads, Rules, Semantics, Typing,
@@ -231,7 +232,7 @@ impl Infer for Diagonal {
 
 impl Rules for Diagonal {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        Derivative::Linear(self)
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -262,6 +263,36 @@ impl Rules for Diagonal {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl LinearMap for Diagonal {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    /// The cotangent where the indices of the dimensions on the diagonal agree, and zeros elsewhere.
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let shape = build.ty(stmt.args[0]).shape().to_vec();
+        let first = |own: usize| self.along(self.dims[own]).next().expect("a dimension runs along its own number");
+        let size = |own: usize| if self.leads(own) { shape[own] } else { 1 };
+        let spread: Vec<usize> = (0..shape.len()).map(size).collect();
+        let mut result = reshape(build, cotangent, &spread)?;
+        result = broadcast(build, result, &shape)?;
+        for own in (0..shape.len()).filter(|&own| first(own) != own) {
+            let mut index = |axis: usize| build.emit1(Iota { ty: ArrayType::new(DType::I32, &shape), axis }, &[]);
+            let (a, b) = (index(own)?, index(first(own))?);
+            let agrees = Terms(build).compare(CompareOp::Eq, a, b)?;
+            let zero = Terms(build).number(result, 0.0)?;
+            result = Terms(build).select(agrees, result, zero)?;
+        }
+        Ok(result)
     }
 }
 

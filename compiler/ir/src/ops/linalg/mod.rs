@@ -8,6 +8,7 @@ pub mod blocks;
 mod calls;
 mod reference;
 pub mod systems;
+mod tangents;
 
 use super::Mismatch;
 use crate::array::{Array, Trap};
@@ -402,7 +403,7 @@ fn properties() -> Properties<'static> {
 
 impl Rules for Factorization {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        self.own_derivative()
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {

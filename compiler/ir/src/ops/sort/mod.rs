@@ -25,7 +25,9 @@ use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
-use crate::ops::derivative::Derivative;
+use crate::ops::cast::Cast;
+use crate::ops::derivative::{Derivative, Tangents};
+use crate::ops::gather::Gather;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Properties, Reads, Rules, Semantics, Typing,
@@ -217,7 +219,7 @@ fn properties(elements: Elements<'static>) -> Properties<'static> {
 
 impl Rules for Sort {
     fn derivative(&self) -> Derivative<'_> {
-        Derivative::Missing
+        Derivative::Tangents(self)
     }
 
     fn batching(&self, _: usize) -> Batching<'_> {
@@ -234,6 +236,32 @@ impl Rules for Sort {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl Tangents for Sort {
+    /// The elements of the tangents in the order of the keys.
+    fn tangents(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Vec<Option<Value>>, Diagnostic> {
+        let axis = self.0.axis;
+        let mut keys = stmt.args[..self.0.keys].to_vec();
+        keys.push(places(build, stmt.args[0], axis)?);
+        let order = build.emit(self.clone(), &keys)?[self.0.keys];
+        let order = build.emit1(Cast { to: DType::I64 }, &[order])?;
+        let rank = build.ty(order).rank();
+        let batch: Vec<(usize, usize)> = (0..rank).filter(|&dim| dim != axis).map(|dim| (dim, dim)).collect();
+        let mut found = Vec::new();
+        for tangent in given {
+            found.push(match tangent {
+                Some(tangent) => Some(build.emit1(Gather::new(vec![axis], batch.clone(), 0), &[*tangent, order])?),
+                None => None,
+            });
+        }
+        Ok(found)
     }
 }
 

@@ -1,0 +1,309 @@
+//! The reverse of `for`: a loop over the same trips, from the last to the first.
+//!
+//! ```text
+//! let mut h = x;                              let mut c = (the cotangent of h);
+//! for i in 0..n { h = tanh(h @ w); }          let mut d = 0;
+//!                                             for k in 0..n { c and d from c, w and what trip n - 1 - k has kept }
+//! ```
+//!
+//! It carries the cotangents of the carried values, and the sums of those of values from outside. The loop itself collects what its reverse
+//! needs of each trip, one array for each value.
+
+use super::residuals::Kept;
+use super::reverse::Reverse;
+use super::units::repeat;
+use super::{captured, conformed, missing, needed_for, zeros};
+use crate::layout::types::{DType, Type};
+use crate::ops::Op;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::constant::Constant;
+use crate::ops::derivative::Terms;
+use crate::ops::dynamic_slice::DynamicSlice;
+use crate::ops::elementwise::Binary;
+use crate::ops::index::Index;
+use crate::ops::promote::cast;
+use crate::ops::rules::{Elements, Placement};
+use crate::ops::slice::{SliceRange, slice};
+use crate::ops::update::Places;
+use crate::program::control::{Control, ForLoop};
+use crate::program::{Block, Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::scalar::BinaryOp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The error for the reverse of `while`.
+pub(super) fn of_while(stmt: &Stmt) -> Diagnostic {
+    let message = "the reverse of `while` would have to keep the values of an unknown number of trips";
+    Diagnostic::error(Code::E0222, stmt.origin.span, message).help(
+        "write `for i in 0..N { if .. { .. } }` with the largest number of trips; `jvp` differentiates `while`, and \
+         `stop_gradient` leaves the dependence out",
+    )
+}
+
+/// The error for a loop between dynamic bounds whose reverse needs values of each trip.
+fn of_dynamic(stmt: &Stmt, needed: &str) -> Diagnostic {
+    let message = format!("the reverse of this loop needs {needed} of each trip, and the number of trips is unknown");
+    Diagnostic::error(Code::E0222, stmt.origin.span, message)
+        .help("give it a constant range with the largest number of trips, and let an `if` in the body decide: `for i in 0..N { if i < n { .. } }`")
+}
+
+/// Adds the reverse of a `for`.
+pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), Diagnostic> {
+    let Some(Control::For(op)) = stmt.control() else { return Err(missing(stmt)) };
+    let (bounds, carries) = (op.bounds(), op.body.params.len() - 1);
+    let mut seeds = Vec::new();
+    for &result in &stmt.results {
+        seeds.push(reverse.take(result)?);
+    }
+    if op.trips() == Some(0) {
+        for (seed, &init) in seeds.iter().zip(&stmt.args) {
+            if let (Some(seed), true) = (seed, reverse.depends.contains(&reverse.build.resolved(init))) {
+                reverse.add(init, *seed)?;
+            }
+        }
+        return Ok(());
+    }
+    let mut needed: BTreeSet<Value> =
+        stmt.results.iter().zip(&seeds).filter(|(_, seed)| seed.is_some()).map(|(&result, _)| result).collect();
+    needed_for(reverse.build, std::slice::from_ref(stmt), &mut needed);
+    let params = op.body.params[1..].to_vec();
+    let active: Vec<usize> = (0..carries)
+        .filter(|&at| reverse.depends.contains(&params[at]) && (seeds[at].is_some() || needed.contains(&params[at])))
+        .collect();
+    let outside: Vec<Value> = captured(reverse.build, &op.body)
+        .into_iter()
+        .filter(|value| reverse.depends.contains(value) && needed.contains(value))
+        .collect();
+
+    // The body, whose counter says how many trips are behind the present one.
+    let origin = stmt.origin.clone();
+    let counter_ty = reverse.build.ty(op.body.params[0]).clone();
+    let counter = reverse.build.func.new_value(counter_ty, origin.clone());
+    let (range, own_params, own_results) = (op.range, op.body.params.clone(), op.body.results.clone());
+    let dynamic: Vec<Value> = stmt.args[..bounds].to_vec();
+    let mut inits = Vec::new();
+    let mut block = Block { params: vec![counter], ..Block::default() };
+    for &at in &active {
+        let ty = reverse.build.carried_type(params[at]);
+        let init = match seeds[at] {
+            Some(seed) => conformed(reverse.build, seed, &ty)?,
+            None => zeros(reverse.build, params[at], &ty)?,
+        };
+        inits.push(init);
+        block.params.push(reverse.build.func.new_value(ty, origin.clone()));
+    }
+    reverse.build.blocks.push(Block::default());
+    let trip = mirrored(reverse.build, range, &dynamic, counter)?;
+    let position = match range {
+        Some((_, end)) => {
+            let last = constant(reverse.build, end - 1)?;
+            let position = reverse.build.emit1(Binary(BinaryOp::Sub), &[last, counter])?;
+            Some(cast(reverse.build, position, DType::I64)?)
+        }
+        None => None,
+    };
+    let head = reverse.build.innermost().stmts.len();
+    let around = std::mem::take(&mut reverse.cotangents);
+    for (at, &seed) in active.iter().zip(&block.params[1..]) {
+        reverse.add(own_results[*at], seed)?;
+    }
+    for (&seed, &value) in seeds[carries..].iter().zip(&own_results[carries..]) {
+        let (Some(seed), Some(position)) = (seed, position) else { continue };
+        if reverse.depends.contains(&reverse.build.resolved(value)) {
+            let part = reverse.build.emit1(Index { dims: vec![0] }, &[seed, position])?;
+            reverse.add(value, part)?;
+        }
+    }
+    let Some(Control::For(op)) = stmt.control_mut() else { unreachable!("it has been matched above") };
+    reverse.run(&mut op.body.stmts)?;
+    let mut next = Vec::new();
+    for &at in &active {
+        let ty = reverse.build.carried_type(params[at]);
+        next.push(reverse.take_or_zeros(params[at], &ty)?);
+    }
+    let mut sums = Vec::new();
+    for &value in &outside {
+        if let Some(part) = reverse.cotangents.remove(&value) {
+            let ty = reverse.build.carried_type(part);
+            let sum = reverse.build.func.new_value(ty, origin.clone());
+            block.params.push(sum);
+            next.push(accumulated(reverse.build, sum, part)?);
+            sums.push(value);
+        }
+    }
+    reverse.cotangents = around;
+    let body = reverse.build.blocks.pop().expect("the block that was opened above");
+    block.stmts = body.stmts;
+    block.results = next;
+
+    // What it needs of the loop.
+    let taken = with_residuals(reverse.build, stmt, &mut block, (&own_params, trip, position, head))?;
+    if let Some(needed) = taken {
+        return Err(of_dynamic(stmt, &needed));
+    }
+    for (&value, &sum) in sums.iter().zip(&block.params[1 + active.len()..]) {
+        let ty = reverse.build.ty(sum).clone();
+        inits.push(zeros(reverse.build, value, &ty)?);
+    }
+    let types: Vec<Type> = block.params[1..].iter().map(|&param| reverse.build.carried_type(param)).collect();
+    let results: Vec<Value> = types.into_iter().map(|ty| reverse.build.func.new_value(ty, origin.clone())).collect();
+    let control = Control::For(ForLoop { range, collected: 0, body: block });
+    let args = dynamic.into_iter().chain(inits).collect();
+    reverse.build.innermost().stmts.push(Stmt::of_control(control, args, results.clone(), origin));
+    let (of_carries, of_outside) = results.split_at(active.len());
+    for (&at, &cotangent) in active.iter().zip(of_carries) {
+        let init = stmt.args[bounds + at];
+        if reverse.depends.contains(&reverse.build.resolved(init)) {
+            reverse.add(init, cotangent)?;
+        }
+    }
+    for (&value, &cotangent) in sums.iter().zip(of_outside) {
+        reverse.add(value, cotangent)?;
+    }
+    Ok(())
+}
+
+fn constant(build: &mut CallBuilder, number: i64) -> Result<Value, Diagnostic> {
+    build.emit1(Constant::scalar(DType::I32, u64::from((number as i32).cast_unsigned())), &[])
+}
+
+/// The trip of the loop in a trip of its reverse: `start + end - 1 - counter`, where all bounds are i32.
+fn mirrored(
+    build: &mut CallBuilder,
+    range: Option<(i64, i64)>,
+    bounds: &[Value],
+    counter: Value,
+) -> Result<Value, Diagnostic> {
+    let last = match (range, bounds) {
+        (Some((start, end)), _) => constant(build, start + end - 1)?,
+        (None, &[start, end]) => {
+            let (sum, one) = (build.emit1(Binary(BinaryOp::Add), &[start, end])?, constant(build, 1)?);
+            build.emit1(Binary(BinaryOp::Sub), &[sum, one])?
+        }
+        (None, _) => unreachable!("a loop without a range has two bounds"),
+    };
+    build.emit1(Binary(BinaryOp::Sub), &[last, counter])
+}
+
+/// `sum + part`; a part that is an update of zeros is added where it lies.
+fn accumulated(build: &mut CallBuilder, sum: Value, part: Value) -> Result<Value, Diagnostic> {
+    let made = |build: &mut CallBuilder, value: Value| {
+        build.innermost().stmts.iter().rev().find(|stmt| stmt.results.contains(&value)).cloned()
+    };
+    let is_update = |build: &mut CallBuilder, value: Value| {
+        let Some(stmt) = made(build, value) else { return false };
+        let Some(Op::Update(_)) = stmt.op() else { return false };
+        is_zero(build, stmt.args[0])
+    };
+    let Some(stmt) = made(build, part) else { return Terms(build).add(sum, part) };
+    if let Some(Op::Update(op)) = stmt.op()
+        && is_zero(build, stmt.args[0])
+    {
+        let (op, places) = (op.clone(), &stmt.args[2..]);
+        let mut dims = Vec::new();
+        let mut ranges = Vec::new();
+        for (dim, place) in op.at.iter().enumerate() {
+            ranges.push(match place {
+                Places::Dynamic(len) => {
+                    dims.push((dim, *len));
+                    SliceRange::all(*len)
+                }
+                Places::Range(range) => *range,
+            });
+        }
+        let mut before = sum;
+        if !dims.is_empty() {
+            let args: Vec<Value> = std::iter::once(sum).chain(places.iter().copied()).collect();
+            before = build.emit1(DynamicSlice { dims }, &args)?;
+        }
+        let before = slice(build, before, &ranges)?;
+        let new = Terms(build).add(before, stmt.args[1])?;
+        let args: Vec<Value> = [sum, new].into_iter().chain(places.iter().copied()).collect();
+        return build.emit1(op, &args);
+    }
+    if let (Some(Op::Binary(Binary(BinaryOp::Add))), &[first, second]) = (stmt.op(), stmt.args.as_slice())
+        && (is_update(build, first) || is_update(build, second))
+    {
+        let sum = accumulated(build, sum, first)?;
+        return accumulated(build, sum, second);
+    }
+    Terms(build).add(sum, part)
+}
+
+/// Whether a value of the innermost block is made of zeros.
+fn is_zero(build: &mut CallBuilder, value: Value) -> bool {
+    let Some(stmt) = build.innermost().stmts.iter().rev().find(|stmt| stmt.results.contains(&value)) else {
+        return false;
+    };
+    let Some(properties) = stmt.op().map(|op| op.rules().properties()) else { return false };
+    if let Some(literal) = properties.elements.literal() {
+        return literal.bits.iter().all(|&bits| bits == 0);
+    }
+    let is_same =
+        matches!(properties.elements, Elements::Repeated) || matches!(properties.placement, Placement::Requested(_));
+    let of = stmt.args.first().copied();
+    is_same && of.is_some_and(|of| is_zero(build, of))
+}
+
+/// Lets the reverse of a loop have the values of the loop that it uses; its first `head` statements compute the trip and the position of what
+/// is kept. If values would have to be kept and the number of trips is unknown, their types.
+fn with_residuals(
+    build: &mut CallBuilder,
+    stmt: &mut Stmt,
+    block: &mut Block,
+    (params, trip, position, head): (&[Value], Value, Option<Value>, usize),
+) -> Result<Option<String>, Diagnostic> {
+    let used = captured(build, block);
+    let Some(Control::For(op)) = stmt.control() else { return Err(missing(stmt)) };
+    let kept = Kept { params, stmts: &op.body.stmts, had: &params[..1], is_loop: true, can_keep: op.range.is_some() };
+    let found = kept.find(build, &used);
+    let carries = params.len() - 1;
+    if op.range.is_none() && !found.kept.is_empty() {
+        let types: Vec<String> = found.kept.iter().map(|&value| build.display_closed(build.ty(value))).collect();
+        return Ok(Some(types.join(", ")));
+    }
+    let mut map = BTreeMap::new();
+    repeat(build, &found.invariant, &mut map)?;
+    map.extend(found.params.iter().map(|&param| (param, trip)));
+    let rest = block.stmts.split_off(head);
+    build.blocks.push(Block { stmts: std::mem::take(&mut block.stmts), ..Block::default() });
+    let result = (|| {
+        for value in found.kept {
+            let Some(Control::For(op)) = stmt.control_mut() else { return Err(missing(stmt)) };
+            let known = op.body.results[carries..].iter().position(|&collected| build.resolved(collected) == value);
+            let stacked = match known {
+                Some(at) => stmt.results[carries + at],
+                None => {
+                    let trips = op.trips().expect("the range of a loop that keeps values is known") as usize;
+                    op.body.results.push(value);
+                    op.collected += 1;
+                    let ty = build.stacked_type(value, trips);
+                    let stacked = build.func.new_value(ty, stmt.origin.clone());
+                    stmt.results.push(stacked);
+                    stacked
+                }
+            };
+            let position = position.expect("the range of a loop that keeps values is known");
+            let own = build.emit1(Index { dims: vec![0] }, &[stacked, position])?;
+            let ty = build.ty(value).clone();
+            let own = conformed(build, own, &ty)?;
+            map.insert(value, own);
+        }
+        repeat(build, &found.repeated, &mut map)
+    })();
+    block.stmts = build.blocks.pop().expect("the block that was opened above").stmts;
+    result?;
+    block.stmts.extend(rest);
+    substitute(build, block, &map);
+    Ok(None)
+}
+
+/// Replaces values in a block.
+pub(super) fn substitute(build: &CallBuilder, block: &mut Block, map: &BTreeMap<Value, Value>) {
+    block.each_use_mut(&mut |value| {
+        if let Some(&new) = map.get(&build.resolved(*value)) {
+            *value = new;
+        }
+    });
+}

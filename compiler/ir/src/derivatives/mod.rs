@@ -1,0 +1,179 @@
+//! Derivatives of programs, statement by statement, by the rules of the ops.
+//!
+//! They are taken while a program is checked: the statements of a function have been emitted, and those of its derivative follow. So a
+//! derivative can be differentiated again, and all passes see an ordinary program. Each statement has the source position of the one that
+//! it was derived from.
+//!
+//! | file | does |
+//! |---|---|
+//! | `forward` | tangents, beside the values: `jvp` |
+//! | `reverse` | cotangents, from the last statement to the first: `grad`, `vjp` |
+//! | `loops`, `branches`, `regions` | the reverse of control flow |
+//! | `residuals` | which values of a block its reverse keeps, and which it computes again |
+//! | `units` | functions that are differentiated as one: `checkpoint`, `custom_vjp` |
+
+mod branches;
+mod forward;
+mod loops;
+mod regions;
+mod residuals;
+mod reverse;
+mod units;
+
+pub use forward::push_forward;
+pub use reverse::{pull_back, pullback};
+pub use units::repeated;
+
+use crate::layout::types::{AxisSet, Type};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::collective::all_reduce::PAllReduce;
+use crate::ops::derivative::{Derivative, is_differentiable, zeros_like};
+use crate::program::control::Control;
+use crate::program::walk::{defined_values, free_values};
+use crate::program::{Block, Stmt, StmtKind, Value};
+use crate::reshard::step::Reshard;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use std::collections::BTreeSet;
+
+/// Adds the values that depend on some others by statements that change them, those inside blocks included.
+fn dependent(build: &CallBuilder, stmts: &[Stmt], found: &mut BTreeSet<Value>) {
+    let changes = |value: Value| is_differentiable(build.ty(value).dtype());
+    let copy = |found: &mut BTreeSet<Value>, from: Value, to: Value| {
+        if found.contains(&build.resolved(from)) && changes(to) {
+            found.insert(to);
+        }
+    };
+    for stmt in stmts {
+        match &stmt.kind {
+            StmtKind::Op(op) => {
+                let is_zero = matches!(op.rules().derivative(), Derivative::Zero);
+                if !is_zero && stmt.args.iter().any(|arg| found.contains(&build.resolved(*arg))) {
+                    found.extend(stmt.results.iter().copied().filter(|&result| changes(result)));
+                }
+            }
+            StmtKind::Control(control) => {
+                let (params, inits) = carried(control, stmt);
+                loop {
+                    let before = found.len();
+                    params.iter().zip(inits).for_each(|(&param, &init)| copy(found, init, param));
+                    for block in control.blocks() {
+                        dependent(build, &block.stmts, found);
+                        if is_returned(control, block) {
+                            block.results.iter().zip(&stmt.results).for_each(|(&from, &to)| copy(found, from, to));
+                        }
+                    }
+                    if matches!(control, Control::For(_) | Control::While(_)) {
+                        params.iter().zip(&stmt.results).for_each(|(&param, &result)| {
+                            copy(found, result, param);
+                            copy(found, param, result);
+                        });
+                    }
+                    if found.len() == before {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the values from which some others are computed, those inside blocks included.
+fn needed_for(build: &CallBuilder, stmts: &[Stmt], needed: &mut BTreeSet<Value>) {
+    for stmt in stmts.iter().rev() {
+        match &stmt.kind {
+            StmtKind::Op(op) => {
+                let is_zero = matches!(op.rules().derivative(), Derivative::Zero);
+                if !is_zero && stmt.results.iter().any(|result| needed.contains(result)) {
+                    needed.extend(stmt.args.iter().map(|&arg| build.resolved(arg)));
+                }
+            }
+            StmtKind::Control(control) => {
+                let (params, inits) = carried(control, stmt);
+                let is_loop = matches!(control, Control::For(_) | Control::While(_));
+                loop {
+                    let before = needed.len();
+                    for block in control.blocks().filter(|block| is_returned(control, block)) {
+                        for (at, (&from, to)) in block.results.iter().zip(&stmt.results).enumerate() {
+                            if needed.contains(to) || (is_loop && params.get(at).is_some_and(|to| needed.contains(to)))
+                            {
+                                needed.insert(build.resolved(from));
+                            }
+                        }
+                        needed_for(build, &block.stmts, needed);
+                    }
+                    if needed.len() == before {
+                        break;
+                    }
+                }
+                for (at, (param, &init)) in params.iter().zip(inits).enumerate() {
+                    if needed.contains(param) || (is_loop && needed.contains(&stmt.results[at])) {
+                        needed.insert(build.resolved(init));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The parameters of the block of control flow that take operands, and these operands.
+fn carried<'s>(control: &'s Control, stmt: &'s Stmt) -> (&'s [Value], &'s [Value]) {
+    match control {
+        Control::For(op) => (&op.body.params[1..], &stmt.args[op.bounds()..]),
+        Control::While(op) => (&op.body.params, &stmt.args),
+        Control::Manual(region) => (&region.body.params, &stmt.args),
+        Control::Branch(_) => (&[], &[]),
+    }
+}
+
+/// Whether the results of a block are those of its statement; those of a condition are not.
+fn is_returned(control: &Control, block: &Block) -> bool {
+    match control {
+        Control::While(op) => !std::ptr::eq(&op.cond, block),
+        Control::For(_) | Control::Branch(_) | Control::Manual(_) => true,
+    }
+}
+
+/// The values from outside a block that it uses, by their own names.
+fn captured(build: &CallBuilder, block: &Block) -> Vec<Value> {
+    let defined = defined_values(block);
+    let mut found = Vec::new();
+    for value in free_values(block) {
+        let value = build.resolved(value);
+        // Another name may be that of a value of the block.
+        if !found.contains(&value) && !defined.contains(&value) {
+            found.push(value);
+        }
+    }
+    found
+}
+
+fn missing(stmt: &Stmt) -> Diagnostic {
+    let message = format!("`{}` has no derivative", stmt.name());
+    Diagnostic::error(Code::E0220, stmt.origin.span, message)
+        .help("where it does not matter, `stop_gradient(x)` leaves the dependence out")
+}
+
+/// A value in the layout that a type decides, varying at least along its axes.
+fn conformed(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Value, Diagnostic> {
+    let (own, wanted) = (build.explicit_part(build.ty(value)), build.explicit_part(to));
+    let value = if own == wanted { value } else { build.emit1(Reshard::request(wanted), &[value])? };
+    build.vary(value, to.varying)
+}
+
+/// Zeros of this type, like an array of it.
+fn zeros(build: &mut CallBuilder, like: Value, to: &Type) -> Result<Value, Diagnostic> {
+    let zeros = zeros_like(build, like)?;
+    conformed(build, zeros, to)
+}
+
+/// The sum of a cotangent over the axes along which it varies and its value does not: each device has a part of it.
+fn total(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
+    let axes: AxisSet = build.ty(cotangent).varying.minus(build.ty(value).varying);
+    if axes.is_empty() {
+        return Ok(cotangent);
+    }
+    let axes = axes.iter().map(|axis| axis as u8).collect();
+    build.emit1(PAllReduce { op: ReduceOp::Sum, axes }, &[cotangent])
+}
