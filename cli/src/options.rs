@@ -186,6 +186,9 @@ pub struct RunSettings {
     /// Write times, memory and collectives to standard error
     #[arg(long, value_name = "json")]
     pub stats: Option<String>,
+    /// Show how far the outermost loop is, with the last printed line
+    #[arg(long)]
+    pub progress: bool,
     /// How long a device waits for the others (60)
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<String>,
@@ -200,7 +203,7 @@ pub struct RunSettings {
 impl RunSettings {
     /// The options in the form that they have in a built executable too.
     pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
-        let mut args = RunArgs { error_format: format.into(), ..RunArgs::default() };
+        let mut args = RunArgs { error_format: format.into(), progress: self.progress, ..RunArgs::default() };
         let single = [
             ("--bench", &self.bench),
             ("--stats", &self.stats),

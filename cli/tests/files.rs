@@ -83,6 +83,25 @@ fn a_program_saves_and_goes_on() {
     assert!(folder.path().join("w.npy").is_file());
 }
 
+/// Where there is no terminal, progress is a line at the end; on standard output nothing changes.
+#[test]
+fn progress_is_a_line_where_there_is_no_terminal() {
+    let text = "mesh (X = 2);
+        fn main(x: f32[4@X], n: i32) {
+          let mut y = x;
+          for i in 0..n { for j in 0..7 { y = 2 * y; } print(\"{} of many\", i); y = y / 128; }
+          y
+        }";
+    let folder = Folder::with(&[("p.spmd", text), ("q.spmd", "fn main() { 1 }")]);
+    let run = folder.spmdc(&["run", "p.spmd", "--arg", "x=ones", "--arg", "n=3", "--progress"]);
+    run.expect(0, "2 of many\nf32[4@X]\n[1. 1. 1. 1.]\n", "7 of 7 trips in ");
+    assert!(run.err.trim_end().ends_with(": 2 of many") && run.err.lines().count() == 1, "{}", run.err);
+    let silent = folder.spmdc(&["run", "p.spmd", "--arg", "x=ones", "--arg", "n=3"]);
+    assert_eq!((silent.out, silent.err), (run.out, String::new()));
+    let without_loops = folder.spmdc(&["run", "q.spmd", "--progress"]);
+    assert_eq!((without_loops.out.as_str(), without_loops.err.as_str()), ("i32\n1\n", ""));
+}
+
 #[test]
 fn what_cannot_be_saved_stops_the_program() {
     let text = "mesh (X = 2);\nfn main(x: f32[4@X]) {\n  save(\"nowhere/x-{}.npz\", 1, x);\n  print(\"not reached\");\n  x\n}\n";

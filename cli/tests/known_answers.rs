@@ -1,7 +1,9 @@
 //! Examples whose answers are printed elsewhere: in JAX's documentation, or because anybody can check them by hand.
 #![allow(clippy::unwrap_used)]
 
+use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::{MESHES, root};
+use std::path::Path;
 use std::process::Command;
 
 /// What an example prints on standard output.
@@ -11,6 +13,12 @@ fn run(example: &str, words: &[&str]) -> String {
     let output = command.args(["run", &path]).args(words).current_dir(root()).output().unwrap();
     assert!(output.status.success(), "{example} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
+}
+
+/// The numbers of an f32 array in a file.
+fn floats(file: &Path, name: &str) -> Vec<f32> {
+    let array = NpzArchive::open(file).unwrap().array(name).unwrap().unwrap().read().unwrap();
+    array.bytes.chunks_exact(4).map(|x| f32::from_ne_bytes(x.try_into().unwrap())).collect()
 }
 
 #[test]
@@ -76,11 +84,57 @@ fn a_network_learns_to_read_digits() {
             after.lines().next().unwrap().parse().unwrap()
         };
         assert!(number("accuracy") >= 0.97, "{mesh}: {printed}");
+        // The README shows the run, with the images and what was read below them.
+        let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
+        let (_, shown) = readme.split_once("```text\n").unwrap();
+        let (shown, _) = shown.split_once(" of 360 right").unwrap();
+        let drawn: Vec<&str> = shown.lines().filter(|line| line.starts_with(' ')).collect();
+        let lines: Vec<&str> = printed.lines().map(str::trim_end).filter(|line| line.starts_with(' ')).collect();
+        assert!(drawn.len() == 9 && lines == drawn, "{mesh}: {printed}");
         losses.push((number("first_loss"), number("last_loss")));
     }
     for (first, last) in &losses {
         assert!((first / losses[0].0 - 1.0).abs() < 1e-4, "{losses:?}");
         assert!(*last < 0.01 && (last / losses[0].1 - 1.0).abs() < 1e-3, "{losses:?}");
+    }
+}
+
+/// The losses of JAX, from `tests/golden/make_training.py`, for the same keys.
+#[test]
+fn a_network_learns_the_same_in_both_layouts() {
+    let losses = floats(&root().join("tests/golden/known.npz"), "network");
+    for mesh in ["8x1", "4x2"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("losses.npz");
+        let sizes =
+            ["--set", "WIDTH=1024", "--set", "BATCH=1024", "--set", "STEPS=30", "--out", file.to_str().unwrap()];
+        run("network", &[&["--mesh", mesh], &sizes[..]].concat());
+        let found = [floats(&file, "losses"), floats(&file, "after")].concat();
+        assert_eq!(found.len(), losses.len());
+        for (found, wanted) in found.iter().zip(&losses) {
+            assert!((found / wanted - 1.0).abs() < 1e-5, "{mesh}: {found} for {wanted}");
+        }
+    }
+}
+
+/// Logistic regression with its loop, its keys and its parameters as in JAX, on an automatic, an explicit and a manual axis.
+#[test]
+fn a_regression_learns_the_same_in_three_modes() {
+    let golden = root().join("tests/golden/known.npz");
+    for example in ["train_step", "train_step_explicit", "train_step_manual"] {
+        for mesh in ["1", "8"] {
+            let folder = tempfile::tempdir().unwrap();
+            let file = folder.path().join("p.npz");
+            run(example, &["--mesh", mesh, "--out", file.to_str().unwrap()]);
+            for (name, golden_name) in [("p.w", "regression_w"), ("p.b", "regression_b"), ("loss", "regression_loss")] {
+                for (found, wanted) in floats(&file, name).iter().zip(floats(&golden, golden_name)) {
+                    assert!(
+                        (found - wanted).abs() < 1e-5 * (0.01 + wanted.abs()),
+                        "{example} {mesh}: {found} for {wanted}"
+                    );
+                }
+            }
+        }
     }
 }
 

@@ -38,6 +38,8 @@ pub struct RunArgs {
     pub bench: Option<u32>,
     /// Whether to write the statistics of the run.
     pub stats: bool,
+    /// Whether progress is shown from the beginning, and where there is no terminal.
+    pub progress: bool,
     /// The format of error messages.
     pub error_format: ErrorFormat,
     /// Timeout, number of threads and memory limit.
@@ -48,12 +50,13 @@ pub struct RunArgs {
 
 struct RunOption {
     name: &'static str,
+    /// Empty for an option without a value.
     value: &'static str,
     help: &'static str,
 }
 
 /// All options except `--help`; `spmdc run` has the same.
-const OPTIONS: [RunOption; 8] = [
+const OPTIONS: [RunOption; 9] = [
     RunOption {
         name: "--arg",
         value: "NAME=VALUE",
@@ -68,6 +71,7 @@ const OPTIONS: [RunOption; 8] = [
     },
     RunOption { name: "--bench", value: "N", help: "run once to warm up, then N times, and report the times" },
     RunOption { name: "--stats", value: "json", help: "write times, memory and collectives to standard error" },
+    RunOption { name: "--progress", value: "", help: "show how far the outermost loop is, with the last printed line" },
     RunOption { name: "--timeout", value: "SECONDS", help: "how long a device waits for the others (60)" },
     RunOption { name: "--workers", value: "N", help: "how many threads to use (one for each core)" },
     RunOption { name: "--memory-limit", value: "BYTES", help: "refuse to use more memory; 512M and 2G are understood" },
@@ -98,6 +102,11 @@ impl RunArgs {
             }
             given.push(option.name);
             let value = match value {
+                Some(value) if option.value.is_empty() => {
+                    return Err(RunError::new("E0702", format!("`{name}={value}` is not understood"))
+                        .with_help(format!("{name} takes no value")));
+                }
+                None if option.value.is_empty() => String::new(),
                 Some(value) => value,
                 None => words.next().ok_or_else(|| RunError::new("E0702", format!("`{name}` needs a value")))??,
             };
@@ -119,6 +128,7 @@ impl RunArgs {
                 let runs = value.parse().ok().filter(|&runs| runs > 0);
                 self.bench = Some(runs.ok_or_else(|| wrong("how many times to run, at least 1"))?);
             }
+            "--progress" => self.progress = true,
             "--stats" if value == "json" => self.stats = true,
             "--stats" => return Err(wrong("the word json")),
             "--timeout" => {
@@ -217,8 +227,19 @@ mod tests {
         assert_eq!(paths, ["p.w", "x"]);
         assert_eq!(args.outputs, ["y.npy"]);
         assert!(args.stats && !args.help);
-        let args =
-            parse(&["--memory-limit", "1.5G", "--workers", "2", "--timeout", "0.5", "--error-format", "json"]).unwrap();
+        let args = parse(&[
+            "--memory-limit",
+            "1.5G",
+            "--workers",
+            "2",
+            "--timeout",
+            "0.5",
+            "--progress",
+            "--error-format",
+            "json",
+        ])
+        .unwrap();
+        assert!(args.progress);
         assert_eq!(args.options.memory_limit, Some(3 << 29));
         assert_eq!(args.options.workers, Some(2));
         assert_eq!(args.options.timeout, Duration::from_millis(500));
@@ -232,6 +253,7 @@ mod tests {
             (vec!["x.npy"], "unexpected word `x.npy`", "--help lists the options"),
             (vec!["--bench", "0"], "`--bench 0` is not understood", "--bench takes how many times to run, at least 1"),
             (vec!["--timeout", "nan"], "`--timeout nan`", "--timeout takes a number of seconds"),
+            (vec!["--progress=1"], "`--progress=1` is not understood", "--progress takes no value"),
             (vec!["--stats", "xml"], "`--stats xml`", "--stats takes the word json"),
             (vec!["--arg", "x"], "does not say which parameter", "write --arg NAME=VALUE"),
             (vec!["--arg", "x=zeroes"], "did you mean `zeros`?", "a value is @FILE.npy"),

@@ -63,6 +63,12 @@ pub(crate) enum Op {
         end: LoopBound,
         exit: usize,
     },
+    /// Stores the progress of a loop: the trip of this counter, which began at `start`, or all trips.
+    Progress {
+        counter: Option<usize>,
+        start: i64,
+        total: u64,
+    },
     /// Jumps back to `body` for the next trip.
     Next {
         counter: usize,
@@ -233,6 +239,7 @@ impl Device {
             | Op::Count { .. }
             | Op::CheckIndex(_)
             | Op::For { .. }
+            | Op::Progress { .. }
             | Op::Next { .. }
             | Op::Unless { .. }
             | Op::Jump { .. }
@@ -400,6 +407,12 @@ impl Device {
                         unsafe { counter.set(start) };
                     } else {
                         self.at = *exit;
+                    }
+                }
+                Op::Progress { counter, start, total } => {
+                    if self.number == 0 {
+                        let done = |counter: usize| self.counters[counter].current.abs_diff(*start);
+                        shared.progress.set(counter.map_or(*total, done), *total);
                     }
                 }
                 Op::Next { counter, body } => {

@@ -22,6 +22,7 @@ mod load;
 pub mod memory;
 pub mod outputs;
 mod print;
+mod progress;
 pub mod random;
 pub mod report;
 mod save;

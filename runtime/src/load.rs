@@ -65,6 +65,7 @@ pub(crate) fn load(
         staff,
         groups: BTreeMap::new(),
         counters: 0,
+        in_known_loop: false,
         out: Loaded {
             devices: (0..mesh.devices()).map(Device::new).collect(),
             barriers: Vec::new(),
@@ -102,6 +103,8 @@ struct Loader<'a> {
     /// the other groups follow.
     groups: BTreeMap<AxisSet, (usize, usize)>,
     counters: usize,
+    /// Whether the step is in a loop with known trips.
+    in_known_loop: bool,
     out: Loaded,
 }
 
@@ -169,9 +172,25 @@ impl<'a> Loader<'a> {
                     };
                     Op::For { counter: slot, start: limit(start), end: limit(end), exit: 0 }
                 });
+                // A loop in a loop with known trips is a part of the progress of that one.
+                let known = match (start, end) {
+                    (Bound::Const(start), Bound::Const(end)) if !self.in_known_loop => {
+                        Some((*start, end.abs_diff(*start)))
+                    }
+                    (Bound::Const(_) | Bound::Memory(..), Bound::Const(_) | Bound::Memory(..)) => None,
+                };
+                if let Some((start, total)) = known {
+                    self.emit(*site, "loop", |_, _| Op::Progress { counter: Some(slot), start, total });
+                }
+                let outside = self.in_known_loop;
+                self.in_known_loop |= known.is_some();
                 self.steps(body)?;
+                self.in_known_loop = outside;
                 self.emit(*site, "loop", |_, _| Op::Next { counter: slot, body: head + 1 });
                 self.land(head);
+                if let Some((start, total)) = known {
+                    self.emit(*site, "loop", |_, _| Op::Progress { counter: None, start, total });
+                }
             }
             Step::While { cond, flag, body, site } => {
                 let head = self.out.outline.len();

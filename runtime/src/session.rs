@@ -13,6 +13,7 @@
 //! ```
 
 use std::io::Write;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Instant;
 
@@ -22,6 +23,7 @@ use crate::check::check;
 use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, load};
 use crate::memory::{Memory, check_fits};
+use crate::progress::LoopProgress;
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::shared::Shared;
 use crate::trap::RunError;
@@ -102,6 +104,11 @@ impl Session {
             collectives: CollectiveKind::ALL.into_iter().map(total).filter(|total| total.count > 0).collect(),
             peak_bytes_per_device: self.program.arenas.iter().map(|arena| arena.bytes).sum(),
         })
+    }
+
+    /// How far the outermost loop of a run is.
+    pub(crate) fn progress(&self) -> Arc<LoopProgress> {
+        self.workforce.shared().progress.clone()
     }
 
     fn memory(&self) -> &Memory {

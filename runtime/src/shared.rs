@@ -1,12 +1,13 @@
 //! The state that all workers of a session share, and the position of each device in it.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::barrier::{Barrier, Parker};
 use crate::memory::Memory;
 use crate::print::PreparedPrint;
+use crate::progress::LoopProgress;
 use crate::save::Saver;
 use crate::trap::Failures;
 use spmdc_abi::Site;
@@ -17,6 +18,7 @@ pub(crate) struct Shared {
     pub barriers: Vec<Barrier>,
     pub prints: Vec<PreparedPrint>,
     pub saver: Saver,
+    pub progress: Arc<LoopProgress>,
     pub outline: Outline,
     pub positions: Vec<Position>,
     pub failures: Failures,
@@ -78,6 +80,7 @@ impl Shared {
             barriers,
             prints,
             saver: Saver::default(),
+            progress: Arc::default(),
             outline,
             positions,
             failures: Failures::new(),

@@ -46,6 +46,9 @@ pub fn formatted<'a>(array: impl Into<ArrayView<'a>>, spec: &Spec) -> String {
     let step = if array.complex { 2 } else { 1 };
     let elements = ShownElements { dtype, bytes: array.bytes, step, offset: 0 };
     let count: usize = shape.iter().product();
+    if spec.form == Form::Characters {
+        return characters(&elements, &shape);
+    }
     debug_assert_eq!(array.bytes.len(), count * step * dtype.size(), "the array has all its elements");
     if shape.is_empty() {
         return if array.complex {
@@ -81,6 +84,28 @@ pub fn formatted<'a>(array: impl Into<ArrayView<'a>>, spec: &Spec) -> String {
     }
     let layout = Page { elements: &elements, format: &format, shape: &shape, summarise };
     layout.write(0, 0, " ", LINE_WIDTH)
+}
+
+/// Integers as characters; the last dimension is a line. Bytes are UTF-8. Control characters would change the terminal, so they are replaced,
+/// except for ends of lines and tabs.
+fn characters(elements: &ShownElements, shape: &[usize]) -> String {
+    let length = shape.last().copied().unwrap_or(1);
+    let count: usize = shape.iter().product();
+    let line = |start: usize| -> String {
+        let numbers = (start..start + length).map(|index| elements.integer(index));
+        let text: String = if elements.dtype == DType::U8 {
+            String::from_utf8_lossy(&numbers.map(|number| number as u8).collect::<Vec<u8>>()).into_owned()
+        } else {
+            let character = |number: i128| u32::try_from(number).ok().and_then(char::from_u32);
+            numbers.map(|number| character(number).unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+        };
+        let is_kept = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+        text.chars().map(|c| if is_kept(c) { c } else { char::REPLACEMENT_CHARACTER }).collect()
+    };
+    if length == 0 {
+        return String::new();
+    }
+    (0..count).step_by(length).map(line).collect::<Vec<String>>().join("\n")
 }
 
 /// The lines that show a result on standard output: its type (after its name, if there are several), then its value.
@@ -420,7 +445,7 @@ fn asked(elements: &ShownElements, index: usize, spec: &Spec, plain: impl Fn() -
         _ if dtype == DType::Bool => plain(),
         (false, Form::Exponent, None) => format!("{:e}", elements.integer(index)),
         (false, Form::Exponent, Some(digits)) => format!("{:.digits$e}", elements.integer(index)),
-        (false, Form::Plain | Form::Type, _) => plain(),
+        (false, Form::Plain | Form::Type | Form::Characters, _) => plain(),
         (true, form, precision) => {
             let x = elements.float(index);
             match (form, precision) {
@@ -433,8 +458,8 @@ fn asked(elements: &ShownElements, index: usize, spec: &Spec, plain: impl Fn() -
                     let point = if rest.is_empty() { "" } else { "." };
                     format!("{sign}{first}{point}{rest}e{exponent}")
                 }
-                (Form::Plain | Form::Type, Some(digits)) => format!("{x:.digits$}"),
-                (Form::Plain | Form::Type, None) => plain(),
+                (Form::Plain | Form::Type | Form::Characters, Some(digits)) => format!("{x:.digits$}"),
+                (Form::Plain | Form::Type | Form::Characters, None) => plain(),
             }
         }
     };

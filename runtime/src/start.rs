@@ -24,6 +24,7 @@ use crate::cpu;
 use crate::inputs;
 use crate::io::unwritable_output;
 use crate::outputs::{self, Outputs};
+use crate::progress;
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::trap::RunError;
@@ -177,12 +178,16 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let load_ms = begin.elapsed().as_secs_f64() * 1e3;
 
     let mut out = QuietOutput { out: io::stdout().lock(), is_closed: false };
-    let mut reports = vec![session.run(&mut out).map_err(of_program)?];
+    // Whatever stops a running program is an error of its run, even a file that cannot be written.
+    let while_running = |error| Failure { status: 3, ..of_program(error) };
+    let progress = session.progress();
+    let first = progress::shown(args.progress, &progress, &mut out, |out| session.run(out));
+    let mut reports = vec![first.map_err(while_running)?];
     if let Some(runs) = args.bench {
         // The first run was the warm-up. The timed runs would print the same text again, and printing would be timed.
         reports.clear();
         for _ in 0..runs {
-            reports.push(session.run(&mut io::sink()).map_err(of_program)?);
+            reports.push(session.run(&mut io::sink()).map_err(while_running)?);
         }
     }
 

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 
 from make_libraries import floats
-from store import write
+from store import HERE, write
 
 jax.config.update("jax_platforms", "cpu")
 
@@ -90,6 +90,44 @@ RATES = (LIBRARY + "fn main(steps: i32[16@Y]) {\n  (optim.linear_rate(steps, 0.5
          "   optim.exponential_rate(steps, 0.5, 0.7, 4), optim.cosine_rate(steps, 0.5, 10, least=0.2),\n"
          "   optim.warmup_cosine_rate(steps, 0.5, 4, 12, start=0.05, end=0.02))\n}")
 
+def init_layer(key, inputs, outputs):
+    first, second = jax.random.split(key)
+    return {"w": jax.random.normal(first, (inputs, outputs)) / jnp.sqrt(inputs), "b": jax.random.normal(second, (outputs,))}
+
+
+def predict(layers, x):
+    for layer in layers[:-1]:
+        x = jax.nn.relu(x @ layer["w"] + layer["b"])
+    return x @ layers[-1]["w"] + layers[-1]["b"]
+
+
+def network_losses(sizes, samples, steps):
+    """The losses of `examples/network.spmd` before each step, and after the last one."""
+    key, *keys = jax.random.split(jax.random.key(0), len(sizes))
+    layers = [init_layer(*layer) for layer in zip(keys, sizes[:-1], sizes[1:])]
+    _, *keys = jax.random.split(key, 3)
+    x, y = jax.random.normal(keys[0], (samples, sizes[0])), jax.random.normal(keys[1], (samples, sizes[-1]))
+    own_loss = jax.jit(jax.value_and_grad(lambda layers: jnp.mean(jnp.sum((predict(layers, x) - y) ** 2, axis=1))))
+    losses = []
+    for _ in range(steps):
+        value, g = own_loss(layers)
+        losses.append(value)
+        layers = jax.tree.map(lambda p, g: p - 1e-5 * g, layers, g)
+    return np.array([*losses, own_loss(layers)[0]], np.float32)
+
+
+def regression():
+    """The parameters of `examples/train_step.spmd` after its last step, and its loss."""
+    key = jax.random.key(1701)
+    x = jax.random.normal(key, (1024, 32))
+    y = (x @ jax.random.normal(key, (32, 1)) > 0).astype(np.float32)
+    own_loss = jax.jit(lambda p: jnp.mean((jax.nn.sigmoid(x @ p["w"] + p["b"]) - y) ** 2))
+    p = {"w": jnp.zeros((32, 1)), "b": jnp.zeros(1)}
+    for _ in range(100):
+        p = jax.tree.map(lambda p, g: p - 0.01 * g, p, jax.grad(own_loss)(p))
+    return p["w"], p["b"], own_loss(p)
+
+
 # (name, tolerance, spmd text, inputs, function of JAX)
 PROGRAMS = [
     ("training_optimizers", "reduction", training(OPTIMIZERS, 7, 5, 11), inputs("small", 7, 5, 11), partial(trained, OPTIMIZERS)),
@@ -101,3 +139,7 @@ if __name__ == "__main__":
     for name, tolerance, text, arrays, function in PROGRAMS:
         if not sys.argv[1:] or name in sys.argv[1:]:
             write(name, tolerance, text, arrays, function(*arrays))
+    if not sys.argv[1:] or "known" in sys.argv[1:]:
+        w, b, after = regression()
+        losses = network_losses([784, 1024, 1024, 1024, 10], 1024, 30)
+        np.savez(HERE / "known.npz", network=losses, regression_w=w, regression_b=b, regression_loss=after)

@@ -1,4 +1,4 @@
-//! The picture in the README: a terminal in which its first command has run.
+//! The picture in the README: a terminal in which its command with `--explain` has run.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,10 +17,11 @@ const FROM_SOURCE: &str = "cargo run --release -p spmdc -- ";
 const CELL: (usize, usize) = (8, 18);
 const BORDER: usize = 16;
 
-/// The lines that a terminal shows in which the README's first command has run, typed by somebody who has installed it.
-pub fn first_run(spmdc: &Path) -> Result<Vec<String>, String> {
+/// The lines that a terminal shows in which the README's command with `--explain` has run, typed by somebody who has installed it.
+pub fn explained_run(spmdc: &Path) -> Result<Vec<String>, String> {
     let readme = std::fs::read_to_string(root().join("README.md")).map_err(|error| error.to_string())?;
-    let command = readme.lines().find_map(|line| line.strip_prefix(FROM_SOURCE)).ok_or("the README runs nothing")?;
+    let mut commands = readme.lines().filter_map(|line| line.strip_prefix(FROM_SOURCE));
+    let command = commands.find(|command| command.contains("--explain")).ok_or("the README explains nothing")?;
     let mut run = Command::new(spmdc);
     run.args(command.split_whitespace()).current_dir(root()).env("COLUMNS", COLUMNS.to_string());
     let output = run.output().map_err(|error| format!("{}: {error}", spmdc.display()))?;

@@ -12,8 +12,8 @@ use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine;
 use spmdc_tests::random::{Array, Draw, Mesh};
+use spmdc_tests::random::{batching, derivatives, manual, matrices, spectral};
 use spmdc_tests::random::{call::Call, calls};
-use spmdc_tests::random::{derivatives, manual, matrices, spectral};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A program, and what is needed to say what went wrong with it.
@@ -69,7 +69,7 @@ fn tolerance(name: &str) -> fn(&HostArray) -> Tolerance {
         "conv_transpose",
         "convolve",
     ];
-    let sums: [&[&str]; 4] = [SUMS, &matrices::NAMES, &spectral::SUMS, &derivatives::NAMES];
+    let sums: [&[&str]; 5] = [SUMS, &matrices::NAMES, &spectral::SUMS, &derivatives::NAMES, &batching::NAMES];
     if sums.iter().any(|names| names.contains(&name)) {
         |expected| Tolerance::sum_of_ones(expected.dtype)
     } else {

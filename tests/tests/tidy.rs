@@ -121,7 +121,7 @@ fn folders_of_the_ir_point_one_way() {
         &["array"],
         &["reshard"],
         &["program", "ops", "lower"],
-        &["derivatives", "print", "verify"],
+        &["batching", "derivatives", "print", "verify"],
         &["eval"],
     ];
     let source = root().join("compiler/ir/src");
@@ -366,7 +366,8 @@ const NAMED_OPS: [(&str, &[&str]); 26] = [
     ("compiler/passes/src/distribute_factorizations.rs", &["Factorization"]),
     ("compiler/passes/src/distribute_scans.rs", &["Scan"]),
     ("compiler/passes/src/distribute_sorts.rs", &["Sort"]),
-    ("compiler/passes/src/distribute_transforms.rs", &["Fft"]),
+    // Indices in the order in which a transform leaves its results.
+    ("compiler/passes/src/distribute_transforms.rs", &["Fft", "Iota"]),
     ("compiler/passes/src/exchange_ghosts.rs", &["Patches"]),
     ("compiler/passes/src/exchange_halos.rs", &["Halo", "Window"]),
     ("compiler/passes/src/insert_reshards.rs", &["Broadcast", "Reshape", "Reshard"]),

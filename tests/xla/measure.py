@@ -144,6 +144,7 @@ PROGRAMS = {
     "cholesky_rows": lambda x: jnp.linalg.cholesky(x + 256 * jnp.eye(256), symmetrize_input=False),
     "triangular_rows": lambda x, y: triangular(x, y),
     "triangular_transposed": lambda x, y: triangular(x, y, transpose_a=True),
+    "solve_rows": lambda x, y: jnp.linalg.solve(x + 256 * jnp.eye(256), y),
     "segment_sum": lambda x, at: jax.ops.segment_sum(x, (at * 32).astype(jnp.int32), 32),
     "scatter_add_rows": lambda table, at, v: table.at[(at * 64).astype(jnp.int32)].add(v),
     "scatter_add_batch": lambda at, v: jnp.zeros((64, 16)).at[(at * 64).astype(jnp.int32)].add(v),
@@ -154,6 +155,8 @@ PROGRAMS = {
     "max_pool_rows": max_pool,
     "fft_rows": lambda x: jnp.abs(jnp.fft.fft(x, axis=0)),
     "fft_filter": lambda x: jnp.fft.ifft2(jnp.fft.fft2(x) / (1 + jnp.fft.fftfreq(64) ** 2)).real,
+    "fft_line": lambda x: jnp.abs(jnp.fft.fft(x)),
+    "convolution_line": lambda x, y: jnp.fft.ifft(jnp.fft.fft(x) * jnp.fft.fft(y)).real,
     "moving_sum": lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (5,), (1,), "SAME"),
 }
 

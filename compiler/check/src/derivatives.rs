@@ -1,11 +1,11 @@
-//! `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`, `checkpoint` and `custom_vjp`.
+//! `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`, `checkpoint` and `custom_vjp`, and the calls of all transformations.
 //!
 //! A function is expanded where its derivative is called, and the statements of that expansion are differentiated
 //! (`spmdc_ir::derivatives`). Its arguments are copied before: so a value that is given twice, or that the function sees otherwise, counts
 //! as another one.
 
 use super::Checker;
-use super::derived::{CustomVjp, Derived, Gradient, Leaf, Pullback};
+use super::derived::{CustomVjp, Derived, Gradient, Jacobian, Leaf, Mapped, Pullback};
 use super::scopes::Callable;
 use super::trees;
 use spmdc_grammar::codes::Code;
@@ -28,7 +28,7 @@ use spmdc_kernel::scalar::UnaryOp;
 use std::rc::Rc;
 
 /// A failure is a diagnostic; None if it has been reported.
-type Derivation<T> = std::result::Result<T, Option<Diagnostic>>;
+pub(super) type Derivation<T> = std::result::Result<T, Option<Diagnostic>>;
 
 impl Checker<'_> {
     /// A call of one of the transformations.
@@ -37,11 +37,13 @@ impl Checker<'_> {
         self.derived(result)
     }
 
-    /// A call of a function that is a derivative.
+    /// A call of a function that is a transformation of another one.
     pub(super) fn call_derived(&mut self, derived: &Derived, args: Vec<Arg>, span: Span) -> Term {
         let result = match derived {
             Derived::Gradient(gradient) => self.gradient(gradient, args, span),
             Derived::Pullback(pullback) => self.pulled_back(pullback, args, span),
+            Derived::Jacobian(jacobian) => self.jacobian(jacobian, args, span),
+            Derived::Mapped(mapped) => self.call_mapped(mapped, args, span),
             Derived::Checkpoint(function) => self.checkpointed(function, args, span),
             Derived::Custom(custom) => self.customized(custom, args, span),
         };
@@ -89,6 +91,11 @@ impl Checker<'_> {
             let custom = CustomVjp { function, forward, reverse };
             return Ok(Callable::Derived(Rc::new(Derived::Custom(custom))).into_term());
         }
+        if name == "vmap" {
+            let [in_axes, out_axes] = ["in_axes", "out_axes"].map(|name| args.take(name).map(Box::new));
+            let mapped = Mapped { function, in_axes, out_axes };
+            return Ok(Callable::Derived(Rc::new(Derived::Mapped(mapped))).into_term());
+        }
         if name == "vjp" {
             let primals = args.rest("primals");
             return self.vjp(&function, primals, span);
@@ -100,6 +107,15 @@ impl Checker<'_> {
         let is_tuple = args.peek("argnums").is_some_and(|arg| arg.term.sequence().is_some());
         let argnums = args.optional_ints("argnums")?.unwrap_or_else(|| vec![0]);
         let has_aux = args.optional_bool("has_aux")?.unwrap_or(false);
+        if name == "jacobian" || name == "hessian" {
+            let of = |function| {
+                let jacobian = Jacobian { function, argnums: argnums.clone(), is_tuple, has_aux };
+                Callable::Derived(Rc::new(Derived::Jacobian(jacobian))).into_term()
+            };
+            let place = function.span;
+            let first = of(function);
+            return Ok(if name == "jacobian" { first } else { of(Arg { name: None, term: first, span: place }) });
+        }
         let with_value = name == "value_and_grad";
         let gradient = Gradient { function, argnums, is_tuple, has_aux, with_value };
         Ok(Callable::Derived(Rc::new(Derived::Gradient(gradient))).into_term())
@@ -114,7 +130,7 @@ impl Checker<'_> {
     }
 
     /// The leaves of an argument, and the argument with copies of them.
-    fn copied(&mut self, arg: &Arg) -> Derivation<(Vec<Leaf>, Arg)> {
+    pub(super) fn copied(&mut self, arg: &Arg) -> Derivation<(Vec<Leaf>, Arg)> {
         let mut found = Vec::new();
         trees::leaves(&arg.term, "", &mut found);
         let mut leaves = Vec::new();
@@ -139,7 +155,7 @@ impl Checker<'_> {
     }
 
     /// The result of a function, and the position of the first statement of its expansion.
-    fn expanded(&mut self, function: &Arg, args: Vec<Arg>, span: Span) -> Derivation<(Term, usize)> {
+    pub(super) fn expanded(&mut self, function: &Arg, args: Vec<Arg>, span: Span) -> Derivation<(Term, usize)> {
         let start = self.build.innermost().stmts.len();
         let result = self.call_term(&function.term, args, span, function.span);
         if result.is_poisoned() {
@@ -150,36 +166,9 @@ impl Checker<'_> {
     }
 
     fn gradient(&mut self, gradient: &Gradient, mut args: Vec<Arg>, span: Span) -> Derivation<Term> {
-        let count = args.iter().filter(|arg| arg.name.is_none()).count();
-        let mut leaves: Vec<Vec<Leaf>> = Vec::new();
-        let mut forms: Vec<Term> = Vec::new();
-        let mut places: Vec<usize> = Vec::new();
-        for &argnum in &gradient.argnums {
-            let at = if argnum < 0 { argnum + count as i64 } else { argnum };
-            let Some(at) = usize::try_from(at).ok().filter(|&at| at < count) else {
-                let message = format!("the gradient by argument {argnum} of a call with {count}");
-                return Err(Some(Diagnostic::error(Code::E0206, span, message)));
-            };
-            if let Some(same) = places.iter().position(|&place| place == at) {
-                forms.push(forms[same].clone());
-                leaves.push(leaves[same].clone());
-            } else {
-                let (own, copy) = self.copied(&args[at])?;
-                forms.push(args[at].term.clone());
-                leaves.push(own);
-                args[at] = copy;
-            }
-            places.push(at);
-        }
+        let (leaves, forms) = self.chosen_arguments("gradient", &gradient.argnums, &mut args, span)?;
         let (result, start) = self.expanded(&gradient.function, args, span)?;
-        let (value, aux) = match (&result, gradient.has_aux) {
-            (Term::Tuple(parts), true) if parts.len() == 2 => (parts[0].clone(), Some(parts[1].clone())),
-            (_, true) => {
-                let message = format!("with `has_aux` a function gives a pair, not {}", result.describe());
-                return Err(Some(Diagnostic::error(Code::E0210, span, message)));
-            }
-            (_, false) => (result.clone(), None),
-        };
+        let (value, aux) = without_aux(result, gradient.has_aux, span)?;
         if let Term::Complex(_) = value {
             return Err(Some(refused("grad", DERIVATIVES, span)));
         }
@@ -208,6 +197,38 @@ impl Checker<'_> {
             (true, None) => Term::Tuple(vec![value, gradients]),
             (true, Some(aux)) => Term::Tuple(vec![Term::Tuple(vec![value, aux]), gradients]),
         })
+    }
+
+    /// The leaves and forms of the arguments by which a derivative is taken; copies take their places.
+    pub(super) fn chosen_arguments(
+        &mut self,
+        derivative: &str,
+        argnums: &[i64],
+        args: &mut [Arg],
+        span: Span,
+    ) -> Derivation<(Vec<Vec<Leaf>>, Vec<Term>)> {
+        let count = args.iter().filter(|arg| arg.name.is_none()).count();
+        let mut leaves: Vec<Vec<Leaf>> = Vec::new();
+        let mut forms: Vec<Term> = Vec::new();
+        let mut places: Vec<usize> = Vec::new();
+        for &argnum in argnums {
+            let at = if argnum < 0 { argnum + count as i64 } else { argnum };
+            let Some(at) = usize::try_from(at).ok().filter(|&at| at < count) else {
+                let message = format!("the {derivative} by argument {argnum} of a call with {count}");
+                return Err(Some(Diagnostic::error(Code::E0206, span, message)));
+            };
+            if let Some(same) = places.iter().position(|&place| place == at) {
+                forms.push(forms[same].clone());
+                leaves.push(leaves[same].clone());
+            } else {
+                let (own, copy) = self.copied(&args[at])?;
+                forms.push(args[at].term.clone());
+                leaves.push(own);
+                args[at] = copy;
+            }
+            places.push(at);
+        }
+        Ok((leaves, forms))
     }
 
     /// The cotangent of an imaginary plane has another sign than the derivative by it: so that of a function with a complex derivative is the
@@ -458,6 +479,18 @@ impl Checker<'_> {
             pairs.push((*own, other));
         }
         Ok(pairs)
+    }
+}
+
+/// The result of a function, without what it gives beside it with `has_aux`.
+pub(super) fn without_aux(result: Term, has_aux: bool, span: Span) -> Derivation<(Term, Option<Term>)> {
+    match (&result, has_aux) {
+        (Term::Tuple(parts), true) if parts.len() == 2 => Ok((parts[0].clone(), Some(parts[1].clone()))),
+        (_, true) => {
+            let message = format!("with `has_aux` a function gives a pair, not {}", result.describe());
+            Err(Some(Diagnostic::error(Code::E0210, span, message)))
+        }
+        (_, false) => Ok((result, None)),
     }
 }
 

@@ -1,20 +1,45 @@
-//! Functions that are derivatives of others.
+//! Functions that are transformations of others: derivatives, and functions of many elements at once.
 
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::{Block, Value};
 
-/// A function that is a derivative of another one.
+/// A function that is a transformation of another one.
 #[derive(Debug)]
 pub enum Derived {
     /// `grad(f)` or `value_and_grad(f)`.
     Gradient(Gradient),
     /// The second result of `vjp`.
     Pullback(Pullback),
+    /// `jacobian(f)`, and with its own result as `f` `hessian(f)`.
+    Jacobian(Jacobian),
+    /// `vmap(f)`.
+    Mapped(Mapped),
     /// `checkpoint(f)`
     Checkpoint(Arg),
     /// `custom_vjp(f, fwd, bwd)`
     Custom(CustomVjp),
+}
+
+/// The derivative of all elements of a function's results by all elements of arguments.
+#[derive(Debug)]
+pub struct Jacobian {
+    pub function: Arg,
+    /// The arguments by which it is taken.
+    pub argnums: Vec<i64>,
+    /// Whether these are several arguments, and so the derivative by them a tuple.
+    pub is_tuple: bool,
+    pub has_aux: bool,
+}
+
+/// A function of one element, as a function of many at once.
+#[derive(Debug)]
+pub struct Mapped {
+    pub function: Arg,
+    /// The mapped dimension of each argument; None for the first one of all.
+    pub in_axes: Option<Box<Arg>>,
+    /// The place of the mapped dimension in each result.
+    pub out_axes: Option<Box<Arg>>,
 }
 
 /// The gradient of a function.

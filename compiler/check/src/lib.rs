@@ -10,6 +10,7 @@
 
 mod assigned;
 mod associative_scan;
+mod batching;
 mod branches;
 mod calls;
 mod complex;
@@ -21,6 +22,7 @@ mod entry;
 mod errors;
 mod exprs;
 mod indexing;
+mod jacobians;
 mod layouts;
 mod loops;
 mod manual;

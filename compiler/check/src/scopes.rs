@@ -31,7 +31,7 @@ pub enum Callable {
     Lambda(Rc<Lambda>),
     /// The name of an op, or of a function that the checker implements.
     Builtin(String),
-    /// The derivative of another function.
+    /// A transformation of another function.
     Derived(Rc<Derived>),
 }
 
@@ -63,7 +63,7 @@ impl FunctionTerm for Callable {
             Callable::Item(id) => format!("function {}", id.index),
             Callable::Lambda(_) => "a lambda".to_string(),
             Callable::Builtin(name) => name.clone(),
-            Callable::Derived(_) => "a derivative".to_string(),
+            Callable::Derived(_) => "a transformed function".to_string(),
         }
     }
 

@@ -17,6 +17,7 @@
 #![warn(missing_docs)]
 
 pub mod array;
+pub mod batching;
 pub mod cost;
 pub mod derivatives;
 pub mod eval;

@@ -1,4 +1,4 @@
-//! Distributes the QR and Cholesky factors of matrices whose rows are split, and triangular systems. Of the QR, each device factorizes its own
+//! Distributes the QR and Cholesky factors of matrices whose rows are split, and systems. Of the QR, each device factorizes its own
 //! rows, and the small factors of all devices are factorized together (TSQR; Demmel et al., "Communication-optimal parallel and sequential QR
 //! and LU factorizations", 2012).
 //!
@@ -44,10 +44,14 @@
 //! let x: f32[512@Y, 3] = triangular_rows(a, u, u[256:384], parts=4, start=384, lower=true);
 //! ```
 //!
+//! A system with another matrix is solved by elimination in `elimination.rs`.
+//!
 //! Of the QR, a device receives the small factors of the others and the first rows of Q: no more than the matrix, and much less where it has many rows.
 //!
 //! It comes after `insert_reshards`, which has given operand and result the same blocks, and before `exchange_halos`, which fetches the
 //! first rows.
+
+mod elimination;
 
 use crate::rewrite::rewritten;
 use spmdc_abi::{AxisSet, MatrixFunction, ReduceOp, TriangularSystem};
@@ -83,6 +87,8 @@ fn steps(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
         Some((MatrixFunction::TriangularSolve(system), parts)) => {
             stmts.extend(triangular_solve(&stmt, system, parts, func, mesh));
         }
+        Some((MatrixFunction::Solve, parts)) => stmts.extend(elimination::solve(&stmt, parts, func, mesh)),
+        Some((MatrixFunction::LuDiagonal, parts)) => stmts.extend(elimination::diagonal(&stmt, parts, func, mesh)),
         Some((
             MatrixFunction::Lu
             | MatrixFunction::QrBlock { .. }

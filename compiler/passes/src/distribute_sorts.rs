@@ -116,7 +116,7 @@ impl Sorts<'_> {
         let DimMap { size, before, start, step, len, after } = map.dims[axis];
         let is_plain = before + after == 0 && (step == 1 || len == 1) && start + len <= size;
         let is_aligned = result.dims[axis].alignment.is_some();
-        (others_stay && is_plain && !is_aligned && len * parts <= size).then(|| start..start + len)
+        (others_stay && is_plain && !is_aligned && len > 0 && len * parts <= size).then(|| start..start + len)
     }
 
     fn rewrite(&mut self, block: &mut Block) {

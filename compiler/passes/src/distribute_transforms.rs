@@ -10,24 +10,33 @@
 //! let i: f32[8@X, 16] = reshard(v4, P(X, _));
 //! ```
 //!
-//! A device sends and receives its own block twice. The other dimension is the one that is cut into the smallest blocks; if no dimension can be cut, as
-//! in a vector, every device gets the whole lines and keeps its part of the result.
+//! A device sends and receives its own block twice. The other dimension is the one that is cut into the smallest blocks.
 //!
-//! What is computed element by element from a transform, and then transformed again, is computed where the lines are: of
-//! `ifft(k * fft(x, axis=0), axis=0)`, neither the spectrum nor its product is moved back.
+//! If no dimension can be cut, as in a vector, or if that receives fewer bytes, the dimension stays split, and lines are transformed as matrices
+//! (`four_step.rs`). Where their size has no useful factors, or devices are few, every device gets the whole lines and keeps its part of the result.
+//!
+//! What is computed element by element from a transform, and then transformed again, is computed where the lines are, or in the order that the
+//! first transform leaves: of `ifft(k * fft(x, axis=0), axis=0)`, neither the spectrum nor its product is moved back.
 //!
 //! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `partition`, which makes collectives of the
 //! requests; values that are not used any more are left out by `dce` in between.
 
+mod four_step;
+
 use crate::contract;
+use four_step::{FourStep, LineMatrix};
+use spmdc_abi::Transform;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
-use spmdc_ir::layout::types::Type;
+use spmdc_ir::layout::types::{DType, Type};
 use spmdc_ir::ops::Op;
-use spmdc_ir::ops::rules::{Effect, Typing};
+use spmdc_ir::ops::broadcast::Broadcast;
+use spmdc_ir::ops::fft::Fft;
+use spmdc_ir::ops::rules::{Effect, Elements, Typing};
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::reshard::plan;
 use spmdc_ir::reshard::step::Reshard;
 use std::collections::BTreeMap;
 
@@ -37,7 +46,10 @@ const MOST_REPEATED: usize = 64;
 /// An operand of a repeated statement is moved if the array that is computed from it has this many times its elements.
 const TIMES_SMALLER: usize = 4;
 
-/// Gives every transform along a split dimension whole lines.
+/// Maximum number of operands that are moved to the order in which a transform leaves its results, to compute with these.
+const MOST_TURNED: usize = 2;
+
+/// Gives every transform along a split dimension whole lines, or steps that have them.
 pub fn distribute_transforms(mut module: Module) -> Module {
     let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
@@ -48,12 +60,20 @@ pub fn distribute_transforms(mut module: Module) -> Module {
 }
 
 fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
-    let mut open =
-        OpenTransforms { func, mesh, stmts: Vec::new(), made: BTreeMap::new(), elsewhere: BTreeMap::new(), left: 0 };
+    let mut open = OpenTransforms {
+        func,
+        mesh,
+        stmts: Vec::new(),
+        made: BTreeMap::new(),
+        elsewhere: BTreeMap::new(),
+        turned: BTreeMap::new(),
+        left: 0,
+        others: 0,
+    };
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks_mut().for_each(|inner| rewrite(inner, open.func, mesh));
         match split_axis(&stmt, open.func, mesh) {
-            Some(axis) => open.with_whole_lines(&stmt, axis),
+            Some(axis) => open.transform(&stmt, axis),
             None => open.push(stmt),
         }
     }
@@ -69,8 +89,12 @@ struct OpenTransforms<'a> {
     made: BTreeMap<Value, usize>,
     /// Values that exist in other layouts.
     elsewhere: BTreeMap<Value, Vec<Value>>,
+    /// Values that exist in the order in which a transform leaves them.
+    turned: BTreeMap<Value, Vec<(LineMatrix, Value)>>,
     /// The number of statements that may still be repeated.
     left: usize,
+    /// The number of operands that may still be moved to such an order.
+    others: usize,
 }
 
 /// The transformed dimension, if it is split.
@@ -99,6 +123,12 @@ fn whole_lines(ty: &Type, axis: usize, mesh: &Mesh) -> Sharding {
     to
 }
 
+/// Whether all indices of lines are numbers of this type, or wrap around in it.
+fn is_exact(dtype: DType, cut: &LineMatrix) -> bool {
+    let most = (cut.rows * cut.columns) as f64;
+    dtype.format().is_none_or(|format| most <= f64::from(format.mantissa).exp2())
+}
+
 impl OpenTransforms<'_> {
     fn push(&mut self, stmt: Stmt) {
         self.made.extend(stmt.results.iter().map(|&result| (result, self.stmts.len())));
@@ -114,10 +144,181 @@ impl OpenTransforms<'_> {
         }
     }
 
-    fn with_whole_lines(&mut self, stmt: &Stmt, axis: usize) {
+    /// Replaces a transform along a split dimension.
+    fn transform(&mut self, stmt: &Stmt, axis: usize) {
+        let StmtKind::Op(Op::Fft(Fft { transform, .. })) = stmt.kind else { unreachable!("a transform is an op") };
+        if let Transform::Complex { inverse } = transform
+            && self.transform_back(stmt, axis, inverse)
+        {
+            return;
+        }
+        let ty = self.func.ty(stmt.args[0]).clone();
+        let layout = whole_lines(&ty, axis, self.mesh);
+        let moved = |from: &Sharding, to: &Sharding| plan(&ty.array, from, to, self.mesh).cost;
+        let whole = stmt.args.len() as f64 * moved(&ty.sharding, &layout)
+            + stmt.results.len() as f64 * moved(&layout, &ty.sharding);
+        let cut = LineMatrix::cheapest(transform, stmt.args.len(), &ty, axis, self.mesh);
+        match cut.filter(|(_, cost)| *cost < whole) {
+            Some((cut, _)) if !self.are_repeated(&stmt.args, &layout, &stmt.origin) => {
+                self.in_four_steps(stmt, transform, cut);
+            }
+            Some(_) | None => self.with_whole_lines(stmt, axis, layout),
+        }
+    }
+
+    fn in_four_steps(&mut self, stmt: &Stmt, transform: Transform, cut: LineMatrix) {
+        let why = format!(
+            "a transform along the split dimension {} exchanges its lines as matrices of {} x {}",
+            cut.axis, cut.rows, cut.columns
+        );
+        let ty = self.func.ty(stmt.args[0]).clone();
+        let origin = stmt.origin.because(why);
+        let turned = self.with_steps(&ty, &cut, &origin, |steps| steps.transform(transform, &stmt.args, &stmt.results));
+        for (&result, plane) in stmt.results.iter().zip(turned.into_iter().flatten()) {
+            self.turned.entry(result).or_default().push((cut.clone(), plane));
+        }
+    }
+
+    /// Transforms what is computed from a transform in the order in which that leaves it; false if the operands are not.
+    fn transform_back(&mut self, stmt: &Stmt, axis: usize, inverse: bool) -> bool {
+        let ty = self.func.ty(stmt.args[0]).clone();
+        let fits = |cut: &&LineMatrix| {
+            let lies_so = cut.axis == axis && cut.axes == ty.sharding.dims[axis].axes;
+            lies_so && cut.rows * cut.columns == ty.shape()[axis]
+        };
+        let mut cuts: Vec<LineMatrix> = Vec::new();
+        for cut in self.turned.values().flatten().map(|(cut, _)| cut).filter(fits) {
+            if !cuts.contains(cut) {
+                cuts.push(cut.clone());
+            }
+        }
+        let origin = stmt.origin.because(format!(
+            "a transform along the split dimension {axis} begins with the order in which another one leaves its lines"
+        ));
+        for cut in cuts {
+            let before = (self.stmts.len(), self.turned.clone());
+            (self.left, self.others) = (MOST_REPEATED, MOST_TURNED);
+            let args = stmt.args.iter().map(|&arg| self.in_turned_order(arg, &cut, &ty, &origin));
+            if let Some(args) = args.collect::<Option<Vec<(Value, bool)>>>()
+                && args.iter().any(|(_, follows)| *follows)
+            {
+                let planes: Vec<Value> = args.into_iter().map(|(plane, _)| plane).collect();
+                let make = |steps: &mut FourStep<'_>| steps.transform_back(inverse, &planes, &stmt.results);
+                self.with_steps(&ty, &cut, &origin, make);
+                return true;
+            }
+            self.forget(before.0);
+            self.turned = before.1;
+        }
+        false
+    }
+
+    /// The value in turned order, and whether it follows from a transform that left its results so: if it is there already, or follows element by
+    /// element from values that are. Other operands are moved.
+    fn in_turned_order(
+        &mut self,
+        value: Value,
+        cut: &LineMatrix,
+        line: &Type,
+        origin: &Origin,
+    ) -> Option<(Value, bool)> {
+        let ty = self.func.ty(value).clone();
+        if ty.sharding != line.sharding || ty.shape() != line.shape() {
+            return None;
+        }
+        let known = self.turned.get(&value).into_iter().flatten();
+        if let Some((_, there)) = known.into_iter().find(|(own, _)| own == cut) {
+            return Some((*there, true));
+        }
+        let stmt = self.stmts[*self.made.get(&value)?].clone();
+        let (op, [_]) = (stmt.op()?.clone(), &stmt.results[..]) else { return None };
+        let properties = op.rules().properties();
+        let is_plain = properties.effect == Effect::None && properties.group().is_none();
+        if !is_plain || self.left == 0 {
+            return None;
+        }
+        self.left -= 1;
+        if let Op::Iota(op) = &op {
+            let make = |steps: &mut FourStep<'_>| steps.turned_indices(op.axis, op.ty.dtype);
+            return is_exact(op.ty.dtype, cut).then(|| (self.with_steps(line, cut, &stmt.origin, make), false));
+        }
+        if matches!(properties.elements, Elements::Repeated) {
+            let make = |steps: &mut FourStep<'_>| {
+                let op = Broadcast { shape: steps.turned_shape() };
+                steps.turned_result(op, &stmt.args, ty.dtype())
+            };
+            let is_number = self.func.ty(stmt.args[0]).rank() == 0;
+            return is_number.then(|| (self.with_steps(line, cut, &stmt.origin, make), false));
+        }
+        if !properties.elements.are_elementwise() {
+            return None;
+        }
+        let (mut args, mut follows) = (Vec::new(), false);
+        for &arg in &stmt.args {
+            let own = self.func.ty(arg);
+            let is_alike = own.sharding == line.sharding && own.shape() == line.shape();
+            let there = match own.rank() {
+                0 => Some((arg, false)),
+                _ => self.in_turned_order(arg, cut, line, origin),
+            };
+            if there.is_none() && !is_alike {
+                return None;
+            }
+            follows |= there.is_some_and(|(_, follows)| follows);
+            args.push((arg, there.map(|(there, _)| there)));
+        }
+        let moved = args.iter().filter(|(_, there)| there.is_none()).count();
+        if moved > self.others || !follows && moved > 0 {
+            return None;
+        }
+        self.others -= moved;
+        let args: Vec<Value> = args
+            .into_iter()
+            .map(|(arg, there)| there.unwrap_or_else(|| self.with_steps(line, cut, origin, |steps| steps.turned(arg))))
+            .collect();
+        let make = |steps: &mut FourStep<'_>| steps.turned_result(op, &args, ty.dtype());
+        let there = self.with_steps(line, cut, &stmt.origin, make);
+        if follows {
+            self.turned.entry(value).or_default().push((cut.clone(), there));
+        }
+        Some((there, follows))
+    }
+
+    /// Adds the statements of steps.
+    fn with_steps<R>(
+        &mut self,
+        line: &Type,
+        cut: &LineMatrix,
+        origin: &Origin,
+        make: impl FnOnce(&mut FourStep<'_>) -> R,
+    ) -> R {
+        let mut steps = FourStep::new(self.func, self.mesh, line.clone(), cut.clone(), origin.clone());
+        let made = make(&mut steps);
+        for stmt in steps.finish() {
+            self.push(stmt);
+        }
+        made
+    }
+
+    /// Whether all values are in another layout, or are computed again there.
+    fn are_repeated(&mut self, values: &[Value], layout: &Sharding, origin: &Origin) -> bool {
+        self.left = MOST_REPEATED;
+        let before = (self.stmts.len(), self.elsewhere.clone());
+        let are = values.iter().all(|&value| self.repeated(value, layout, origin).is_some());
+        self.forget(before.0);
+        self.elsewhere = before.1;
+        are
+    }
+
+    /// Leaves out statements that were begun in vain.
+    fn forget(&mut self, stmts: usize) {
+        self.stmts.truncate(stmts);
+        self.made.retain(|_, at| *at < stmts);
+    }
+
+    fn with_whole_lines(&mut self, stmt: &Stmt, axis: usize, layout: Sharding) {
         let StmtKind::Op(op) = &stmt.kind else { unreachable!("a transform is an op") };
         let ty = self.func.ty(stmt.args[0]);
-        let layout = whole_lines(ty, axis, self.mesh);
         let meanwhile = match layout.used_axes() == ty.sharding.used_axes() {
             true => "another dimension is split meanwhile",
             false => "there is no other dimension to split",
@@ -149,9 +350,7 @@ impl OpenTransforms<'_> {
         if let Some(there) = self.repeated(value, layout, origin) {
             return there;
         }
-        // What was begun in vain.
-        self.stmts.truncate(before.0);
-        self.made.retain(|_, at| *at < before.0);
+        self.forget(before.0);
         self.elsewhere = before.1;
         self.request(value, layout, origin)
     }

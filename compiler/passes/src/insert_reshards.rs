@@ -37,7 +37,7 @@ use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
-use spmdc_ir::ops::rules::{Combines, Effect, Typing};
+use spmdc_ir::ops::rules::{Combines, Effect, Lowered, Typing};
 use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
@@ -596,8 +596,12 @@ impl Inserter<'_> {
         if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
             return agreed;
         }
-        let stuck =
-            if matches!(stmt.op(), Some(Op::Reshape(_))) { self.stuck(projection, stmt, &tensors) } else { Vec::new() };
+        let is_stuck = |lists: &[Option<&[u8]>], factor: usize| match stmt.op() {
+            Some(Op::Reshape(_)) => lists[factor].is_none(),
+            Some(op) => matches!(op.rules().lowered(), Lowered::Library(_)) && projection.whole[factor],
+            None => false,
+        };
+        let stuck = self.stuck(projection, stmt, &tensors, is_stuck);
         let candidates: Vec<Vec<Vec<u8>>> =
             (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors, &stuck)).collect();
         let sums = kept_sums(&self.func, stmt);
@@ -610,16 +614,22 @@ impl Inserter<'_> {
         }
     }
 
-    /// The axes of split dimensions that the factors cannot express. While such a reshape runs, they may split another dimension:
-    /// two exchanges of parts of blocks can be cheaper than one gather.
-    fn stuck(&self, projection: &Projection, stmt: &Stmt, tensors: &[Vec<Option<&[u8]>>]) -> Vec<&[u8]> {
+    /// The axes of split dimensions that the factors of a reshape cannot express, or that a function of the runtime needs whole. While it runs, they may
+    /// split another dimension: two exchanges of parts of blocks can be cheaper than one gather.
+    fn stuck(
+        &self,
+        projection: &Projection,
+        stmt: &Stmt,
+        tensors: &[Vec<Option<&[u8]>>],
+        is_stuck: impl Fn(&[Option<&[u8]>], usize) -> bool,
+    ) -> Vec<&[u8]> {
         let rules = projection.rule.operands.iter().chain(&projection.rule.results);
         let values = stmt.args.iter().chain(&stmt.results);
         let mut stuck: Vec<&[u8]> = Vec::new();
         for ((dims, &value), lists) in rules.zip(values).zip(tensors) {
             for (factors, dim) in dims.iter().zip(&self.func.ty(value).sharding.dims) {
-                let is_stuck = !dim.axes.is_empty() && factors.iter().any(|&factor| lists[factor].is_none());
-                if is_stuck && !stuck.contains(&dim.axes.as_slice()) {
+                let has_stuck = factors.iter().any(|&factor| is_stuck(lists, factor));
+                if has_stuck && !dim.axes.is_empty() && !stuck.contains(&dim.axes.as_slice()) {
                     stuck.push(&dim.axes);
                 }
             }

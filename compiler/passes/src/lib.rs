@@ -6,9 +6,9 @@
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
-//! - `distribute_factorizations`: every QR of split rows is made of those of blocks.
+//! - `distribute_factorizations`: every factorization of split rows is made of steps on blocks.
 //! - `distribute_sorts`: every sort along a split dimension is two steps.
-//! - `distribute_transforms`: every Fourier transform has whole lines.
+//! - `distribute_transforms`: every Fourier transform has whole lines, or steps that have them.
 //! - `exchange_ghosts`: every window of `patches` reads elements of its own device only.
 //! - `exchange_halos`: every window reads elements of its own device only.
 //! - `distribute_scans`: every scan along a split dimension has the totals of the preceding blocks.

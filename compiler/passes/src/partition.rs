@@ -6,7 +6,7 @@
 //! let h: f32[8,16] = all_reduce(v7, P(_,_));
 //! ```
 //!
-//! Requests for the layout that a value has already vanish. A request whose only user is another request is part of
+//! Requests for the layout that a value has already vanish, and so do those for a layout that it had before an earlier request. A request whose only user is another request is part of
 //! that one: a sum with a split target is scattered, not made whole and then cut. Afterwards all communication is explicit.
 
 use crate::contract;
@@ -34,7 +34,7 @@ pub fn partition(module: Module, plans: &Plans) -> Module {
 
     let mut replaced: Vec<Value> = (0..func.values.len() as u32).map(Value).collect();
     let planner = Planner::new(&mesh, plans);
-    expand(&mut body, &mut func, &mesh, &planner, &sums, &mut replaced);
+    expand(&mut body, &mut func, &mesh, &planner, &sums, (&mut replaced, &mut BTreeMap::new()));
     func.body = body;
     let module = Module { stage: Stage::Partitioned, mesh, func };
     debug_assert_eq!(contract::count(&module.func.body, is_request), 0, "a request is left");
@@ -86,13 +86,13 @@ fn expand(
     mesh: &Mesh,
     planner: &Planner<'_>,
     sums: &BTreeMap<Value, Origin>,
-    replaced: &mut [Value],
+    (replaced, earlier): (&mut [Value], &mut BTreeMap<Value, Value>),
 ) {
     let mut stmts = Vec::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.args.iter_mut().for_each(|arg| *arg = replaced[arg.0 as usize]);
         if !is_request(&stmt) {
-            stmt.blocks_mut().for_each(|inner| expand(inner, func, mesh, planner, sums, replaced));
+            stmt.blocks_mut().for_each(|inner| expand(inner, func, mesh, planner, sums, (replaced, earlier)));
             stmts.push(stmt);
             continue;
         }
@@ -102,6 +102,9 @@ fn expand(
         }
         let goal = func.ty(to).clone();
         debug_assert_eq!(func.ty(from).array, goal.array, "a request changes the layout alone");
+        // The value as it was before requests, if it was laid out so then.
+        let mut before = std::iter::successors(Some(from), |value| earlier.get(value).copied());
+        let from = before.find(|&value| func.ty(value).sharding == goal.sharding).unwrap_or(from);
         let plan = planner.plan(&goal.array, &func.ty(from).sharding, &goal.sharding);
         let steps = &plan.steps;
         let Some((last, before)) = steps.split_last() else {
@@ -113,6 +116,7 @@ fn expand(
             }
             continue;
         };
+        earlier.insert(to, from);
         let mut build = Builder::new(func, mesh);
         let mut at = from;
         for step in before {

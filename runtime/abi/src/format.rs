@@ -9,7 +9,7 @@ pub enum Piece {
     Value(Spec),
 }
 
-/// The part of a placeholder after the colon: `[[fill]align][+][0][width][.precision][e][j]`, or `?`.
+/// The part of a placeholder after the colon: `[[fill]align][+][0][width][.precision][e][j]`, `?` or `c`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// The character that fills the width; None: a space.
@@ -51,6 +51,8 @@ pub enum Form {
     Exponent,
     /// `{:?}`: shape and element type instead of the value.
     Type,
+    /// `{:c}`: integers as the characters with these numbers, as in Python; the last dimension is a line.
+    Characters,
 }
 
 /// Maximum width and precision, in characters.
@@ -107,6 +109,7 @@ impl Spec {
             "" => Form::Plain,
             "e" => Form::Exponent,
             "?" if !spec.complex => Form::Type,
+            "c" if spec == Spec::default() => Form::Characters,
             _ => return None,
         };
         Some(spec)
@@ -132,6 +135,7 @@ impl Spec {
             Form::Plain => "",
             Form::Exponent => "e",
             Form::Type => "?",
+            Form::Characters => "c",
         };
         let complex = if self.complex { "j" } else { "" };
         format!("{{:{fill}{align}{plus}{zeros}{width}{precision}{form}{complex}}}")

@@ -15,8 +15,12 @@ pub enum MatrixFunction {
     Cholesky,
     /// `a: [n, n]` and `b: [n, k]` give x of the shape of `b`, with `op(a) x = b`; or `b: [k, n]` with `x op(a) = b`.
     TriangularSolve(TriangularSystem),
+    /// `a: [n, n]` and `b: [n, k]` give x of the shape of `b`, with `a x = b`, by elimination with row exchanges.
+    Solve,
     /// `a: [m, n]` gives L and U in one matrix, the row exchanged with each row (i32), and the source of each row (i32, `[m]`).
     Lu,
+    /// `a: [n, n]` gives the diagonal of U of [`MatrixFunction::Lu`], and the row exchanged with each row (i32).
+    LuDiagonal,
     /// `a: [m, n]` gives Q and R, or R alone.
     Qr {
         /// Whether Q has as many columns as rows, and R as many rows as `a`; otherwise as the smaller side of `a`.
@@ -117,7 +121,9 @@ impl MatrixFunction {
             | MatrixFunction::TriangularSums { first, .. } => Some(first),
             MatrixFunction::Cholesky
             | MatrixFunction::TriangularSolve(_)
+            | MatrixFunction::Solve
             | MatrixFunction::Lu
+            | MatrixFunction::LuDiagonal
             | MatrixFunction::Qr { .. }
             | MatrixFunction::QrBlock { .. }
             | MatrixFunction::QrSigns
@@ -134,8 +140,10 @@ impl MatrixFunction {
         let sides = height.max(width);
         let (matrix, least, most) = (rows * columns, rows.min(columns), rows.max(columns));
         let elements = match self {
-            MatrixFunction::Cholesky | MatrixFunction::Lu | MatrixFunction::QrSigns => matrix,
-            MatrixFunction::TriangularSolve(_) => matrix + rows * sides,
+            MatrixFunction::Cholesky | MatrixFunction::Lu | MatrixFunction::LuDiagonal | MatrixFunction::QrSigns => {
+                matrix
+            }
+            MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => matrix + rows * sides,
             MatrixFunction::CholeskyRows { .. } => matrix + height * width,
             MatrixFunction::CholeskyChecked { .. } => 0,
             MatrixFunction::TriangularRows { .. } => matrix + (rows + columns) * width,

@@ -54,9 +54,15 @@ fn shapes(function: &MatrixFunction, operands: &[(DType, Vec<usize>)]) -> Option
             let fits = sides.len() == 2 && sides[usize::from(!system.left)] == rows && *other == dtype;
             (2, is_square && fits, vec![own(sides)])
         }
+        MatrixFunction::Solve => {
+            let (other, sides) = operands.get(1)?;
+            let fits = sides.len() == 2 && sides[0] == rows && *other == dtype;
+            (2, is_square && fits, vec![own(sides)])
+        }
         MatrixFunction::Lu => {
             (1, true, vec![own(&[rows, columns]), (DType::I32, vec![least]), (DType::I32, vec![rows])])
         }
+        MatrixFunction::LuDiagonal => (1, is_square, vec![own(&[rows]), (DType::I32, vec![rows])]),
         MatrixFunction::Qr { full, q } => {
             let made = if *full { rows } else { least };
             let q = q.then(|| own(&[rows, made]));
@@ -121,7 +127,9 @@ fn needed(function: &MatrixFunction, rows: usize, columns: usize) -> usize {
     match function {
         MatrixFunction::Cholesky
         | MatrixFunction::TriangularSolve(_)
+        | MatrixFunction::Solve
         | MatrixFunction::Lu
+        | MatrixFunction::LuDiagonal
         | MatrixFunction::QrSigns
         | MatrixFunction::CholeskyRows { .. }
         | MatrixFunction::CholeskyChecked { .. }
@@ -281,6 +289,19 @@ unsafe fn run_as<T: MatrixElement>(call: &LibraryCall<'_>, function: &MatrixFunc
             MatrixFunction::TriangularSolve(system) => {
                 triangular_solve(system, &a, &MatrixArray::new(call.operand(1, 0)), &result(0), scratch);
             }
+            MatrixFunction::Solve => {
+                let (mut own, scratch) = a.load(scratch);
+                let (mut sides, _) = MatrixArray::<T>::new(call.operand(1, 0)).load(scratch);
+                spmdc_matrix::lu(own.as_mut(), |step, pivot| {
+                    for side in 0..if pivot == step { 0 } else { sides.ncols() } {
+                        let (upper, lower) = (sides[(step, side)], sides[(pivot, side)]);
+                        (sides[(step, side)], sides[(pivot, side)]) = (lower, upper);
+                    }
+                });
+                spmdc_matrix::solve_triangular(own.as_ref(), true, true, sides.as_mut());
+                spmdc_matrix::solve_triangular(own.as_ref(), false, false, sides.as_mut());
+                result(0).store(|row, side| sides[(row, side)]);
+            }
             MatrixFunction::Lu => {
                 let (mut own, _) = a.load(scratch);
                 let (pivots, sources) = (call.result(1), call.result(2));
@@ -292,6 +313,12 @@ unsafe fn run_as<T: MatrixElement>(call: &LibraryCall<'_>, function: &MatrixFunc
                     std::ptr::swap(sources.at::<i32>(step, 0), sources.at::<i32>(pivot, 0));
                 });
                 result(0).store(|row, column| own[(row, column)]);
+            }
+            MatrixFunction::LuDiagonal => {
+                let (mut own, _) = a.load(scratch);
+                let pivots = call.result(1);
+                spmdc_matrix::lu(own.as_mut(), |step, pivot| pivots.at::<i32>(step, 0).write(pivot as i32));
+                result(0).store(|at, _| own[(at, at)]);
             }
             MatrixFunction::Qr { full, q } => {
                 let made = if *full { rows } else { least };

@@ -2,7 +2,9 @@
 
 use super::call::Call;
 use super::orders::orders;
-use super::{Array, Draw, all, derivatives, draws, floats, gathers, ints, matrices, numbers, spectral, windows};
+use super::{
+    Array, Draw, all, batching, derivatives, draws, floats, gathers, ints, matrices, numbers, spectral, windows,
+};
 use spmdc_abi::DType;
 use spmdc_ir::ops::promote::join;
 use spmdc_math::MathFn;
@@ -58,6 +60,7 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         .or_else(|| matrices::call(name, draw))
         .or_else(|| spectral::call(name, draw))
         .or_else(|| derivatives::call(name, draw))
+        .or_else(|| batching::call(name, draw))
         .or_else(|| shapes(name, draw))
         .or_else(|| joins(name, draw))
         .or_else(|| makers(name, draw))

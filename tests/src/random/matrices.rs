@@ -104,12 +104,17 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             with(&[(dtype, &shape)], format!("let (u, s, v) = svd(a{flags});"), expr)
         }
         "solve" => {
+            // The rows of large matrices may be split, too; their rows are exchanged.
+            let (n, m) = if draw.chance(30) { (16 + draw.below(12), 1 + draw.below(3)) } else { (n, m) };
+            let square = shape(draw, n, n);
             let sides = match draw.below(3) {
                 0 => vec![n],
                 1 => vec![n, m],
                 _ => [&square[..square.len() - 1], &[m]].concat(),
             };
-            with(&[(dtype, &square), (DType::F32, &sides)], diagonal, "solve(x, b)".to_string())
+            let shifts = draw.pick(&["", "", "roll(x, 3, axis=-2)"]);
+            let before = regular(n) + &if shifts.is_empty() { String::new() } else { format!(" let x = {shifts};") };
+            with(&[(dtype, &square), (DType::F32, &sides)], before, "solve(x, b)".to_string())
         }
         "inv" | "det" => with(&[(dtype, &square)], diagonal, format!("{name}(x)")),
         "slogdet" => {

@@ -1,7 +1,9 @@
 //! Random programs: shapes, shardings, meshes and element types, all from one seed.
 
+pub mod batching;
 pub mod call;
 pub mod calls;
+mod complex;
 pub mod derivatives;
 pub mod draws;
 pub mod expressions;
@@ -153,6 +155,11 @@ impl Array {
             }
         }
     }
+}
+
+/// The type of a complex array, from that of its planes.
+fn complex_type(of_planes: &str) -> String {
+    of_planes.replacen("f32", "c64", 1).replacen("f64", "c128", 1)
 }
 
 /// A mesh: a name, a size, and whether types decide shardings, per axis.

@@ -5,7 +5,7 @@
 //! applied to *exact* values only: those that no sum of floats went into.
 
 use super::precision::Precision;
-use super::{Array, Draw, Mesh};
+use super::{Array, Draw, Mesh, complex_type};
 use crate::compare::Tolerance;
 use spmdc_abi::DType;
 use std::fmt::Write;
@@ -25,6 +25,9 @@ pub struct Writer {
     mesh: Mesh,
     params: Vec<Variable>,
     variables: Vec<Variable>,
+    /// Parameters and variables of complex numbers, with the types of their planes.
+    complex_params: Vec<Variable>,
+    pub(super) complex: Vec<Variable>,
     /// Functions besides `main`.
     pub(super) items: String,
     pub(super) body: String,
@@ -117,22 +120,46 @@ impl Writer {
             params.push(Variable { name, array: Array::new(dtype, &shape), precision: Precision::exact(2.0) });
         }
         let variables = params.clone();
+        // Names that nothing else has.
+        let count = if draw.chance(60) { 0 } else { 1 + draw.below(2) };
+        let complex = (0..count).map(|number| {
+            let rank = draw.rank(1, most_dims);
+            let shape: Vec<usize> = (0..rank).map(|_| draw.pick(&sizes)).collect();
+            let array = Array::new(draw.pick(&[DType::F32, DType::F64]), &shape);
+            Variable { name: format!("c_{number}"), array, precision: Precision::exact(2.0) }
+        });
+        let complex_params: Vec<Variable> = complex.collect();
         let pins_results = draw.chance(50) && mesh.axes.iter().all(|&(_, _, explicit)| !explicit);
         let (items, body) = (String::new(), String::new());
-        Writer { draw, mesh, params, variables, items, body, next: 0, kept: Vec::new(), skipped: 0, pins_results, most }
+        Writer {
+            draw,
+            mesh,
+            params,
+            variables,
+            complex: complex_params.clone(),
+            complex_params,
+            items,
+            body,
+            next: 0,
+            kept: Vec::new(),
+            skipped: 0,
+            pins_results,
+            most,
+        }
     }
 
     /// The program as it is now; `shardings` are those of the parameters.
     pub fn text(&self, mesh: &Mesh, types: &[String]) -> String {
-        let params = self.params.iter().zip(types);
+        let params = self.params.iter().chain(&self.complex_params).zip(types);
         let params: Vec<String> = params.map(|(param, ty)| format!("{}: {ty}", param.name)).collect();
-        let results = self.results();
-        let names: Vec<&str> = results.iter().map(|v| v.name.as_str()).collect();
+        let (results, complex) = (self.results(), self.complex_results());
+        let names: Vec<&str> = results.iter().chain(complex).map(|v| v.name.as_str()).collect();
         let mut pins = String::new();
         if self.pins_results {
             let mut draw = self.draw.clone();
-            let pinned = results.iter().map(|v| mesh.laid_out(&mut draw, &v.array));
-            pins = format!(" -> ({})", pinned.collect::<Vec<_>>().join(", "));
+            let mut pinned: Vec<String> = results.iter().map(|v| mesh.laid_out(&mut draw, &v.array)).collect();
+            pinned.extend(complex.iter().map(|z| complex_type(&mesh.laid_out(&mut draw, &z.array))));
+            pins = format!(" -> ({})", pinned.join(", "));
         }
         format!(
             "{}{}fn main({}){pins} {{\n{}  ({})\n}}\n",
@@ -150,7 +177,17 @@ impl Writer {
             true => Tolerance::Exact,
             false => Tolerance::Within(2.0 * precision.error),
         };
-        self.results().iter().map(|result| tolerance(result.precision)).collect()
+        let complex = self.complex_results().iter().flat_map(|z| [tolerance(z.precision); 2]);
+        self.results().iter().map(|result| tolerance(result.precision)).chain(complex).collect()
+    }
+
+    /// A type with a random layout.
+    pub(super) fn laid_out(&mut self, array: &Array) -> String {
+        self.mesh.laid_out(&mut self.draw, array)
+    }
+
+    fn complex_results(&self) -> &[Variable] {
+        &self.complex[self.complex.len().saturating_sub(3)..]
     }
 
     fn results(&self) -> &[Variable] {
@@ -171,13 +208,20 @@ impl Writer {
             true => param.array.text(&[]),
             false => mesh.laid_out(draw, &param.array),
         };
-        self.params.iter().map(ty).collect()
+        let mut types: Vec<String> = self.params.iter().map(ty).collect();
+        let complex = self.complex_params.iter();
+        types.extend(complex.map(|param| complex_type(&self.mesh.laid_out(&mut self.draw, &param.array))));
+        types
     }
 
     /// Adds one statement, perhaps with others inside.
     pub fn statement(&mut self) {
         if self.draw.chance(1) {
             return self.nest();
+        }
+        let has_complex = !self.complex_params.is_empty();
+        if has_complex && self.draw.chance(25) || self.draw.chance(3) {
+            return self.complex_statement();
         }
         match self.draw.below(14) {
             0 => self.for_loop(),

@@ -39,6 +39,9 @@ const EXPRESSIONS: &[&str] = &[
 pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
     let rank = draw.rank(1, 3);
     let shape: Vec<usize> = draw.shape(rank).iter().map(|&size| size.max(1)).collect();
+    // Long lines remain split.
+    let is_long = matches!(name, "fft" | "ifft" | "rfft" | "irfft") && draw.chance(30);
+    let (rank, shape) = if is_long { (1, vec![draw.pick(&[96, 120, 135, 140, 154, 97])]) } else { (rank, shape) };
     let axis = draw.axis(rank);
     let plane = draw.pick(&[DType::F32, DType::F64]);
     let planes: &[(DType, &[usize])] = &[(plane, &shape), (plane, &shape)];

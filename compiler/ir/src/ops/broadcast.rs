@@ -10,6 +10,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::MAX_ELEMENTS;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
@@ -85,6 +86,10 @@ impl Rules for Broadcast {
         Derivative::Linear(self)
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -103,6 +108,20 @@ impl Rules for Broadcast {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl Batched for Broadcast {
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        _: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let value = batch.aligned(build, operands[0], self.shape.len())?;
+        let shape = [&[batch.size], self.shape.as_slice()].concat();
+        Ok(vec![broadcast(build, value, &shape)?])
     }
 }
 

@@ -11,6 +11,7 @@ use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -79,6 +80,10 @@ impl Infer for Cast {
 impl Rules for Cast {
     fn derivative(&self) -> Derivative<'_> {
         if is_differentiable(self.to) { Derivative::Linear(self) } else { Derivative::Zero }
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Elementwise
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -10,6 +10,7 @@ use crate::layout::factors::{FactorKind, FactorPart, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -103,6 +104,10 @@ impl Infer for Concatenate {
 impl Rules for Concatenate {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Concatenate { axis: self.axis + 1 })
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -8,6 +8,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::term::{StaticScalar, Term};
 use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
@@ -202,6 +203,10 @@ impl Infer for Constant {
 impl Rules for Constant {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Zero
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -4,10 +4,14 @@
 //! stops the program. Along a split dimension the devices contribute their parts of the region to a sum, as for a single index. A
 //! region is replaced in place: see `update`.
 
-use super::elementwise::binary;
+use super::constant::Constant;
+use super::elementwise::{Binary, binary};
+use super::gather::Gather;
 use super::index::{are_checked, beginnings, checked};
+use super::iota::Iota;
 use super::promote::cast;
 use super::slice::{SliceRange, slice};
+use super::transpose::transpose;
 use super::update::{Places, Update, assigned};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
@@ -15,6 +19,7 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -113,6 +118,10 @@ impl Rules for DynamicSlice {
         Derivative::Linear(self)
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -131,6 +140,57 @@ impl Rules for DynamicSlice {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+/// The indices `start`, `start + step`, ... of one of several indexed dimensions, along the dimension of its own that index arrays have for
+/// each of them. `start` is a checked index, None for 0.
+pub(super) fn indices_along(
+    build: &mut CallBuilder,
+    (dim, count): (usize, usize),
+    range: SliceRange,
+    start: Option<Value>,
+) -> Result<Value, Diagnostic> {
+    let mut shape = vec![1; count];
+    shape[dim] = range.len;
+    let steps = build.emit1(Iota { ty: ArrayType::new(DType::I64, &shape), axis: dim }, &[])?;
+    let step = build.emit1(Constant::scalar(DType::I64, range.step as u64), &[])?;
+    let steps = if range.step == 1 { steps } else { build.emit1(Binary(BinaryOp::Mul), &[steps, step])? };
+    let first = match start {
+        Some(start) => start,
+        None => build.emit1(Constant::scalar(DType::I64, range.start as u64), &[])?,
+    };
+    build.emit1(Binary(BinaryOp::Add), &[first, steps])
+}
+
+impl Batched for DynamicSlice {
+    /// With a start for each element, a gather at the indices of each.
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let value = operands[0];
+        if !operands[1..].iter().any(|start| start.is_mapped()) {
+            let args: Vec<Value> = operands.iter().map(|operand| operand.value()).collect();
+            let dims = self.dims.iter().map(|&(dim, len)| (dim + 1, len)).collect();
+            return build.emit(DynamicSlice { dims }, &args);
+        }
+        let count = self.dims.len();
+        let mut args = vec![value.value()];
+        for (at, (&(_, len), &start)) in self.dims.iter().zip(&operands[1..]).enumerate() {
+            let start = batch.aligned(build, start, count)?;
+            args.push(indices_along(build, (at, count), SliceRange::all(len), Some(start))?);
+        }
+        let gather = Gather::new(self.dims.iter().map(|&(dim, _)| dim).collect(), Vec::new(), 0);
+        let gathered = build.emit1(gather.in_batch(batch, value.is_mapped(), true), &args)?;
+        let mut kept = 1 + count..;
+        let place = |dim| self.cut(dim).map_or_else(|| kept.next().expect("there are numbers enough"), |at| 1 + at);
+        let rank = build.ty(stmt.args[0]).rank();
+        let order: Vec<usize> = std::iter::once(0).chain((0..rank).map(place)).collect();
+        Ok(vec![transpose(build, gathered, &order)?])
     }
 }
 

@@ -12,6 +12,7 @@ use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Dtypes, Signature, Status, signatures};
@@ -131,6 +132,10 @@ impl Rules for Unary {
         self.own_derivative()
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Elementwise
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -214,9 +219,20 @@ impl Infer for Binary {
     }
 }
 
+impl Binary {
+    /// Whether it stops the program for a divisor of zero, if it divides integers.
+    fn may_stop(&self) -> bool {
+        matches!(self.0, BinaryOp::FloorDiv | BinaryOp::Rem)
+    }
+}
+
 impl Rules for Binary {
     fn derivative(&self) -> Derivative<'_> {
         self.own_derivative()
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        if self.may_stop() { Batching::stops(1, 1, Batching::Elementwise) } else { Batching::Elementwise }
     }
 
     fn lowered(&self) -> Lowered<'_> {
@@ -247,7 +263,7 @@ impl Rules for Binary {
             | BinaryOp::Shr => Linear::No,
         };
         Properties {
-            effect: if matches!(self.0, BinaryOp::FloorDiv | BinaryOp::Rem) { Effect::Stops } else { Effect::None },
+            effect: if self.may_stop() { Effect::Stops } else { Effect::None },
             manual: Manual::Local,
             placement: Placement::Follows,
             linear,
@@ -320,6 +336,10 @@ impl Infer for Compare {
 impl Rules for Compare {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Zero
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Elementwise
     }
 
     fn lowered(&self) -> Lowered<'_> {
@@ -403,6 +423,10 @@ impl Infer for Select {
 impl Rules for Select {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Elementwise
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -22,6 +22,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::LibraryCalls;
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::broadcast::broadcast;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
@@ -200,6 +201,10 @@ impl Rules for Fft {
             Transform::Complex { .. } => Derivative::Joint(self),
             Transform::OfReal | Transform::ToReal => Derivative::Linear(self),
         }
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Fft { axis: self.axis + 1, ..self.clone() })
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -7,6 +7,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::{Batching, shifted};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -69,6 +70,10 @@ impl Infer for Flip {
 impl Rules for Flip {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Flip { axes: shifted(&self.axes) })
     }
 
     fn lowered(&self) -> Lowered<'_> {

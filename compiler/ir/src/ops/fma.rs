@@ -7,6 +7,7 @@ use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -78,6 +79,10 @@ impl Infer for Fma {
 impl Rules for Fma {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Pointwise(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Elementwise
     }
 
     fn lowered(&self) -> Lowered<'_> {

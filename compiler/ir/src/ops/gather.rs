@@ -16,6 +16,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, in_front};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -228,6 +229,10 @@ impl Rules for Gather {
         Derivative::Linear(self)
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -246,6 +251,51 @@ impl Rules for Gather {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl Gather {
+    /// The places for each element of a batch, where the array or the index arrays have the mapped dimension in front.
+    pub(super) fn in_batch(&self, batch: &Batch, of_array: bool, of_places: bool) -> Gather {
+        let dims = self.dims.iter().map(|dim| dim + usize::from(of_array)).collect();
+        let both = (of_array && of_places).then_some((0, 0));
+        let own = self.batch.iter().map(|&(dim, of)| (dim + usize::from(of_array), of + usize::from(of_places)));
+        let mut out = self.out.clone();
+        out.iter_mut().for_each(|out| out.dims.insert(self.mapped_at(of_places), batch.layout.clone()));
+        let at = self.at + usize::from(of_array && !of_places);
+        Gather { dims, batch: both.into_iter().chain(own).collect(), at, out }
+    }
+
+    /// The mapped dimension of the result: in front of those of the index arrays if these have it.
+    pub(super) fn mapped_at(&self, of_places: bool) -> usize {
+        if of_places { self.at } else { 0 }
+    }
+
+    /// The index arrays, whose dimensions after the mapped one align; `types` are those of one element.
+    pub(super) fn aligned_places(
+        build: &mut CallBuilder,
+        types: &[Value],
+        batch: &Batch,
+        places: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let rank = types.iter().map(|&place| build.ty(place).rank()).max().unwrap_or(0);
+        places.iter().map(|&place| batch.aligned(build, place, rank)).collect()
+    }
+}
+
+impl Batched for Gather {
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let of_places = operands[1..].iter().any(|place| place.is_mapped());
+        let mut args = vec![operands[0].value()];
+        args.extend(Gather::aligned_places(build, &stmt.args[1..], batch, &operands[1..])?);
+        let gathered = build.emit1(self.in_batch(batch, operands[0].is_mapped(), of_places), &args)?;
+        Ok(vec![in_front(build, gathered, self.mapped_at(of_places))?])
     }
 }
 

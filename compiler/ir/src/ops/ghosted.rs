@@ -21,6 +21,7 @@ use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::layout::window::{DimMap, HaloFlow, WindowMap, flow};
 use crate::lower::work::{Fetch, Lowering};
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -138,6 +139,10 @@ impl PlacesResults for Ghosted {
 impl Rules for Ghosted {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

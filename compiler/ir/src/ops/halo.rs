@@ -17,6 +17,7 @@ use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::layout::window::{DimMap, HaloFlow, Reaches, flow};
 use crate::lower::work::{Fetch, Lowering};
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -164,6 +165,10 @@ impl Halo {
 impl Rules for Halo {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

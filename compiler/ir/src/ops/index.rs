@@ -8,7 +8,11 @@
 //! Integer arrays broadcast, together with the scalar indices beside them, and become a `gather`. As in NumPy, their dimensions
 //! stand where the arrays stood if these are neighbours, and in front otherwise.
 
+use super::cast::convert;
+use super::check_indices::CheckIndices;
+use super::constant::Constant;
 use super::dynamic_slice::DynamicSlice;
+use super::elementwise::{Binary, Compare, Select};
 use super::gather::Gather;
 use super::reshape::reshape;
 use super::slice::{SliceRange, slice};
@@ -20,6 +24,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -38,6 +43,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// One entry of an index in the source.
 #[derive(Clone, Debug)]
@@ -377,6 +383,10 @@ impl Rules for CheckIndex {
         Derivative::Zero
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::stops(0, 0, Batching::Rule(self))
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -395,6 +405,33 @@ impl Rules for CheckIndex {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl Batched for CheckIndex {
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        _: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let index = batch.mapped(build, operands[0])?;
+        if self.len == 1 {
+            return build.emit(CheckIndices { extent: self.extent }, &[index]);
+        }
+        // A region can begin at so many places. Those that count from the end are counted from the start before.
+        let places = beginnings(self.extent, self.len);
+        let index = convert(build, DType::I64, (&Term::Array(index), build.span))?;
+        let number = |number: usize| Constant::scalar(DType::I64, number as u64);
+        let (zero, extent, none) =
+            (build.emit1(number(0), &[])?, build.emit1(number(self.extent), &[])?, build.emit1(number(places), &[])?);
+        let is_negative = build.emit1(Compare(CompareOp::Lt), &[index, zero])?;
+        let counted = build.emit1(Binary(BinaryOp::Add), &[index, extent])?;
+        let is_outside = build.emit1(Compare(CompareOp::Lt), &[counted, zero])?;
+        let counted = build.emit1(Select, &[is_outside, none, counted])?;
+        let place = build.emit1(Select, &[is_negative, counted, index])?;
+        build.emit(CheckIndices { extent: places }, &[place])
     }
 }
 
@@ -532,6 +569,10 @@ impl Rules for Index {
         Derivative::Linear(self)
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -550,6 +591,23 @@ impl Rules for Index {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl Batched for Index {
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        _: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let args: Vec<Value> = operands.iter().map(|operand| operand.value()).collect();
+        if !operands[1..].iter().any(|place| place.is_mapped()) {
+            return build.emit(Index { dims: shifted(&self.dims) }, &args);
+        }
+        let gather = Gather::new(self.dims.clone(), Vec::new(), 0);
+        build.emit(gather.in_batch(batch, operands[0].is_mapped(), true), &args)
     }
 }
 

@@ -7,6 +7,7 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -75,6 +76,10 @@ impl Infer for Iota {
 impl Rules for Iota {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Zero
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

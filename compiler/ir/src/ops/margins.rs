@@ -17,6 +17,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::layout::window::{HaloFlow, flow};
 use crate::lower::work::{Fetch, Lowering};
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -104,6 +105,10 @@ impl PlacesResults for Margins {
 impl Rules for Margins {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

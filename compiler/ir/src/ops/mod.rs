@@ -5,6 +5,7 @@
 //! call that reads back as the same op. Control flow is no op: see [`control`](crate::program::control).
 
 pub mod barrier;
+pub mod batching;
 mod beyond;
 pub mod broadcast;
 pub mod call;
@@ -169,8 +170,7 @@ pub fn called(op: &str) -> String {
 
 macro_rules! ops {
     ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)? $(in $names:expr)?,)*) => {
-        /// Every operation of the IR. [`rules`] lists the obligations of each; those of differentiation and batching will be
-        /// further methods of [`Rules`].
+        /// Every operation of the IR. [`rules`] lists the obligations of each.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Op { $($(#[$doc])* $variant($ty),)* }
 
@@ -257,7 +257,7 @@ ops! {
     /// Elements of the order of several sorted blocks.
     MergeSorted(sort::merge::MergeSorted) = "merge_sorted",
     /// Factorizations of matrices, and triangular systems.
-    Factorization(linalg::Factorization) = "cholesky" | "triangular_solve" | "lu" | "qr" | "qr_signs" | "eigh" | "svd",
+    Factorization(linalg::Factorization) = "cholesky" | "triangular_solve" | "lu_solve" | "lu" | "lu_diagonal" | "qr" | "qr_signs" | "eigh" | "svd",
     /// Factorizations and products of the blocks of split rows.
     MatrixBlocks(linalg::blocks::MatrixBlocks) = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
     /// Steps of triangular systems with split rows.
@@ -369,9 +369,9 @@ composites! {
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
     keys::Keys = "key",
-    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "stop_gradient"
-        | "checkpoint" | "custom_vjp",
-    later::Later = "vmap" | "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
+    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "jacobian" | "hessian" | "stop_gradient" | "checkpoint"
+        | "custom_vjp" | "vmap",
+    later::Later = "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
 }
 
 /// A shipped function.

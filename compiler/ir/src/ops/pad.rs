@@ -13,6 +13,7 @@ use crate::layout::types::MAX_ELEMENTS;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::Op;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
@@ -85,6 +86,10 @@ impl Infer for Pad {
 impl Rules for Pad {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Pad { widths: [&[(0, 0)], self.widths.as_slice()].concat(), value: self.value })
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -33,7 +33,12 @@ impl Partials for Unary {
         let mut terms = Terms(build);
         let partial = match self.0 {
             UnaryOp::Neg => return Ok(PartialDerivative::MinusOne),
-            UnaryOp::Abs => terms.unary(UnaryOp::Sign, x)?,
+            // 1 at zero, as in JAX.
+            UnaryOp::Abs => {
+                let (zero, one, less) = (terms.number(x, 0.0)?, terms.number(x, 1.0)?, terms.number(x, -1.0)?);
+                let rises = terms.compare(CompareOp::Ge, x, zero)?;
+                terms.select(rises, one, less)?
+            }
             UnaryOp::Square => terms.scaled(2.0, x)?,
             UnaryOp::Reciprocal => {
                 let square = terms.unary(UnaryOp::Square, y)?;
@@ -220,11 +225,14 @@ impl Partials for Binary {
                 let (is_zero, quotient) = (terms.compare(CompareOp::Eq, result, zero)?, terms.div(own, result)?);
                 terms.select(is_zero, zero, quotient)?
             }
-            // Equal infinities have half each, as all equal numbers.
+            // Of an infinite result, the infinite operand has all; two have half each.
             BinaryOp::Logaddexp => {
-                let (difference, ties) = (terms.sub(own, result)?, terms.compare(CompareOp::Eq, x, y)?);
+                let difference = terms.sub(own, result)?;
                 let (share, half) = (terms.math(MathFn::Exp, difference)?, terms.number(own, 0.5)?);
-                terms.select(ties, half, share)?
+                let (wins, ties) = (terms.compare(CompareOp::Eq, own, result)?, terms.compare(CompareOp::Eq, x, y)?);
+                let all = terms.indicator(wins, own)?;
+                let (of_infinite, is_infinite) = (terms.select(ties, half, all)?, terms.unary(UnaryOp::IsInf, result)?);
+                terms.select(is_infinite, of_infinite, share)?
             }
             BinaryOp::Copysign if at == 0 => {
                 let (a, b) = (terms.unary(UnaryOp::Signbit, x)?, terms.unary(UnaryOp::Signbit, y)?);

@@ -20,6 +20,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::patch::PatchDim;
 use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::broadcast::filled;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
@@ -139,6 +140,11 @@ impl Infer for Patches {
 impl Rules for Patches {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        let dims = self.dims.iter().map(|patch| PatchDim { dim: patch.dim + 1, ..*patch }).collect();
+        Batching::shifted(Patches { dims, at: self.at + 1 })
     }
 
     fn lowered(&self) -> Lowered<'_> {

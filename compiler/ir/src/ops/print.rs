@@ -9,6 +9,7 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -41,7 +42,10 @@ pub struct Assert {
 
 /// Draws the final distribution of its operand over the devices.
 #[derive(Clone, Debug, PartialEq)]
-pub struct ShowSharding;
+pub struct ShowSharding {
+    /// Whether the operand is the real plane of the complex numbers that are drawn.
+    pub complex: bool,
+}
 
 /// Width of drawings in columns; the terminal is unknown at compile time.
 const DRAWING_WIDTH: usize = 100;
@@ -103,6 +107,13 @@ fn shown(
     if let Term::Type(ty) = term {
         return Ok(plain(ty.text()));
     }
+    let no_characters = |what: String| {
+        let message = format!("`{{:c}}` writes integers as characters, not {what}");
+        Err(Diagnostic::error(Code::E0218, span, message).help("as in `print(\"{:c}\", u8(x))`"))
+    };
+    if let (Some([re, _]), Form::Characters) = (term.planes(), spec.form) {
+        return no_characters(format!("`{}`", build.ty(re).array));
+    }
     if let Some([re, im]) = term.planes() {
         if spec.form == Form::Type {
             let array = build.ty(re).array.clone();
@@ -121,6 +132,10 @@ fn shown(
     if spec.form == Form::Type {
         return Ok(plain(build.ty(value).array.to_string()));
     }
+    let dtype = build.ty(value).dtype();
+    if spec.form == Form::Characters && !(dtype.is_integer() && dtype != DType::Bool && dtype != DType::Key) {
+        return no_characters(format!("`{}`", build.ty(value).array));
+    }
     values.push(value);
     Ok(spec.place())
 }
@@ -138,8 +153,8 @@ pub(super) fn filled(
     if let Some(spec) = specs.map(|(spec, _)| spec).find(|spec| Spec::parse(spec).is_none()) {
         let message = format!("`{{:{spec}}}` is no way to write a value");
         return Err(Diagnostic::error(Code::E0218, span, message).help(
-            "a place is `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type), with `<^>`, a fill, \
-             `+` and `0` as in Rust",
+            "a place is `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type), `{:c}` (characters), \
+             with `<^>`, a fill, `+` and `0` as in Rust",
         ));
     }
     let is_plain = |piece: &Piece| if let Piece::Value(spec) = piece { !spec.complex } else { true };
@@ -222,6 +237,10 @@ impl Infer for Print {
 impl Rules for Print {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Zero
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Loop
     }
 
     fn lowered(&self) -> Lowered<'_> {
@@ -318,6 +337,10 @@ impl Rules for Assert {
         Derivative::Zero
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Loop
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -391,7 +414,7 @@ impl Semantics for ShowSharding {
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        format!("show_sharding({})", args[0])
+        format!("show_sharding({}{})", args[0], if self.complex { ", complex=true" } else { "" })
     }
 
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
@@ -410,6 +433,10 @@ impl Rules for ShowSharding {
         Derivative::Zero
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(self.clone())
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -426,9 +453,16 @@ impl Rules for ShowSharding {
 impl NestLowering for ShowSharding {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let ty = lowering.ty(stmt.args[0]);
-        let name = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
+        let own = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
         let drawing = draw(ty, lowering.mesh, Style::Unicode, DRAWING_WIDTH);
-        let text = format!("{name}: {}\n{}", ty.display(lowering.mesh), drawing.trim_end());
+        let (mut name, mut shown) = (own, ty.display(lowering.mesh).to_string());
+        if self.complex {
+            // The plane has the name and the type of a part of the number.
+            name = own.strip_suffix(".re").unwrap_or(own);
+            let dims = shown.strip_prefix(ty.dtype().name()).unwrap_or_default();
+            shown = format!("{}{dims}", if ty.dtype() == DType::F64 { "c128" } else { "c64" });
+        }
+        let text = format!("{name}: {shown}\n{}", drawing.trim_end());
         lowering.print(escaped(&text), Vec::new(), TextPurpose::Line);
         Ok(())
     }
@@ -442,16 +476,20 @@ impl Call for ShowSharding {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Draws how the value lies on the devices.
         show_sharding(x: Array), Any, "(x: f32[4, 6]) { show_sharding(x); x }";
+        /// Draws how complex numbers lie on the devices, of which this is the real plane.
+        show_sharding(x: Array, [named] complex: Bool) in_dumps "" "write `show_sharding(z)`";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let arg = args.required("x")?;
+        let is_plane = args.signature().params.iter().any(|param| param.name == "complex");
+        let is_plane = is_plane && args.optional_bool("complex")? == Some(true);
         // Both planes of complex numbers lie alike, unless the compiler finds a reason against it.
-        let value = match arg.term.planes() {
-            Some([re, _]) => re,
-            None => build.materialize(&arg.term, None, arg.span)?,
+        let (value, complex) = match arg.term.planes() {
+            Some([re, _]) => (re, true),
+            None => (build.materialize(&arg.term, None, arg.span)?, is_plane),
         };
-        build.emit(ShowSharding, &[value])?;
+        build.emit(ShowSharding { complex }, &[value])?;
         Ok(Term::Tuple(Vec::new()))
     }
 }

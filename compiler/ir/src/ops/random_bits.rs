@@ -9,6 +9,7 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -175,6 +176,12 @@ impl Infer for RandomBits {
 impl Rules for RandomBits {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Zero
+    }
+
+    fn batching(&self, size: usize) -> Batching<'_> {
+        Batching::shifted(RandomBits {
+            ty: ArrayType::new(self.ty.dtype, &[&[size], self.ty.shape.as_slice()].concat()),
+        })
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -15,6 +15,7 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::work::Lowering;
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -232,6 +233,10 @@ impl Rules for Reduce {
         }
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Reduce { axes: shifted(&self.axes), ..self.clone() })
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -382,6 +387,10 @@ impl Rules for ArgReduce {
         Derivative::Zero
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -400,6 +409,27 @@ impl Rules for ArgReduce {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl Batched for ArgReduce {
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let mut value = batch.mapped(build, operands[0])?;
+        let shape = build.ty(stmt.args[0]).shape().to_vec();
+        if let [axis] = *self.axes {
+            return build.emit(ArgReduce { axes: vec![axis + 1], ..self.clone() }, &[value]);
+        }
+        // Over all dimensions of one element: the position in row-major order.
+        value = reshape(build, value, &[batch.size, shape.iter().product()])?;
+        let places = build.emit1(ArgReduce { axes: vec![1], keepdims: false, largest: self.largest }, &[value])?;
+        let kept = [&[batch.size], reduced_shape(&shape, &self.axes, self.keepdims).as_slice()].concat();
+        Ok(vec![reshape(build, places, &kept)?])
     }
 }
 

@@ -12,6 +12,7 @@ use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::{Args, as_int};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
@@ -174,6 +175,10 @@ impl Infer for Reshape {
 impl Rules for Reshape {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, size: usize) -> Batching<'_> {
+        Batching::shifted(Reshape { shape: [&[size], self.shape.as_slice()].concat(), trivial: self.trivial })
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -11,6 +11,7 @@ use crate::layout::sharding::{Alignment, DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::{Lowering, Side, layout_of};
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -75,6 +76,10 @@ impl Rules for Reshard {
         Derivative::Linear(self)
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         match &self.step {
             ReshardStep::Request | ReshardStep::Pin => Lowered::Request,
@@ -101,6 +106,28 @@ impl Rules for Reshard {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::Layout(&mut self.to)]
+    }
+}
+
+impl Batched for Reshard {
+    /// The mapped dimension keeps its layout.
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        _: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let mut to = self.to.clone();
+        to.dims.insert(0, batch.layout.clone());
+        if let Some(axis) = to.repeated_axis() {
+            let (axis, layout) = (build.mesh.display_axes(&[axis]), self.to.display(&build.mesh));
+            let message =
+                format!("`{layout}` splits the elements of a mapped dimension that is itself split over {axis}");
+            return Err(Diagnostic::error(Code::E0303, build.span, message)
+                .help("the mapped dimension keeps its layout: reshard the argument before the call of `vmap`, or leave the axis out here"));
+        }
+        build.emit(Reshard { to, step: self.step }, &[operands[0].value()])
     }
 }
 

@@ -13,6 +13,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -78,6 +79,10 @@ impl Infer for Roll {
 impl Rules for Roll {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Roll { shifts: [&[0], self.shifts.as_slice()].concat() })
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -1,9 +1,9 @@
 //! The obligations of an op: its meaning, its lowering, and the properties that passes need.
 //!
 //! Nothing here has a default: an op does not compile until it answers each question, and each kind of answer has exactly the
-//! methods that belong to it. `docs/design/0007-what-an-op-owes.md` has the reasons, and says where the rules of differentiation
-//! and batching will be: beside [`Semantics`], as one more answer in [`Rules`].
+//! methods that belong to it. `docs/design/0007-what-an-op-owes.md` has the reasons.
 
+use super::batching::Batching;
 use super::derivative::Derivative;
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
@@ -70,6 +70,9 @@ pub trait PlacesResults {
 pub trait Rules: Semantics {
     /// How its results change with its operands.
     fn derivative(&self) -> Derivative<'_>;
+
+    /// The statements that compute it for each of `size` elements of a batch.
+    fn batching(&self, size: usize) -> Batching<'_>;
 
     /// Its lowering to work for devices.
     fn lowered(&self) -> Lowered<'_>;

@@ -15,6 +15,7 @@ use crate::layout::sharding::{DimSharding, block_range};
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -277,6 +278,10 @@ impl Rules for Scan {
         }
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Scan { axis: self.axis + 1, ..self.clone() })
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -457,6 +462,10 @@ impl PlacesResults for BlockTotals {
 impl Rules for BlockTotals {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -18,6 +18,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, from_front};
 use crate::ops::broadcast::{broadcast, filled};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
@@ -280,6 +281,10 @@ impl Rules for Scatter {
         }
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }
@@ -302,6 +307,50 @@ impl Rules for Scatter {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl Batched for Scatter {
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let first = self.skipped();
+        let (updates, places) = (operands[first], &operands[first + 1..]);
+        let of_places = places.iter().any(|place| place.is_mapped());
+        let rank = stmt.args[first + 1..].iter().map(|&place| build.ty(place).rank()).max().unwrap_or(0);
+        let full = build.ty(stmt.results[0]).rank() - self.places.dims.len() - self.places.batch.len() + rank;
+        let with_size = |shape: &Vec<usize>| [&[batch.size], shape.as_slice()].concat();
+        let onto = match &self.onto {
+            Onto::Operand => Onto::Operand,
+            Onto::Identity(shape) => Onto::Identity(with_size(shape)),
+            Onto::Nothing(shape) => Onto::Nothing(with_size(shape)),
+        };
+        let at = self.places.mapped_at(of_places);
+        let updates = match updates {
+            BatchedOperand::Mapped(_) => {
+                let aligned = batch.aligned(build, updates, full)?;
+                from_front(build, aligned, at)?
+            }
+            BatchedOperand::Same(value) => {
+                let mut shape = build.ty(value).shape().to_vec();
+                if let Some(place) = (shape.len() + at).checked_sub(full) {
+                    shape.insert(place, 1);
+                }
+                reshape(build, value, &shape)?
+            }
+        };
+        let mut args = Vec::new();
+        if self.onto == Onto::Operand {
+            args.push(batch.mapped(build, operands[0])?);
+        }
+        args.push(updates);
+        args.extend(Gather::aligned_places(build, &stmt.args[first + 1..], batch, places)?);
+        let places = self.places.in_batch(batch, true, of_places);
+        build.emit(Scatter { places, combine: self.combine, onto }, &args)
     }
 }
 

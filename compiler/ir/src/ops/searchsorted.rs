@@ -3,6 +3,11 @@
 //! The dimension of `a` is reduced by sum: of a split `a` each device counts the elements of its block, which is sorted, too. All
 //! dimensions of `v` pass. NaN comes after all numbers, and -0 equals 0.
 
+use super::broadcast::broadcast;
+use super::cast::Cast;
+use super::constant::Constant;
+use super::elementwise::{Binary, Compare, Select, Unary};
+use super::gather::Gather;
 use super::promote;
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
@@ -10,6 +15,7 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -19,7 +25,7 @@ use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
 };
-use crate::program::Stmt;
+use crate::program::{Stmt, Value};
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -95,6 +101,10 @@ impl Rules for SearchSorted {
         Derivative::Zero
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Point(self)
     }
@@ -128,6 +138,65 @@ impl SearchSorted {
             less = kernel.binary(BinaryOp::Or, DType::Bool, less, last);
         }
         if self.right { kernel.unary(UnaryOp::Not, DType::Bool, less) } else { less }
+    }
+}
+
+impl Batched for SearchSorted {
+    /// With a sorted array for each element, a binary search in all of them at once: each step takes one element of each.
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let (sorted, values) = match operands[0] {
+            BatchedOperand::Same(sorted) => return build.emit(self.clone(), &[sorted, operands[1].value()]),
+            BatchedOperand::Mapped(sorted) => (sorted, batch.mapped(build, operands[1])?),
+        };
+        let size = build.ty(stmt.args[0]).shape()[0];
+        let dtype = build.ty(sorted).dtype();
+        let number =
+            |build: &mut CallBuilder, number: usize| build.emit1(Constant::scalar(DType::I64, number as u64), &[]);
+        let (zero, one, len) = (number(build, 0)?, number(build, 1)?, number(build, size)?);
+        let mut counted = batch.mapped(build, BatchedOperand::Same(zero))?;
+        counted = batch.aligned(build, BatchedOperand::Mapped(counted), build.ty(values).rank() - 1)?;
+        let gather = Gather::new(vec![1], vec![(0, 0)], 0);
+        for step in (0..steps(size)).rev() {
+            let step = number(build, 1 << step)?;
+            let next = build.emit1(Binary(BinaryOp::Add), &[counted, step])?;
+            let exists = build.emit1(Compare(CompareOp::Le), &[next, len])?;
+            let place = build.emit1(Binary(BinaryOp::Sub), &[next, one])?;
+            let place = build.emit1(Select, &[exists, place, zero])?;
+            let element = build.emit1(gather.clone(), &[sorted, place])?;
+            let is_before = self.comes_before(build, dtype, element, values)?;
+            let is_counted = build.emit1(Binary(BinaryOp::And), &[exists, is_before])?;
+            counted = build.emit1(Select, &[is_counted, next, counted])?;
+        }
+        let shape = build.ty(values).shape().to_vec();
+        let counted = broadcast(build, counted, &shape)?;
+        build.emit(Cast { to: DType::I32 }, &[counted])
+    }
+}
+
+impl SearchSorted {
+    /// Whether elements of the sorted array come before those that are looked up. NaN comes after all numbers.
+    fn comes_before(
+        &self,
+        build: &mut CallBuilder,
+        dtype: DType,
+        element: Value,
+        value: Value,
+    ) -> Result<Value, Diagnostic> {
+        let (a, b) = if self.right { (value, element) } else { (element, value) };
+        let mut less = build.emit1(Compare(CompareOp::Lt), &[a, b])?;
+        if dtype.is_float() {
+            let is_number = build.emit1(Compare(CompareOp::Eq), &[a, a])?;
+            let is_nan = build.emit1(Compare(CompareOp::Ne), &[b, b])?;
+            let comes_first = build.emit1(Binary(BinaryOp::And), &[is_number, is_nan])?;
+            less = build.emit1(Binary(BinaryOp::Or), &[less, comes_first])?;
+        }
+        if self.right { build.emit1(Unary(UnaryOp::Not), &[less]) } else { Ok(less) }
     }
 }
 

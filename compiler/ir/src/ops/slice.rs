@@ -10,6 +10,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
 use crate::ops::flip::Flip;
@@ -184,6 +185,10 @@ impl Infer for Slice {
 impl Rules for Slice {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, size: usize) -> Batching<'_> {
+        Batching::shifted(Slice { ranges: [&[(SliceRange::all(size), size)], self.ranges.as_slice()].concat() })
     }
 
     fn lowered(&self) -> Lowered<'_> {

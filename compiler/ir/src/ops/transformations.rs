@@ -1,4 +1,5 @@
-//! The signatures of transformations of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`, `checkpoint`, `custom_vjp`. The
+//! The signatures of transformations of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `jacobian`, `hessian`, `stop_gradient`,
+//! `checkpoint`, `custom_vjp`, `vmap`. The
 //! checker carries them out, as it knows the functions of the program.
 
 use super::Call;
@@ -13,8 +14,18 @@ use spmdc_grammar::diagnostic::Diagnostic;
 pub struct Transformations;
 
 /// Their names.
-pub const TRANSFORMATIONS: [&str; 7] =
-    ["grad", "value_and_grad", "vjp", "jvp", "stop_gradient", "checkpoint", "custom_vjp"];
+pub const TRANSFORMATIONS: [&str; 10] = [
+    "grad",
+    "value_and_grad",
+    "vjp",
+    "jvp",
+    "jacobian",
+    "hessian",
+    "stop_gradient",
+    "checkpoint",
+    "custom_vjp",
+    "vmap",
+];
 
 impl Call for Transformations {
     const SIGNATURES: &'static [Signature] = signatures! {
@@ -28,6 +39,10 @@ impl Call for Transformations {
             "(x: f32[4]) { let (y, back) = vjp(|a| sin(a), x); (y, back(y)) }";
         /// A function's result, and its tangent for tangents of the arguments.
         jvp(fun: Of("function"), primals: Of("tuple"), tangents: Of("tuple")), Floats, "(x: f32[4]) { jvp(|a| sin(a), (x,), (x,)) }";
+        /// The function that gives the derivatives of all elements of a function's result by those of its argument: their dimensions follow those of the result.
+        jacobian(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats, "(x: f32[4]) { jacobian(|a| a * sum(a))(x) }";
+        /// The function that gives the second derivatives of a function's result.
+        hessian(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats, "(x: f32[4]) { hessian(|a| sum(a * a * a))(x) }";
         /// The function, of which the reverse computes the values again instead of keeping them.
         checkpoint(fun: Of("function")), Floats,
             "(x: f32[4]) { grad(|a| sum(checkpoint(|b| sin(cos(b)))(a)))(x) }";
@@ -36,6 +51,9 @@ impl Call for Transformations {
             "(x: f32[4]) { let f = custom_vjp(|a| sin(a), |a| (sin(a), cos(a)), |c, g| (c * g,)); grad(|a| sum(f(a)))(x) }";
         /// The same values, on which no gradient depends.
         stop_gradient(x: Of("array, tuple or struct")), Any, "(x: f32[4]) { stop_gradient(x) }";
+        /// The function that computes a function of one element for all elements along a dimension of its arguments.
+        vmap(fun: Of("function"), in_axes: Of("int or `_`, or a tuple of these for the arguments") = 0, out_axes: Of("int or `_`, or a tuple of these for the results") = 0),
+            Any, "(x: f32[4, 6]) { vmap(|row| flip(row))(x) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, _: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -8,6 +8,7 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::{Batching, shifted};
 use crate::ops::call::args::{Args, as_int};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -82,6 +83,10 @@ impl Infer for Transpose {
 impl Rules for Transpose {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Transpose { axes: [&[0], shifted(&self.axes).as_slice()].concat() })
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -15,17 +15,21 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, Terms};
-use crate::ops::dynamic_slice::DynamicSlice;
+use crate::ops::dynamic_slice::{DynamicSlice, indices_along};
+use crate::ops::gather::Gather;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
+use crate::ops::scatter::{Onto, Scatter};
 use crate::ops::slice::slice;
+use crate::ops::transpose::transpose;
 use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
 use spmdc_grammar::codes::Code;
@@ -161,6 +165,10 @@ impl Rules for Update {
         Derivative::Linear(self)
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Nest(self)
     }
@@ -179,6 +187,58 @@ impl Rules for Update {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl Batched for Update {
+    /// With a start for each element, a scatter at the indices of each.
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let array = batch.mapped(build, operands[0])?;
+        let rank = self.at.len();
+        if !operands[2..].iter().any(|start| start.is_mapped()) {
+            let at = [&[Places::Range(SliceRange::all(batch.size))], self.at.as_slice()].concat();
+            let mut args = vec![array, batch.aligned(build, operands[1], rank)?];
+            args.extend(operands[2..].iter().map(|start| start.value()));
+            return build.emit(Update { at }, &args);
+        }
+        let shape = build.ty(stmt.args[0]).shape().to_vec();
+        let is_whole = |dim: &usize| self.at[*dim] == Places::Range(SliceRange::all(shape[*dim]));
+        let (kept, dims): (Vec<usize>, Vec<usize>) = (0..rank).partition(is_whole);
+        let mut starts = operands[2..].iter();
+        let mut places = Vec::new();
+        for (at, &dim) in dims.iter().enumerate() {
+            let (range, start) = match self.at[dim] {
+                Places::Range(range) => (range, None),
+                Places::Dynamic(len) => {
+                    let start = *starts.next().expect("each dynamic dimension has an index");
+                    (SliceRange::all(len), Some(batch.aligned(build, start, dims.len())?))
+                }
+            };
+            places.push(indices_along(build, (at, dims.len()), range, start)?);
+        }
+        // The dimensions of the region in the order of the scatter: those of the index arrays first.
+        let mut order: Vec<usize> = dims.iter().chain(&kept).copied().collect();
+        let value = match operands[1] {
+            BatchedOperand::Mapped(_) => {
+                order = std::iter::once(0).chain(shifted(&order)).collect();
+                batch.aligned(build, operands[1], rank)?
+            }
+            BatchedOperand::Same(value) => {
+                let mut shape = build.ty(value).shape().to_vec();
+                shape.splice(0..0, vec![1; rank - shape.len()]);
+                reshape(build, value, &shape)?
+            }
+        };
+        let value = transpose(build, value, &order)?;
+        let places_of = Gather::new(dims, Vec::new(), 0).in_batch(batch, true, true);
+        let scatter = Scatter { places: places_of, combine: None, onto: Onto::Operand };
+        build.emit(scatter, &[vec![array, value], places].concat())
     }
 }
 

@@ -17,6 +17,7 @@ use crate::layout::types::{ArrayType, DType, Type};
 use crate::layout::window::{DimMap, DimReach, Reaches, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::Op;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -87,6 +88,10 @@ impl Infer for Window {
 impl Rules for Window {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

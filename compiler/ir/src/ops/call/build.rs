@@ -127,6 +127,32 @@ impl CallBuilder {
         value
     }
 
+    /// The array that a value is another name of, if it is one, and whether derivatives by it are those by this name.
+    pub fn alias_of(&self, value: Value) -> Option<(Value, bool)> {
+        self.aliases.get(&value).map(|&of| (of, !self.opaque.contains(&value)))
+    }
+
+    /// A value like another one, which loses its name in the program to it.
+    pub fn renewed(&mut self, value: Value) -> Value {
+        let info = self.func.info(value).clone();
+        let new = self.func.new_value(info.ty, info.origin);
+        if let Some(&bounds) = self.factors.get(&value) {
+            self.factors.insert(new, bounds);
+        }
+        self.move_name(value, new);
+        new
+    }
+
+    /// Gives a value the name that another one has in the program.
+    pub fn move_name(&mut self, from: Value, to: Value) {
+        let info = self.func.info_mut(from);
+        let (name, named) = (info.name.take(), info.named);
+        if name.is_some() {
+            let info = self.func.info_mut(to);
+            (info.name, info.named) = (name, named);
+        }
+    }
+
     /// Forgets all values from a number on, because the statements that define them have been removed.
     pub fn forget_values(&mut self, count: usize) {
         let first = Value(count as u32);

@@ -9,6 +9,7 @@ use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -117,6 +118,10 @@ impl Rules for PAllReduce {
             ReduceOp::And | ReduceOp::Or => Derivative::Zero,
             ReduceOp::Product => Derivative::Missing,
         }
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(self.clone())
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -8,6 +8,7 @@ use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -74,6 +75,10 @@ impl Infer for PAllToAll {
 impl Rules for PAllToAll {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(PAllToAll { split: self.split + 1, concat: self.concat + 1, ..self.clone() })
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -6,6 +6,7 @@ use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::builder::KernelBuilder;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -60,6 +61,10 @@ impl Infer for AxisIndex {
 impl Rules for AxisIndex {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Zero
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

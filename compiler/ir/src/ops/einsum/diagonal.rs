@@ -11,6 +11,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
+use crate::ops::batching::{Batching, shifted};
 use crate::ops::broadcast::broadcast;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
@@ -232,6 +233,13 @@ impl Infer for Diagonal {
 impl Rules for Diagonal {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Diagonal {
+            dims: [&[0], shifted(&self.dims).as_slice()].concat(),
+            summed: shifted(&self.summed),
+        })
     }
 
     fn lowered(&self) -> Lowered<'_> {

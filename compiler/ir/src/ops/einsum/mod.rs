@@ -19,9 +19,11 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::AxisKind;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, DType, Type};
+use crate::layout::types::{ArrayType, DType, MAX_RANK, Type};
 use crate::lower::work::{Lowering, Product, ProductDim};
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::build::CallBuilder;
+use crate::ops::call::errors::rank_too_large;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
@@ -207,6 +209,10 @@ impl Rules for Einsum {
         Derivative::Linear(self)
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }
@@ -225,6 +231,30 @@ impl Rules for Einsum {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl Batched for Einsum {
+    /// One letter more, which the mapped operands and the result have.
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        _: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let is_free = |letter: &char| [&self.lhs, &self.rhs].iter().all(|labels| !labels.contains(*letter));
+        let letter = ('a'..='z').chain('A'..='Z').find(is_free);
+        let letter = letter.ok_or_else(|| rank_too_large(MAX_RANK + 1, build.span))?;
+        let labels = |labels: &str, operand: BatchedOperand| match operand {
+            BatchedOperand::Mapped(_) => format!("{letter}{labels}"),
+            BatchedOperand::Same(_) => labels.to_string(),
+        };
+        let (lhs, rhs) = (labels(&self.lhs, operands[0]), labels(&self.rhs, operands[1]));
+        let mut out = self.out.clone();
+        out.iter_mut().for_each(|out| out.dims.insert(0, batch.layout.clone()));
+        let einsum = Einsum { lhs, rhs, result: format!("{letter}{}", self.result), out };
+        build.emit(einsum, &[operands[0].value(), operands[1].value()])
     }
 }
 

@@ -62,8 +62,12 @@ impl Call for Factorization {
             a: Array, b: Array, [named] left_side: Bool = false, [named] lower: Bool = false, [named] transpose_a: Bool = false,
             [named] conjugate_a: Bool = false, [named] unit_diagonal: Bool = false,
         ), Wide, "(x: f32[4, 4]) { triangular_solve(x + 1, x[:, :3], left_side=true, lower=true) }";
+        /// The solution x of a x = b, by elimination.
+        lu_solve(a: Array, b: Array) in_dumps "" "write `solve`";
         /// L and U in one matrix, the rows that were exchanged in each step, and the source of each row, by partial pivoting.
         lu(x: Array), Wide, "(x: f32[4, 4]) { lu(sqrt(x)) }";
+        /// The diagonal of U, and the rows that were exchanged in each step.
+        lu_diagonal(x: Array) in_dumps "" "write `lu`";
         /// Q with orthonormal columns and R, upper triangular, with a = Q R; R alone with mode=\"r\".
         qr(a: Array, mode: String = "reduced"), Wide, "(x: f32[6, 4]) { qr(sqrt(x)) }";
         /// The signs of the columns of Q, from its first rows.
@@ -85,9 +89,17 @@ impl Call for Factorization {
                 Ok(Term::Array(if upper { turned(build, lower)? } else { lower }))
             }
             "triangular_solve" => triangular_solve(args, build).map(Term::Array),
+            "lu_solve" => {
+                let (a, b) = (operand(args, build, "a")?, operand(args, build, "b")?);
+                Ok(Term::Array(build.emit1(Factorization(MatrixFunction::Solve), &[a, b])?))
+            }
             "lu" => {
                 let x = operand(args, build, "x")?;
                 emitted(build, MatrixFunction::Lu, x)
+            }
+            "lu_diagonal" => {
+                let x = operand(args, build, "x")?;
+                emitted(build, MatrixFunction::LuDiagonal, x)
             }
             "qr" => {
                 let mode = args.optional_string("mode")?.unwrap_or_else(|| "reduced".to_string());

@@ -18,6 +18,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
@@ -29,7 +30,7 @@ use spmdc_abi::{LibraryFunction, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
-/// A function of the matrices in the last two dimensions. Only triangular systems have a second operand, the right sides; its other
+/// A function of the matrices in the last two dimensions. Only systems have a second operand, the right sides; its other
 /// dimensions are those of the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factorization(pub MatrixFunction);
@@ -47,7 +48,9 @@ impl Factorization {
         match self.0 {
             MatrixFunction::Cholesky => "cholesky",
             MatrixFunction::TriangularSolve(_) => "triangular_solve",
+            MatrixFunction::Solve => "lu_solve",
             MatrixFunction::Lu => "lu",
+            MatrixFunction::LuDiagonal => "lu_diagonal",
             MatrixFunction::Qr { .. } => "qr",
             MatrixFunction::QrBlock { .. } => "qr_blocks",
             MatrixFunction::QrSigns => "qr_signs",
@@ -61,19 +64,29 @@ impl Factorization {
         }
     }
 
-    /// Whether the rows of these matrices may be split: each device has its rows of the Cholesky factor. Small matrices are gathered at
-    /// once, which takes fewer exchanges.
+    /// Whether the rows of these matrices may be split: each device has its rows of the Cholesky factor, or of the diagonal of U. Small
+    /// matrices are gathered at once, which takes fewer exchanges.
     pub fn is_large(&self, a: &ArrayType) -> bool {
-        self.0 == MatrixFunction::Cholesky && split(a).is_some_and(|(_, rows, _)| rows >= LARGE)
+        matches!(self.0, MatrixFunction::Cholesky | MatrixFunction::LuDiagonal)
+            && split(a).is_some_and(|(_, rows, _)| rows >= LARGE)
     }
 
-    /// Whether the rows of the matrices of a triangular system may be split: the devices exchange the solution, or sums of its size, which must
+    /// Of a system with right sides, whether the matrix stands to the left of the solution.
+    fn is_left(&self) -> Option<bool> {
+        if let MatrixFunction::TriangularSolve(system) = self.0 {
+            return Some(system.left);
+        }
+        (self.0 == MatrixFunction::Solve).then_some(true)
+    }
+
+    /// Whether the rows of the matrices of a system may be split: the devices exchange the solution, or sums of its size, which must
     /// be less than the matrices.
     pub fn is_large_system(&self, a: &ArrayType, sides: &ArrayType) -> bool {
-        let MatrixFunction::TriangularSolve(system) = self.0 else { return false };
+        let Some(is_left) = self.is_left() else { return false };
         let (Some((_, rows, _)), Some((_, m, n))) = (split(a), split(sides)) else { return false };
-        let sides = if system.left { n } else { m };
-        rows >= LARGE && sides * if system.is_of_rows() { 1 } else { 2 } < rows
+        let sides = if is_left { n } else { m };
+        let is_of_rows = matches!(&self.0, MatrixFunction::TriangularSolve(system) if system.is_of_rows());
+        rows >= LARGE && sides * if is_of_rows { 1 } else { 2 } < rows
     }
 
     /// Whether the rows of these matrices may be split: Q and R are those of blocks and of their small factors.
@@ -90,11 +103,14 @@ impl Factorization {
             MatrixFunction::Cholesky | MatrixFunction::CholeskyRows { .. } | MatrixFunction::CholeskyChecked { .. } => {
                 vec![own(&[rows, columns])]
             }
-            MatrixFunction::TriangularSolve(_) | MatrixFunction::TriangularRows { .. } => vec![own(sides)],
+            MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve | MatrixFunction::TriangularRows { .. } => {
+                vec![own(sides)]
+            }
             MatrixFunction::TriangularSums { own: next, .. } => vec![own(&[next.len(), sides[1]])],
             MatrixFunction::Lu => {
                 vec![own(&[rows, columns]), (DType::I32, vec![least]), (DType::I32, vec![rows])]
             }
+            MatrixFunction::LuDiagonal => vec![own(&[rows]), (DType::I32, vec![rows])],
             MatrixFunction::Qr { full, q } => {
                 let made = if *full { rows } else { least };
                 q.then(|| own(&[rows, made])).into_iter().chain([own(&[made, columns])]).collect()
@@ -119,7 +135,9 @@ impl Factorization {
                 let sides = sides.expect("a triangular system has right sides");
                 vec![reference::triangular_solve(&system, a, sides)]
             }
+            MatrixFunction::Solve => vec![reference::solve(a, sides.expect("a system has right sides"))],
             MatrixFunction::Lu => reference::lu(a).into(),
+            MatrixFunction::LuDiagonal => reference::lu_diagonal(a).into(),
             MatrixFunction::Qr { full, q } => {
                 let [product, upper] = reference::qr(a, full);
                 if q { vec![product, upper] } else { vec![upper] }
@@ -173,8 +191,11 @@ impl Infer for Factorization {
             )));
         }
         let (wanted, is_square) = match self.0 {
-            MatrixFunction::TriangularSolve(_) => (2, true),
-            MatrixFunction::Cholesky | MatrixFunction::QrSigns | MatrixFunction::Eigh { .. } => (1, true),
+            MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => (2, true),
+            MatrixFunction::Cholesky
+            | MatrixFunction::LuDiagonal
+            | MatrixFunction::QrSigns
+            | MatrixFunction::Eigh { .. } => (1, true),
             MatrixFunction::Lu | MatrixFunction::Qr { .. } | MatrixFunction::Svd { .. } => (1, false),
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::CholeskyRows { .. }
@@ -192,12 +213,12 @@ impl Infer for Factorization {
             return Err(mismatch(format!("`{title}` of a matrix that is not square: {}", args[0])));
         }
         let mut sides = Vec::new();
-        if let MatrixFunction::TriangularSolve(TriangularSystem { left, .. }) = self.0 {
+        if let Some(left) = self.is_left() {
             let fits = split(args[1]).filter(|&(own, m, n)| own == batch && rows == if left { m } else { n });
             let Some((_, m, n)) = fits.filter(|_| args[1].dtype == dtype) else {
                 let place = if left { "rows" } else { "columns" };
                 let message = format!(
-                    "`triangular_solve` of {} needs right sides with {rows} {place}, and the same dimensions before them, not {}",
+                    "`{title}` of {} needs right sides with {rows} {place}, and the same dimensions before them, not {}",
                     args[0], args[1]
                 );
                 return Err(mismatch(message));
@@ -227,7 +248,7 @@ impl Semantics for Factorization {
         let mut rule = Factors::new();
         let rank = args[0].rank() - 2;
         let batch: Vec<usize> = args[0].shape[..rank].iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
-        if let MatrixFunction::TriangularSolve(TriangularSystem { left, .. }) = self.0
+        if let Some(left) = self.is_left()
             && self.is_large_system(args[0], args[1])
         {
             let [n, sides] = [args[0].shape[rank], args[1].shape[rank + usize::from(left)]];
@@ -243,7 +264,7 @@ impl Semantics for Factorization {
             batch.iter().chain(&own).map(|&factor| vec![factor]).collect()
         };
         let operands: Vec<Vec<Vec<usize>>> = args.iter().map(&mut dims).collect();
-        if let MatrixFunction::TriangularSolve(TriangularSystem { left, .. }) = self.0 {
+        if let Some(left) = self.is_left() {
             let sides = operands[1].clone();
             rule.factors[sides[rank + usize::from(left)][0]].kind = FactorKind::Pass;
             (rule.operands, rule.results) = (operands, vec![sides]);
@@ -252,9 +273,13 @@ impl Semantics for Factorization {
         if self.is_large(args[0]) {
             let rows = operands[0][rank][0];
             rule.factors[rows].kind = FactorKind::Pass;
-            let columns = rule.add(args[0].shape[rank + 1], FactorKind::Whole);
-            let made = batch.iter().copied().chain([rows, columns]).map(|factor| vec![factor]).collect();
-            (rule.operands, rule.results) = (operands, vec![made]);
+            for result in results {
+                // The factor has columns, the diagonal has none.
+                let columns = result.shape.get(rank + 1).map(|&size| rule.add(size, FactorKind::Whole));
+                let made = batch.iter().copied().chain([rows]).chain(columns);
+                rule.results.push(made.map(|factor| vec![factor]).collect());
+            }
+            rule.operands = operands;
             return rule;
         }
         let own = if self.is_tall(args[0]) { results.len() - 1 } else { 0 };
@@ -301,7 +326,9 @@ impl Semantics for Factorization {
             MatrixFunction::TriangularSolve(TriangularSystem { left, lower, transposed, unit }) => format!(
                 "triangular_solve({args}, left_side={left}, lower={lower}, transpose_a={transposed}, unit_diagonal={unit})"
             ),
+            MatrixFunction::Solve => format!("lu_solve({args})"),
             MatrixFunction::Lu => format!("lu({args})"),
+            MatrixFunction::LuDiagonal => format!("lu_diagonal({args})"),
             MatrixFunction::QrSigns => format!("qr_signs({args})"),
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::CholeskyRows { .. }
@@ -325,7 +352,8 @@ impl Semantics for Factorization {
     fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
         let Some((batch, rows, columns)) = args.first().and_then(|a| split(a)) else { return 0 };
         let calls: u64 = batch.iter().map(|&size| size as u64).product();
-        let sides = args.get(1).map_or(0, |sides| sides.len());
+        let solved = if self.0 == MatrixFunction::Solve { 2 } else { 1 };
+        let sides = args.get(1).map_or(0, |sides| solved * sides.len());
         calls
             .saturating_mul(self.operations(rows, columns, 0))
             .saturating_add((sides as u64).saturating_mul(rows as u64))
@@ -340,7 +368,8 @@ impl Factorization {
         let count = match self.0 {
             MatrixFunction::Cholesky => n * n * n / 3.0,
             MatrixFunction::TriangularSolve(_) => n * n * sides as f64,
-            MatrixFunction::Lu => least * least * (most - least / 3.0),
+            MatrixFunction::Solve => n * n * (n / 1.5 + 2.0 * sides as f64),
+            MatrixFunction::Lu | MatrixFunction::LuDiagonal => least * least * (most - least / 3.0),
             MatrixFunction::Qr { q, .. } => {
                 let own = 2.0 * least * least * (most - least / 3.0);
                 if q { 2.0 * own } else { own }
@@ -377,6 +406,10 @@ impl Rules for Factorization {
         self.own_derivative()
     }
 
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(self.clone())
+    }
+
     fn lowered(&self) -> Lowered<'_> {
         Lowered::Library(self)
     }
@@ -406,10 +439,13 @@ fn lower(function: &MatrixFunction, lowering: &mut Lowering<'_>, stmt: &Stmt) {
     });
     let sides = match function {
         MatrixFunction::CholeskyRows { .. } => other[0],
-        MatrixFunction::TriangularRows { .. } | MatrixFunction::TriangularSums { .. } => other[1],
+        MatrixFunction::Solve | MatrixFunction::TriangularRows { .. } | MatrixFunction::TriangularSums { .. } => {
+            other[1]
+        }
         MatrixFunction::Cholesky
         | MatrixFunction::TriangularSolve(_)
         | MatrixFunction::Lu
+        | MatrixFunction::LuDiagonal
         | MatrixFunction::Qr { .. }
         | MatrixFunction::QrBlock { .. }
         | MatrixFunction::QrSigns

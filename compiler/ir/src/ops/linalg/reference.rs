@@ -219,6 +219,21 @@ pub(super) fn lu(a: &Matrix) -> [Matrix; 3] {
     [lu, Matrix::vector(pivots), Matrix::vector(sources.into_iter().map(|row| row as f64).collect())]
 }
 
+/// The diagonal of U, and the row exchanged in each step.
+pub(super) fn lu_diagonal(a: &Matrix) -> [Matrix; 2] {
+    let [factors, pivots, _] = lu(a);
+    [Matrix::vector((0..a.rows).map(|i| factors.get(i, i)).collect()), pivots]
+}
+
+/// The solution of a system with right sides, by elimination with partial pivoting.
+pub(super) fn solve(a: &Matrix, sides: &Matrix) -> Matrix {
+    let [factors, _, sources] = lu(a);
+    let exchanged = Matrix::from_fn(sides.rows, sides.columns, |i, j| sides.get(sources.elements[i] as usize, j));
+    let system = TriangularSystem { left: true, lower: true, transposed: false, unit: true };
+    let middle = triangular_solve(&system, &factors, &exchanged);
+    triangular_solve(&TriangularSystem { lower: false, unit: false, ..system }, &factors, &middle)
+}
+
 /// Q and R by Householder reflections with the signs of LAPACK: an element of the diagonal of R has the sign opposite to that of the element that
 /// the reflection maps to it, and no reflection is made of a column that is zero below the diagonal.
 pub(super) fn qr(a: &Matrix, full: bool) -> [Matrix; 2] {

@@ -12,6 +12,7 @@ use crate::layout::mesh::Mesh;
 use crate::layout::sharding::block_range;
 use crate::layout::types::{ArrayType, Type};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -181,6 +182,10 @@ impl PlacesResults for TriangularBlocks {
 impl Rules for TriangularBlocks {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -19,7 +19,7 @@ use crate::program::{Stmt, Value};
 use spmdc_abi::{DType, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_kernel::scalar::CompareOp;
+use spmdc_kernel::scalar::{CompareOp, UnaryOp};
 
 /// Statements with matrices in the last two dimensions.
 struct Matrices<'b>(&'b mut CallBuilder);
@@ -128,10 +128,27 @@ impl Matrices<'_> {
             let product = if system.left { self.product(change, x)? } else { self.product(x, change)? };
             sides = Some(match sides {
                 Some(sides) => self.terms().sub(sides, product)?,
-                None => self.terms().unary(spmdc_kernel::scalar::UnaryOp::Neg, product)?,
+                None => self.terms().unary(UnaryOp::Neg, product)?,
             });
         }
         sides.map(|sides| self.solve(system, a, sides)).transpose()
+    }
+
+    /// The tangent of the solution of a system: that of the right sides without the product of the matrix's tangent and the solution.
+    fn solution(
+        &mut self,
+        (a, x): (Value, Value),
+        (of_a, of_b): (Option<Value>, Option<Value>),
+    ) -> Result<Option<Value>, Diagnostic> {
+        let mut sides = of_b;
+        if let Some(change) = of_a {
+            let product = self.product(change, x)?;
+            sides = Some(match sides {
+                Some(sides) => self.terms().sub(sides, product)?,
+                None => self.terms().unary(UnaryOp::Neg, product)?,
+            });
+        }
+        sides.map(|sides| self.0.emit1(Factorization(MatrixFunction::Solve), &[a, sides])).transpose()
     }
 
     fn lu(&mut self, factors: Value, source: Value, change: Value) -> Result<Value, Diagnostic> {
@@ -221,7 +238,9 @@ impl Factorization {
         match self.0 {
             MatrixFunction::Cholesky
             | MatrixFunction::TriangularSolve(_)
+            | MatrixFunction::Solve
             | MatrixFunction::Lu
+            | MatrixFunction::LuDiagonal
             | MatrixFunction::Qr { .. }
             | MatrixFunction::Eigh { .. }
             | MatrixFunction::Svd { .. } => Derivative::Tangents(self),
@@ -242,7 +261,8 @@ fn refused(build: &CallBuilder, what: &str) -> Diagnostic {
 
 impl Tangents for Factorization {
     fn linear(&self, operands: &[usize]) -> Option<&dyn LinearMap> {
-        (matches!(self.0, MatrixFunction::TriangularSolve(_)) && operands == [1]).then_some(self as &dyn LinearMap)
+        (matches!(self.0, MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve) && operands == [1])
+            .then_some(self as &dyn LinearMap)
     }
 
     fn tangents(
@@ -258,6 +278,9 @@ impl Tangents for Factorization {
         if let MatrixFunction::TriangularSolve(system) = self.0 {
             return Ok(vec![matrices.system(system, (a, stmt.results[0]), (given[0], given[1]))?]);
         }
+        if self.0 == MatrixFunction::Solve {
+            return Ok(vec![matrices.solution((a, stmt.results[0]), (given[0], given[1]))?]);
+        }
         let Some(change) = given[0] else { return Ok(vec![None; stmt.results.len()]) };
         Ok(match self.0 {
             MatrixFunction::Cholesky => vec![Some(matrices.cholesky(stmt.results[0], change)?)],
@@ -266,6 +289,11 @@ impl Tangents for Factorization {
                     return Err(refused(build, "`lu` of matrices that are not square"));
                 }
                 vec![Some(matrices.lu(stmt.results[0], stmt.results[2], change)?), None, None]
+            }
+            MatrixFunction::LuDiagonal => {
+                let factors = matrices.0.emit(Factorization(MatrixFunction::Lu), &[a])?;
+                let of_factors = matrices.lu(factors[0], factors[2], change)?;
+                vec![Some(matrices.diagonal(of_factors)?), None]
             }
             MatrixFunction::Qr { full, q } => {
                 if m < n || (full && m > n) {
@@ -305,6 +333,7 @@ impl Tangents for Factorization {
                 if vectors.is_some() { found } else { vec![found[1]] }
             }
             MatrixFunction::TriangularSolve(_)
+            | MatrixFunction::Solve
             | MatrixFunction::QrBlock { .. }
             | MatrixFunction::QrSigns
             | MatrixFunction::CholeskyRows { .. }
@@ -316,7 +345,7 @@ impl Tangents for Factorization {
     }
 }
 
-/// A triangular system is linear in its right sides.
+/// A system is linear in its right sides.
 impl LinearMap for Factorization {
     fn linearity(&self, _: &Stmt) -> Linearity {
         Linearity::Apart(vec![1])
@@ -329,10 +358,15 @@ impl LinearMap for Factorization {
         _: usize,
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
+        let mut matrices = Matrices(build);
+        if self.0 == MatrixFunction::Solve {
+            let a = matrices.turned(stmt.args[0])?;
+            return matrices.0.emit1(Factorization(MatrixFunction::Solve), &[a, cotangent]);
+        }
         let MatrixFunction::TriangularSolve(system) = self.0 else {
             unreachable!("no other factorization is linear");
         };
         let system = TriangularSystem { transposed: !system.transposed, ..system };
-        Matrices(build).solve(system, stmt.args[0], cotangent)
+        matrices.solve(system, stmt.args[0], cotangent)
     }
 }

@@ -7,6 +7,7 @@ use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, Type};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -77,6 +78,10 @@ impl PlacesResults for SortBlocks {
 impl Rules for SortBlocks {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -22,6 +22,7 @@ use crate::layout::sharding::{DimSharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -142,6 +143,10 @@ impl PlacesResults for MergeSorted {
 impl Rules for MergeSorted {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Missing
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -21,6 +21,7 @@ use crate::layout::sharding::block_range;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
+use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
@@ -219,6 +220,10 @@ fn properties(elements: Elements<'static>) -> Properties<'static> {
 impl Rules for Sort {
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Tangents(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Sort(LineOrder { axis: self.0.axis + 1, ..self.0.clone() }))
     }
 
     fn lowered(&self) -> Lowered<'_> {

@@ -1,17 +1,17 @@
-//! What somebody sees who runs the README's first command, and at other widths.
+//! What somebody sees who runs the README's command with `--explain`, and at other widths.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::process::Command;
 
 use spmdc_tests::root;
-use spmdc_tests::screen::{COLUMNS, LINES, first_run, svg};
+use spmdc_tests::screen::{COLUMNS, LINES, explained_run, svg};
 
 const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 
 #[test]
-fn the_first_command_fits_a_screen() {
-    let lines = first_run(Path::new(SPMDC)).unwrap();
+fn the_explained_program_fits_a_screen() {
+    let lines = explained_run(Path::new(SPMDC)).unwrap();
     let widest = lines.iter().map(|line| line.chars().count()).max().unwrap();
     // The prompt comes below.
     assert!(lines.len() < LINES && widest <= COLUMNS, "{} lines, {widest} columns\n{}", lines.len(), lines.join("\n"));
@@ -25,16 +25,16 @@ fn the_first_command_fits_a_screen() {
 }
 
 #[test]
-fn the_picture_shows_the_first_command() {
-    let drawn = svg(&first_run(Path::new(SPMDC)).unwrap());
-    let kept = std::fs::read_to_string(root().join("docs/first-run.svg")).unwrap_or_default();
-    assert_eq!(drawn, kept, "cargo run --bin screen -- target/release/spmdc > docs/first-run.svg");
+fn the_picture_shows_the_explained_program() {
+    let drawn = svg(&explained_run(Path::new(SPMDC)).unwrap());
+    let kept = std::fs::read_to_string(root().join("docs/explained.svg")).unwrap_or_default();
+    assert_eq!(drawn, kept, "cargo run --bin screen -- target/release/spmdc > docs/explained.svg");
 }
 
 #[test]
-fn no_edit_makes_the_first_program_cheaper() {
+fn no_edit_makes_the_explained_program_cheaper() {
     // Where something is noted below a line, devices exchange data there.
-    let lines = first_run(Path::new(SPMDC)).unwrap();
+    let lines = explained_run(Path::new(SPMDC)).unwrap();
     let noted = lines.windows(2).filter(|pair| pair[1].trim_start().starts_with('╰'));
     let noted: Vec<&str> =
         noted.map(|pair| pair[0].split('│').next().unwrap().trim()).filter(|n| !n.is_empty()).collect();

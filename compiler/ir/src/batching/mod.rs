@@ -1,0 +1,290 @@
+//! Batching: the statements of a function become statements that compute it for each element of a batch, by the rules of the ops.
+//!
+//! It is done while a program is checked. A function has been expanded for one element, by statements that are taken back, and their
+//! batched form comes in their place: so all passes see an ordinary program, and derivatives of mapped functions need nothing of their own. A
+//! value that depends on mapped arguments has the mapped dimension in front; all others stay as they are. Each statement has the source
+//! position of the one that it was made from.
+//!
+//! ```text
+//! |x, w| x @ w    for x: f32[3] mapped over 8 elements
+//! einsum("i,ij->j", x, w)        one element
+//! einsum("ai,ij->aj", x, w)      all of them
+//! ```
+
+mod control;
+
+use crate::layout::types::Type;
+use crate::ops::Op;
+use crate::ops::batching::{Batch, BatchedOperand, Batching};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::constant::Constant;
+use crate::ops::elementwise::Select;
+use crate::program::units::UnitKind;
+use crate::program::walk::free_values;
+use crate::program::{Block, Stmt, StmtKind, Value};
+use crate::reshard::step::Reshard;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The values of `outputs` for each element of a batch, which `stmts` compute from `inputs`: of each the value that the statements use, and
+/// that of all elements, with the mapped dimension in front.
+pub fn map_over(
+    build: &mut CallBuilder,
+    stmts: &[Stmt],
+    inputs: &[(Value, Value)],
+    outputs: &[Value],
+    batch: Batch,
+) -> Result<Vec<BatchedOperand>, Diagnostic> {
+    let place = build.span;
+    let mut batching = Batcher { build, batch, values: BTreeMap::new(), mapped: BTreeSet::new(), active: None };
+    for &(input, all) in inputs {
+        batching.values.insert(input, BatchedOperand::Mapped(all));
+        batching.mapped.insert(input);
+    }
+    batching.refuse_custom_rules(stmts)?;
+    batching.mark(stmts, false);
+    batching.stmts(stmts)?;
+    let outputs = outputs.iter().map(|&output| batching.operand(output)).collect();
+    build.span = place;
+    Ok(outputs)
+}
+
+/// The state of one batching.
+struct Batcher<'b> {
+    build: &'b mut CallBuilder,
+    batch: Batch,
+    /// The new values of those of the function.
+    values: BTreeMap<Value, BatchedOperand>,
+    /// The values that depend on mapped ones, and have the mapped dimension.
+    mapped: BTreeSet<Value>,
+    /// For statements of which some elements are left out: bools along the mapped dimension.
+    active: Option<Value>,
+}
+
+impl Batcher<'_> {
+    /// Whether a value has the mapped dimension, also by another name.
+    fn is_mapped(&self, mut value: Value) -> bool {
+        loop {
+            if self.mapped.contains(&value) {
+                return true;
+            }
+            match self.build.alias_of(value) {
+                Some((of, _)) => value = of,
+                None => return false,
+            }
+        }
+    }
+
+    /// An error for a function with a reverse of its own: a derivative of the new statements would not know of it.
+    fn refuse_custom_rules(&self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
+        let is_custom = |value: &Value| {
+            let mut units = self.build.units.iter();
+            units.any(|unit| unit.values.contains(&value.0) && matches!(unit.kind, UnitKind::Custom(_)))
+        };
+        for stmt in stmts {
+            if stmt.results.first().is_some_and(is_custom) {
+                let message = "`vmap` of a function of `custom_vjp` is not supported yet";
+                return Err(Diagnostic::error(Code::E0901, self.build.span, message)
+                    .help("its derivative may be mapped, as in vmap(grad(f))"));
+            }
+            stmt.blocks().try_for_each(|block| self.refuse_custom_rules(&block.stmts))?;
+        }
+        Ok(())
+    }
+
+    /// Whether a statement may stop the program, or print: for elements that are left out it must not.
+    fn acts(&self, stmt: &Stmt) -> bool {
+        self.build.func.may_stop(stmt) || stmt.op().is_some_and(|op| matches!(op.rules().batching(0), Batching::Loop))
+    }
+
+    /// Finds the values that depend on mapped ones. `partly` if some elements are left out.
+    fn mark(&mut self, stmts: &[Stmt], partly: bool) {
+        for stmt in stmts {
+            match &stmt.kind {
+                StmtKind::Op(_) => {
+                    let depends = stmt.args.iter().any(|&arg| self.is_mapped(arg));
+                    if depends || (partly && self.acts(stmt)) {
+                        self.mapped.extend(&stmt.results);
+                    }
+                }
+                StmtKind::Control(control) => self.mark_control(stmt, control, partly),
+            }
+        }
+    }
+
+    /// The new value of a value of the function. Another name stays another name.
+    fn operand(&mut self, value: Value) -> BatchedOperand {
+        if let Some(&known) = self.values.get(&value) {
+            return known;
+        }
+        let Some((of, is_differentiated)) = self.build.alias_of(value) else { return BatchedOperand::Same(value) };
+        let new = match self.operand(of) {
+            BatchedOperand::Same(same) if same == of => BatchedOperand::Same(value),
+            BatchedOperand::Same(other) => BatchedOperand::Same(self.renamed(other, is_differentiated)),
+            BatchedOperand::Mapped(other) => BatchedOperand::Mapped(self.renamed(other, is_differentiated)),
+        };
+        self.values.insert(value, new);
+        new
+    }
+
+    fn renamed(&mut self, value: Value, is_differentiated: bool) -> Value {
+        if is_differentiated { self.build.alias(value) } else { self.build.stopped(value) }
+    }
+
+    fn operands(&mut self, values: &[Value]) -> Vec<BatchedOperand> {
+        values.iter().map(|&value| self.operand(value)).collect()
+    }
+
+    /// The value for each element.
+    fn of_each(&mut self, value: Value) -> Result<Value, Diagnostic> {
+        let operand = self.operand(value);
+        self.batch.mapped(self.build, operand)
+    }
+
+    /// Emits statements for all elements.
+    fn stmts(&mut self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
+        for stmt in stmts {
+            self.build.span = stmt.origin.span;
+            match &stmt.kind {
+                StmtKind::Op(op) => self.op(stmt, op)?,
+                StmtKind::Control(control) if self.changes(stmt) => self.control(stmt, control)?,
+                StmtKind::Control(_) => self.copy(stmt),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a statement has something mapped in it, or some elements are left out of it.
+    fn changes(&self, stmt: &Stmt) -> bool {
+        let mut uses = stmt.args.iter().copied().chain(stmt.blocks().flat_map(free_values));
+        self.active.is_some() || uses.any(|value| self.is_mapped(value))
+    }
+
+    fn op(&mut self, stmt: &Stmt, op: &Op) -> Result<(), Diagnostic> {
+        let mut operands = self.operands(&stmt.args);
+        let is_partial = self.active.is_some() && self.acts(stmt);
+        if !is_partial && !operands.iter().any(|operand| operand.is_mapped()) {
+            self.copy(stmt);
+            return Ok(());
+        }
+        let mut batching = op.rules().batching(self.batch.size);
+        if let Batching::Stops { at, harmless, batching: own } = batching {
+            if let Some(active) = self.active.filter(|_| is_partial) {
+                operands[at] = self.harmless(stmt, (at, operands[at]), harmless, active)?;
+            }
+            batching = *own;
+        }
+        let results = match batching {
+            Batching::Elementwise => {
+                let rank = self.build.ty(stmt.results[0]).rank();
+                let mut args = Vec::new();
+                for operand in operands {
+                    args.push(self.batch.aligned(self.build, operand, rank)?);
+                }
+                self.build.emit(op.clone(), &args)?
+            }
+            Batching::Shifted(op) => {
+                let mut args = Vec::new();
+                for operand in operands {
+                    args.push(self.batch.mapped(self.build, operand)?);
+                }
+                self.build.emit(*op, &args)?
+            }
+            Batching::Rule(rule) => rule.batched(self.build, stmt, &self.batch, &operands)?,
+            Batching::Loop => self.one_by_one(stmt, op, &operands)?,
+            Batching::Stops { .. } | Batching::Never => {
+                unreachable!("`{}` has nothing that is mapped", stmt.name())
+            }
+        };
+        self.define(&stmt.results, &results);
+        Ok(())
+    }
+
+    /// The values of all elements for those of one.
+    fn define(&mut self, values: &[Value], all: &[Value]) {
+        debug_assert_eq!(values.len(), all.len(), "a batched statement has as many results");
+        for (&value, &all) in values.iter().zip(all) {
+            debug_assert_eq!(
+                self.batch.ty(self.build.ty(value)).array,
+                self.build.ty(all).array,
+                "a batched value has the mapped dimension in front"
+            );
+            self.build.move_name(value, all);
+            self.values.insert(value, BatchedOperand::Mapped(all));
+        }
+    }
+
+    /// An operand with a harmless number for elements that are left out.
+    fn harmless(
+        &mut self,
+        stmt: &Stmt,
+        (at, operand): (usize, BatchedOperand),
+        number: u8,
+        active: Value,
+    ) -> Result<BatchedOperand, Diagnostic> {
+        let ty = self.build.ty(stmt.args[at]);
+        let (dtype, rank) = (ty.dtype(), ty.rank());
+        let number = self.build.emit1(Constant::scalar(dtype, u64::from(number)), &[])?;
+        let active = self.batch.aligned(self.build, BatchedOperand::Mapped(active), rank)?;
+        let operand = self.batch.aligned(self.build, operand, rank)?;
+        Ok(BatchedOperand::Mapped(self.build.emit1(Select, &[active, operand, number])?))
+    }
+
+    /// `before` for the elements that are left out, and `after` for the others.
+    fn chosen(&mut self, active: Value, after: Value, before: Value) -> Result<Value, Diagnostic> {
+        let rank = self.build.ty(after).rank() - 1;
+        let active = self.batch.aligned(self.build, BatchedOperand::Mapped(active), rank)?;
+        self.build.emit1(Select, &[active, after, before])
+    }
+
+    /// A value with the layout, and the axes along which it varies, of a type.
+    fn fitting(&mut self, value: Value, ty: &Type) -> Result<Value, Diagnostic> {
+        let value = self.build.vary(value, ty.varying)?;
+        let to = self.build.explicit_part(ty);
+        if self.build.explicit_part(self.build.ty(value)) == to {
+            return Ok(value);
+        }
+        self.build.emit1(Reshard::request(to), &[value])
+    }
+
+    /// A statement without anything mapped, with new results, as it may be needed more than once.
+    fn copy(&mut self, stmt: &Stmt) {
+        let stmt = self.copied(stmt);
+        self.build.innermost().stmts.push(stmt);
+    }
+
+    fn copied(&mut self, stmt: &Stmt) -> Stmt {
+        let mut new = stmt.clone();
+        new.args = stmt.args.iter().map(|&arg| self.same(arg)).collect();
+        for block in new.blocks_mut() {
+            let old = std::mem::take(block);
+            *block = self.copied_block(&old);
+        }
+        new.results = self.renewed(&stmt.results);
+        new
+    }
+
+    fn copied_block(&mut self, block: &Block) -> Block {
+        let params = self.renewed(&block.params);
+        let stmts = block.stmts.iter().map(|stmt| self.copied(stmt)).collect();
+        let results = block.results.iter().map(|&result| self.same(result)).collect();
+        Block { params, stmts, results }
+    }
+
+    fn same(&mut self, value: Value) -> Value {
+        let operand = self.operand(value);
+        debug_assert!(!operand.is_mapped(), "what depends on nothing mapped is not mapped");
+        operand.value()
+    }
+
+    fn renewed(&mut self, values: &[Value]) -> Vec<Value> {
+        let mut new = Vec::new();
+        for &value in values {
+            let renewed = self.build.renewed(value);
+            self.values.insert(value, BatchedOperand::Same(renewed));
+            new.push(renewed);
+        }
+        new
+    }
+}
