@@ -80,7 +80,9 @@ impl Vector<'_, '_> {
             return self.int_unary(op, dtype, x);
         }
         let y = self.float_unary(op, x, math);
-        let is_exact = matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign) || op.is_test() || op.is_rounding();
+        let is_exact = matches!(op, UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Sign | UnaryOp::Relu)
+            || op.is_test()
+            || op.is_rounding();
         if dtype.is_narrow() && !is_exact { self.round_to_narrow(dtype, y) } else { y }
     }
 
@@ -97,6 +99,11 @@ impl Vector<'_, '_> {
                 self.select(has_sign, signed, x)
             }
             UnaryOp::Square => self.mul(x, x),
+            UnaryOp::Relu => {
+                let zero = self.float(x.lane, 0.0);
+                let is_low = self.compare_floats(FloatCC::LessThanOrEqual, x, zero);
+                self.select(is_low, zero, x)
+            }
             UnaryOp::Reciprocal => {
                 let one = self.float(x.lane, 1.0);
                 self.divide(one, x)
@@ -129,6 +136,11 @@ impl Vector<'_, '_> {
             IntegerOp::Abs if dtype.is_unsigned_integer() => x,
             IntegerOp::Abs => self.map(x, |v, x| v.builder.ins().iabs(x)),
             IntegerOp::Square => self.mul(x, x),
+            IntegerOp::Relu if dtype.is_unsigned_integer() => x,
+            IntegerOp::Relu => {
+                let zero = self.int(x.lane, 0);
+                self.zip(x, zero, |v, x, zero| v.builder.ins().smax(x, zero))
+            }
             IntegerOp::Popcount => self.count_ones(x),
             IntegerOp::Clz => self.count_leading_zeros(x),
             IntegerOp::Sign => {

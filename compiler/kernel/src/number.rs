@@ -116,6 +116,7 @@ pub fn eval_unary(op: UnaryOp, dtype: DType, bits: u64) -> Option<u64> {
                 IntegerOp::Abs => x.abs(),
                 IntegerOp::Sign => x.signum(),
                 IntegerOp::Square => x.wrapping_mul(x),
+                IntegerOp::Relu => x.max(0),
                 IntegerOp::Popcount => bits.count_ones().into(),
                 IntegerOp::Clz => i128::from(bits.leading_zeros()) - (64 - 8 * dtype.size() as i128),
             };
@@ -136,6 +137,7 @@ fn float_test(op: UnaryOp, x: f64) -> Option<bool> {
         | UnaryOp::Abs
         | UnaryOp::Sign
         | UnaryOp::Square
+        | UnaryOp::Relu
         | UnaryOp::Reciprocal
         | UnaryOp::Math(_)
         | UnaryOp::Popcount
@@ -276,6 +278,13 @@ macro_rules! float_operations {
                 UnaryOp::Sign if x == 0.0 || x.is_nan() => x,
                 UnaryOp::Sign => (1.0 as $float).copysign(x),
                 UnaryOp::Square => x * x,
+                UnaryOp::Relu => {
+                    if x <= 0.0 {
+                        0.0
+                    } else {
+                        x
+                    }
+                }
                 UnaryOp::Reciprocal => 1.0 / x,
                 UnaryOp::Not
                 | UnaryOp::IsNan

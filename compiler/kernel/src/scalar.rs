@@ -43,6 +43,8 @@ pub enum UnaryOp {
     Sign,
     /// `x * x`
     Square,
+    /// `x`, and zero where it is negative or -0. NaN gives itself.
+    Relu,
     /// `1 / x`
     Reciprocal,
     /// A function of floats from the table of math functions.
@@ -64,8 +66,16 @@ pub enum UnaryOp {
 impl UnaryOp {
     /// All operations: those before the math functions, these in the order of their table, and those behind them.
     pub fn all() -> impl Iterator<Item = UnaryOp> {
-        let first =
-            [UnaryOp::Neg, UnaryOp::Not, UnaryOp::Abs, UnaryOp::Sign, UnaryOp::Square, UnaryOp::Reciprocal].into_iter();
+        let first = [
+            UnaryOp::Neg,
+            UnaryOp::Not,
+            UnaryOp::Abs,
+            UnaryOp::Sign,
+            UnaryOp::Square,
+            UnaryOp::Relu,
+            UnaryOp::Reciprocal,
+        ]
+        .into_iter();
         let math = MathFn::ALL.iter().map(|&f| UnaryOp::Math(f));
         first.chain(math).chain([
             UnaryOp::IsNan,
@@ -85,6 +95,7 @@ impl UnaryOp {
             UnaryOp::Abs => "abs",
             UnaryOp::Sign => "sign",
             UnaryOp::Square => "square",
+            UnaryOp::Relu => "relu",
             UnaryOp::Reciprocal => "reciprocal",
             UnaryOp::Math(f) => f.name(),
             UnaryOp::IsNan => "isnan",
@@ -181,6 +192,8 @@ pub enum IntegerOp {
     Sign,
     /// `x * x`, wrapping.
     Square,
+    /// The larger of `x` and 0.
+    Relu,
     /// The number of ones.
     Popcount,
     /// The number of leading zeros.
@@ -207,6 +220,7 @@ impl UnaryOp {
             (UnaryOp::Abs, IntegerOp::Abs),
             (UnaryOp::Sign, IntegerOp::Sign),
             (UnaryOp::Square, IntegerOp::Square),
+            (UnaryOp::Relu, IntegerOp::Relu),
             (UnaryOp::Popcount, IntegerOp::Popcount),
             (UnaryOp::Clz, IntegerOp::Clz),
         ];

@@ -28,6 +28,7 @@ fn unary_work(op: UnaryOp) -> f64 {
         | UnaryOp::Not
         | UnaryOp::Abs
         | UnaryOp::Square
+        | UnaryOp::Relu
         | UnaryOp::IsNan
         | UnaryOp::IsInf
         | UnaryOp::IsFinite => 1.0,

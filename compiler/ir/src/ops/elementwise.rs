@@ -488,7 +488,7 @@ pub fn unary(build: &mut CallBuilder, op: UnaryOp, value: Value) -> Result<Value
     let mut computed = dtype;
     if op.is_inexact() {
         computed = promote::inexact(dtype);
-    } else if op == UnaryOp::Square && dtype == DType::Bool {
+    } else if matches!(op, UnaryOp::Square | UnaryOp::Relu) && dtype == DType::Bool {
         computed = DType::I32;
     }
     let value = promote::cast(build, value, computed)?;
@@ -557,6 +557,8 @@ const OTHERS: &[Signature] = signatures! {
     sign(x: Array), NumbersAndBools, "(x: f32[6]) { sign(x - 3) }";
     /// x times x.
     square(x: Array), NumbersAndBools, "(x: f32[6]) { square(x) }";
+    /// The larger of x and 0; its derivative at zero is 0.
+    relu(x: Array), NumbersAndBools, "(x: f32[6]) { relu(x - 3) }";
     /// 1 / x.
     reciprocal(x: Array), NumbersAndBools, "(x: f32[6]) { reciprocal(x + 1) }";
     /// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.

@@ -20,7 +20,7 @@ impl Unary {
             | UnaryOp::Signbit
             | UnaryOp::Popcount
             | UnaryOp::Clz => Derivative::Zero,
-            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Square | UnaryOp::Reciprocal | UnaryOp::Math(_) => {
+            UnaryOp::Neg | UnaryOp::Abs | UnaryOp::Square | UnaryOp::Relu | UnaryOp::Reciprocal | UnaryOp::Math(_) => {
                 Derivative::Pointwise(self)
             }
         }
@@ -40,6 +40,12 @@ impl Partials for Unary {
                 terms.select(rises, one, less)?
             }
             UnaryOp::Square => terms.scaled(2.0, x)?,
+            // 0 at zero, unlike that of `maximum`.
+            UnaryOp::Relu => {
+                let zero = terms.number(x, 0.0)?;
+                let rises = terms.compare(CompareOp::Gt, x, zero)?;
+                terms.indicator(rises, x)?
+            }
             UnaryOp::Reciprocal => {
                 let square = terms.unary(UnaryOp::Square, y)?;
                 terms.unary(UnaryOp::Neg, square)?
