@@ -15,6 +15,7 @@ use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::batching::{Batch, BatchedOperand, from_front, in_front};
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::{Term, whole_number};
+use spmdc_ir::program::units::{Unit, UnitKind};
 use spmdc_ir::program::{Stmt, Value};
 
 /// The mapped dimension of a leaf, as written; None if it is not mapped.
@@ -178,6 +179,17 @@ impl Checker<'_> {
         self.build.span = span;
         let outputs = self.result_arrays(&result, span);
         let stmts = self.build.innermost().stmts.split_off(start);
+        let is_custom = |value: Value| {
+            let has = |unit: &Unit| matches!(unit.kind, UnitKind::Custom(_)) && unit.values.contains(&value.0);
+            self.build.units.iter().any(has)
+        };
+        if let Some(stmt) = stmts.iter().find(|stmt| stmt.results.iter().any(|&result| is_custom(result))) {
+            let message = "`vmap` of a function of `custom_vjp` is not supported yet: it would lose the reverse";
+            return Err(Some(
+                Diagnostic::error(Code::E0901, stmt.origin.span, message)
+                    .help("the derivative can be taken inside, as in vmap(grad(f))"),
+            ));
+        }
         Ok((result, outputs?, stmts))
     }
 
