@@ -186,7 +186,8 @@ impl Checker<'_> {
         if let Some(stmt) = stmts.iter().find(|stmt| stmt.results.iter().any(|&result| is_custom(result))) {
             let message = "`vmap` of a function of `custom_vjp` is not supported yet: it would lose the reverse";
             return Err(Some(
-                Diagnostic::error(Code::E0901, stmt.origin.span, message)
+                Diagnostic::error(Code::E0901, span, message)
+                    .label(stmt.origin.span, "this has a reverse of its own")
                     .help("the derivative can be taken inside, as in vmap(grad(f))"),
             ));
         }
