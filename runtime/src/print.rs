@@ -132,6 +132,10 @@ impl PreparedFile {
         for (value, copy) in self.values.iter().zip(&mut copies) {
             gather_into(memory, value.place, &value.layout, 0, copy);
         }
+        debug_assert!(
+            copies.iter().zip(&self.values).all(|(copy, value)| copy.dtype == value.layout.dtype),
+            "copies fit"
+        );
         SavedFile { path, arrays: self.arrays.clone(), copies, home: self.spare.clone(), site: self.site }
     }
 }

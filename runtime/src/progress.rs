@@ -100,6 +100,7 @@ impl Display {
 
     fn look(&self, progress: &LoopProgress) {
         let (done, total) = progress.get();
+        debug_assert!(done <= total, "{done} of {total} trips");
         if total == 0 || !self.is_asked && self.begin.elapsed() < PATIENCE {
             return;
         }

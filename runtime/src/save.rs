@@ -35,10 +35,11 @@ pub(crate) struct SavedFile {
 /// The thread that writes files; it starts with the first one.
 #[derive(Default)]
 pub(crate) struct Saver {
-    writer: Mutex<Option<Writer>>,
+    writer: Mutex<Option<SavingThread>>,
 }
 
-struct Writer {
+/// The thread, and the way to it.
+struct SavingThread {
     files: SyncSender<SavedFile>,
     /// Ends with the error of the first file that could not be written.
     thread: JoinHandle<Result<(), RunError>>,
@@ -51,7 +52,7 @@ impl Saver {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let (path, site) = (file.path.clone(), file.site);
         if writer.is_none() {
-            *writer = Some(Writer::start().map_err(|error| unwritable(&path, &error).at(site))?);
+            *writer = Some(SavingThread::start().map_err(|error| unwritable(&path, &error).at(site))?);
         }
         match writer.as_ref().map(|writer| writer.files.send(file)) {
             Some(Ok(())) => Ok(()),
@@ -65,23 +66,24 @@ impl Saver {
     }
 }
 
-fn end(writer: &mut Option<Writer>) -> Result<(), RunError> {
-    let Some(Writer { files, thread }) = writer.take() else { return Ok(()) };
+fn end(writer: &mut Option<SavingThread>) -> Result<(), RunError> {
+    let Some(SavingThread { files, thread }) = writer.take() else { return Ok(()) };
     drop(files);
     thread.join().unwrap_or_else(|_| Err(RunError::internal("the thread that writes files ended in a panic")))
 }
 
-impl Writer {
-    fn start() -> std::io::Result<Writer> {
+impl SavingThread {
+    fn start() -> std::io::Result<SavingThread> {
         let (files, waiting) = sync_channel(1);
         let thread = Builder::new().name("save".to_string()).spawn(move || write_all(&waiting))?;
-        Ok(Writer { files, thread })
+        Ok(SavingThread { files, thread })
     }
 }
 
 fn write_all(waiting: &Receiver<SavedFile>) -> Result<(), RunError> {
     for file in waiting {
         let SavedFile { path, arrays, copies, home, site } = file;
+        debug_assert!(!arrays.is_empty() || copies.is_empty(), "copies belong to arrays");
         let copies: Copies = copies.into_iter().map(HostArray::with_one_nan).collect();
         write(&path, &arrays, &copies).map_err(|error| error.at(site))?;
         home.lock().unwrap_or_else(PoisonError::into_inner).push(copies);

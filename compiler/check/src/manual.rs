@@ -370,7 +370,12 @@ impl Checker<'_> {
 
     /// A value that the body uses from outside (for example through a lambda) becomes an operand that is equal on all devices.
     fn take_captures(&mut self, region: &mut Region, span: Span) -> Option<()> {
+        let own = walk::defined_values(&region.block);
         for outer in walk::free_values(&region.block) {
+            // Another name of a value of the body.
+            if own.contains(&self.build.original(outer)) {
+                continue;
+            }
             let ty = self.build.ty(outer).clone();
             if !ty.distinct_axes().intersect(region.axes).is_empty() {
                 let what = "a `manual` function that uses an outer value split over one of its axes";

@@ -2,7 +2,7 @@
 
 use super::reverse::product;
 use super::units;
-use super::{conformed, dependent, missing, needed_for, zeros};
+use super::{OpenBlocks, conformed, dependent, missing, needed_for, zeros};
 use crate::layout::types::Type;
 use crate::ops::Op;
 use crate::ops::broadcast::broadcast;
@@ -32,9 +32,14 @@ pub fn push_forward(
     let outputs: Vec<Value> = outputs.iter().map(|&output| build.resolved(output)).collect();
     let mut needed: BTreeSet<Value> = outputs.iter().copied().collect();
     needed_for(build, &stmts, &mut needed);
+    let open = OpenBlocks::of(build);
     let mut forward = Forward { build, depends, needed, tangents: tangents.iter().copied().collect() };
-    forward.run(stmts)?;
+    let result = forward.run(stmts);
     let tangents = forward.tangents;
+    if result.is_err() {
+        open.restore(build);
+    }
+    result?;
     build.span = place;
     Ok(outputs.iter().map(|output| tangents.get(output).copied()).collect())
 }

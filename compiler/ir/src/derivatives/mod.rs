@@ -155,6 +155,25 @@ fn missing(stmt: &Stmt) -> Diagnostic {
         .help("where it does not matter, `stop_gradient(x)` leaves the dependence out")
 }
 
+/// The blocks that are open before a derivative is taken, and their context. After an error they are as before.
+struct OpenBlocks {
+    blocks: usize,
+    conditions: usize,
+    manual: AxisSet,
+}
+
+impl OpenBlocks {
+    fn of(build: &CallBuilder) -> OpenBlocks {
+        OpenBlocks { blocks: build.blocks.len(), conditions: build.conditions.len(), manual: build.manual }
+    }
+
+    fn restore(self, build: &mut CallBuilder) {
+        build.blocks.truncate(self.blocks);
+        build.conditions.truncate(self.conditions);
+        build.manual = self.manual;
+    }
+}
+
 /// A value in the layout that a type decides, varying at least along its axes.
 fn conformed(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Value, Diagnostic> {
     let (own, wanted) = (build.explicit_part(build.ty(value)), build.explicit_part(to));

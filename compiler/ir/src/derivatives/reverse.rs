@@ -3,7 +3,7 @@
 //! In `manual` code a cotangent may vary along axes along which its value does not. Then each device has a part of it, and the sum over
 //! the devices is taken as late as possible: where a collective, a carried value of a loop or the end of the function needs it.
 
-use super::{conformed, dependent, missing, total, units};
+use super::{OpenBlocks, conformed, dependent, missing, total, units};
 use crate::layout::types::Type;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::derivative::{Derivative, Linearity, PartialDerivative, Tangents, Terms, Weights, summed_to};
@@ -58,9 +58,14 @@ fn reversed(
     let mut forward = build.innermost().stmts.split_off(start);
     let mut depends: BTreeSet<Value> = inputs.iter().copied().collect();
     dependent(build, &forward, &mut depends);
+    let open = OpenBlocks::of(build);
     build.blocks.push(Block::default());
     let mut reverse = Reverse { build, depends, cotangents: BTreeMap::new() };
     let found = reverse.cotangents_of(&mut forward, inputs, seeds);
+    if found.is_err() {
+        open.restore(build);
+        build.blocks.push(Block::default());
+    }
     let stmts = build.blocks.pop().expect("the block that was opened above").stmts;
     build.innermost().stmts.extend(forward);
     build.span = place;

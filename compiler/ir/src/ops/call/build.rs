@@ -145,6 +145,14 @@ impl CallBuilder {
         }
     }
 
+    /// The value that a value is another name of, in the end.
+    pub fn original(&self, mut value: Value) -> Value {
+        while let Some(&of) = self.aliases.get(&value) {
+            value = of;
+        }
+        value
+    }
+
     /// Forgets all values from a number on, because the statements that define them have been removed.
     pub fn forget_values(&mut self, count: usize) {
         let first = Value(count as u32);
