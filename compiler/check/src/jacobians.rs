@@ -112,6 +112,10 @@ impl Checker<'_> {
             let (result, start) = self.expanded(function.function, function.args.clone(), span)?;
             let (value, _) = without_aux(result, function.has_aux, span)?;
             let outputs = self.differentiated(&value, span)?;
+            // What acts does so in the first expansion.
+            let mut stmts = self.build.innermost().stmts.split_off(start);
+            stmts.retain(|stmt| !stmt.has_effect() || !stmt.results.is_empty());
+            self.build.innermost().stmts.extend(stmts);
             let tangents = push_forward(&mut self.build, start, &[(input.copy, basis.one)], &outputs);
             let stmts = self.build.innermost().stmts.split_off(start);
             let tangents = tangents?;

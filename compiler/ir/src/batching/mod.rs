@@ -84,9 +84,10 @@ impl Batcher<'_> {
         };
         for stmt in stmts {
             if stmt.results.first().is_some_and(is_custom) {
-                let message = "`vmap` of a function of `custom_vjp` is not supported yet";
+                let message = "`vmap` of a function of `custom_vjp` is not supported yet: it would lose the reverse";
                 return Err(Diagnostic::error(Code::E0901, self.build.span, message)
-                    .help("its derivative may be mapped, as in vmap(grad(f))"));
+                    .label(stmt.origin.span, "this has a reverse of its own")
+                    .help("the derivative can be taken inside, as in vmap(grad(f))"));
             }
             stmt.blocks().try_for_each(|block| self.refuse_custom_rules(&block.stmts))?;
         }
