@@ -222,6 +222,6 @@ Example, with --arg x=iota:
         assert_eq!(refused("sofmax").help.as_deref(), Some("did you mean `softmax`?"));
         assert!(refused("E123").message.contains("no diagnostic `E123`"));
         assert!(explained(Some("index")).ok().unwrap().contains("in a program write x[i]"));
-        assert!(explained(Some("vmap")).ok().unwrap().contains("not there yet"));
+        assert!(explained(Some("transfer")).ok().unwrap().contains("not there yet"));
     }
 }

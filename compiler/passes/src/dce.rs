@@ -14,8 +14,10 @@ use spmdc_ir::program::{Block, Module, Stmt, StmtKind, Value};
 /// Removes statements that have neither a use nor an effect.
 pub fn dce(mut module: Module) -> Module {
     let signature = contract::signature(&module);
-    let mut needed = vec![false; module.func.values.len()];
-    sweep(&mut module.func.body, &mut needed);
+    let mut needs = Needs::new(module.func.values.len());
+    needs.block(&module.func.body);
+    let needed = needs.found(&module.func.body.results);
+    sweep(&mut module.func.body, &needed);
     debug_assert_eq!(
         contract::count(&module.func.body, |stmt| !has_effect(stmt)
             && !stmt.results.iter().any(|result| needed[result.0 as usize])),
@@ -26,21 +28,92 @@ pub fn dce(mut module: Module) -> Module {
     module
 }
 
-/// Goes backward through a block: the values that its results and its remaining statements use are needed.
-fn sweep(block: &mut Block, needed: &mut [bool]) {
-    block.results.iter().for_each(|result| needed[result.0 as usize] = true);
-    let mut kept = Vec::new();
-    for mut stmt in std::mem::take(&mut block.stmts).into_iter().rev() {
-        if !has_effect(&stmt) && !stmt.results.iter().any(|result| needed[result.0 as usize]) {
-            continue;
-        }
-        prune(&mut stmt, needed);
-        stmt.args.iter().for_each(|arg| needed[arg.0 as usize] = true);
-        stmt.blocks_mut().for_each(|inner| sweep(inner, needed));
-        kept.push(stmt);
+/// The values that each value needs. Those of a loop need each other in a circle, so they are found as what can be reached.
+struct Needs {
+    of: Vec<Vec<Value>>,
+    /// The values that are needed in any case.
+    always: Vec<Value>,
+}
+
+impl Needs {
+    fn new(values: usize) -> Needs {
+        Needs { of: vec![Vec::new(); values], always: Vec::new() }
     }
-    kept.reverse();
-    block.stmts = kept;
+
+    fn each(&mut self, values: &[Value], needed: &[Value]) {
+        for value in values {
+            self.of[value.0 as usize].extend(needed);
+        }
+    }
+
+    /// Each value needs those at its position.
+    fn pairs(&mut self, values: &[Value], needed: &[Value]) {
+        for (value, needed) in values.iter().zip(needed) {
+            self.of[value.0 as usize].push(*needed);
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        for stmt in &block.stmts {
+            // What the statement needs as a whole, whichever of its results is needed.
+            let mut whole: Vec<Value> = Vec::new();
+            match &stmt.kind {
+                StmtKind::Op(_) => whole.extend(&stmt.args),
+                StmtKind::Control(Control::Branch(op)) => {
+                    whole.extend(&stmt.args);
+                    self.pairs(&stmt.results, &op.then.results);
+                    self.pairs(&stmt.results, &op.otherwise.results);
+                }
+                StmtKind::Control(Control::Manual(region)) => {
+                    whole.extend(&stmt.args);
+                    self.pairs(&stmt.results, &region.body.results);
+                }
+                StmtKind::Control(Control::For(op)) => {
+                    let (bounds, starts) = stmt.args.split_at(op.bounds());
+                    whole.extend(bounds);
+                    self.pairs(&stmt.results, &op.body.results);
+                    for carried in [&stmt.results[..starts.len()], &op.body.params[1..]] {
+                        self.pairs(carried, starts);
+                        self.pairs(carried, &op.body.results);
+                    }
+                }
+                StmtKind::Control(Control::While(op)) => {
+                    whole.extend(&op.cond.results);
+                    for carried in [&stmt.results, &op.cond.params, &op.body.params] {
+                        self.pairs(carried, &stmt.args);
+                        self.pairs(carried, &op.body.results);
+                    }
+                }
+            }
+            self.each(&stmt.results, &whole);
+            if has_effect(stmt) {
+                self.always.extend(whole);
+            }
+            stmt.blocks().for_each(|inner| self.block(inner));
+        }
+    }
+
+    /// Whether each value is needed for some results.
+    fn found(mut self, results: &[Value]) -> Vec<bool> {
+        let mut needed = vec![false; self.of.len()];
+        let mut waiting = std::mem::take(&mut self.always);
+        waiting.extend(results);
+        while let Some(value) = waiting.pop() {
+            if !std::mem::replace(&mut needed[value.0 as usize], true) {
+                waiting.append(&mut self.of[value.0 as usize]);
+            }
+        }
+        needed
+    }
+}
+
+/// Removes what is not needed from a block.
+fn sweep(block: &mut Block, needed: &[bool]) {
+    block.stmts.retain(|stmt| has_effect(stmt) || stmt.results.iter().any(|result| needed[result.0 as usize]));
+    for stmt in &mut block.stmts {
+        prune(stmt, needed);
+        stmt.blocks_mut().for_each(|inner| sweep(inner, needed));
+    }
 }
 
 /// Removes results of control flow that are not needed, with what a loop carries for them.
@@ -49,6 +122,10 @@ fn prune(stmt: &mut Stmt, needed: &[bool]) {
     let mut keeps: Vec<bool> = stmt.results.iter().map(is_needed).collect();
     let (args, results) = (&mut stmt.args, &mut stmt.results);
     let StmtKind::Control(control) = &mut stmt.kind else { return };
+    // A carried value stays where the loop itself needs it.
+    let carry = |keeps: &mut [bool], params: &[Value]| {
+        keeps.iter_mut().zip(params).for_each(|(keep, param)| *keep |= is_needed(param));
+    };
     match control {
         Control::Branch(op) => {
             retain(&mut op.then.results, &keeps);
@@ -60,7 +137,7 @@ fn prune(stmt: &mut Stmt, needed: &[bool]) {
         }
         Control::For(op) => {
             let (bounds, carries) = (op.bounds(), op.body.params.len() - 1);
-            carried(&[&op.body], &op.body, &op.body.params[1..], &mut keeps, needed);
+            carry(&mut keeps[..carries], &op.body.params[1..]);
             op.collected = keeps[carries..].iter().filter(|keep| **keep).count();
             let own = &keeps[..carries];
             let around = |count: usize| [vec![true; count].as_slice(), own].concat();
@@ -69,7 +146,8 @@ fn prune(stmt: &mut Stmt, needed: &[bool]) {
             retain(&mut op.body.results, &keeps);
         }
         Control::While(op) => {
-            carried(&[&op.cond, &op.body], &op.body, &op.body.params, &mut keeps, needed);
+            carry(&mut keeps, &op.cond.params);
+            carry(&mut keeps, &op.body.params);
             // A condition has parameters of its own for the same values.
             retain(&mut op.cond.params, &keeps);
             retain(&mut op.body.params, &keeps);
@@ -84,31 +162,6 @@ fn retain<T>(items: &mut Vec<T>, keeps: &[bool]) {
     debug_assert_eq!(items.len(), keeps.len(), "each is kept or not");
     let mut keep = keeps.iter();
     items.retain(|_| keep.next() == Some(&true));
-}
-
-/// Keeps the carried values, too, on which the kept results of a loop depend, or what its blocks do besides.
-fn carried(blocks: &[&Block], body: &Block, params: &[Value], keeps: &mut [bool], needed: &[bool]) {
-    while keeps.contains(&false) {
-        let mut inside = needed.to_vec();
-        let mut used = vec![false; params.len()];
-        for block in blocks {
-            let is_body = std::ptr::eq(*block, body);
-            let mut block = (*block).clone();
-            if is_body {
-                retain(&mut block.results, keeps);
-            }
-            let own = block.params[block.params.len() - params.len()..].to_vec();
-            sweep(&mut block, &mut inside);
-            for (used, param) in used.iter_mut().zip(own) {
-                *used |= inside[param.0 as usize];
-            }
-        }
-        let more: Vec<usize> = (0..params.len()).filter(|&at| used[at] && !keeps[at]).collect();
-        if more.is_empty() {
-            return;
-        }
-        more.into_iter().for_each(|at| keeps[at] = true);
-    }
 }
 
 fn has_effect(stmt: &Stmt) -> bool {

@@ -39,7 +39,7 @@ impl Call for Transformations {
             "(x: f32[4]) { let (y, back) = vjp(|a| sin(a), x); (y, back(y)) }";
         /// A function's result, and its tangent for tangents of the arguments.
         jvp(fun: Of("function"), primals: Of("tuple"), tangents: Of("tuple")), Floats, "(x: f32[4]) { jvp(|a| sin(a), (x,), (x,)) }";
-        /// The function that gives the derivatives of all elements of a function's result by those of its argument: their dimensions follow those of the result.
+        /// The function that gives the derivatives of all elements of a function's result by all elements of its argument.
         jacobian(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats, "(x: f32[4]) { jacobian(|a| a * sum(a))(x) }";
         /// The function that gives the second derivatives of a function's result.
         hessian(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats, "(x: f32[4]) { hessian(|a| sum(a * a * a))(x) }";
