@@ -71,11 +71,9 @@ fn the_president_and_the_instructor_matter_most() {
 /// A network of this size reads about 98 of 100 digits; how it learns does not depend on the devices.
 #[test]
 fn a_network_learns_to_read_digits() {
-    let files = [("images", "train_x"), ("labels", "train_y"), ("tests", "test_x"), ("answers", "test_y")];
-    let arguments: Vec<String> =
-        files.iter().map(|(name, file)| format!("{name}=@examples/data/digits/{file}.npy")).collect();
+    let files = digits();
     let mut words = vec!["--set", "STEPS=120"];
-    words.extend(arguments.iter().flat_map(|argument| ["--arg", argument.as_str()]));
+    words.extend(files.iter().map(String::as_str));
     let mut losses = Vec::new();
     for mesh in ["1", "3", "8"] {
         let printed = run("digits", &[&words[..], &["--mesh", mesh]].concat());
@@ -97,6 +95,38 @@ fn a_network_learns_to_read_digits() {
         assert!((first / losses[0].0 - 1.0).abs() < 1e-4, "{losses:?}");
         assert!(*last < 0.01 && (last / losses[0].1 - 1.0).abs() < 1e-3, "{losses:?}");
     }
+}
+
+/// The files of the handwritten digits as arguments.
+fn digits() -> Vec<String> {
+    let files = [("images", "train_x"), ("labels", "train_y"), ("tests", "test_x"), ("answers", "test_y")];
+    let argument = |(name, file)| ["--arg".to_string(), format!("{name}=@examples/data/digits/{file}.npy")];
+    files.into_iter().flat_map(argument).collect()
+}
+
+#[test]
+fn a_convolutional_network_reads_digits_better() {
+    let files = digits();
+    let mut words = vec!["--set", "STEPS=150"];
+    words.extend(files.iter().map(String::as_str));
+    for mesh in ["4x2", "1x3"] {
+        let printed = run("digits_conv", &[&words[..], &["--mesh", mesh]].concat());
+        let (_, after) = printed.split_once("accuracy: f32\n").unwrap();
+        assert!(after.trim().parse::<f32>().unwrap() >= 0.98, "{mesh}: {printed}");
+    }
+}
+
+/// A tenth of the training that the example's header asks for; the loss of a model that knows nothing is 5.5.
+#[test]
+fn a_transformer_learns_to_write() {
+    let words =
+        ["--set", "STEPS=60", "--set", "BATCH=16", "--set", "LENGTH=64", "--arg", "text=@examples/data/text/pages.npy"];
+    let last = |mesh: &str| -> f32 {
+        let printed = run("language_model", &[&["--mesh", mesh], &words[..]].concat());
+        printed.split_once("last: f32\n").unwrap().1.trim().parse().unwrap()
+    };
+    let (one, four) = (last("1x1"), last("2x2"));
+    assert!(one < 3.5 && (one - four).abs() < 0.05, "{one} on one device, {four} on four");
 }
 
 /// The losses of JAX, from `tests/golden/make_training.py`, for the same keys.

@@ -128,10 +128,26 @@ def regression():
     return p["w"], p["b"], own_loss(p)
 
 
+def attended(q, k, v):
+    """Attention of grouped heads with and without a causal mask, and its gradients."""
+    results = []
+    for causal in (False, True):
+        def own(q, k, v):
+            return jax.nn.dot_product_attention(q, k, v, is_causal=causal)
+        results += [own(q, k, v), *jax.grad(lambda *args: jnp.sum(jnp.sin(own(*args))), (0, 1, 2))(q, k, v)]
+    return tuple(results)
+
+
+ATTENTION = ("fn main(q: f32[2@X, 7, 4@Y, 6], k: f32[2@X, 7, 2, 6], v: f32[2@X, 7, 2, 6]) {\n"
+             "  let plain = |q, k, v| attention(q, k, v);\n  let causal = |q, k, v| attention(q, k, v, causal=true);\n"
+             "  let of = |f| |q, k, v| sum(sin(f(q, k, v)));\n"
+             "  (plain(q, k, v), grad(of(plain), argnums=(0, 1, 2))(q, k, v), causal(q, k, v), grad(of(causal), argnums=(0, 1, 2))(q, k, v))\n}")
+
 # (name, tolerance, spmd text, inputs, function of JAX)
 PROGRAMS = [
     ("training_optimizers", "reduction", training(OPTIMIZERS, 7, 5, 11), inputs("small", 7, 5, 11), partial(trained, OPTIMIZERS)),
     ("training_adafactor", "reduction", training(FACTORED, 131, 129, 6), inputs("large", 131, 129, 6), partial(trained, FACTORED)),
+    ("training_attention", "reduction", ATTENTION, [floats("q", 2, 7, 4, 6), floats("k", 2, 7, 2, 6), floats("v", 2, 7, 2, 6)], attended),
     ("training_rates", "reduction", RATES, [np.arange(16, dtype=np.int32)], rates),
 ]
 
