@@ -16,16 +16,22 @@ const SLAB: usize = 1 << 20;
 ///
 /// The layout and place must have been checked, and no device may be writing the blocks.
 pub(crate) fn gather(memory: &Memory, place: Place, layout: &Layout, device: usize) -> HostArray {
-    let shape: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
-    let mut array = HostArray::zeros(layout.dtype, &shape);
+    let mut array = unfilled(layout);
     gather_into(memory, place, layout, device, &mut array);
     array
+}
+
+/// An array of the layout's type and shape, to gather into.
+pub(crate) fn unfilled(layout: &Layout) -> HostArray {
+    let shape: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
+    HostArray::zeros(layout.dtype, &shape)
 }
 
 /// As [`gather`], into an array of the layout's type and shape.
 pub(crate) fn gather_into(memory: &Memory, place: Place, layout: &Layout, device: usize, array: &mut HostArray) {
     let mesh = memory.mesh();
     debug_assert_eq!(array.dtype, layout.dtype, "an array is gathered as what it is");
+    debug_assert!(array.shape.iter().eq(layout.dims.iter().map(|dim| &dim.size)), "an array has the layout's shape");
     for owner in mesh.group(device, split_axes(layout)) {
         let (start, len) = block(memory, layout, owner);
         let stored = mesh.stored_shape(layout);

@@ -3,12 +3,11 @@
 //! The destination of each result is checked before the program runs, so that no computed result is lost.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::array::{ArrayView, ComplexArray, HostArray};
-use crate::io::npy::write_npy;
-use crate::io::npz::write_npz;
-use crate::io::safetensors::{METADATA, write_safetensors};
+use crate::array::HostArray;
+use crate::io::arrays::{FileFormat, WholeArray, write_arrays};
+use crate::io::safetensors::METADATA;
 use crate::io::{check_writable, resolve};
 use crate::show;
 use crate::suggest;
@@ -39,29 +38,15 @@ fn whole(results: &[Binding]) -> Vec<WholeResult> {
     found
 }
 
-/// A gathered result.
-enum Gathered<'a> {
-    Real(&'a HostArray),
-    Complex(ComplexArray),
-}
-
 impl WholeResult {
     /// The result from its arrays; None if they were not gathered.
-    fn gathered<'a>(&self, arrays: &'a [Option<HostArray>]) -> Option<Gathered<'a>> {
+    fn gathered<'a>(&self, arrays: &'a [Option<HostArray>]) -> Option<WholeArray<'a>> {
         let array = |index: usize| arrays.get(index).and_then(Option::as_ref);
-        Some(match self.imaginary {
-            None => Gathered::Real(array(self.array)?),
-            Some(imaginary) => Gathered::Complex(ComplexArray::new(array(self.array)?, array(imaginary)?)),
-        })
-    }
-}
-
-impl Gathered<'_> {
-    fn view(&self) -> ArrayView<'_> {
-        match self {
-            Gathered::Real(array) => (*array).into(),
-            Gathered::Complex(array) => array.into(),
-        }
+        let imaginary = match self.imaginary {
+            None => None,
+            Some(imaginary) => Some(array(imaginary)?),
+        };
+        Some(WholeArray::new(array(self.array)?, imaginary))
     }
 }
 
@@ -76,14 +61,7 @@ struct OutputFile {
 enum OutputContent {
     Array(usize),
     /// Results with their names in the archive.
-    Archive(ArchiveFormat, Vec<(String, usize)>),
-}
-
-/// A format of files that contain several arrays.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum ArchiveFormat {
-    Npz,
-    Safetensors,
+    Archive(FileFormat, Vec<(String, usize)>),
 }
 
 /// The destinations of the results; without any file, they are printed.
@@ -135,30 +113,13 @@ impl Outputs {
             gathered.ok_or_else(|| RunError::internal("a result was not gathered"))
         };
         for file in &self.files {
-            match &file.content {
-                OutputContent::Array(index) => write_npy(&file.path, result(*index)?.view())?,
-                OutputContent::Archive(format, members) => {
-                    let members: Result<Vec<_>, RunError> =
-                        members.iter().map(|(name, index)| Ok((name.as_str(), result(*index)?))).collect();
-                    let members = members?;
-                    match format {
-                        ArchiveFormat::Npz => {
-                            let views: Vec<_> = members.iter().map(|(name, array)| (*name, array.view())).collect();
-                            write_npz(&file.path, &views)?;
-                        }
-                        ArchiveFormat::Safetensors => {
-                            let mut arrays: Vec<(&str, &HostArray)> = Vec::new();
-                            for (name, array) in &members {
-                                match array {
-                                    Gathered::Real(array) => arrays.push((name, array)),
-                                    Gathered::Complex(_) => unreachable!("`plan` has refused complex numbers"),
-                                }
-                            }
-                            write_safetensors(&file.path, &arrays)?;
-                        }
-                    }
+            let named: Result<Vec<(&str, WholeArray<'_>)>, RunError> = match &file.content {
+                OutputContent::Array(index) => result(*index).map(|array| vec![("", array)]),
+                OutputContent::Archive(_, members) => {
+                    members.iter().map(|(name, index)| Ok((name.as_str(), result(*index)?))).collect()
                 }
-            }
+            };
+            write_arrays(&file.path, &named?)?;
         }
         Ok(())
     }
@@ -185,11 +146,10 @@ impl OutputFile {
             None => (None, request.trim()),
         };
         let path = PathBuf::from(path);
-        let archive = match extension(&path).as_deref() {
-            Some("npy") => None,
-            Some("npz") => Some(ArchiveFormat::Npz),
-            Some("safetensors") => Some(ArchiveFormat::Safetensors),
-            _ => {
+        let archive = match FileFormat::of(&path) {
+            Some(FileFormat::Npy) => None,
+            Some(format @ (FileFormat::Npz | FileFormat::Safetensors)) => Some(format),
+            None => {
                 let why = format!("`--out {request}` names no .npy, .npz or .safetensors file");
                 return Err(RunError::new("E0702", why)
                     .with_help("write --out FILE.npy, --out NAME=FILE.npy, --out FILE.npz or --out FILE.safetensors"));
@@ -228,13 +188,13 @@ impl OutputFile {
                 }
             }
         };
-        if let OutputContent::Archive(ArchiveFormat::Safetensors, members) = &content
+        if let OutputContent::Archive(FileFormat::Safetensors, members) = &content
             && members.iter().any(|(name, _)| name == METADATA)
         {
             let why = format!("`--out {request}`: no array in a .safetensors file can be called `{METADATA}`");
             return Err(RunError::new("E0702", why).with_help("write .npz instead"));
         }
-        if let OutputContent::Archive(ArchiveFormat::Safetensors, members) = &content
+        if let OutputContent::Archive(FileFormat::Safetensors, members) = &content
             && let Some((name, _)) = members.iter().find(|(_, index)| results[*index].imaginary.is_some())
         {
             let why = format!("`--out {request}`: `{name}` is complex, and a .safetensors file has real numbers only");
@@ -256,10 +216,6 @@ fn unknown_result(results: &[WholeResult], name: &str) -> RunError {
 
 fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-}
-
-fn extension(path: &Path) -> Option<String> {
-    Some(path.extension()?.to_str()?.to_ascii_lowercase())
 }
 
 #[cfg(test)]

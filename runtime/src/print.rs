@@ -4,8 +4,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::array::{ComplexArray, HostArray};
-use crate::blocks::{gather, gather_into};
+use crate::array::ComplexArray;
+use crate::blocks::{gather, gather_into, unfilled};
 use crate::io::unwritable_output;
 use crate::memory::Memory;
 use crate::save::{Copies, SavedFile, Saver};
@@ -124,11 +124,8 @@ impl PreparedFile {
     /// Copies the values.
     fn copied(&self, memory: &Memory, path: PathBuf) -> SavedFile {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let empty = |value: &PrintValue| {
-            let shape: Vec<usize> = value.layout.dims.iter().map(|dim| dim.size).collect();
-            HostArray::zeros(value.layout.dtype, &shape)
-        };
-        let mut copies = spare.unwrap_or_else(|| self.values.iter().map(empty).collect());
+        let unfilled = || self.values.iter().map(|value| unfilled(&value.layout)).collect();
+        let mut copies = spare.unwrap_or_else(unfilled);
         for (value, copy) in self.values.iter().zip(&mut copies) {
             gather_into(memory, value.place, &value.layout, 0, copy);
         }

@@ -9,10 +9,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use crate::array::{ArrayView, ComplexArray, HostArray};
-use crate::io::npy::write_npy;
-use crate::io::npz::write_npz;
-use crate::io::safetensors::write_safetensors;
+use crate::array::HostArray;
+use crate::io::arrays::{WholeArray, write_arrays};
 use crate::io::{check_writable, unwritable};
 use crate::trap::RunError;
 use spmdc_abi::{SavedArray, Site};
@@ -91,45 +89,15 @@ fn write_all(waiting: &Receiver<SavedFile>) -> Result<(), RunError> {
     Ok(())
 }
 
-/// An array of a file.
-enum Whole<'a> {
-    Real(&'a HostArray),
-    Complex(ComplexArray),
-}
-
-impl Whole<'_> {
-    fn view(&self) -> ArrayView<'_> {
-        match self {
-            Whole::Real(array) => (*array).into(),
-            Whole::Complex(array) => array.into(),
-        }
-    }
-}
-
 fn write(path: &Path, arrays: &[SavedArray], copies: &[HostArray]) -> Result<(), RunError> {
     debug_assert_eq!(copies.len(), arrays.iter().map(SavedArray::values).sum::<usize>(), "each value has its copy");
     let mut copies = copies.iter();
     let mut next = || copies.next().ok_or_else(|| RunError::internal("an array of a file was not copied"));
-    let mut whole = Vec::new();
+    let mut named = Vec::new();
     for array in arrays {
-        let first = next()?;
-        whole.push(if array.complex { Whole::Complex(ComplexArray::new(first, next()?)) } else { Whole::Real(first) });
+        let re = next()?;
+        let im = if array.complex { Some(next()?) } else { None };
+        named.push((array.name.as_str(), WholeArray::new(re, im)));
     }
-    match path.extension().and_then(|extension| extension.to_str()).map(str::to_ascii_lowercase).as_deref() {
-        Some("npy") => match whole.as_slice() {
-            [one] => write_npy(path, one.view()),
-            _ => Err(RunError::internal("a file of one array has several")),
-        },
-        Some("safetensors") => {
-            let real = arrays.iter().zip(&whole).map(|(array, whole)| match whole {
-                Whole::Real(real) => Ok((array.name.as_str(), *real)),
-                Whole::Complex(_) => Err(RunError::internal("a .safetensors file has no complex arrays")),
-            });
-            write_safetensors(path, &real.collect::<Result<Vec<_>, RunError>>()?)
-        }
-        Some(_) | None => {
-            let named = arrays.iter().zip(&whole).map(|(array, whole)| (array.name.as_str(), whole.view()));
-            write_npz(path, &named.collect::<Vec<_>>())
-        }
-    }
+    write_arrays(path, &named)
 }

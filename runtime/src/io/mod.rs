@@ -4,6 +4,7 @@
 //! has been checked against the length of the file, and until the type of an array has been compared with the parameter's, only its
 //! header is read or decoded.
 
+pub(crate) mod arrays;
 mod bytes;
 pub mod generated;
 pub mod npy;
