@@ -585,9 +585,10 @@ impl Inserter<'_> {
 
     /// The axes that an operand has for each factor.
     fn own_assignment(&self, projection: &Projection, stmt: &Stmt, operand: usize) -> Assignment {
-        let mut tensors = self.tensors(projection, stmt);
-        let own = tensors.swap_remove(operand).into_iter();
-        own.map(|axes| axes.map(<[u8]>::to_vec).unwrap_or_default()).collect()
+        let layout = &self.func.ty(stmt.args[operand]).sharding;
+        let axes = |dim: usize| layout.dims[dim].axes.as_slice();
+        let own = projection.factors_of(&projection.rule.operands[operand], axes, self.mesh);
+        own.into_iter().map(|axes| axes.map(<[u8]>::to_vec).unwrap_or_default()).collect()
     }
 
     /// Chooses one list of axes for each factor.

@@ -49,6 +49,10 @@ type OnMesh = Rc<RefCell<HashMap<Request, Rc<Plan>>>>;
 
 type Request = (DType, Vec<usize>, Sharding, Sharding);
 
+fn request(array: &ArrayType, from: &Sharding, to: &Sharding) -> Request {
+    (array.dtype, array.shape.clone(), from.clone(), to.clone())
+}
+
 impl Plans {
     /// The number of known plans, on all meshes.
     pub fn count(&self) -> usize {
@@ -87,7 +91,7 @@ impl<'a> Planner<'a> {
 
     /// The cheapest plan from one layout of an array to another.
     pub fn plan(&self, array: &ArrayType, from: &Sharding, to: &Sharding) -> Rc<Plan> {
-        let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
+        let request = request(array, from, to);
         if let Some(known) = self.known.borrow().get(&request) {
             return known.clone();
         }
@@ -101,7 +105,7 @@ impl<'a> Planner<'a> {
         if from == to {
             return 0.0;
         }
-        let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
+        let request = request(array, from, to);
         let is_new = !self.compared.borrow().contains(&request);
         if is_new && self.priced.get() >= MAX_COMPARED {
             return self.bound(array, from, to);
@@ -119,7 +123,7 @@ impl<'a> Planner<'a> {
         if from == to {
             return 0.0;
         }
-        let request = (array.dtype, array.shape.clone(), from.clone(), to.clone());
+        let request = request(array, from, to);
         *self.bounds.borrow_mut().entry(request).or_insert_with(|| bound(array, from, to, self.mesh))
     }
 }

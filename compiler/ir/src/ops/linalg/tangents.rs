@@ -108,6 +108,14 @@ impl Matrices<'_> {
         self.product(l, lower)
     }
 
+    /// Right sides, which are zeros if there are none, minus a product.
+    fn without(&mut self, sides: Option<Value>, product: Value) -> Result<Value, Diagnostic> {
+        match sides {
+            Some(sides) => self.terms().sub(sides, product),
+            None => self.terms().unary(UnaryOp::Neg, product),
+        }
+    }
+
     /// The tangent of the solution of a triangular system.
     fn system(
         &mut self,
@@ -126,10 +134,7 @@ impl Matrices<'_> {
             let change = self.where_indices(change, holds)?;
             let change = if system.transposed { self.turned(change)? } else { change };
             let product = if system.left { self.product(change, x)? } else { self.product(x, change)? };
-            sides = Some(match sides {
-                Some(sides) => self.terms().sub(sides, product)?,
-                None => self.terms().unary(UnaryOp::Neg, product)?,
-            });
+            sides = Some(self.without(sides, product)?);
         }
         sides.map(|sides| self.solve(system, a, sides)).transpose()
     }
@@ -143,10 +148,7 @@ impl Matrices<'_> {
         let mut sides = of_b;
         if let Some(change) = of_a {
             let product = self.product(change, x)?;
-            sides = Some(match sides {
-                Some(sides) => self.terms().sub(sides, product)?,
-                None => self.terms().unary(UnaryOp::Neg, product)?,
-            });
+            sides = Some(self.without(sides, product)?);
         }
         sides.map(|sides| self.0.emit1(Factorization(MatrixFunction::Solve), &[a, sides])).transpose()
     }
