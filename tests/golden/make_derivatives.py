@@ -141,6 +141,14 @@ def windows(x, w, t, s):
     return tuple(found)
 
 
+def at_points(x):
+    """First and second derivatives, and of `sinc` the second one at zero, too. There the third one of JAX is not that of the function."""
+    first = lambda f: jax.vmap(jax.grad(f))
+    gamma = jax.scipy.special.digamma
+    return (first(gamma)(x), first(jax.grad(gamma))(x), first(jnp.sinc)(x[4:]), first(jax.grad(jnp.sinc))(x[4:]),
+            first(jax.grad(jnp.sinc))(jnp.zeros(1)), jax.grad(lambda a: jnp.sin(gamma(a)).sum())(x))
+
+
 def program(params, expressions):
     return f"fn main({params}) {{\n  (\n" + ",\n".join(expressions) + "\n  )\n}"
 
@@ -150,6 +158,11 @@ BINARY_TEXT = program("x: f64[5@X, 8@Y], y: f64[8@Y], s: f64[8@Y], t: f64[5@X, 8
     [f"    jvp(|a, b| {text}, (x, y), (t, s)).1,\n    grad(|a, b| sum(sin(1 + {text})), argnums=(0, 1))(x, y)" for text, _ in BINARY])
 WINDOWS_TEXT = program("x: f64[2@X, 7@Y, 6, 4], w: f64[3, 2, 4, 6], t: f64[2@X, 7@Y, 6, 4], s: f64[3, 2, 4, 6]",
     [f"    jvp(|x, w| {text}, (x, w), (t, s)).1,\n    grad(|x, w| sum(sin({text})), argnums=(0, 1))(x, w)" for text, _ in WINDOWS])
+POINTS_TEXT = """fn main(x: f64[10@X]) {
+  let first = |f, a| grad(|a| sum(f(a)))(a);
+  let second = |f, a| grad(|a| sum(grad(|a| sum(f(a)))(a)))(a);
+  (first(digamma, x), second(digamma, x), first(sinc, x[4:]), second(sinc, x[4:]), second(sinc, zeros(f64[1])), grad(|a| sum(sin(digamma(a))))(x))
+}"""
 PROGRAMS = [
     ("derivatives_windows", "reduction", WINDOWS_TEXT, (noise(2, 7, 6, 4), noise(3, 2, 4, 6), noise(2, 7, 6, 4), noise(3, 2, 4, 6)), windows),
     ("derivatives_unary", "reduction", UNARY_TEXT, (noise(5, 8), rng.uniform(0.3, 3, (5, 8)), rng.uniform(-0.9, 0.9, (5, 8)), noise(5, 8)), unary),
@@ -167,6 +180,7 @@ PROGRAMS = [
      "type Net = { w: f32[9, 12@Y], b: f32[12@Y], v: f32[12@Y, 4] };\n"
      "fn loss(p: Net, x: f32[10@X, 9], t: f32[10@X, 4]) {\n  let y = relu(x @ p.w + p.b) @ p.v;\n  (-mean(sum(log_softmax(y) * t, axis=1)), max(y))\n}",
      tuple(a.astype(np.float32) for a in (noise(10, 9), rng.uniform(0, 1, (10, 4)), noise(9, 12), noise(12), noise(12, 4))), network),
+    ("derivatives_digamma", "elementwise", POINTS_TEXT, (np.array([-7.25, -3.3, -0.5, -1e-3, 1e-3, 0.7, 1.4616, 2.0, 9.5, 50.0]),), at_points),
 ]
 
 

@@ -1,13 +1,14 @@
 //! Random whole programs, each on four meshes: every answer is the evaluator's.
 //!
-//! 2,000 programs. `PROGRAMS=20000` tries more, `PROGRAM=17` one, both together as many from there on; `TINY=1` all on tiny machines.
+//! 2,000 programs. `PROGRAMS=20000` tries more, `PROGRAM=17` one, both together as many from there on; `TINY=1` all on tiny machines,
+//! `DERIVATIVES=1` all with derivatives; `SMOOTH=6000` compares the derivatives of more functions with differences.
 
 #![allow(clippy::unwrap_used)]
 
-use spmdc_ir::program::Stage;
+use spmdc_ir::program::{Stage, Value};
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
-use spmdc_tests::compare::{Tolerance, difference};
+use spmdc_tests::compare::{Tolerance, difference, numbers};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine;
 use spmdc_tests::random::programs::{Scale, Writer};
@@ -29,12 +30,14 @@ fn program(number: u64) -> Result<(String, Vec<Tolerance>), String> {
     let mode = |draw: &mut Draw| explicit && draw.chance(60);
     let mesh = Mesh { axes: vec![("X", 2, mode(&mut draw)), ("Y", 3, mode(&mut draw))] };
     let may_refuse = mesh.axes.iter().any(|&(_, _, explicit)| explicit);
-    // One in fifty has large arrays, and fewer statements.
-    let (scale, wanted) = match number % 50 {
-        49 => (Scale::Large, 10 + draw.below(10)),
-        _ => (Scale::Small, 20 + draw.below(41)),
+    // One in fifty has large arrays, and fewer statements; one in five has derivatives.
+    let has_derivatives = number % 5 == 2 || std::env::var_os("DERIVATIVES").is_some();
+    let (scale, wanted, derivatives) = match number % 50 {
+        _ if has_derivatives => (Scale::Small, 6 + draw.below(10), 4),
+        49 => (Scale::Large, 10 + draw.below(10), 0),
+        _ => (Scale::Small, 20 + draw.below(41), 0),
     };
-    let mut writer = Writer::new(draw, mesh.clone(), scale);
+    let mut writer = Writer::new(draw, mesh.clone(), scale).with_derivatives(derivatives);
     let types = writer.param_types();
     for _ in 0..wanted {
         let before = writer.clone();
@@ -43,6 +46,9 @@ fn program(number: u64) -> Result<(String, Vec<Tolerance>), String> {
             continue;
         }
         let program = writer.text(&mesh, &types);
+        if std::env::var_os("TRACE").is_some() {
+            eprintln!("{program}");
+        }
         match engine::compiled("program.spmd", &program, "", Some(Stage::Typed)) {
             Ok(_) => {}
             Err(failures) if failures.iter().all(|failure| REFUSALS.contains(&failure.code.as_str())) => {
@@ -136,4 +142,81 @@ fn random_programs_have_complex_numbers() {
         let count = texts.iter().filter(|text| text.contains(what)).count();
         assert!(count >= 5, "{count} of 100 programs have {what:?}");
     }
+}
+
+#[test]
+fn random_programs_have_derivatives() {
+    let texts: Vec<String> = (0..100).map(|number| program(5 * number + 2).unwrap().0).collect();
+    let found = |what: &str| texts.iter().filter(|text| text.contains(what)).count();
+    for what in [
+        " grad(",
+        "value_and_grad(",
+        "argnums",
+        "has_aux",
+        " vjp(",
+        " jvp(",
+        "| grad(|",
+        "| jvp(",
+        "checkpoint(",
+        "collect {",
+    ] {
+        assert!(found(what) >= 5, "{} of 100 programs have {what:?}", found(what));
+    }
+}
+
+/// A smooth function whose derivatives are compared with what they are by definition.
+fn smooth_program(number: u64) -> Option<String> {
+    let mesh = Mesh { axes: vec![("X", 2, false), ("Y", 3, false)] };
+    let mut writer = Writer::new(Draw::new("smooth", number), mesh.clone(), Scale::Small).with_derivatives(8);
+    let types = writer.param_types();
+    writer.smooth_function()?;
+    Some(writer.text(&mesh, &types))
+}
+
+/// Whether each derivative is what it must be, and how many of them differences approximate.
+fn is_true(text: &str) -> Result<usize, String> {
+    let compilation =
+        engine::compiled("smooth.spmd", text, "", Some(Stage::Typed)).map_err(|f| spmdc_tests::dumps::text(&f))?;
+    let module = &compilation.stages[0];
+    let param = |(at, param): (usize, &Value)| {
+        let ty = module.func.ty(*param);
+        let mut array = HostArray::zeros(ty.dtype(), ty.shape());
+        engine::generate(&mut array, at as u64);
+        array
+    };
+    let inputs: Vec<HostArray> = module.func.body.params.iter().enumerate().map(param).collect();
+    let results = engine::evaluated(text, module, &inputs).map_err(|failure| failure.message)?;
+    let mut compared = 0;
+    for (at, four) in results.chunks_exact(4).take(3).enumerate() {
+        let [found, near, far, error] = [0, 1, 2, 3].map(|at| numbers(&four[at]));
+        let apart = |(a, b): (&f64, &f64)| if (a - b).is_nan() { f64::INFINITY } else { (a - b).abs() };
+        let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(apart).fold(0.0, f64::max);
+        let size = found.iter().chain(&near).fold(1.0f64, |most, x| most.max(x.abs()));
+        // The error of a quotient grows with the square of the step: fourfold.
+        let (wrong, unknown) = (distance(&found, &near), distance(&near, &far));
+        if wrong > unknown + error[0] + 1e-9 * size {
+            return Err(format!(
+                "comparison {at}: {wrong:e} of {size:e}, where {unknown:e} and {:e} are allowed",
+                error[0]
+            ));
+        }
+        compared += usize::from(unknown + error[0] < 1e-3 * size);
+    }
+    Ok(compared)
+}
+
+#[test]
+fn derivatives_of_random_functions_are_limits_of_differences() {
+    let count = std::env::var("SMOOTH").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    let (mut wrong, mut all, mut compared) = (Vec::new(), 0, 0);
+    for number in 0..count {
+        let Some(text) = smooth_program(number) else { continue };
+        all += 3;
+        match is_true(&text) {
+            Ok(known) => compared += known,
+            Err(message) => wrong.push(format!("function {number}: {message}\n{text}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(2 * all as u64 > 3 * count && 10 * compared > 9 * all, "{compared} of {all} comparisons say something");
 }

@@ -330,7 +330,7 @@ impl Checker<'_> {
         let first = self.build.func.values.len() as u32;
         let (result, _) = self.expanded(function, args, span)?;
         let values = first..self.build.func.values.len() as u32;
-        self.build.units.push(Unit { values, kind: UnitKind::Recomputed });
+        self.build.units.push(Unit::new(values, UnitKind::Recomputed));
         Ok(result)
     }
 
@@ -389,7 +389,7 @@ impl Checker<'_> {
         captured.retain(|value| !names.contains(value) && !outputs.contains(value));
         self.build.make_transparent(&names);
         let rule = CustomRule { inputs, captured, outputs, forward, forward_outputs, reverse };
-        self.build.units.push(Unit { values, kind: UnitKind::Custom(Box::new(rule)) });
+        self.build.units.push(Unit::new(values, UnitKind::Custom(Box::new(rule))));
         Ok(result)
     }
 

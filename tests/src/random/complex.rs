@@ -77,7 +77,8 @@ impl Writer {
         let (dtype, known) = (z.array.dtype, z.precision);
         let (expr, array, precision) = match self.draw.below(5) {
             0 => (format!("imag({})", z.name), z.array.clone(), known),
-            1 => {
+            // The magnitude has a kink at zero.
+            1 if known.slopes.is_none() => {
                 let size = 1.5 * known.size;
                 (format!("abs({})", z.name), z.array.clone(), Precision::of(dtype, size, 2.0, &[(1.5, known)]))
             }
@@ -103,7 +104,7 @@ impl Writer {
         match self.draw.below(8) {
             0 => one(format!("conj({})", z.name), a.size, 1.0, 0.0),
             1 => one(format!("-{} * 0.5", z.name), a.size, 0.5, 1.0),
-            2 => one(format!("{z} / (2 + abs({z}))", z = z.name), 1.0, 1.5, 6.0),
+            2 if a.slopes.is_none() => one(format!("{z} / (2 + abs({z}))", z = z.name), 1.0, 1.5, 6.0),
             3 if a.size <= 4.0 => one(format!("exp({} / 4)", z.name), 3.0, 1.5, 8.0),
             4 => {
                 let x = self.any(|x| x.array.dtype == dtype && shape.ends_with(&x.array.shape))?;

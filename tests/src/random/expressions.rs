@@ -137,7 +137,9 @@ impl Writer {
     pub(super) fn unary(&mut self, x: &Variable) -> Option<Made> {
         let dtype = x.array.dtype;
         if dtype.is_float() {
-            let (expr, slope, roundings, most) = self.draw.pick(&SMOOTH);
+            let drawn = self.draw.pick(&SMOOTH);
+            let has_kink = drawn.0.starts_with("abs") || drawn.0.starts_with("max");
+            let (expr, slope, roundings, most) = if has_kink && !self.may_bend(x) { SMOOTH[0] } else { drawn };
             let size = x.precision.size.min(most).max(0.25);
             let precision = Precision::of(dtype, size, roundings, &[(slope, x.precision)]);
             return Some((filled(expr, &x.name, ""), x.array.clone(), precision));
@@ -180,13 +182,16 @@ impl Writer {
         }
         let (sx, sy) = (x.precision.size, y.precision.size);
         let largest = sx.max(sy);
-        let (expr, slopes, roundings, size) = self.draw.pick(&[
+        let kinds = [
             ("(x + y) / 2", (0.5, 0.5), 2.0, largest),
             ("(x - y) * 0.5", (0.5, 0.5), 2.0, largest),
             ("maximum(x, y)", (1.0, 1.0), 0.0, largest),
             ("sin(x * y)", (sy, sx), 1.0 + sx * sy, 1.0),
             ("x / (1 + y * y)", (1.0, 0.65 * sx), 4.0, sx),
-        ]);
+        ];
+        let drawn = self.draw.below(kinds.len());
+        let bends = drawn == 2 && !(self.may_bend(x) && self.may_bend(&y));
+        let (expr, slopes, roundings, size) = kinds[if bends { 0 } else { drawn }];
         let precision = Precision::of(dtype, size, roundings, &[(slopes.0, x.precision), (slopes.1, y.precision)]);
         Some((filled(expr, &x.name, &y.name), x.array.clone(), precision))
     }
@@ -195,6 +200,9 @@ impl Writer {
     fn conversion(&mut self, x: &Variable) -> Option<Made> {
         let from = x.array.dtype;
         let to = self.draw.pick(&if x.precision.is_exact() { all() } else { floats() });
+        if !self.may_step(x) {
+            return None;
+        }
         let (name, to_name) = (&x.name, to.name());
         let (inner, size) = match (from.is_float(), to.is_float()) {
             (true, true) => (name.clone(), x.precision.size),
@@ -214,7 +222,7 @@ impl Writer {
     fn comparison(&mut self, x: &Variable) -> Option<Made> {
         let (dtype, shape) = (x.array.dtype, x.array.shape.clone());
         let y = self.any(|y| y.precision.is_exact() && y.array.dtype == dtype && shape.ends_with(&y.array.shape))?;
-        if !x.precision.is_exact() || dtype == DType::Bool {
+        if !x.precision.is_exact() || dtype == DType::Bool || !self.may_step(x) || !self.may_step(&y) {
             return None;
         }
         let operator = self.draw.pick(&["<", "<=", ">", ">=", "==", "!="]);
@@ -261,7 +269,11 @@ impl Writer {
                 &["sum", "prod", "max", "min", "argmax", "argmin", "count_nonzero"]
             }
         });
-        if matches!(name, "argmax" | "argmin" | "count_nonzero") && !x.precision.is_exact() {
+        let steps = matches!(name, "argmax" | "argmin" | "count_nonzero");
+        if steps && !(x.precision.is_exact() && self.may_step(x)) {
+            return None;
+        }
+        if matches!(name, "max" | "min") && !self.may_bend(x) {
             return None;
         }
         let mut array = x.array.clone();
@@ -311,6 +323,9 @@ impl Writer {
             Kind::Float => &["max", "min", "add"],
             Kind::Signed | Kind::Unsigned | Kind::Key => &["add", "mul", "max", "min"],
         });
+        if name != "add" && !self.may_bend(x) {
+            return None;
+        }
         let mut numbers: [Vec<String>; 4] = Default::default();
         let mut terms = 1;
         for extent in &mut array.shape {
@@ -358,7 +373,12 @@ impl Writer {
             Kind::Signed | Kind::Unsigned | Kind::Key => &["cumsum", "cumprod", "cummax", "cummin"],
         });
         let reverse = if self.draw.chance(40) { ", reverse=true" } else { "" };
-        if self.draw.chance(25) {
+        let may_bend = self.may_bend(x);
+        if !may_bend && name != "cumsum" {
+            return None;
+        }
+        // At ties the derivative of an associative scan depends on the association.
+        if x.precision.slopes.is_none() && self.draw.chance(25) {
             let function = self.draw.pick(match array.dtype.kind() {
                 Kind::Bool => &["|p, q| p ^ q", "|p, q| q"],
                 Kind::Float | Kind::Signed | Kind::Unsigned | Kind::Key => &["maximum", "|p, q| where(q > 1, q, p)"],
@@ -464,6 +484,9 @@ impl Writer {
         let y = self.any(|y| y.array == x.array)?;
         let shape = x.array.shape.clone();
         let mask = self.any(|m| m.precision.is_exact() && shape.ends_with(&m.array.shape))?;
+        if !self.may_step(&mask) {
+            return None;
+        }
         let condition = if mask.array.dtype == DType::Bool { mask.name } else { format!("{} < 1", mask.name) };
         Some((format!("where({condition}, {}, {})", x.name, y.name), x.array.clone(), x.precision.or(y.precision)))
     }

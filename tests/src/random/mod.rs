@@ -5,6 +5,7 @@ pub mod call;
 pub mod calls;
 mod complex;
 pub mod derivatives;
+mod differentiated;
 pub mod draws;
 pub mod expressions;
 pub mod failures;
@@ -17,6 +18,7 @@ pub mod nesting;
 pub mod orders;
 pub mod precision;
 pub mod programs;
+mod slopes;
 pub mod spectral;
 pub mod windows;
 

@@ -15,6 +15,8 @@ struct Scope {
     carried: String,
     other: String,
     decides: String,
+    /// Whether a function of the values may have a kink.
+    may_bend: bool,
 }
 
 impl Writer {
@@ -26,7 +28,8 @@ impl Writer {
         let items = self.items.clone();
         let depth = if self.draw.chance(20) { DEEPEST } else { 2 + self.draw.below(6) };
         let carried = self.fresh("deep");
-        let scope = Scope { carried: carried.clone(), other: other.name.clone(), decides: decides.name };
+        let may_bend = self.may_bend(&x) && self.may_bend(&other);
+        let scope = Scope { carried: carried.clone(), other: other.name.clone(), decides: decides.name, may_bend };
         let mut steps = 0;
         let lines = self.inside(&scope, depth, TWICE, &x, &mut steps);
         let start = x.precision.or(other.precision);
@@ -65,12 +68,16 @@ impl Writer {
 
     /// One statement with a block in it.
     fn nested(&mut self, scope: &Scope, depth: usize, twice: usize, x: &Variable, steps: &mut usize) -> String {
-        let Scope { carried, other, decides } = scope;
-        let kind = self.draw.below(10);
+        let Scope { carried, other, decides, .. } = scope;
+        // How often `while` runs is not known, so it has no reverse.
+        let kind = match self.draw.below(10) {
+            4 | 5 if self.inside.reversed => 3,
+            kind => kind,
+        };
         if kind == 0 {
             let function = self.fresh("within");
             let [a, b, c] = ["a", "b", "c"].map(str::to_string);
-            let inner = Scope { carried: self.fresh("own"), other: b, decides: c };
+            let inner = Scope { carried: self.fresh("own"), other: b, decides: c, may_bend: scope.may_bend };
             let body = self.inside(&inner, depth - 1, twice, x, steps);
             let own = &inner.carried;
             let _ = writeln!(self.items, "fn {function}({a}, b, c) {{\n  let mut {own} = {a};\n{body}  {own}\n}}");
@@ -108,7 +115,8 @@ impl Writer {
             return format!("{carried} = roll({carried}, {}, axis={axis});", self.draw.between(-3, 3));
         }
         if x.array.dtype.is_float() {
-            let of = self.draw.pick(&["({u} + {y}) / 2", "sin({u})", "{u} * 0.5", "maximum({u}, {y})"]);
+            let kinds = ["({u} + {y}) / 2", "sin({u})", "{u} * 0.5", "maximum({u}, {y})"];
+            let of = self.draw.pick(&kinds[..if scope.may_bend { 4 } else { 3 }]);
             return format!("{carried} = {};", of.replace("{u}", carried).replace("{y}", other));
         }
         let is_bool = !x.array.dtype.is_integer();

@@ -1,5 +1,6 @@
 //! How far a value of a random program may be off: sums may be taken in another order, and what is computed of them follows.
 
+use super::slopes::Slopes;
 use spmdc_abi::{DType, Width};
 
 /// What is known of the elements of a value.
@@ -11,6 +12,8 @@ pub struct Precision {
     pub follows: f64,
     /// A bound of the magnitude of floats.
     pub size: f64,
+    /// How it depends on the parameters of the functions around it of which derivatives are taken.
+    pub slopes: Slopes,
 }
 
 /// The distance between numbers around one, twice for f32 and f64 since their functions are right within an ULP.
@@ -27,12 +30,15 @@ pub fn fits(dtype: DType, size: f64) -> bool {
 
 impl Precision {
     pub fn exact(size: f64) -> Precision {
-        Precision { error: 0.0, follows: 0.0, size }
+        Precision { error: 0.0, follows: 0.0, size, slopes: Slopes::default() }
     }
 
     /// What a loop carries, in its body.
-    pub fn carried(dtype: DType, size: f64) -> Precision {
-        Precision { follows: if dtype.is_float() { 1.0 } else { 0.0 }, ..Precision::exact(size) }
+    pub fn carried(dtype: DType, size: f64, slopes: Slopes) -> Precision {
+        match dtype.is_float() {
+            true => Precision { follows: 1.0, slopes, ..Precision::exact(size) },
+            false => Precision::exact(size),
+        }
     }
 
     pub fn is_exact(&self) -> bool {
@@ -42,12 +48,21 @@ impl Precision {
     /// Of a function of operands, for each of which is said how much of its error comes through. Exact operands give the same bits
     /// anywhere; on others each rounding may go the other way.
     pub fn of(dtype: DType, size: f64, roundings: f64, operands: &[(f64, Precision)]) -> Precision {
-        if !dtype.is_float() || operands.iter().all(|(_, operand)| operand.is_exact()) {
+        if !dtype.is_float() {
             return Precision::exact(size);
+        }
+        let slopes = Precision::sloped((roundings + 4.0) * unit(dtype), operands);
+        if operands.iter().all(|(_, operand)| operand.is_exact()) {
+            return Precision { slopes, ..Precision::exact(size) };
         }
         let sum = |of: fn(&Precision) -> f64| operands.iter().map(|(slope, operand)| slope * of(operand)).sum::<f64>();
         let error = sum(|operand| operand.error) + roundings * unit(dtype) * (1.0 + size);
-        Precision { error, follows: sum(|operand| operand.follows), size }
+        Precision { error, follows: sum(|operand| operand.follows), size, slopes }
+    }
+
+    fn sloped(rounding: f64, operands: &[(f64, Precision)]) -> Slopes {
+        let operands = operands.iter().map(|(slope, operand)| (*slope, operand.error, operand.slopes));
+        Slopes::of(rounding, &operands.collect::<Vec<_>>())
     }
 
     /// Of a mean or a sum of products, which is never exact for floats. Narrow floats are summed in f32 and rounded once.
@@ -57,9 +72,23 @@ impl Precision {
         }
         let accumulated = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
         // Roundings add up like steps of a random walk.
-        let own = unit(accumulated) * (4.0 + 2.0 * (terms as f64).sqrt()) * size + 2.0 * unit(dtype) * (1.0 + size);
+        let summing = unit(accumulated) * (4.0 + 2.0 * (terms as f64).sqrt());
+        let own = summing * size + 2.0 * unit(dtype) * (1.0 + size);
         let known = Precision::of(dtype, size, 0.0, operands);
-        Precision { error: known.error + own, ..known }
+        let slopes = Precision::sloped(summing + 4.0 * unit(dtype), operands);
+        Precision { error: known.error + own, slopes, ..known }
+    }
+
+    /// What a derivative of this along such directions is, of which the magnitudes add up to `total` for a cotangent.
+    pub fn along(self, dtype: DType, direction: Precision, total: f64) -> Precision {
+        let (size, error, slopes) =
+            self.slopes.along(total * direction.size, total * direction.error, direction.slopes);
+        Precision { error: error + unit(dtype) * (1.0 + size), follows: 0.0, size, slopes }
+    }
+
+    /// Where no derivative is taken by what it depends on.
+    pub fn outside(self) -> Precision {
+        Precision { slopes: Slopes::default(), ..self }
     }
 
     /// The worse of two.
@@ -68,13 +97,15 @@ impl Precision {
             error: self.error.max(other.error),
             follows: self.follows.max(other.follows),
             size: self.size.max(other.size),
+            slopes: self.slopes.or(other.slopes),
         }
     }
 
-    /// Behind a loop whose body makes this of what it carries.
-    pub fn after(self, trips: usize, start: Precision) -> Precision {
+    /// Behind a loop whose body makes this of what it carries, which has such slopes when a trip begins.
+    pub fn after(self, trips: usize, start: Precision, carried: Slopes) -> Precision {
         let error = (0..trips).fold(start.error, |error, _| self.follows * error + self.error);
-        Precision { error, follows: 0.0, size: self.size.max(start.size) }
+        let slopes = carried.repeated(self.slopes, trips);
+        Precision { error, follows: 0.0, size: self.size.max(start.size), slopes }
     }
 
     /// Whether a comparison within the error still says something, and nothing overflows.

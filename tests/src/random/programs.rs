@@ -4,7 +4,8 @@
 //! writer knows a bound for each value. What turns such a difference into another answer (comparisons, rounding, `argmax`) is
 //! applied to *exact* values only: those that no sum of floats went into.
 
-use super::precision::Precision;
+use super::precision::{Precision, unit};
+use super::slopes::{Differentiated, Slopes};
 use super::{Array, Draw, Mesh, complex_type};
 use crate::compare::Tolerance;
 use spmdc_abi::DType;
@@ -24,7 +25,7 @@ pub struct Writer {
     pub(super) draw: Draw,
     mesh: Mesh,
     params: Vec<Variable>,
-    variables: Vec<Variable>,
+    pub(super) variables: Vec<Variable>,
     /// Parameters and variables of complex numbers, with the types of their planes.
     complex_params: Vec<Variable>,
     pub(super) complex: Vec<Variable>,
@@ -39,6 +40,12 @@ pub struct Writer {
     pins_results: bool,
     /// No array has more elements.
     pub(super) most: usize,
+    /// How statements are drawn that are part of a function of which a derivative is taken.
+    pub(super) inside: Differentiated,
+    /// One in so many statements takes a derivative; none if zero.
+    derivatives: usize,
+    /// Derivatives that are results of the program.
+    pub(super) derived: Vec<String>,
 }
 
 /// How large the arrays of a program are.
@@ -145,7 +152,24 @@ impl Writer {
             skipped: 0,
             pins_results,
             most,
+            inside: Differentiated::default(),
+            derivatives: 0,
+            derived: Vec::new(),
         }
+    }
+
+    /// One in so many statements takes a derivative. Most parameters are floats.
+    pub fn with_derivatives(mut self, derivatives: usize) -> Writer {
+        for (at, param) in self.params.iter_mut().enumerate() {
+            param.array.dtype = match at {
+                0 => DType::F64,
+                1 => self.draw.pick(&[DType::F32, DType::F64]),
+                2 => param.array.dtype,
+                _ => DType::I32,
+            };
+        }
+        self.variables = self.params.clone();
+        Writer { derivatives, ..self }
     }
 
     /// The program as it is now; `shardings` are those of the parameters.
@@ -153,7 +177,7 @@ impl Writer {
         let params = self.params.iter().chain(&self.complex_params).zip(types);
         let params: Vec<String> = params.map(|(param, ty)| format!("{}: {ty}", param.name)).collect();
         let (results, complex) = (self.results(), self.complex_results());
-        let names: Vec<&str> = results.iter().chain(complex).map(|v| v.name.as_str()).collect();
+        let names: Vec<&str> = results.iter().copied().chain(complex).map(|v| v.name.as_str()).collect();
         let mut pins = String::new();
         if self.pins_results {
             let mut draw = self.draw.clone();
@@ -190,8 +214,11 @@ impl Writer {
         &self.complex[self.complex.len().saturating_sub(3)..]
     }
 
-    fn results(&self) -> &[Variable] {
-        &self.variables[self.variables.len().saturating_sub(5)..]
+    /// The last variables, and all derivatives.
+    fn results(&self) -> Vec<&Variable> {
+        let first = self.variables.len().saturating_sub(5);
+        let is_result = |&(at, v): &(usize, &Variable)| at >= first || self.derived.contains(&v.name);
+        self.variables.iter().enumerate().filter(is_result).map(|(_, v)| v).collect()
     }
 
     /// The same program, about to go on in another way.
@@ -216,6 +243,9 @@ impl Writer {
 
     /// Adds one statement, perhaps with others inside.
     pub fn statement(&mut self) {
+        if self.derivatives > 0 && self.draw.below(self.derivatives) == 0 {
+            return self.derivative();
+        }
         if self.draw.chance(1) {
             return self.nest();
         }
@@ -246,13 +276,13 @@ impl Writer {
             2 => self.variables[self.draw.below(self.variables.len())].name.clone(),
             _ => String::new(),
         };
-        if !name.is_empty() && !self.kept.contains(&name) {
+        if !name.is_empty() && !self.kept.contains(&name) && !self.derived.contains(&name) {
             return name;
         }
         self.new_name()
     }
 
-    fn new_name(&mut self) -> String {
+    pub(super) fn new_name(&mut self) -> String {
         self.next += 1;
         format!("v{}", self.next + 9)
     }
@@ -282,7 +312,12 @@ impl Writer {
     }
 
     pub(super) fn any_at_all(&mut self, fits: impl Fn(&Variable) -> bool) -> Option<Variable> {
-        let fitting: Vec<&Variable> = self.variables.iter().filter(|v| fits(v)).collect();
+        let mut fitting: Vec<&Variable> = self.variables.iter().filter(|v| fits(v)).collect();
+        // In a function mostly what depends on its arguments.
+        let dependent = fitting.iter().copied().filter(|v| !v.precision.slopes.is_none()).collect::<Vec<_>>();
+        if !dependent.is_empty() && self.draw.chance(80) {
+            fitting = dependent;
+        }
         // Late ones more often: chains grow long.
         let late = fitting.len().saturating_sub(4);
         let from = if self.draw.chance(60) { late } else { 0 };
@@ -379,7 +414,10 @@ impl Writer {
         let name = self.name();
         // No statement of a block makes floats larger than its largest operand.
         let sizes = self.variables.iter().map(|variable| variable.precision.size);
-        let carried = Precision::carried(start.array.dtype, sizes.fold(1.0, f64::max));
+        let slopes = self.variables.iter().fold(Slopes::default(), |most, v| most.or(v.precision.slopes));
+        // The error of the carried value is not known yet; the derivatives of what is made of it follow it.
+        let slopes = slopes.rounded(64.0 * unit(start.array.dtype));
+        let carried = Precision::carried(start.array.dtype, sizes.fold(1.0, f64::max), slopes);
         let carried = Variable { name: name.clone(), precision: carried, ..start.clone() };
         self.add(carried.clone());
         let counter = self.draw.pick(NAMES);
@@ -391,7 +429,7 @@ impl Writer {
         self.kept.truncate(self.kept.len() - 2);
         let (statements, last) = block.trim_end().rsplit_once('\n').unwrap_or(("", block.trim()));
         let trips = 1 + self.draw.below(4);
-        let precision = in_trip.after(trips, start.precision);
+        let precision = in_trip.after(trips, start.precision, carried.precision.slopes);
         if !precision.is_useful(start.array.dtype) {
             *self = Writer { draw: self.draw.clone(), ..before };
             return;
@@ -403,7 +441,9 @@ impl Writer {
             _ => format!("0..{trips}"),
         };
         let _ = writeln!(self.body, "  let mut {name} = {};", start.name);
-        let _ = match self.draw.below(3) {
+        let kind = self.draw.below(3);
+        // How often `while` runs is not known, so it has no reverse.
+        let _ = match if kind == 1 && self.inside.reversed { 2 } else { kind } {
             0 => {
                 let stack = self.name();
                 let array = [&[trips], start.array.shape.as_slice()].concat();
@@ -525,7 +565,7 @@ impl Writer {
 
     /// A `manual` function over one axis, on a value whose first dimension divides by every size that the axis may have.
     fn manual(&mut self) {
-        let Some(x) = self.any(|v| v.array.shape.first() == Some(&12) && v.array.dtype == DType::F32) else { return };
+        let Some(x) = self.any(|v| v.array.shape.first() == Some(&12) && is_wide(v.array.dtype)) else { return };
         let (axis, _, _) = self.draw.pick(&self.mesh.axes.clone());
         let name = self.name();
         let function = self.draw.pick(FUNCTIONS);
@@ -537,15 +577,17 @@ impl Writer {
             format!("local_{}", self.next)
         };
         let rest: String = x.array.shape[1..].iter().map(|size| format!(", {size}")).collect();
-        let split = format!("f32[12@{axis}{rest}]");
-        let (result, body, shape) = match self.draw.below(4) {
+        let dtype = x.array.dtype.name();
+        let split = format!("{dtype}[12@{axis}{rest}]");
+        let kind = self.draw.below(4);
+        let (result, body, shape) = match if kind == 2 && !self.may_bend(&x) { 3 } else { kind } {
             0 => (split.clone(), format!("x - pmean(mean(x, axis=0), {axis})"), x.array.shape.clone()),
-            1 => (format!("f32[12{rest}]"), format!("all_gather(tanh(x), {axis}, axis=0)"), x.array.shape.clone()),
+            1 => (format!("{dtype}[12{rest}]"), format!("all_gather(tanh(x), {axis}, axis=0)"), x.array.shape.clone()),
             2 => (split.clone(), format!("x * 0.5 + pmax(max(x), {axis}) * 0.25"), x.array.shape.clone()),
             _ => match rest.as_str() {
-                "" => ("f32".to_string(), format!("psum(sum(x), {axis}) / 12"), Vec::new()),
+                "" => (dtype.to_string(), format!("psum(sum(x), {axis}) / 12"), Vec::new()),
                 _ => (
-                    format!("f32[{}]", &rest[2..]),
+                    format!("{dtype}[{}]", &rest[2..]),
                     format!("psum(sum(x, axis=0), {axis}) / 12"),
                     x.array.shape[1..].to_vec(),
                 ),
@@ -554,7 +596,12 @@ impl Writer {
         let _ = writeln!(self.items, "manual({axis}) fn {function}(x: {split}) -> {result} {{ {body} }}");
         let _ = writeln!(self.body, "  let {name} = {function}({});", x.name);
         // A value less the mean, or a mean of it: of numbers twice as large at most.
-        let precision = Precision::summed(DType::F32, 12, 2.0 * x.precision.size, &[(2.0, x.precision)]);
-        self.add(Variable { name, array: Array::new(DType::F32, &shape), precision });
+        let precision = Precision::summed(x.array.dtype, 12, 2.0 * x.precision.size, &[(2.0, x.precision)]);
+        self.add(Variable { name, array: Array::new(x.array.dtype, &shape), precision });
     }
+}
+
+/// Element types for which `manual` functions are written.
+fn is_wide(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64)
 }

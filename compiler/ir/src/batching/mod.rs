@@ -80,7 +80,7 @@ impl Batcher<'_> {
     fn refuse_custom_rules(&self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
         let is_custom = |value: &Value| {
             let mut units = self.build.units.iter();
-            units.any(|unit| unit.values.contains(&value.0) && matches!(unit.kind, UnitKind::Custom(_)))
+            units.any(|unit| unit.contains(*value) && matches!(unit.kind, UnitKind::Custom(_)))
         };
         for stmt in stmts {
             if stmt.results.first().is_some_and(is_custom) {

@@ -67,21 +67,28 @@ impl Forward<'_> {
             }
             self.build.span = stmt.origin.span;
             units::refuse_forward(self.build, &stmt)?;
-            let Stmt { kind, args, results, origin } = stmt;
-            let (control, args, results) = match kind {
-                StmtKind::Op(op) => {
-                    let stmt = Stmt::new(op, args, results, origin);
-                    self.build.innermost().stmts.push(stmt.clone());
-                    self.op(&stmt)?;
-                    continue;
-                }
-                StmtKind::Control(Control::For(op)) => self.for_loop(op, args, results)?,
-                StmtKind::Control(Control::While(op)) => self.while_loop(op, args, results)?,
-                StmtKind::Control(Control::Branch(op)) => self.branch(op, args, results)?,
-                StmtKind::Control(Control::Manual(op)) => self.manual(op, args, results)?,
-            };
-            self.build.innermost().stmts.push(Stmt::of_control(control, args, results, origin));
+            let (first, known) = (stmt.results.first().copied(), self.build.func.values.len());
+            self.stmt(stmt)?;
+            units::extend(self.build, first, known);
         }
+        Ok(())
+    }
+
+    /// Repeats a statement, with those of its tangents.
+    fn stmt(&mut self, stmt: Stmt) -> Result<(), Diagnostic> {
+        let Stmt { kind, args, results, origin } = stmt;
+        let (control, args, results) = match kind {
+            StmtKind::Op(op) => {
+                let stmt = Stmt::new(op, args, results, origin);
+                self.build.innermost().stmts.push(stmt.clone());
+                return self.op(&stmt);
+            }
+            StmtKind::Control(Control::For(op)) => self.for_loop(op, args, results)?,
+            StmtKind::Control(Control::While(op)) => self.while_loop(op, args, results)?,
+            StmtKind::Control(Control::Branch(op)) => self.branch(op, args, results)?,
+            StmtKind::Control(Control::Manual(op)) => self.manual(op, args, results)?,
+        };
+        self.build.innermost().stmts.push(Stmt::of_control(control, args, results, origin));
         Ok(())
     }
 

@@ -17,8 +17,16 @@ use std::ops::Range;
 
 /// The outermost unit to which a statement belongs.
 pub(super) fn of(build: &CallBuilder, stmt: &Stmt) -> Option<Unit> {
-    let Value(first) = *stmt.results.first()?;
-    build.units.iter().filter(|unit| unit.values.contains(&first)).max_by_key(|unit| unit.values.len()).cloned()
+    let first = *stmt.results.first()?;
+    build.units.iter().filter(|unit| unit.contains(first)).max_by_key(|unit| unit.len()).cloned()
+}
+
+/// The tangents with numbers from `from` on were computed with this statement, and belong to its units.
+pub(super) fn extend(build: &mut CallBuilder, first: Option<Value>, from: usize) {
+    let tangents = from as u32..build.func.values.len() as u32;
+    let Some(first) = first.filter(|_| !tangents.is_empty()) else { return };
+    let units = build.units.iter_mut().filter(|unit| unit.contains(first));
+    units.for_each(|unit| unit.extend(tangents.clone()));
 }
 
 /// The position of the first statement of a unit that the last of these statements belongs to.
@@ -36,8 +44,8 @@ pub(super) fn start(build: &CallBuilder, stmts: &[Stmt], unit: &Unit) -> usize {
 
 /// E0220 for a statement of a function without a forward mode.
 pub(super) fn refuse_forward(build: &CallBuilder, stmt: &Stmt) -> Result<(), Diagnostic> {
-    let Some(&Value(first)) = stmt.results.first() else { return Ok(()) };
-    let is_custom = |unit: &Unit| matches!(unit.kind, UnitKind::Custom(_)) && unit.values.contains(&first);
+    let Some(&first) = stmt.results.first() else { return Ok(()) };
+    let is_custom = |unit: &Unit| matches!(unit.kind, UnitKind::Custom(_)) && unit.contains(first);
     if build.units.iter().any(is_custom) { Err(forward::no_forward(stmt)) } else { Ok(()) }
 }
 
@@ -149,22 +157,19 @@ pub fn repeat(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value,
     repeat_block(build, stmts, map)?;
     build.span = place;
     // Units inside are units again.
-    let copies: BTreeSet<Value> = stmts.iter().flat_map(|stmt| stmt.results.iter().copied()).collect();
-    let whole = |unit: &Unit| copies.iter().all(|value| unit.values.contains(&value.0));
+    let copies: BTreeSet<Value> = stmts.iter().filter_map(|stmt| stmt.results.first().copied()).collect();
+    let whole = |unit: &Unit| copies.iter().all(|&value| unit.contains(value));
     let inner: Vec<Unit> =
         build.units.iter().filter(|unit| !whole(unit) && unit.values.start < first).cloned().collect();
     for unit in inner {
-        let new = map
-            .range(Value(unit.values.start)..Value(unit.values.end))
-            .map(|(_, new)| new.0)
-            .filter(|&new| new >= first);
-        let new: Vec<u32> = new.collect();
+        let copies = unit.ranges().flat_map(|range| map.range(Value(range.start)..Value(range.end)));
+        let new: Vec<u32> = copies.map(|(_, new)| new.0).filter(|&new| new >= first).collect();
         let (Some(&start), Some(&last)) = (new.iter().min(), new.iter().max()) else { continue };
         let kind = match unit.kind {
             UnitKind::Recomputed => UnitKind::Recomputed,
             UnitKind::Custom(rule) => UnitKind::Custom(Box::new(repeated_rule(build, &rule, map)?)),
         };
-        build.units.push(Unit { values: start..last + 1, kind });
+        build.units.push(Unit::new(start..last + 1, kind));
     }
     Ok(())
 }

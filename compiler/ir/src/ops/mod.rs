@@ -72,6 +72,7 @@ pub mod take;
 mod testing;
 pub mod transformations;
 pub mod transpose;
+mod trigamma;
 pub mod update;
 pub mod window;
 mod windowed;

@@ -2,9 +2,9 @@
 
 use super::derivative::{Derivative, LinearMap, Linearity, PartialDerivative, Partials, Terms};
 use super::elementwise::{Binary, Select, Unary};
+use super::trigamma::trigamma;
 use crate::ops::call::build::CallBuilder;
 use crate::program::{Stmt, Value};
-use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10, PI};
@@ -156,10 +156,7 @@ fn math(f: MathFn, terms: &mut Terms<'_>, x: Value, y: Value) -> Result<PartialD
             terms.scaled(1.0 / FRAC_2_SQRT_PI, power)?
         }
         MathFn::Lgamma => terms.math(MathFn::Digamma, x)?,
-        MathFn::Digamma => {
-            let message = "`digamma` has no derivative in the language: it would be `polygamma(1, x)`";
-            return Err(Diagnostic::error(Code::E0220, terms.0.span, message));
-        }
+        MathFn::Digamma => trigamma(terms, x)?,
         MathFn::Floor | MathFn::Ceil | MathFn::Round | MathFn::Trunc => return Ok(PartialDerivative::Zero),
     };
     Ok(PartialDerivative::Array(partial))

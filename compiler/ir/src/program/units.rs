@@ -3,13 +3,53 @@
 use super::{Block, Stmt, Value};
 use std::ops::Range;
 
-/// The statements of a function that derivatives treat as one: those of which the first result has a number in this range.
+/// The statements of a function that derivatives treat as one: those of which the first result has one of these numbers.
 #[derive(Clone, Debug)]
 pub struct Unit {
     /// The numbers of the values that the function defines.
     pub values: Range<u32>,
+    /// Those of the tangents that stand among its statements, where a forward derivative has been taken.
+    pub tangents: Vec<Range<u32>>,
     /// What derivatives do with it.
     pub kind: UnitKind,
+}
+
+impl Unit {
+    /// A function that defines these values.
+    pub fn new(values: Range<u32>, kind: UnitKind) -> Unit {
+        Unit { values, tangents: Vec::new(), kind }
+    }
+
+    /// Whether a value is one of its own.
+    pub fn contains(&self, value: Value) -> bool {
+        self.ranges().any(|range| range.contains(&value.0))
+    }
+
+    /// Its values and tangents.
+    pub fn ranges(&self) -> impl Iterator<Item = &Range<u32>> {
+        std::iter::once(&self.values).chain(&self.tangents)
+    }
+
+    /// The number of its values and tangents.
+    pub fn len(&self) -> usize {
+        self.ranges().map(ExactSizeIterator::len).sum()
+    }
+
+    /// Whether it defines no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Adds tangents, which are newer than all others.
+    pub fn extend(&mut self, tangents: Range<u32>) {
+        debug_assert!(self.values.end <= tangents.start, "tangents follow the values");
+        // Those of blocks inside have been added before.
+        self.tangents.retain(|known| known.end <= tangents.start);
+        match self.tangents.last_mut() {
+            Some(last) if last.end == tangents.start => last.end = tangents.end,
+            Some(_) | None => self.tangents.push(tangents),
+        }
+    }
 }
 
 /// What derivatives do with the statements of a function.

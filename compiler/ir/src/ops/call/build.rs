@@ -161,6 +161,7 @@ impl CallBuilder {
         self.opaque.split_off(&first);
         self.factors.split_off(&first);
         self.units.retain(|unit| unit.values.end <= first.0);
+        self.units.iter_mut().for_each(|unit| unit.tangents.retain(|range| range.end <= first.0));
     }
 
     /// Replaces other names of arrays by these arrays.
