@@ -21,7 +21,7 @@
 use super::accumulator::Accumulator;
 use super::arithmetic::register_type;
 use super::math_calls::MathStyle;
-use super::vector::{Bundle, Vector, int_of, memory};
+use super::vector::{Bundle, MAX_PARTS, Vector, int_of, memory};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
 use cranelift_codegen::ir::{AbiParam, BlockArg, Function, InstBuilder, Signature};
@@ -30,6 +30,7 @@ use cranelift_codegen::ir::{Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use spmdc_abi::{DType, Kind, Stored, trap};
+use spmdc_kernel::cut::LONG_CHAIN;
 use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, KernelCheck};
 use spmdc_kernel::nest::{Cut, Nest};
 use spmdc_kernel::number;
@@ -47,6 +48,10 @@ const NOT_FAILED: i64 = -1;
 
 /// Maximum number of points for which inlining math functions does not pay.
 const FEW_POINTS: u64 = 64;
+
+/// Number of instructions of a long chain after which the registers of a bundle are kept in step: the processors of today look ahead by
+/// a few times as many.
+const STEP: usize = 16;
 
 /// The signature of every kernel.
 pub fn signature(convention: CallConv) -> Signature {
@@ -87,6 +92,8 @@ pub(super) struct Emitter<'n, 'f> {
     failed: Option<StackSlot>,
     /// Memory for loads whose values are not needed.
     pub scratch: Option<StackSlot>,
+    /// Memory that keeps the registers of a bundle in step, in kernels with long chains of instructions.
+    in_step: Option<StackSlot>,
 }
 
 impl<'n, 'f> Emitter<'n, 'f> {
@@ -122,6 +129,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             checks: kernel.checks(),
             failed: None,
             scratch: None,
+            in_step: None,
         }
     }
 
@@ -167,11 +175,34 @@ impl<'n, 'f> Emitter<'n, 'f> {
 
     /// Emits the instructions that belong inside `depth` loops and no deeper.
     pub fn instructions(&mut self, depth: usize) {
+        let is_long = self.lanes > 4 && depth == self.nest.dims.len() && self.nest.chain() >= LONG_CHAIN;
+        let mut since = 0;
         for at in 0..self.nest.order.len() {
             let elem = self.nest.order[at];
-            if self.nest.levels[elem.0 as usize] == depth {
-                self.instruction(elem);
+            if self.nest.levels[elem.0 as usize] != depth {
+                continue;
             }
+            self.instruction(elem);
+            since += 1;
+            if is_long && since >= STEP && self.nest.varies[elem.0 as usize] {
+                self.keep_in_step(elem);
+                since = 0;
+            }
+        }
+    }
+
+    /// Cranelift computes a value where it is used: all of one register's chain, then all of the next one's, which a processor sees
+    /// too late to overlap them. Writing the registers of an intermediate value keeps them in step.
+    fn keep_in_step(&mut self, elem: Elem) {
+        let bundle = self.values[elem.0 as usize].expect("the instruction was just emitted");
+        let builder = &mut self.builder;
+        let bytes = (16 * MAX_PARTS) as u32;
+        let slot = *self.in_step.get_or_insert_with(|| {
+            builder.create_sized_stack_slot(StackSlotData::new(StackSlotKind::ExplicitSlot, bytes, 4))
+        });
+        for (part, &value) in bundle.parts().iter().enumerate() {
+            let place = self.builder.ins().stack_addr(I64, slot, 16 * part as i32);
+            self.builder.ins().store(memory(), value, place, 0);
         }
     }
 

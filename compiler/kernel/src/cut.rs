@@ -5,7 +5,7 @@
 //! else: the order of sums is given ([`Order`]), and every cut keeps to it.
 
 use super::loops::{Access, Combine, Inst, Kernel};
-use super::nest::{Cut, Nest, Order, SIDE, Strips};
+use super::nest::{Cut, Nest, Order, SIDE, Strips, operands};
 use super::work::work;
 use crate::scalar::BinaryOp;
 use spmdc_abi::DType;
@@ -18,6 +18,14 @@ const GATHERED: f64 = 3.5;
 
 /// Cost of a point above which several registers at a time gain nothing.
 const LONG_BODY: f64 = 24.0;
+
+/// Least number of dependent instructions from which on a processor does not see far enough ahead to overlap one bundle with the next.
+/// Random bits take more than a hundred.
+pub const LONG_CHAIN: usize = 64;
+
+/// Lanes of bundles that are computed by such chains, and the least number of points for which their code, which is long, pays.
+const LONG_CHAIN_LANES: u32 = 16;
+const LONG_CHAIN_POINTS: f64 = 4096.0;
 
 impl Nest {
     /// The fastest nest, by estimate.
@@ -38,6 +46,19 @@ impl Nest {
         let mut nest = Nest::plain(kernel);
         nest.sums = Order::of(&nest);
         nest
+    }
+
+    /// The number of instructions of the longest chain in the body, each of which needs the result of the one before.
+    pub fn chain(&self) -> usize {
+        let mut lengths = vec![0; self.insts.len()];
+        for &elem in &self.order {
+            let at = elem.0 as usize;
+            if self.levels[at] == self.dims.len() {
+                let before = operands(&self.insts[at]).map(|operand| lengths[operand.0 as usize]).max();
+                lengths[at] = 1 + before.unwrap_or(0);
+            }
+        }
+        lengths.into_iter().max().unwrap_or(0)
     }
 
     fn with_cut(mut self, cut: Option<Cut>) -> Nest {
@@ -165,9 +186,14 @@ fn granularity(nest: &Nest, dim: usize) -> u64 {
     }
 }
 
-/// Several registers at a time for short bodies, so that independent operations overlap; one for long bodies.
+/// Several registers at a time for short bodies, so that independent operations overlap, and for the longest, which code generators
+/// interleave; one for other long bodies, whose instructions overlap with those of the next bundle.
 fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
     let work = point_work(nest);
+    let points: f64 = nest.dims.iter().map(|dim| dim.length.max as f64).product();
+    if work > LONG_BODY && points >= LONG_CHAIN_POINTS && nest.chain() >= LONG_CHAIN {
+        return nest.sums.lanes_along(dim).unwrap_or(LONG_CHAIN_LANES);
+    }
     if work > LONG_BODY {
         return 4;
     }
@@ -328,5 +354,38 @@ fn bundle_work(inst: &Inst, work: f64) -> f64 {
         | Inst::Index { .. }
         | Inst::LoopInvariant { .. }
         | Inst::InRange { .. } => work / 4.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::loops::{Affine, BufferSlot, Elem, Extent, LoopDim, Store};
+
+    /// `y[i] = x[i] ^ 1 ^ 1 ^ ...`
+    fn chained(points: u64, steps: u32) -> Kernel {
+        let dtype = DType::U32;
+        let access = |buffer| Access { buffer, address: Affine { terms: vec![(0, 1)], ..Affine::default() } };
+        let buffer = |written| BufferSlot { dtype, written, len: points as usize };
+        let mut insts = vec![Inst::Const { dtype, bits: 1 }, Inst::Load { access: access(0), dtype }];
+        let step = |at| Inst::Binary { op: BinaryOp::Xor, dtype, lhs: Elem(at), rhs: Elem(0), site: None };
+        insts.extend((1..=steps).map(step));
+        Kernel {
+            dims: vec![LoopDim { extent: Extent::Static(points), reduced: false }],
+            range_dim: true,
+            buffers: vec![buffer(false), buffer(true)],
+            scalars: Vec::new(),
+            insts,
+            stores: vec![Store { access: access(1), dtype, value: Elem(steps + 1), combine: None }],
+        }
+    }
+
+    #[test]
+    fn long_chains_of_many_points_take_several_registers() {
+        let lanes = |points, steps| Nest::new(&chained(points, steps)).cut.map(|cut| cut.lanes[0]);
+        assert_eq!(Nest::uncut(&chained(64, 100)).chain(), 101);
+        assert_eq!(lanes(1 << 16, 100), Some(16));
+        assert_eq!(lanes(64, 100), Some(4));
+        assert_eq!(lanes(1 << 16, 40), Some(4));
     }
 }
