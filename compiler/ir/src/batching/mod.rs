@@ -36,7 +36,7 @@ pub fn map_over(
     outputs: &[Value],
     batch: Batch,
 ) -> Result<Vec<BatchedOperand>, Diagnostic> {
-    let place = build.span;
+    let (place, around) = (build.span, build.lineage);
     let mut batching = Batcher { build, batch, values: BTreeMap::new(), mapped: BTreeSet::new(), active: None };
     for &(input, all) in inputs {
         batching.values.insert(input, BatchedOperand::Mapped(all));
@@ -46,7 +46,7 @@ pub fn map_over(
     batching.mark(stmts, false);
     batching.stmts(stmts)?;
     let outputs = outputs.iter().map(|&output| batching.operand(output)).collect();
-    build.span = place;
+    (build.span, build.lineage) = (place, around);
     Ok(outputs)
 }
 
@@ -146,7 +146,7 @@ impl Batcher<'_> {
     /// Emits statements for all elements.
     fn stmts(&mut self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
         for stmt in stmts {
-            self.build.span = stmt.origin.span;
+            self.follow(stmt);
             match &stmt.kind {
                 StmtKind::Op(op) => self.op(stmt, op)?,
                 StmtKind::Control(control) if self.changes(stmt) => self.control(stmt, control)?,
@@ -154,6 +154,13 @@ impl Batcher<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Gives new statements the position and the lineage of this one.
+    fn follow(&mut self, stmt: &Stmt) {
+        let mut lineage = stmt.origin.lineage;
+        lineage.of = lineage.of.map(|of| self.values.get(&of).map_or(of, |known| known.value()));
+        (self.build.span, self.build.lineage) = (stmt.origin.span, lineage);
     }
 
     /// Whether a statement has something mapped in it, or some elements are left out of it.
@@ -212,6 +219,9 @@ impl Batcher<'_> {
                 "a batched value has the mapped dimension in front"
             );
             self.build.move_name(value, all);
+            let kin = self.build.func.info(value).kin;
+            let now = |of: Value| self.values.get(&of).map_or(of, |known| known.value());
+            self.build.func.info_mut(all).kin = kin.map(|kin| kin.mapped(now));
             self.values.insert(value, BatchedOperand::Mapped(all));
         }
     }
