@@ -289,6 +289,18 @@ fn main(x: f32[64@X, 256], w: f32[256, 256]) {
     }
 
     #[test]
+    fn checkpoints_of_rows_are_checkpoints() {
+        let rows = "fn row(h, w) { tanh(sin(h @ w) * h) }
+fn main(x: f32[64, 256], w: f32[256, 256]) {
+  grad(|w| { let mut h = x; for i in 0..100 { h = vmap(checkpoint(row), in_axes=(0, _))(h, w); } sum(h) })(w)
+}";
+        let values = kept(&compiled(rows).1);
+        assert_eq!(values.len(), 1, "{values:?}");
+        assert_eq!((values[0].name.as_str(), values[0].bytes), ("h", 100 * 64 * 256 * 4));
+        assert_eq!(kept(&compiled(&rows.replace("checkpoint(row)", "row")).1).len(), 4);
+    }
+
+    #[test]
     fn values_of_the_program_alone_are_not_kept() {
         let keeps = |text: &str| kept(&compiled(text).1).into_iter().map(|value| value.name).collect::<Vec<_>>();
         assert!(keeps("fn main(x: f32[64]) { let y = tanh(x); y * sum(y) }").is_empty());
