@@ -47,6 +47,6 @@ mod tests {
     #[test]
     fn a_quote_fits_a_sentence() {
         assert_eq!(shortened("a\n  + b"), "a + b");
-        assert_eq!(shortened(&"ab ".repeat(20)), format!("{}ab...", "ab ".repeat(12) + "ab "));
+        assert_eq!(shortened(&"abc ".repeat(20)), format!("{}abc...", "abc ".repeat(9)));
     }
 }
