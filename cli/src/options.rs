@@ -303,6 +303,7 @@ pub struct DumpCommand {
 pub enum DumpStage {
     Ast,
     Typed,
+    Differentiated,
     Propagated,
     Partitioned,
     Optimized,
@@ -326,6 +327,9 @@ pub struct VizCommand {
 pub struct PlanCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
+    /// Tables, or one JSON object for other programs
+    #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
+    pub format: MessageFormat,
     /// What `spmdc run` takes, which is not needed here
     #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
     pub not_needed: RunSettings,

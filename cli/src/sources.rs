@@ -97,6 +97,7 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedP
         mesh: options.mesh.clone(),
         sets: options.settings.clone(),
         machine: options.machine.into(),
+        ..CheckOptions::default()
     };
     Ok(ParsedProgram { set, options })
 }

@@ -222,6 +222,52 @@ fn layouts_are_drawn_and_costs_are_planned() {
 }
 
 #[test]
+fn a_derivative_is_seen_as_a_program_with_its_costs_and_reasons() {
+    let text = "mesh (X = 4);\nfn layer(h, w) {\n  tanh(h @ w)\n}\nfn main(w: f32[16, 16], x: f32[64@X, 16]) {\n  \
+                grad(|w| { let mut h = x; for i in 0..5 { h = layer(h, w); } sum(h) })(w)\n}\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let arguments = ["--arg", "w=normal:1", "--arg", "x=normal:2"];
+    let whole = folder.spmdc(&[&["run", "p.spmd"][..], &arguments].concat());
+    let dump = folder.spmdc(&["dump", "p.spmd", "--stage", "differentiated"]);
+    for line in [
+        "stage differentiated;\n",
+        "  let (kept_h_2, kept_h): (f32[5,64,16], f32[5,64,16]) = for i in 0..5 collect {  // 6:29\n",
+        "    let h_2: f32[64,16] = tanh(v0);  // 3:3, h\n",
+        ", d_v0, w);  // 3:8, the gradient of `h`, line 3: `h @ w`\n",
+        "  d_w\n}\n",
+    ] {
+        dump.expect(0, line, "");
+    }
+    fs::write(folder.path().join("d.spmd"), &dump.out).unwrap();
+    let again = folder.spmdc(&[&["run", "d.spmd"][..], &arguments].concat());
+    assert_eq!((again.status, &again.out), (0, &whole.out), "{}", again.err);
+    folder.spmdc(&["check", "d.spmd"]).expect(0, "ok: ", "");
+    folder.spmdc(&["dump", "p.spmd", "--stage", "differentiated", "--format", "json"]).expect(2, "", "has no summary");
+
+    let reason = "partial sums of the gradient of `w` (line 3: `h @ w`) over X are combined once, behind the loop";
+    let said = folder.spmdc(&["why", "p.spmd:3"]);
+    said.expect(
+        0,
+        "all_reduce over X, 3:8: 1,024 bytes per device\n  partial sums of the gradient of `w` (line 3: `h @ w`)",
+        "",
+    );
+    let plan = folder.spmdc(&["plan", "p.spmd", "--format", "json"]);
+    let plan: serde_json::Value = serde_json::from_str(&plan.out).unwrap();
+    assert_eq!(plan["collectives"][0]["reason"], reason);
+    let value =
+        serde_json::json!({"name": "h", "type": "f32[64@X,16]", "bytes": 5120, "trips": 5, "line": 6, "column": 29});
+    assert!(plan["kept"].as_array().unwrap().contains(&value), "{plan}");
+    assert_eq!(plan["kept_bytes"], 10240);
+    assert_eq!(plan["checkpoints"][0]["function"], "layer");
+    assert_eq!(plan["checkpoints"][0]["kept_bytes"], 5120);
+    folder.spmdc(&["plan", "p.spmd"]).expect(
+        0,
+        "total: 10.0 KiB kept\n`checkpoint` of `layer` (2:4) would keep 5.0 KiB",
+        "",
+    );
+}
+
+#[test]
 fn a_layout_and_a_collective_are_accounted_for() {
     let text = "mesh (X = 2, Y = 4);\nfn main(x: f32[8@X, 16@Y], w: f32[16, 4]) -> f32[8@X, 4] {\n  let h = 2 * x;\n  h @ w\n}\n";
     let folder = Folder::with(&[("p.spmd", text)]);

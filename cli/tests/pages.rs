@@ -54,6 +54,31 @@ fn every_example_of_a_diagnostic_raises_it() {
 }
 
 #[test]
+fn commands_on_pages_print_what_is_shown() {
+    for page in ["derivatives.md"] {
+        let text = fs::read_to_string(docs().join("language").join(page)).unwrap();
+        let mut program = "";
+        let mut shown = 0;
+        for fence in text.split("```").skip(1).step_by(2) {
+            if let Some(block) = fence.strip_prefix("spmd\n") {
+                program = block;
+            }
+            let Some(block) = fence.strip_prefix("\n$ spmdc ") else { continue };
+            let mut lines = block.lines();
+            let words: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+            let output = spmdc(words[0], program, &words[1..]);
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            let mut rest = printed.lines();
+            for line in lines {
+                assert!(rest.any(|other| other == line), "{page}: `{line}` does not follow in:\n{printed}");
+                shown += 1;
+            }
+        }
+        assert!(shown > 0, "{page} shows no command");
+    }
+}
+
+#[test]
 fn programs_on_pages_compile() {
     let root = docs().parent().unwrap().to_path_buf();
     let mut all = pages(&docs().join("rules"));

@@ -68,6 +68,8 @@ pub struct Compilation {
     pub program: Option<Program>,
     /// The loop nests of the program, by number.
     pub kernels: Vec<Kernel>,
+    /// For each value of the optimized module, the number of its buffer in the program; None for those that are not in memory.
+    pub buffer_of: Vec<Option<usize>>,
     /// Warnings of the checker.
     pub warnings: Vec<Diagnostic>,
     /// Whether a requested replay of the memory plan is incomplete because the plan is too large or nested too deep.
@@ -103,7 +105,7 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
             time(&mut run.started, &mut run.out.timings, "schedule");
             let lines: Vec<Lines> = set.files.iter().map(|file| Lines::new(&file.text)).collect();
             let planned = plan_memory(module, &schedule, &|span| site(set, &lines, span), options.verify);
-            let Planned { mut program, kernels, doubtful } = planned.map_err(|fault| {
+            let Planned { mut program, kernels, doubtful, buffer_of } = planned.map_err(|fault| {
                 let message = format!("the plan of memory is wrong: {fault}");
                 vec![Diagnostic::error(Code::E0999, Span::default(), message)]
             })?;
@@ -111,6 +113,7 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
             program.files = set.files.iter().map(|file| file.name.clone()).collect();
             program.compile_ms = run.out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();
             (run.out.program, run.out.kernels, run.out.doubtful) = (Some(program), kernels, doubtful);
+            run.out.buffer_of = buffer_of;
         }
     }
     Ok(run.out)
@@ -154,6 +157,18 @@ impl PipelineRun<'_> {
             }
             self.out.stages.push(m.clone());
             m = self.watch.tidied(m);
+            if self.options.stop_after == Some(Stage::Differentiated) {
+                m.stage = Stage::Differentiated;
+            }
+        }
+        if m.stage <= Stage::Differentiated {
+            if m.stage == Stage::Differentiated {
+                if self.stops(&m)? {
+                    self.out.stages.push(m);
+                    return Ok(Reached::Stop);
+                }
+                self.out.stages.push(m.clone());
+            }
             m = self.watch.pass("commute_reshapes", commute_reshapes(m));
             self.time("simplify");
             let ProgramLayout { propagated, partitioned, .. } = cheapest(m, &self.options.plans, &self.watch);

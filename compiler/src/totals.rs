@@ -6,7 +6,7 @@ use spmdc_ir::cost::{Trips, collective as of_collective, operations, reported_tr
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::{AxisSet, DType};
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::origin::ASKED;
+use spmdc_ir::program::origin::{ASKED, Lineage};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
 
 /// A statement in which devices exchange data.
@@ -36,6 +36,8 @@ pub struct Collective {
     pub span: Span,
     /// The reason, in words; empty if there is none.
     pub reason: String,
+    /// What derivatives have to do with that statement.
+    pub lineage: Lineage,
     /// Whether the program requests it: by `reshard`, `out=`, an annotation, or a collective of `manual` code.
     pub asked: bool,
     /// Whether every device has the whole array afterwards.
@@ -82,7 +84,8 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
         trips: trips.known,
         assumed_trips: trips.assumed,
         span: stmt.origin.span,
-        reason: stmt.origin.reason.clone(),
+        reason: func.reason(&stmt.origin),
+        lineage: stmt.origin.lineage,
         asked: op.rules().properties().group().is_some() || stmt.origin.reason == ASKED,
         gathers_all: kind == CollectiveKind::AllGather
             && stmt.results.iter().all(|&result| func.ty(result).distinct_axes().is_empty()),

@@ -200,6 +200,41 @@ WINDOWS_TEXT = """fn main(x: f64[3@X, 2, 6@Y, 5, 2], w: f64[3@X, 3, 2, 2, 4]) {
    vmap(|a| convolve(a, a[:3]))(x[:, 0, :, 0, 0]))
 }"""
 
+@jax.custom_vjp
+def clipped(a, b):
+    return jnp.sin(a) * b
+
+
+clipped.defvjp(lambda a, b: (jnp.sin(a) * b, (jnp.cos(a), b)), lambda r, g: (jnp.clip(g * r[0] * r[1], -0.5, 0.5), g * 3))
+
+
+def units(x, w):
+    rows = lambda x, b: (jax.vmap(clipped, in_axes=(0, None))(x, b) ** 2).sum()
+    pairs = lambda x, w: (jax.vmap(jax.vmap(clipped, in_axes=(None, 0)), in_axes=(0, None))(x, w) ** 2).sum()
+    repeated = lambda a, w: lax.fori_loop(0, 3, lambda i, h: clipped(h, w[i]), a)
+    bent = lambda a, b: lax.cond(a.sum() > 0, lambda: clipped(a, b), lambda: a * b)
+    layer = lambda a, w: jnp.tanh(a @ w) * a
+    twice = lambda a, w: jax.checkpoint(layer)(jax.checkpoint(layer)(a, w), w)
+    total = lambda f: lambda x, w: (jax.vmap(f, in_axes=(0, None))(x, w) ** 2).sum()
+    return (jax.vmap(clipped, in_axes=(0, None))(x, w[0]), *jax.grad(rows, (0, 1))(x, w[0]), *jax.vmap(jax.grad(lambda a, b: clipped(a, b).sum(), (0, 1)), in_axes=(0, None))(x, w[0]),
+            *jax.grad(pairs, (0, 1))(x, w), *jax.grad(total(repeated), (0, 1))(x, w), *jax.grad(total(bent), (0, 1))(x, w[1]),
+            *jax.grad(total(twice), (0, 1))(x, w), *jax.grad(lambda x, w: jax.checkpoint(total(repeated))(x, w), (0, 1))(x, w))
+
+
+UNITS_TEXT = """fn main(x: f64[7@X, 5], w: f64[5, 5@Y]) {
+  let f = custom_vjp(|a, b| sin(a) * b, |a, b| (sin(a) * b, (cos(a), b)), |r, g| (clip(g * r.0 * r.1, -0.5, 0.5), g * 3));
+  let rows = |x, b| sum(vmap(f, in_axes=(0, _))(x, b) ** 2);
+  let pairs = |x, w| sum(vmap(vmap(f, in_axes=(_, 0)), in_axes=(0, _))(x, w) ** 2);
+  let repeated = |a, w| { let mut h = a; for i in 0..3 { h = f(h, w[i]); } h };
+  let bent = |a, b| if sum(a) > 0 { f(a, b) } else { a * b };
+  let layer = |a, w| tanh(a @ w) * a;
+  let twice = |a, w| checkpoint(layer)(checkpoint(layer)(a, w), w);
+  let total = |f, x, w| sum(vmap(f, in_axes=(0, _))(x, w) ** 2);
+  (vmap(f, in_axes=(0, _))(x, w[0]), grad(rows, argnums=(0, 1))(x, w[0]), vmap(grad(|a, b| sum(f(a, b)), argnums=(0, 1)), in_axes=(0, _))(x, w[0]),
+   grad(pairs, argnums=(0, 1))(x, w), grad(|x, w| total(repeated, x, w), argnums=(0, 1))(x, w), grad(|x, b| total(bent, x, b), argnums=(0, 1))(x, w[1]),
+   grad(|x, w| total(twice, x, w), argnums=(0, 1))(x, w), grad(checkpoint(|x, w| total(repeated, x, w)), argnums=(0, 1))(x, w))
+}"""
+
 ARRAYS = (noise(5, 6, 6), np.int32([0, 2, 2, 5]), np.int32([0, 2, 2, 1, 0, 0]), np.int32(3))
 PROGRAMS = [
     ("batching_shapes", "reduction", program("x: f64[5@X, 6, 6@Y], i: i32[4], i6: i32[6], j: i32", [f"vmap(|a| {text})(x)" for text, _ in SHAPES + REDUCTIONS]), ARRAYS, each(SHAPES + REDUCTIONS)),
@@ -211,6 +246,7 @@ PROGRAMS = [
     ("batching_control", "reduction", CONTROL_TEXT, (noise(6, 5), np.int32([7, 1, 6, 3, 9, 2]), noise(5, 5)), control),
     ("batching_random", "exact", RANDOM_TEXT, (np.int32(42),), random_draws),
     ("batching_windows", "reduction", WINDOWS_TEXT, (noise(3, 2, 6, 5, 2), noise(3, 3, 2, 2, 4)), windows),
+    ("batching_units", "reduction", UNITS_TEXT, (noise(7, 5), noise(5, 5)), units),
 ]
 
 

@@ -3,10 +3,35 @@
 use crate::engine::{self, Failure};
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_ir::print;
+use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 
 pub fn text(failures: &[Failure]) -> String {
     failures.iter().map(|failure| format!("{} {}", failure.code, failure.message)).collect::<Vec<_>>().join("; ")
+}
+
+/// The functions that transform others, by which the text of a program is known to have derivatives or batches.
+const TRANSFORMATIONS: [&str; 8] =
+    ["grad(", "value_and_grad(", "vjp(", "jvp(", "vmap(", "jacobian(", "hessian(", "checkpoint("];
+
+/// Reads the dump after differentiation of a program that has something to differentiate, and runs it: it gives the same bits as the program.
+pub fn differentiated_reads_back(
+    text_of_program: &str,
+    mesh: &str,
+    inputs: &[HostArray],
+    results: &[HostArray],
+) -> Result<(), String> {
+    if !TRANSFORMATIONS.iter().any(|name| text_of_program.contains(name)) {
+        return Ok(());
+    }
+    let stage = Some(Stage::Differentiated);
+    let compilation =
+        engine::compiled("case.spmd", text_of_program, mesh, stage).map_err(|failures| text(&failures))?;
+    let module = compilation.stages.last().ok_or("no stage was reached")?;
+    if module.stage != Stage::Differentiated {
+        return Err(format!("the compiler stopped after `{}`", module.stage.name()));
+    }
+    read_back(&Compilation { stages: vec![module.clone()], ..Compilation::default() }, inputs, results, 0)
 }
 
 /// Reads the dump of every stage, and runs that of one of them: it gives the same bits as the program.

@@ -106,6 +106,9 @@ fn answers_agree(
     }
     // On four meshes the dumps of all four stages run.
     dumps::read_back(&compilation, &inputs, &actual.results, case.text.len() + number)?;
+    if number % 2 == 0 {
+        dumps::differentiated_reads_back(&case.text, mesh, &inputs, &actual.results)?;
+    }
     if stages {
         for module in &compilation.stages {
             agree(module.stage.name(), &evaluate(module)?)?;

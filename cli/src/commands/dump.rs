@@ -19,7 +19,9 @@ use crate::sources::{SourceTexts, load};
 pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, CommandError> {
     let is_json = command.format == MessageFormat::Json;
     let stage = match command.stage {
-        DumpStage::Ast | DumpStage::Clif | DumpStage::Asm if is_json => return Err(no_summary(command.stage).into()),
+        DumpStage::Ast | DumpStage::Differentiated | DumpStage::Clif | DumpStage::Asm if is_json => {
+            return Err(no_summary(command.stage).into());
+        }
         DumpStage::Ast => {
             let loaded = load(&command.program, texts)?;
             return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
@@ -29,6 +31,7 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
             return code(&super::compile(&command.program, None, reporter, texts)?, form, Destination::Memory);
         }
         DumpStage::Typed => Stage::Typed,
+        DumpStage::Differentiated => Stage::Differentiated,
         DumpStage::Propagated => Stage::Propagated,
         DumpStage::Partitioned => Stage::Partitioned,
         DumpStage::Optimized => Stage::Optimized,

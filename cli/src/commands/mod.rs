@@ -10,6 +10,7 @@ pub mod run;
 pub mod viz;
 pub mod why;
 
+use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::lints::findings;
 use spmdc_grammar::codes::Code;
@@ -32,6 +33,16 @@ fn compile(
     reporter: &Reporter,
     texts: &mut SourceTexts,
 ) -> Result<Compilation, CommandError> {
+    Ok(compile_sources(options, stop_after, reporter, texts)?.0)
+}
+
+/// As [`compile`], with the sources and the options of the compiler.
+fn compile_sources(
+    options: &ProgramOptions,
+    stop_after: Option<Stage>,
+    reporter: &Reporter,
+    texts: &mut SourceTexts,
+) -> Result<(Compilation, SourceSet, Options), CommandError> {
     let loaded = load(options, texts)?;
     let policy = options.policy();
     let verify = options.verify.then_some(u64::MAX);
@@ -53,7 +64,7 @@ fn compile(
             return Err(CommandError::Program(errors));
         }
     }
-    Ok(compilation)
+    Ok((compilation, loaded.set, options))
 }
 
 /// An error for a missing output of the compiler.

@@ -3,19 +3,27 @@
 use std::fmt::Write as _;
 
 use spmdc_compiler::pipeline::Compilation;
+use spmdc_compiler::report::json::plan_json;
+use spmdc_compiler::report::kept::{
+    CheckpointTrial, KeptCosts, KeptValue, checkpoints, costs as kept_costs, kept, kept_bytes,
+};
 use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, plan as costs};
 use spmdc_ir::cost::reported_trips;
 use spmdc_ir::program::Stage;
+use spmdc_runtime::trap::RunError;
 
 use super::bytes;
 use crate::CommandError;
-use crate::options::PlanCommand;
+use crate::options::{MessageFormat, PlanCommand};
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 use crate::table::{ColumnAlign, Table, grouped, indented, width};
 
 /// Maximum number of buffers listed, largest first.
 const BUFFERS_SHOWN: usize = 12;
+
+/// Maximum number of functions and loops of which it is shown what `checkpoint` saves.
+const TRIALS_SHOWN: usize = 3;
 
 /// The costs of the program, as tables.
 pub fn plan(
@@ -24,12 +32,25 @@ pub fn plan(
     reporter: &Reporter,
     texts: &mut SourceTexts,
 ) -> Result<String, CommandError> {
-    let compilation = super::compile(&command.program, None, reporter, texts)?;
-    show(&compilation, ascii, texts)
+    let (compilation, set, options) = super::compile_sources(&command.program, None, reporter, texts)?;
+    let trials = checkpoints(&compilation, &set, &options);
+    if command.format == MessageFormat::Json {
+        let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
+        let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
+        let plan = costs(module, program);
+        let json = plan_json(&program.entry, &plan, &kept(&compilation), &trials, &|span| texts.line_column(span));
+        return Ok(json.map_err(|error| RunError::internal(error.to_string()))? + "\n");
+    }
+    show(&compilation, &trials, ascii, texts)
 }
 
-/// The costs of a compiled program, as tables.
-pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Result<String, CommandError> {
+/// The costs of a compiled program, as tables, and of those programs in which more is checkpointed.
+pub fn show(
+    compilation: &Compilation,
+    trials: &[CheckpointTrial],
+    ascii: bool,
+    texts: &SourceTexts,
+) -> Result<String, CommandError> {
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     let plan = costs(module, program);
@@ -44,6 +65,15 @@ pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Resu
     let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
     let legend = "buffers, largest first, by the value in them, or by the operation that makes it; bytes are those of one device:";
     let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), buffers(&plan.buffers, ascii));
+    let values = kept(compilation);
+    if !values.is_empty() {
+        let legend =
+            "values that reverses keep; bytes are those of one device, of all trips of the loops that collect them:";
+        let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), kept_values(&values, ascii, texts));
+    }
+    if let (Some(before), false) = (kept_costs(compilation), trials.is_empty()) {
+        trials.iter().take(TRIALS_SHOWN).for_each(|trial| text.push_str(&saving(trial, before, texts)));
+    }
     if plan.collectives.is_empty() {
         text.push_str("\nno collectives\n");
     } else {
@@ -72,6 +102,45 @@ fn buffers(holdings: &[Holding], ascii: bool) -> String {
         let _ = writeln!(text, "and {} smaller ones", holdings.len() - BUFFERS_SHOWN);
     }
     text
+}
+
+/// The values that reverses keep, and the sum of their bytes.
+fn kept_values(values: &[KeptValue], ascii: bool, texts: &SourceTexts) -> String {
+    use ColumnAlign::{Left, Right};
+    let columns = [("value", Left), ("type", Left), ("bytes", Right), ("trips", Right), ("line", Left)];
+    let mut table = Table::new(&columns).giving_way(&["line", "trips"]);
+    for KeptValue { name, ty, bytes, trips, span } in values.iter().take(BUFFERS_SHOWN) {
+        let place = texts.place(*span).unwrap_or_default();
+        table.row(vec![name.clone(), ty.clone(), grouped(*bytes), grouped(*trips), place], "");
+    }
+    let mut text = table.render(width(), ascii);
+    if values.len() > BUFFERS_SHOWN {
+        let _ = writeln!(text, "and {} smaller ones", values.len() - BUFFERS_SHOWN);
+    }
+    let _ = writeln!(text, "total: {} kept", bytes(kept_bytes(values)));
+    text
+}
+
+/// What `checkpoint` of a function or loop saves, and what it costs.
+fn saving(trial: &CheckpointTrial, before: KeptCosts, texts: &SourceTexts) -> String {
+    let place = texts.place(trial.span).unwrap_or_default();
+    let of = match &trial.function {
+        Some(name) => format!("`{name}` ({place})"),
+        None => format!("the body of the loop ({place})"),
+    };
+    let KeptCosts { kept, peak, flops } = trial.costs;
+    let more = match (flops.checked_sub(before.flops), before.flops.saturating_sub(flops)) {
+        (Some(more), _) => format!("{} more", grouped(more)),
+        (None, fewer) => format!("{} fewer", grouped(fewer)),
+    };
+    let sentence = format!(
+        "`checkpoint` of {of} would keep {} instead of {}, in {} of memory instead of {}, with {more} operations",
+        bytes(kept),
+        bytes(before.kept),
+        bytes(peak),
+        bytes(before.peak)
+    );
+    indented(&sentence, "", "  ", width())
 }
 
 fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String {

@@ -25,7 +25,7 @@ pub fn run(
     let style = if messages.ascii { Style::Ascii } else { Style::Unicode };
     let overview =
         command.options.explain.then(|| super::overview::overview(&compilation, style, texts)).transpose()?;
-    let plan = command.options.plan.then(|| super::plan::show(&compilation, messages.ascii, texts)).transpose()?;
+    let plan = command.options.plan.then(|| super::plan::show(&compilation, &[], messages.ascii, texts)).transpose()?;
     let mut program = compilation.program.ok_or_else(|| super::absent("program"))?;
     let code = backends::DEFAULT.load(&compilation.kernels).map_err(|error| super::no_code(&error))?;
     program.compile_ms = begin.elapsed().as_secs_f64() * 1e3;

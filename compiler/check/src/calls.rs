@@ -263,8 +263,12 @@ impl Checker<'_> {
             return self.call_manual(id, function, terms, span);
         }
         self.expansions.push(function_expansion(id, function, Some(span)));
+        let first = self.build.func.values.len() as u32;
         let result = self.expand(function, terms, span);
         self.expansions.pop();
+        if self.recomputed.contains(&function.body.span) {
+            self.recompute_from(first);
+        }
         result
     }
 

@@ -21,6 +21,7 @@ use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::ops::derivative::{is_differentiable, zeros_like};
 use spmdc_ir::ops::elementwise::Unary;
 use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::program::origin::{DerivativePart, Lineage};
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value, walk};
 use spmdc_ir::reshard::step::Reshard;
@@ -240,13 +241,18 @@ impl Checker<'_> {
     /// The cotangents of leaves, each with the layout of its leaf.
     fn laid_out(&mut self, found: &[Value], leaves: &[Leaf]) -> Derivation<Vec<Value>> {
         let mut laid_out = Vec::new();
+        let around = self.build.lineage;
         for (&value, leaf) in found.iter().zip(leaves) {
+            let order = self.build.func.info(value).origin.lineage.order;
+            let of = Some(leaf.given);
+            self.build.lineage = Lineage { part: DerivativePart::Gradient, of, order, is_reversed: false };
             let value = self.conjugated(value, leaf.is_imaginary)?;
             let sharding = self.build.ty(leaf.given).sharding.clone();
             let is_auto = self.build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);
             let is_pinned = is_auto && sharding.dims.iter().any(|dim| !dim.axes.is_empty() && !dim.open);
             laid_out.push(if is_pinned { self.build.emit1(Reshard::pin(sharding), &[value])? } else { value });
         }
+        self.build.lineage = around;
         Ok(laid_out)
     }
 
@@ -329,9 +335,14 @@ impl Checker<'_> {
     fn checkpointed(&mut self, function: &Arg, args: Vec<Arg>, span: Span) -> Derivation<Term> {
         let first = self.build.func.values.len() as u32;
         let (result, _) = self.expanded(function, args, span)?;
+        self.recompute_from(first);
+        Ok(result)
+    }
+
+    /// Lets derivatives treat the values from a number on as those of one function of `checkpoint`.
+    pub(super) fn recompute_from(&mut self, first: u32) {
         let values = first..self.build.func.values.len() as u32;
         self.build.units.push(Unit::new(values, UnitKind::Recomputed));
-        Ok(result)
     }
 
     /// A call of a function of `custom_vjp`. The statements of its rule are templates, until a derivative is taken.

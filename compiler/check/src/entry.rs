@@ -6,7 +6,7 @@ use super::names::ItemId;
 use super::sizes::Bindings;
 use super::sources::SourceSet;
 use super::types::{SizeParams, Ty};
-use super::{Checker, trees};
+use super::{Checker, quotes, trees};
 use spmdc_abi::Plane;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::span::Span;
@@ -26,7 +26,8 @@ impl<'a> Checker<'a> {
             if self.is_entry(function) {
                 self.entry_body(id, function);
             }
-            let func = std::mem::replace(&mut self.build.func, Func::new(name));
+            let mut func = std::mem::replace(&mut self.build.func, Func::new(name));
+            quotes::quote(&mut func, self.set);
             Module { stage: self.exact.unwrap_or(Stage::Typed), mesh: self.build.mesh.clone(), func }
         });
         if self.exact.is_none() {

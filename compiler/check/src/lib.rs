@@ -31,6 +31,7 @@ mod names;
 mod operators;
 mod patterns;
 mod prelude;
+mod quotes;
 mod reduce_window;
 mod scopes;
 pub mod sizes;
@@ -67,6 +68,8 @@ pub struct CheckOptions {
     pub sets: Vec<(String, String)>,
     /// The sizes at which the compiler changes its choices.
     pub machine: Machine,
+    /// The source positions of functions and loops whose bodies count as ones of `checkpoint`, to see what that saves.
+    pub recomputed: Vec<Span>,
 }
 
 /// Maximum nesting of expressions, through all functions that are being expanded.
@@ -111,6 +114,7 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
         refused: None,
         types: types::TypeWork::default(),
         depth: 0,
+        recomputed: &options.recomputed,
     };
     match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
         Ok(exact) => (checker.exact, checker.build.exact) = (exact, exact.is_some()),
@@ -159,6 +163,8 @@ struct Checker<'a> {
     types: types::TypeWork,
     /// The number of expressions around the present one.
     depth: usize,
+    /// See [`CheckOptions::recomputed`].
+    recomputed: &'a [Span],
 }
 
 impl Checker<'_> {

@@ -375,6 +375,7 @@ impl Checker<'_> {
         }
         let params = self.open_block(&param_types, state.span);
         self.set_leaves(state, &params[counters..]);
+        let first = self.build.func.values.len() as u32;
         self.push_scope();
         if let CarriedKind::For { pattern, stride, .. } = &state.kind {
             let counter = self.counter(params[0], stride, state.span);
@@ -392,6 +393,9 @@ impl Checker<'_> {
         }
 
         let trip = self.trip(state, &types, &params[counters..])?;
+        if self.recomputed.contains(&state.span) {
+            self.recompute_from(first);
+        }
         let mut results = trip.next;
         let mut collected = None;
         if let CarriedKind::For { collect: true, .. } = &state.kind {

@@ -42,7 +42,7 @@ impl Checker<'_> {
     pub(super) fn exact_layout(&self, ty: &ArrayTy) -> Option<Sharding> {
         let stage = self.exact?;
         let layout = ty.layout().unwrap_or_else(|| self.build.unknown_layout(ty.dims.len()));
-        Some(if stage > Stage::Typed { layout.close() } else { layout })
+        Some(if stage >= Stage::Propagated { layout.close() } else { layout })
     }
 
     /// Gives the values that a `let` has just defined, those from `first` on, their declared types.

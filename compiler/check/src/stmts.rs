@@ -142,7 +142,10 @@ impl Checker<'_> {
             return;
         }
         let new = self.stored(old, &places, op, value, value_span, span);
-        self.name_values(name, root.span, &new);
+        // In a dump the statement of a value gives it its name.
+        if self.exact.is_none() {
+            self.name_values(name, root.span, &new);
+        }
         if let Some(binding) = self.local_mut(name) {
             binding.term = new;
         }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! One statement a line, every type written. A value has the name of the user's variable if that is unique, otherwise a number in
-//! the order of printing. Control flow prints as that of the language, a manual region as a `manual fn` above and a call of it.
+//! the order of printing; after differentiation names that are not unique get a number, and the derivative of `h` is `d_h`. Control flow prints as that of the language, a manual region as a `manual fn` above and a call of it.
 
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
@@ -20,6 +20,7 @@ use crate::ops::Op;
 use crate::ops::is_builtin;
 use crate::ops::rules::Semantics;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
+use crate::program::origin::{DerivativePart, Kin};
 use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
@@ -69,6 +70,10 @@ struct Printer<'a> {
     stage: Stage,
     places: Places<'a>,
     names: BTreeMap<Value, String>,
+    /// The names of carried values, also of those that have another one for a while.
+    bases: BTreeMap<Value, String>,
+    /// Names for what loops collect for their reverse.
+    kept: BTreeMap<Value, String>,
     /// Names that no value can take any more.
     taken: BTreeSet<String>,
     next: usize,
@@ -88,6 +93,8 @@ impl<'a> Printer<'a> {
             stage: module.stage,
             places,
             names: BTreeMap::new(),
+            bases: BTreeMap::new(),
+            kept: BTreeMap::new(),
             taken,
             next: 0,
             manual_functions: Vec::new(),
@@ -173,6 +180,13 @@ impl<'a> Printer<'a> {
     fn comment(&self, stmt: &Stmt) -> String {
         let Some(place) = (self.places)(stmt.origin.span) else { return String::new() };
         let mut parts = vec![place];
+        if self.stage == Stage::Differentiated
+            && stmt.origin.reason.is_empty()
+            && let Some(derivative) = self.func.derivative(&stmt.origin)
+        {
+            let quote = self.func.quotes.get(&stmt.origin.span);
+            parts.push(quote.map_or(derivative.clone(), |quote| format!("{derivative}, {quote}")));
+        }
         for result in &stmt.results {
             if let Some(name) = &self.func.info(*result).name
                 && self.names.get(result) != Some(name)
@@ -181,7 +195,7 @@ impl<'a> Printer<'a> {
             }
         }
         if !stmt.origin.reason.is_empty() {
-            parts.push(stmt.origin.reason.clone());
+            parts.push(self.func.reason(&stmt.origin));
         }
         format!("  // {}", parts.join(", "))
     }
@@ -197,6 +211,7 @@ impl<'a> Printer<'a> {
             self.line(&format!("let mut {name}: {ty} = {init};"));
             self.names.insert(param, name.clone());
             self.names.insert(result, name.clone());
+            self.bases.insert(param, name.clone());
             names.push(name);
         }
         names
@@ -221,14 +236,30 @@ impl<'a> Printer<'a> {
         let body = &op.body;
         let (finals, collected) = stmt.results.split_at(inits.len());
         let names = self.carries(inits, &body.params[1..], finals);
-        let binding = self.binding(collected);
-        let collect = if collected.is_empty() { "" } else { "collect " };
+        // What a loop collects for its reverse has names after the values of a trip, so these come first.
+        let is_late = self.stage == Stage::Differentiated;
+        let binding = if is_late { String::new() } else { self.binding(collected) };
         let counter = self.fresh(body.params[0]);
+        let around = std::mem::take(&mut self.out);
+        self.depth += 1;
+        self.trip(body, &names);
+        self.depth -= 1;
+        let trip = std::mem::replace(&mut self.out, around);
+        if is_late && stmt.origin.lineage.is_reversed {
+            self.name_kept(collected, &body.results[inits.len()..]);
+        }
+        let binding = if is_late { self.binding(collected) } else { binding };
+        let collect = if collected.is_empty() { "" } else { "collect " };
         let comment = self.comment(stmt);
         self.line(&format!("{binding}for {counter} in {start}..{end} {collect}{{{comment}"));
-        self.depth += 1;
+        self.out += &trip;
+        self.line(if collected.is_empty() { "}" } else { "};" });
+    }
+
+    /// The body of a `for`, which assigns to these variables and gives the other results.
+    fn trip(&mut self, body: &Block, names: &[String]) {
         self.stmts(body);
-        let (next, values) = body.results.split_at(inits.len());
+        let (next, values) = body.results.split_at(names.len());
         // What is collected of the carried values is what they are before the assignment.
         for &value in values.iter().filter(|value| body.params[1..].contains(value)) {
             let (name, before) = (self.number_name(), self.name(value));
@@ -236,12 +267,20 @@ impl<'a> Printer<'a> {
             self.line(&line);
             self.names.insert(value, name);
         }
-        self.assign(&names, next);
+        self.assign(names, next);
         if let Some(value) = self.joined(values) {
             self.line(&value);
         }
-        self.depth -= 1;
-        self.line(if collected.is_empty() { "}" } else { "};" });
+    }
+
+    /// Names arrays after the values of each trip that they have.
+    fn name_kept(&mut self, collected: &[Value], values: &[Value]) {
+        for (&stacked, value) in collected.iter().zip(values) {
+            let name = self.bases.get(value).or_else(|| self.names.get(value));
+            if let Some(name) = name.filter(|name| !is_number_name(name)) {
+                self.kept.insert(stacked, format!("kept_{name}"));
+            }
+        }
     }
 
     /// `a`, or `(a, b)`; None for nothing.
@@ -296,7 +335,8 @@ impl<'a> Printer<'a> {
     }
 
     fn manual(&mut self, op: &ManualRegion, stmt: &Stmt) {
-        let name = self.function_name(&op.name);
+        let is_derivative = self.stage == Stage::Differentiated && stmt.origin.lineage.part != DerivativePart::Value;
+        let name = self.function_name(&if is_derivative { format!("d_{}", op.name) } else { op.name.clone() });
         let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
         let line = format!("{}{name}({});{}", self.binding(&stmt.results), args.join(", "), self.comment(stmt));
         // The function has its own lines and its own names.
@@ -367,13 +407,42 @@ impl<'a> Printer<'a> {
 
     /// A name for a value that is defined here.
     fn fresh(&mut self, value: Value) -> String {
-        let wanted = self.func.info(value).name.as_ref().map(|name| name.replace('.', "_"));
-        let name = match wanted {
-            Some(name) if is_plain_name(&name) && self.taken.insert(name.clone()) => name,
+        let name = match self.wanted(value) {
+            Some(name) if is_plain_name(&name) => self.unique(name).unwrap_or_else(|| self.number_name()),
             Some(_) | None => self.number_name(),
         };
         self.names.insert(value, name.clone());
         name
+    }
+
+    /// The user's name for a value, or one after the value of which it is the derivative.
+    fn wanted(&self, value: Value) -> Option<String> {
+        let info = self.func.info(value);
+        if let Some(name) = info.name.as_ref().or_else(|| self.kept.get(&value)) {
+            return Some(name.replace('.', "_"));
+        }
+        let kin = info.kin.filter(|_| self.stage == Stage::Differentiated)?;
+        let user = |of: Value| self.func.values.get(of.0 as usize)?.name.as_ref();
+        let printed = |of: Value| self.bases.get(&of).or_else(|| self.names.get(&of));
+        let name = match kin {
+            Kin::DerivativeOf(of) => format!("d_{}", printed(of).or_else(|| user(of))?),
+            Kin::CopyOf(of) => user(of).or_else(|| printed(of)).filter(|name| !is_number_name(name))?.clone(),
+        };
+        Some(name.replace('.', "_"))
+    }
+
+    /// The name, with a number behind it after differentiation if another value has it; None if there is no such name.
+    fn unique(&mut self, name: String) -> Option<String> {
+        if self.taken.insert(name.clone()) {
+            return Some(name);
+        }
+        if self.stage != Stage::Differentiated {
+            return None;
+        }
+        let free = (2..).map(|count| format!("{name}_{count}")).find(|name| !self.taken.contains(name));
+        free.inspect(|name| {
+            self.taken.insert(name.clone());
+        })
     }
 
     /// The next number that is not the name of a parameter, an axis or a function.
@@ -425,7 +494,7 @@ pub fn type_text(ty: &Type, mesh: &Mesh, stage: Stage) -> String {
     let dims = &ty.sharding.dims;
     let says_nothing = dims.iter().all(|dim| dim.axes.is_empty() && dim.open);
     let is_quiet = dims.iter().all(|dim| dim.axes.is_empty() && !dim.open);
-    if says_nothing || is_quiet && (stage > Stage::Typed || !has_auto) || dims.is_empty() {
+    if says_nothing || is_quiet && (stage >= Stage::Propagated || !has_auto) || dims.is_empty() {
         return ty.display(mesh);
     }
     let dims: Vec<String> = ty

@@ -199,14 +199,15 @@ impl Combiner<'_> {
     /// One statement in place of these collectives, with each of their reasons once and the source position of the first.
     fn combined(&self, common: Common, members: Vec<Stmt>) -> Stmt {
         debug_assert!(members.len() > 1, "one collective alone is combined");
-        let mut reasons: Vec<&str> = Vec::new();
+        let mut reasons: Vec<String> = Vec::new();
         for member in &members {
-            if !reasons.contains(&member.origin.reason.as_str()) {
-                reasons.push(&member.origin.reason);
+            let reason = self.func.reason(&member.origin);
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
             }
         }
         let span = members.first().expect("several are combined").origin.span;
-        let origin = Origin { span, reason: reasons.join("; ") };
+        let origin = Origin::at(span).because(reasons.join("; "));
         let (mut to, mut args, mut results) = (Vec::new(), Vec::new(), Vec::new());
         for member in members {
             if let StmtKind::Op(Op::Reshard(op)) = member.kind {

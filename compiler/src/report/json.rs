@@ -1,8 +1,9 @@
 //! The JSON form of a dump, as the language's reference describes it.
 
+use super::kept::{CheckpointTrial, KeptValue, kept_bytes};
 use super::named::named_values;
-use super::plan::peak_bytes_per_device;
-use crate::totals::{collectives, flops_per_device};
+use super::plan::{PlanReport, peak_bytes_per_device};
+use crate::totals::{Collective, collectives, flops_per_device};
 use serde::Serialize;
 use spmdc_abi::{Plane, Program};
 use spmdc_grammar::span::Span;
@@ -91,22 +92,7 @@ pub fn module_json(
         let info = func.info(value);
         Named { name, r#type: plain(&info.ty).display(mesh), line: place(info.named).0 }
     });
-    let collectives = collectives(module).into_iter().map(|collective| {
-        let (line, column) = place(collective.span);
-        JsonCollective {
-            kind: collective.kind.name(),
-            axes: collective.axes,
-            group_size: collective.group_size,
-            dtype: collective.dtype.name(),
-            local_shape: collective.local_shape,
-            bytes: collective.bytes,
-            received: collective.received,
-            trips: collective.trips,
-            line,
-            column,
-            reason: collective.reason,
-        }
-    });
+    let collectives = collectives(module).into_iter().map(|collective| shown(collective, place));
     serde_json::to_string(&Summary {
         mesh: axes.collect(),
         entry: &func.name,
@@ -116,6 +102,112 @@ pub fn module_json(
         collectives: collectives.collect(),
         flops_per_device: flops_per_device(module),
         peak_bytes_per_device: peak_bytes_per_device(program),
+    })
+}
+
+/// A collective; `place` gives the line and column of a span.
+fn shown(collective: Collective, place: &dyn Fn(Span) -> (usize, usize)) -> JsonCollective {
+    let (line, column) = place(collective.span);
+    JsonCollective {
+        kind: collective.kind.name(),
+        axes: collective.axes,
+        group_size: collective.group_size,
+        dtype: collective.dtype.name(),
+        local_shape: collective.local_shape,
+        bytes: collective.bytes,
+        received: collective.received,
+        trips: collective.trips,
+        line,
+        column,
+        reason: collective.reason,
+    }
+}
+
+/// A plan, in the order of the output.
+#[derive(Serialize)]
+struct JsonPlan<'p> {
+    entry: &'p str,
+    peak_bytes_per_device: u64,
+    process_bytes: u64,
+    flops_per_device: u64,
+    buffers: Vec<JsonBuffer<'p>>,
+    kept_bytes: u64,
+    kept: Vec<JsonKept<'p>>,
+    checkpoints: Vec<JsonCheckpoint<'p>>,
+    collectives: Vec<JsonCollective>,
+}
+
+#[derive(Serialize)]
+struct JsonBuffer<'p> {
+    name: &'p str,
+    r#type: &'p str,
+    bytes: u64,
+    instances: usize,
+    blocks: usize,
+    line: u32,
+}
+
+#[derive(Serialize)]
+struct JsonKept<'p> {
+    name: &'p str,
+    r#type: &'p str,
+    bytes: u64,
+    trips: u64,
+    line: usize,
+    column: usize,
+}
+
+#[derive(Serialize)]
+struct JsonCheckpoint<'p> {
+    function: Option<&'p str>,
+    line: usize,
+    column: usize,
+    kept_bytes: u64,
+    peak_bytes_per_device: u64,
+    flops_per_device: u64,
+}
+
+/// One object for a plan, without a line break; `place` gives the line and column of a span.
+pub fn plan_json(
+    entry: &str,
+    plan: &PlanReport,
+    kept: &[KeptValue],
+    trials: &[CheckpointTrial],
+    place: &dyn Fn(Span) -> (usize, usize),
+) -> serde_json::Result<String> {
+    let buffers = plan.buffers.iter().map(|buffer| JsonBuffer {
+        name: &buffer.name,
+        r#type: &buffer.ty,
+        bytes: buffer.bytes,
+        instances: buffer.instances,
+        blocks: buffer.blocks,
+        line: buffer.line,
+    });
+    let values = kept.iter().map(|value| {
+        let (line, column) = place(value.span);
+        JsonKept { name: &value.name, r#type: &value.ty, bytes: value.bytes, trips: value.trips, line, column }
+    });
+    let checkpoints = trials.iter().map(|trial| {
+        let (line, column) = place(trial.span);
+        JsonCheckpoint {
+            function: trial.function.as_deref(),
+            line,
+            column,
+            kept_bytes: trial.costs.kept,
+            peak_bytes_per_device: trial.costs.peak,
+            flops_per_device: trial.costs.flops,
+        }
+    });
+    serde_json::to_string(&JsonPlan {
+        entry,
+        peak_bytes_per_device: plan.peak_bytes_per_device,
+        process_bytes: plan.process_bytes,
+        flops_per_device: plan.flops_per_device,
+        buffers: buffers.collect(),
+        kept_bytes: kept_bytes(kept),
+        kept: values.collect(),
+        checkpoints: checkpoints.collect(),
+        collectives: plan.collectives.iter().cloned().map(|collective| shown(collective, place)).collect(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 pub mod functions;
 pub mod json;
+pub mod kept;
 pub mod lints;
 pub mod named;
 pub mod plan;

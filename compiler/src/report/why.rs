@@ -17,6 +17,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::cost::{collective, reported_trips};
 use spmdc_ir::layout::types::{ArrayType, Type};
 use spmdc_ir::ops::called;
+use spmdc_ir::program::origin::{Kin, Lineage};
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_passes::propagate::ANNOTATION;
 use std::collections::BTreeMap;
@@ -171,7 +172,9 @@ fn most_trials(partitioned: &Module) -> usize {
 fn around(compilation: &Compilation, module: &Module, collective: &Collective) -> Vec<ValueLayout> {
     let mut found: Vec<ValueLayout> = Vec::new();
     module.func.body.walk(&mut |stmt| {
-        if stmt.origin.span != collective.span || stmt.is_control() {
+        let Lineage { part, of, .. } = collective.lineage;
+        let is_other = part != stmt.origin.lineage.part || (of.is_some() && of != stmt.origin.lineage.of);
+        if stmt.origin.span != collective.span || is_other || stmt.is_control() {
             return;
         }
         for &value in stmt.args.iter().chain(&stmt.results) {
@@ -212,6 +215,12 @@ fn shown(module: &Module, value: Value) -> String {
     }
     if let Some(name) = &func.info(value).name {
         return format!("`{name}: {ty}`");
+    }
+    if let Some(Kin::DerivativeOf(of)) = func.info(value).kin
+        && let Some(name) = func.values.get(of.0 as usize).and_then(|of| of.name.as_ref())
+        && let Some(part) = func.info(value).origin.lineage.part.name()
+    {
+        return format!("the {part} `{ty}` of `{name}`");
     }
     let mut made_by = None;
     func.body.walk(&mut |stmt| {

@@ -301,7 +301,7 @@ impl Batcher<'_> {
             inits.push(self.leaving(init, carry, ty)?);
         }
         let first = self.condition(own, &inits)?;
-        self.build.span = stmt.origin.span;
+        self.follow(stmt);
         let flags = self.batch.ty(&self.build.replicated(ArrayType::scalar(DType::Bool)));
         let varying = types.iter().fold(self.build.ty(first).varying, |all, ty| all.union(ty.varying));
         let flags = Type { varying, ..flags };
@@ -331,7 +331,7 @@ impl Batcher<'_> {
             next.push(self.fitting(value, ty)?);
         }
         let continues = self.condition(own, &next)?;
-        self.build.span = stmt.origin.span;
+        self.follow(stmt);
         next.insert(0, self.fitting(continues, &flags)?);
         self.active = outer;
         let body = self.close_block(next);
@@ -369,7 +369,7 @@ impl Batcher<'_> {
         let fails = self.build.emit1(Unary(UnaryOp::Not), &[condition])?;
         let mut sides = Vec::new();
         for (side, holds) in own.sides().into_iter().zip([condition, fails]) {
-            self.build.span = stmt.origin.span;
+            self.follow(stmt);
             self.active = Some(self.both(outer, holds)?);
             self.stmts(&side.stmts)?;
             self.active = outer;
@@ -379,7 +379,7 @@ impl Batcher<'_> {
             }
             sides.push(results);
         }
-        self.build.span = stmt.origin.span;
+        self.follow(stmt);
         for ((&result, &then), &otherwise) in stmt.results.iter().zip(&sides[0]).zip(&sides[1]) {
             let value = self.chosen(condition, then, otherwise)?;
             self.leave(result, BatchedOperand::Mapped(value));

@@ -12,6 +12,7 @@
 //! ```
 
 mod control;
+mod units;
 
 use crate::layout::types::Type;
 use crate::ops::Op;
@@ -19,11 +20,9 @@ use crate::ops::batching::{Batch, BatchedOperand, Batching};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::constant::Constant;
 use crate::ops::elementwise::Select;
-use crate::program::units::UnitKind;
 use crate::program::walk::free_values;
 use crate::program::{Block, Stmt, StmtKind, Value};
 use crate::reshard::step::Reshard;
-use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,17 +35,19 @@ pub fn map_over(
     outputs: &[Value],
     batch: Batch,
 ) -> Result<Vec<BatchedOperand>, Diagnostic> {
-    let place = build.span;
-    let mut batching = Batcher { build, batch, values: BTreeMap::new(), mapped: BTreeSet::new(), active: None };
+    let (place, around) = (build.span, build.lineage);
+    let (first, units) = (build.func.values.len() as u32, build.units.len());
+    let (values, mapped) = (BTreeMap::new(), BTreeSet::new());
+    let mut batching = Batcher { build, batch, values, mapped, active: None, first };
     for &(input, all) in inputs {
         batching.values.insert(input, BatchedOperand::Mapped(all));
         batching.mapped.insert(input);
     }
-    batching.refuse_custom_rules(stmts)?;
     batching.mark(stmts, false);
     batching.stmts(stmts)?;
+    batching.renew_checkpoints(units);
     let outputs = outputs.iter().map(|&output| batching.operand(output)).collect();
-    build.span = place;
+    (build.span, build.lineage) = (place, around);
     Ok(outputs)
 }
 
@@ -60,6 +61,8 @@ struct Batcher<'b> {
     mapped: BTreeSet<Value>,
     /// For statements of which some elements are left out: bools along the mapped dimension.
     active: Option<Value>,
+    /// The number of the first new value.
+    first: u32,
 }
 
 impl Batcher<'_> {
@@ -76,24 +79,6 @@ impl Batcher<'_> {
         }
     }
 
-    /// An error for a function with a reverse of its own: a derivative of the new statements would not know of it.
-    fn refuse_custom_rules(&self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
-        let is_custom = |value: &Value| {
-            let mut units = self.build.units.iter();
-            units.any(|unit| unit.contains(*value) && matches!(unit.kind, UnitKind::Custom(_)))
-        };
-        for stmt in stmts {
-            if stmt.results.first().is_some_and(is_custom) {
-                let message = "`vmap` of a function of `custom_vjp` is not supported yet: it would lose the reverse";
-                return Err(Diagnostic::error(Code::E0901, self.build.span, message)
-                    .label(stmt.origin.span, "this has a reverse of its own")
-                    .help("the derivative can be taken inside, as in vmap(grad(f))"));
-            }
-            stmt.blocks().try_for_each(|block| self.refuse_custom_rules(&block.stmts))?;
-        }
-        Ok(())
-    }
-
     /// Whether a statement may stop the program, or print: for elements that are left out it must not.
     fn acts(&self, stmt: &Stmt) -> bool {
         self.build.func.may_stop(stmt) || stmt.op().is_some_and(|op| matches!(op.rules().batching(0), Batching::Loop))
@@ -105,7 +90,7 @@ impl Batcher<'_> {
             match &stmt.kind {
                 StmtKind::Op(_) => {
                     let depends = stmt.args.iter().any(|&arg| self.is_mapped(arg));
-                    if depends || (partly && self.acts(stmt)) {
+                    if depends || (partly && self.acts(stmt)) || self.is_output_of_mapped(stmt) {
                         self.mapped.extend(&stmt.results);
                     }
                 }
@@ -146,27 +131,38 @@ impl Batcher<'_> {
     /// Emits statements for all elements.
     fn stmts(&mut self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
         for stmt in stmts {
-            self.build.span = stmt.origin.span;
+            self.follow(stmt);
             match &stmt.kind {
                 StmtKind::Op(op) => self.op(stmt, op)?,
                 StmtKind::Control(control) if self.changes(stmt) => self.control(stmt, control)?,
-                StmtKind::Control(_) => self.copy(stmt),
+                StmtKind::Control(_) => self.copy(stmt)?,
             }
         }
-        Ok(())
+        self.renew_rules(stmts)
+    }
+
+    /// Gives new statements the position and the lineage of this one.
+    fn follow(&mut self, stmt: &Stmt) {
+        let mut lineage = stmt.origin.lineage;
+        lineage.of = lineage.of.map(|of| self.values.get(&of).map_or(of, |known| known.value()));
+        (self.build.span, self.build.lineage) = (stmt.origin.span, lineage);
     }
 
     /// Whether a statement has something mapped in it, or some elements are left out of it.
     fn changes(&self, stmt: &Stmt) -> bool {
         let mut uses = stmt.args.iter().copied().chain(stmt.blocks().flat_map(free_values));
-        self.active.is_some() || uses.any(|value| self.is_mapped(value))
+        self.active.is_some() || uses.any(|value| self.is_mapped(value)) || self.holds_output_of_mapped(stmt)
     }
 
     fn op(&mut self, stmt: &Stmt, op: &Op) -> Result<(), Diagnostic> {
         let mut operands = self.operands(&stmt.args);
         let is_partial = self.active.is_some() && self.acts(stmt);
         if !is_partial && !operands.iter().any(|operand| operand.is_mapped()) {
-            self.copy(stmt);
+            self.copy(stmt)?;
+            if let (true, &[result]) = (self.is_output_of_mapped(stmt), stmt.results.as_slice()) {
+                let all = self.of_each(result)?;
+                self.values.insert(result, BatchedOperand::Mapped(all));
+            }
             return Ok(());
         }
         let mut batching = op.rules().batching(self.batch.size);
@@ -212,6 +208,9 @@ impl Batcher<'_> {
                 "a batched value has the mapped dimension in front"
             );
             self.build.move_name(value, all);
+            let kin = self.build.func.info(value).kin;
+            let now = |of: Value| self.values.get(&of).map_or(of, |known| known.value());
+            self.build.func.info_mut(all).kin = kin.map(|kin| kin.mapped(now));
             self.values.insert(value, BatchedOperand::Mapped(all));
         }
     }
@@ -250,27 +249,29 @@ impl Batcher<'_> {
     }
 
     /// A statement without anything mapped, with new results, as it may be needed more than once.
-    fn copy(&mut self, stmt: &Stmt) {
-        let stmt = self.copied(stmt);
+    fn copy(&mut self, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let stmt = self.copied(stmt)?;
         self.build.innermost().stmts.push(stmt);
+        Ok(())
     }
 
-    fn copied(&mut self, stmt: &Stmt) -> Stmt {
+    fn copied(&mut self, stmt: &Stmt) -> Result<Stmt, Diagnostic> {
         let mut new = stmt.clone();
         new.args = stmt.args.iter().map(|&arg| self.same(arg)).collect();
         for block in new.blocks_mut() {
             let old = std::mem::take(block);
-            *block = self.copied_block(&old);
+            *block = self.copied_block(&old)?;
         }
         new.results = self.renewed(&stmt.results);
-        new
+        Ok(new)
     }
 
-    fn copied_block(&mut self, block: &Block) -> Block {
+    fn copied_block(&mut self, block: &Block) -> Result<Block, Diagnostic> {
         let params = self.renewed(&block.params);
-        let stmts = block.stmts.iter().map(|stmt| self.copied(stmt)).collect();
+        let stmts = block.stmts.iter().map(|stmt| self.copied(stmt)).collect::<Result<_, _>>()?;
+        self.renew_rules(&block.stmts)?;
         let results = block.results.iter().map(|&result| self.same(result)).collect();
-        Block { params, stmts, results }
+        Ok(Block { params, stmts, results })
     }
 
     fn same(&mut self, value: Value) -> Value {

@@ -11,6 +11,7 @@ use crate::layout::types::Type;
 use crate::ops::broadcast::filled;
 use crate::ops::call::build::CallBuilder;
 use crate::program::control::{Branch, Control};
+use crate::program::origin::DerivativePart;
 use crate::program::{Block, Stmt, Value};
 use spmdc_grammar::diagnostic::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,9 +65,12 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     }
     let blocks = sides.into_iter().map(|side| side.block).collect::<Vec<Block>>();
     let [mut then, mut otherwise] = <[Block; 2]>::try_from(blocks).expect("an `if` has two branches");
+    reverse.computes(DerivativePart::Value, None);
     with_residuals(reverse.build, stmt, 0, &mut then)?;
     with_residuals(reverse.build, stmt, 1, &mut otherwise)?;
-    let origin = stmt.origin.clone();
+    reverse.build.span = stmt.origin.span;
+    reverse.computes(DerivativePart::Gradient, None);
+    let origin = reverse.build.origin();
     let results: Vec<Value> =
         types.iter().map(|(_, ty)| reverse.build.func.new_value(ty.clone(), origin.clone())).collect();
     let control = Control::Branch(Branch { then, otherwise });
@@ -124,6 +128,7 @@ fn with_residuals(build: &mut CallBuilder, stmt: &mut Stmt, side: usize, block: 
     };
     let mut map = BTreeMap::new();
     let mut results = Vec::new();
+    let around = std::mem::replace(&mut build.lineage, origin.lineage);
     for value in found.kept {
         let mut ty = build.carried_type(value);
         ty.varying = ty.varying.union(varies);
@@ -142,6 +147,7 @@ fn with_residuals(build: &mut CallBuilder, stmt: &mut Stmt, side: usize, block: 
         results.push(result);
         map.insert(value, result);
     }
+    build.lineage = around;
     stmt.results.extend(results);
     let rest = std::mem::take(&mut block.stmts);
     inside(build, block, |build| repeat(build, &found.repeated, &mut map))?;

@@ -10,6 +10,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, Terms, zeros_like};
 use crate::ops::reduce::reduce;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
+use crate::program::origin::{DerivativePart, Kin, Lineage};
 use crate::program::{Block, Stmt, StmtKind, Value};
 use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
@@ -25,7 +26,7 @@ pub fn push_forward(
     tangents: &[(Value, Value)],
     outputs: &[Value],
 ) -> Result<Vec<Option<Value>>, Diagnostic> {
-    let place = build.span;
+    let (place, around) = (build.span, build.lineage);
     let stmts = build.innermost().stmts.split_off(start);
     let mut depends: BTreeSet<Value> = tangents.iter().map(|&(value, _)| value).collect();
     dependent(build, &stmts, &mut depends);
@@ -33,20 +34,22 @@ pub fn push_forward(
     let mut needed: BTreeSet<Value> = outputs.iter().copied().collect();
     needed_for(build, &stmts, &mut needed);
     let open = OpenBlocks::of(build);
-    let mut forward = Forward { build, depends, needed, tangents: tangents.iter().copied().collect() };
+    let mut forward = Forward { build, around, depends, needed, tangents: tangents.iter().copied().collect() };
     let result = forward.run(stmts);
     let tangents = forward.tangents;
     if result.is_err() {
         open.restore(build);
     }
     result?;
-    build.span = place;
+    (build.span, build.lineage) = (place, around);
     Ok(outputs.iter().map(|output| tangents.get(output).copied()).collect())
 }
 
 /// A derivative under construction: it repeats the statements and adds those of the tangents.
 struct Forward<'b> {
     build: &'b mut CallBuilder,
+    /// The lineage of the statements around.
+    around: Lineage,
     /// The values that depend on the inputs.
     depends: BTreeSet<Value>,
     /// The values on which the outputs depend.
@@ -66,6 +69,8 @@ impl Forward<'_> {
                 continue;
             }
             self.build.span = stmt.origin.span;
+            let own = Lineage { part: DerivativePart::Tangent, of: None, ..stmt.origin.lineage };
+            self.build.lineage = own.within(self.around);
             units::refuse_forward(self.build, &stmt)?;
             let (first, known) = (stmt.results.first().copied(), self.build.func.values.len());
             self.stmt(stmt)?;
@@ -104,6 +109,7 @@ impl Forward<'_> {
     fn new_tangent(&mut self, of: Value) -> Value {
         let (ty, origin) = (self.build.carried_type(of), self.build.origin());
         let tangent = self.build.func.new_value(ty, origin);
+        self.build.func.info_mut(tangent).kin = Some(Kin::DerivativeOf(of));
         self.tangents.insert(of, tangent);
         tangent
     }
@@ -309,6 +315,7 @@ impl Forward<'_> {
             return Ok(());
         }
         let [result] = stmt.results[..] else { return Err(missing(stmt)) };
+        self.build.lineage.of = Some(result);
         let mut terms = Vec::new();
         match op.rules().derivative() {
             Derivative::Zero => {}
@@ -348,6 +355,7 @@ impl Forward<'_> {
         let ty = self.build.ty(result).clone();
         let tangent = broadcast(self.build, tangent, ty.shape())?;
         let tangent = conformed(self.build, tangent, &ty)?;
+        self.build.func.info_mut(tangent).kin.get_or_insert(Kin::DerivativeOf(result));
         self.tangents.insert(result, tangent);
         Ok(())
     }

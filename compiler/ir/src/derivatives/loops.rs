@@ -26,6 +26,7 @@ use crate::ops::rules::{Elements, Placement};
 use crate::ops::slice::{SliceRange, slice};
 use crate::ops::update::Places;
 use crate::program::control::{Control, ForLoop};
+use crate::program::origin::{DerivativePart, Kin, Origin};
 use crate::program::{Block, Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -77,7 +78,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
         .collect();
 
     // The body, whose counter says how many trips are behind the present one.
-    let origin = stmt.origin.clone();
+    let origin = reverse.build.origin();
     let counter_ty = reverse.build.ty(op.body.params[0]).clone();
     let counter = reverse.build.func.new_value(counter_ty, origin.clone());
     let (range, own_params, own_results) = (op.range, op.body.params.clone(), op.body.results.clone());
@@ -91,7 +92,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
             None => zeros(reverse.build, params[at], &ty)?,
         };
         inits.push(init);
-        block.params.push(reverse.build.func.new_value(ty, origin.clone()));
+        block.params.push(new_derivative(reverse.build, ty, &origin, params[at]));
     }
     reverse.build.blocks.push(Block::default());
     let trip = mirrored(reverse.build, range, &dynamic, counter)?;
@@ -126,7 +127,8 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     for &value in &outside {
         if let Some(part) = reverse.cotangents.remove(&value) {
             let ty = reverse.build.carried_type(part);
-            let sum = reverse.build.func.new_value(ty, origin.clone());
+            reverse.computes(DerivativePart::Gradient, Some(value));
+            let sum = new_derivative(reverse.build, ty, &origin, value);
             block.params.push(sum);
             next.push(accumulated(reverse.build, sum, part)?);
             sums.push(value);
@@ -138,16 +140,21 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     block.results = next;
 
     // What it needs of the loop.
+    reverse.computes(DerivativePart::Value, None);
     let taken = with_residuals(reverse.build, stmt, &mut block, (&own_params, trip, position, head))?;
     if let Some(needed) = taken {
         return Err(of_dynamic(stmt, &needed));
     }
+    reverse.computes(DerivativePart::Gradient, None);
     for (&value, &sum) in sums.iter().zip(&block.params[1 + active.len()..]) {
         let ty = reverse.build.ty(sum).clone();
         inits.push(zeros(reverse.build, value, &ty)?);
     }
     let types: Vec<Type> = block.params[1..].iter().map(|&param| reverse.build.carried_type(param)).collect();
-    let results: Vec<Value> = types.into_iter().map(|ty| reverse.build.func.new_value(ty, origin.clone())).collect();
+    // Each gradient comes from the statement that gives its last part.
+    let ends: Vec<Origin> = block.results.iter().map(|&next| reverse.build.func.info(next).origin.clone()).collect();
+    let results: Vec<Value> =
+        types.into_iter().zip(ends).map(|(ty, end)| reverse.build.func.new_value(ty, end)).collect();
     let control = Control::For(ForLoop { range, collected: 0, body: block });
     let args = dynamic.into_iter().chain(inits).collect();
     reverse.build.innermost().stmts.push(Stmt::of_control(control, args, results.clone(), origin));
@@ -162,6 +169,13 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
         reverse.add(value, cotangent)?;
     }
     Ok(())
+}
+
+/// A new value of this type, as the gradient of another one.
+fn new_derivative(build: &mut CallBuilder, ty: Type, origin: &Origin, of: Value) -> Value {
+    let value = build.func.new_value(ty, origin.clone());
+    build.func.info_mut(value).kin = Some(Kin::DerivativeOf(of));
+    value
 }
 
 fn constant(build: &mut CallBuilder, number: i64) -> Result<Value, Diagnostic> {
@@ -288,6 +302,7 @@ fn with_residuals(
             let own = build.emit1(Index { dims: vec![0] }, &[stacked, position])?;
             let ty = build.ty(value).clone();
             let own = conformed(build, own, &ty)?;
+            build.func.info_mut(own).kin = Some(Kin::CopyOf(value));
             map.insert(value, own);
         }
         repeat(build, &found.repeated, &mut map)

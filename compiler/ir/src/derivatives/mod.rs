@@ -29,6 +29,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::collective::all_reduce::PAllReduce;
 use crate::ops::derivative::{Derivative, is_differentiable, zeros_like};
 use crate::program::control::Control;
+use crate::program::origin::Kin;
 use crate::program::walk::{defined_values, free_values};
 use crate::program::{Block, Stmt, StmtKind, Value};
 use crate::reshard::step::Reshard;
@@ -193,6 +194,13 @@ fn total(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Valu
     if axes.is_empty() {
         return Ok(cotangent);
     }
+    let over = build.mesh.display_set(axes);
     let axes = axes.iter().map(|axis| axis as u8).collect();
-    build.emit1(PAllReduce { op: ReduceOp::Sum, axes }, &[cotangent])
+    build.lineage.of = Some(value);
+    let sum = build.emit1(PAllReduce { op: ReduceOp::Sum, axes }, &[cotangent])?;
+    if let Some(stmt) = build.innermost().stmts.last_mut() {
+        stmt.origin.reason = format!("it sums over the parts of it on the devices along {over}");
+    }
+    build.func.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
+    Ok(sum)
 }

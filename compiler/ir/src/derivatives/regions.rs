@@ -14,6 +14,7 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::reshape::reshape;
 use crate::program::control::{Control, ManualRegion};
+use crate::program::origin::{DerivativePart, Kin, Lineage};
 use crate::program::{Block, Stmt, Value};
 use crate::reshard::step::Reshard;
 use spmdc_grammar::codes::Code;
@@ -36,7 +37,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     let mut needed: BTreeSet<Value> =
         stmt.results.iter().zip(&seeds).filter(|(_, seed)| seed.is_some()).map(|(&result, _)| result).collect();
     needed_for(reverse.build, std::slice::from_ref(stmt), &mut needed);
-    let origin = stmt.origin.clone();
+    let (origin, lineage) = (reverse.build.origin(), stmt.origin.lineage);
     let results = stmt.results.clone();
     let args: Vec<Value> = stmt.args.iter().map(|&arg| reverse.build.resolved(arg)).collect();
     let Some(Control::Manual(op)) = stmt.control_mut() else { return Err(missing(stmt)) };
@@ -88,7 +89,8 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     let stmts = reverse.build.blocks.pop().expect("the block that was opened above").stmts;
     let mut block = Block { params: Vec::new(), stmts, results: found };
     let mut kept = Vec::new();
-    let result = with_residuals(reverse.build, op, &args, &mut block, &mut border, &mut kept);
+    reverse.computes(DerivativePart::Value, None);
+    let result = with_residuals(reverse.build, (op, lineage), &args, &mut block, &mut border, &mut kept);
     reverse.build.manual = manual;
     result?;
     let (name, axes) = (op.name.clone(), op.axes);
@@ -111,6 +113,8 @@ impl Border {
     fn enter(&mut self, build: &mut CallBuilder, arg: Value, split: Sharding, local: Type) -> Value {
         let origin = build.origin();
         let param = build.func.new_value(local, origin);
+        let kin = build.func.info(arg).kin.unwrap_or(Kin::CopyOf(arg));
+        build.func.info_mut(param).kin = Some(kin);
         self.args.push(arg);
         self.inputs.push(split);
         self.params.push(param);
@@ -140,7 +144,7 @@ fn joined(build: &CallBuilder, local: &Type, split: &Sharding, manual: AxisSet) 
 /// Lets the reverse of a region have the values of the region that it uses: `kept` gets the results of the region that are added.
 fn with_residuals(
     build: &mut CallBuilder,
-    op: &mut ManualRegion,
+    (op, lineage): (&mut ManualRegion, Lineage),
     args: &[Value],
     block: &mut Block,
     border: &mut Border,
@@ -168,7 +172,9 @@ fn with_residuals(
             // A row for each device.
             let shape: Vec<usize> = std::iter::once(1).chain(ty.shape().iter().copied()).collect();
             build.blocks.push(Block { stmts: std::mem::take(&mut op.body.stmts), ..Block::default() });
+            let around = std::mem::replace(&mut build.lineage, lineage);
             let row = reshape(build, value, &shape);
+            build.lineage = around;
             op.body.stmts = build.blocks.pop().expect("the block that was opened above").stmts;
             leaving = row?;
             split.dims.insert(0, DimSharding::closed(varies));

@@ -11,6 +11,7 @@ use crate::ops::reduce::reduced_shape;
 use crate::ops::reshape::reshape;
 use crate::ops::rules::Manual;
 use crate::program::control::Control;
+use crate::program::origin::{DerivativePart, Kin, Lineage};
 use crate::program::{Block, Stmt, StmtKind, Value};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::UnaryOp;
@@ -41,7 +42,9 @@ pub fn pullback(
     let mut seeds = Vec::new();
     for &output in outputs {
         let (ty, origin) = (build.carried_type(output), build.origin());
-        seeds.push((output, build.func.new_value(ty, origin)));
+        let seed = build.func.new_value(ty, origin);
+        build.func.info_mut(seed).kin = Some(Kin::DerivativeOf(output));
+        seeds.push((output, seed));
     }
     let (stmts, results) = reversed(build, start, inputs, &seeds)?;
     Ok(Block { params: seeds.iter().map(|&(_, seed)| seed).collect(), stmts, results })
@@ -54,8 +57,10 @@ fn reversed(
     inputs: &[Value],
     seeds: &[(Value, Value)],
 ) -> Result<(Vec<Stmt>, Vec<Value>), Diagnostic> {
-    let place = build.span;
+    let (place, around) = (build.span, build.lineage);
     let mut forward = build.innermost().stmts.split_off(start);
+    let order = passed(&mut forward).max(around.order).saturating_add(1);
+    build.lineage = Lineage { part: DerivativePart::Gradient, of: None, order, is_reversed: false };
     let mut depends: BTreeSet<Value> = inputs.iter().copied().collect();
     dependent(build, &forward, &mut depends);
     let open = OpenBlocks::of(build);
@@ -68,8 +73,21 @@ fn reversed(
     }
     let stmts = build.blocks.pop().expect("the block that was opened above").stmts;
     build.innermost().stmts.extend(forward);
-    build.span = place;
+    (build.span, build.lineage) = (place, around);
     Ok((stmts, found?))
+}
+
+/// Marks statements as ones through which a reverse has been taken; their largest order.
+pub(super) fn passed(stmts: &mut [Stmt]) -> u8 {
+    let mut order = 0;
+    for stmt in stmts {
+        stmt.origin.lineage.is_reversed = true;
+        order = order.max(stmt.origin.lineage.order);
+        for block in stmt.blocks_mut() {
+            order = order.max(passed(&mut block.stmts));
+        }
+    }
+    order
 }
 
 /// A reverse under construction; its statements go to the innermost block.
@@ -123,6 +141,7 @@ impl Reverse<'_> {
                 continue;
             }
             self.build.span = stmt.origin.span;
+            self.computes(DerivativePart::Gradient, None);
             match &stmt.kind {
                 StmtKind::Op(_) => self.op(stmt)?,
                 StmtKind::Control(Control::For(_)) => super::loops::reverse(self, stmt)?,
@@ -138,9 +157,16 @@ impl Reverse<'_> {
         Ok(())
     }
 
+    /// Says what the next statements compute.
+    pub fn computes(&mut self, part: DerivativePart, of: Option<Value>) {
+        let order = self.build.lineage.order;
+        self.build.lineage = Lineage { part, of, order, is_reversed: false };
+    }
+
     /// Adds a cotangent to that of a value, in the value's layout on explicit axes.
     pub fn add(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
         let value = self.build.resolved(value);
+        self.computes(DerivativePart::Gradient, Some(value));
         let ty = self.build.ty(value).clone();
         let found = conformed(self.build, found, &ty)?;
         let sum = match self.cotangents.remove(&value) {
@@ -155,6 +181,7 @@ impl Reverse<'_> {
                 Terms(self.build).add(before, found)?
             }
         };
+        self.build.func.info_mut(sum).kin.get_or_insert(Kin::DerivativeOf(value));
         self.cotangents.insert(value, sum);
         Ok(())
     }
@@ -195,6 +222,7 @@ impl Reverse<'_> {
             Derivative::Tangents(rule) => {
                 if let (Some(linear), &[Some(cotangent)]) = (rule.linear(&operands), found.as_slice()) {
                     for at in operands {
+                        self.computes(DerivativePart::Gradient, Some(args[at]));
                         let cotangent = linear.transposed(self.build, stmt, at, cotangent)?;
                         self.add(args[at], cotangent)?;
                     }
@@ -225,6 +253,7 @@ impl Reverse<'_> {
         }
         for at in operands {
             let &[Some(cotangent)] = found.as_slice() else { return Err(missing(stmt)) };
+            self.computes(DerivativePart::Gradient, Some(args[at]));
             let cotangent = match op.rules().derivative() {
                 Derivative::Zero => None,
                 Derivative::Missing | Derivative::Tangents(_) | Derivative::Joint(_) => return Err(missing(stmt)),

@@ -3,11 +3,12 @@
 //!
 //! The values to compute again depend on barriers (`ops/barrier.rs`), so that they are not the same expressions as those before.
 
-use super::reverse::Reverse;
+use super::reverse::{Reverse, passed};
 use super::{captured, conformed, dependent, forward, zeros};
 use crate::ops::barrier::OptimizationBarrier;
 use crate::ops::call::build::CallBuilder;
 use crate::program::control::Control;
+use crate::program::origin::{DerivativePart, Kin};
 use crate::program::units::{CustomRule, Unit, UnitKind};
 use crate::program::{Block, Stmt, StmtKind, Value};
 use spmdc_grammar::codes::Code;
@@ -71,8 +72,10 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
     let block = Block { stmts: stmts.to_vec(), ..Block::default() };
     let mut map = BTreeMap::new();
     let mut outside = Vec::new();
+    reverse.computes(DerivativePart::Value, None);
     for value in captured(reverse.build, &block) {
         let barrier = reverse.build.emit1(OptimizationBarrier, &[value])?;
+        reverse.build.func.info_mut(barrier).kin = Some(Kin::CopyOf(value));
         if reverse.depends.contains(&value) {
             reverse.depends.insert(barrier);
         }
@@ -130,6 +133,7 @@ fn custom(
         seeds.push(seed);
     }
     map.extend(rule.reverse.params.iter().copied().zip(seeds));
+    reverse.computes(DerivativePart::Gradient, None);
     repeat(reverse.build, &rule.reverse.stmts, &mut map)?;
     for (&(_, given), &found) in rule.inputs.iter().zip(&rule.reverse.results) {
         let given = reverse.build.resolved(given);
@@ -138,7 +142,9 @@ fn custom(
             reverse.add(given, found)?;
         }
     }
-    forward.splice(own, rule.forward.iter().cloned());
+    let mut replacing = rule.forward.clone();
+    passed(&mut replacing);
+    forward.splice(own, replacing);
     for (&output, &value) in rule.outputs.iter().zip(&rule.forward_outputs) {
         reverse.build.rename(output, value);
     }
@@ -152,10 +158,10 @@ fn mapped(build: &CallBuilder, map: &BTreeMap<Value, Value>, value: Value) -> Va
 
 /// Emits statements again, with other values for those in `map`, to which their results are added. Statements that only act are left out.
 pub fn repeat(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value, Value>) -> Result<(), Diagnostic> {
-    let place = build.span;
+    let (place, around) = (build.span, build.lineage);
     let first = build.func.values.len() as u32;
     repeat_block(build, stmts, map)?;
-    build.span = place;
+    (build.span, build.lineage) = (place, around);
     // Units inside are units again.
     let copies: BTreeSet<Value> = stmts.iter().filter_map(|stmt| stmt.results.first().copied()).collect();
     let whole = |unit: &Unit| copies.iter().all(|&value| unit.contains(value));
@@ -217,8 +223,10 @@ fn repeated_rule(
 }
 
 fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value, Value>) -> Result<(), Diagnostic> {
+    let outer = build.lineage;
     for stmt in stmts {
-        build.span = stmt.origin.span;
+        build.follow(&stmt.origin, outer);
+        build.lineage.of = build.lineage.of.map(|of| mapped(build, map, of));
         let args: Vec<Value> = stmt.args.iter().map(|&arg| mapped(build, map, arg)).collect();
         let results = match &stmt.kind {
             StmtKind::Op(_) if stmt.results.is_empty() => continue,
@@ -245,19 +253,27 @@ fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Valu
                 }
                 build.manual = manual;
                 let results: Vec<Value> = stmt.results.iter().map(|&result| copied(build, result)).collect();
-                build.innermost().stmts.push(Stmt::of_control(control, args, results.clone(), stmt.origin.clone()));
+                build.follow(&stmt.origin, outer);
+                let origin = build.origin();
+                build.innermost().stmts.push(Stmt::of_control(control, args, results.clone(), origin));
                 results
             }
         };
-        map.extend(stmt.results.iter().copied().zip(results));
+        for (&value, &new) in stmt.results.iter().zip(&results) {
+            let kin = build.func.info(value).kin.map(|kin| kin.mapped(|of| mapped(build, map, of)));
+            build.func.info_mut(new).kin = kin.or(Some(Kin::CopyOf(value)));
+            map.insert(value, new);
+        }
     }
     Ok(())
 }
 
 /// A new value of the type of another one.
 fn copied(build: &mut CallBuilder, value: Value) -> Value {
-    let (ty, origin) = (build.ty(value).clone(), build.func.info(value).origin.clone());
-    build.func.new_value(ty, origin)
+    let (ty, origin) = (build.ty(value).clone(), build.origin());
+    let new = build.func.new_value(ty, origin);
+    build.func.info_mut(new).kin = build.func.info(value).kin;
+    new
 }
 
 /// The results of a block for these values of its parameters; its statements follow in the innermost block.

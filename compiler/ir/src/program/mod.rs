@@ -23,9 +23,10 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::Op;
 use crate::ops::rules::Effect;
 use control::Control;
-use origin::Origin;
+use origin::{Kin, Origin};
 use spmdc_abi::{CollectiveKind, Plane};
 use spmdc_grammar::span::Span;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// A value, by number; it prints as its name in dumps.
@@ -49,6 +50,8 @@ impl fmt::Display for Value {
 pub enum Stage {
     /// Types and shapes are known; auto axes are not decided.
     Typed,
+    /// As before, and what derivatives and batching have left over is gone: what is computed once, and what nobody uses.
+    Differentiated,
     /// Every sharding is decided; operands of an op may still disagree.
     Propagated,
     /// Every op is local under its factor rule; all communication is explicit.
@@ -59,12 +62,14 @@ pub enum Stage {
 
 impl Stage {
     /// All stages, in pipeline order.
-    pub const ALL: [Stage; 4] = [Stage::Typed, Stage::Propagated, Stage::Partitioned, Stage::Optimized];
+    pub const ALL: [Stage; 5] =
+        [Stage::Typed, Stage::Differentiated, Stage::Propagated, Stage::Partitioned, Stage::Optimized];
 
     /// The name in the first line of dumps.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Typed => "typed",
+            Stage::Differentiated => "differentiated",
             Stage::Propagated => "propagated",
             Stage::Partitioned => "partitioned",
             Stage::Optimized => "optimized",
@@ -96,6 +101,8 @@ pub struct Func {
     pub body: Block,
     /// All values, by number.
     pub values: Vec<ValueInfo>,
+    /// The source text at the position of each statement of a derivative, for reasons: "line 7: `h @ w`".
+    pub quotes: BTreeMap<Span, String>,
 }
 
 /// A leaf of a parameter.
@@ -150,6 +157,8 @@ pub struct ValueInfo {
     pub named: Span,
     /// The origin of its definition.
     pub origin: Origin,
+    /// The value to which derivatives relate it, if they made it; it has a name after that one.
+    pub kin: Option<Kin>,
 }
 
 /// Statements in order, with parameters and results.
@@ -271,6 +280,7 @@ impl Func {
             results: Vec::new(),
             body: Block::default(),
             values: Vec::new(),
+            quotes: BTreeMap::new(),
         }
     }
 
@@ -327,7 +337,7 @@ impl Func {
 
     /// Adds a value of this type without a name; the caller makes it a result or a parameter.
     pub fn new_value(&mut self, ty: Type, origin: Origin) -> Value {
-        self.values.push(ValueInfo { ty, name: None, named: origin.span, origin });
+        self.values.push(ValueInfo { ty, name: None, named: origin.span, origin, kin: None });
         Value(self.values.len() as u32 - 1)
     }
 }

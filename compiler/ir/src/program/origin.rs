@@ -1,27 +1,133 @@
-//! The origin of a statement: its source position and its reason.
+//! The origin of a statement: its source position, its reason, and what derivatives have to do with it.
 
+use super::{Func, Value};
 use spmdc_grammar::span::Span;
 
 /// The source position of a statement; if a pass inserted it, also the reason, in words for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The source position.
+    /// The source position; of a statement of a derivative, that of the statement which was differentiated.
     pub span: Span,
     /// Empty for the user's own statements; otherwise such as "the product sums over a dimension that is split over Y".
     pub reason: String,
+    /// Whether derivatives made it or went through it.
+    pub lineage: Lineage,
+}
+
+/// What derivatives have to do with a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lineage {
+    /// What it computes.
+    pub part: DerivativePart,
+    /// The value of which it computes the tangent or the gradient, or a part of it, if that is one value.
+    pub of: Option<Value>,
+    /// 0 for the program's own statements, 1 for those of a reverse, 2 for those of the reverse of a function that has a reverse inside, ...
+    pub order: u8,
+    /// Whether a reverse has been taken through it.
+    pub is_reversed: bool,
+}
+
+/// What a statement computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DerivativePart {
+    /// A value of the program, also where a reverse computes it again.
+    #[default]
+    Value,
+    /// A tangent.
+    Tangent,
+    /// A gradient.
+    Gradient,
+}
+
+/// The value from which derivatives made another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kin {
+    /// It is the tangent of this value, or its gradient as far as that is known where it is computed.
+    DerivativeOf(Value),
+    /// It is this value again: kept, or computed once more.
+    CopyOf(Value),
+}
+
+impl Kin {
+    /// The same relation to another value.
+    pub fn mapped(self, to: impl FnOnce(Value) -> Value) -> Kin {
+        match self {
+            Kin::DerivativeOf(of) => Kin::DerivativeOf(to(of)),
+            Kin::CopyOf(of) => Kin::CopyOf(to(of)),
+        }
+    }
 }
 
 /// The reason of communication that the program itself requests.
 pub const ASKED: &str = "the program asks for this layout";
 
+impl DerivativePart {
+    /// Its name in messages; None for a value.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            DerivativePart::Value => None,
+            DerivativePart::Tangent => Some("tangent"),
+            DerivativePart::Gradient => Some("gradient"),
+        }
+    }
+}
+
+impl Lineage {
+    /// That of a statement which computes values anew, inside derivatives of this one.
+    pub fn within(self, outer: Lineage) -> Lineage {
+        Lineage { order: self.order.max(outer.order), is_reversed: false, ..self }
+    }
+}
+
 impl Origin {
     /// The origin of the user's own statement at this position.
     pub fn at(span: Span) -> Origin {
-        Origin { span, reason: String::new() }
+        Origin { span, ..Origin::default() }
     }
 
     /// The origin of a statement that a pass inserts at the same position, for this reason.
     pub fn because(&self, reason: impl Into<String>) -> Origin {
-        Origin { span: self.span, reason: reason.into() }
+        Origin { reason: reason.into(), ..*self }
+    }
+}
+
+impl Func {
+    /// The name in the program of the value of which a statement computes the derivative.
+    fn subject(&self, lineage: Lineage) -> Option<&str> {
+        let Value(number) = lineage.of?;
+        self.values.get(number as usize)?.name.as_deref()
+    }
+
+    /// "the gradient of `w`" for a statement of a derivative; None for others.
+    pub fn derivative(&self, origin: &Origin) -> Option<String> {
+        let part = origin.lineage.part.name()?;
+        Some(match self.subject(origin.lineage) {
+            Some(name) => format!("the {part} of `{name}`"),
+            None => format!("the {part}"),
+        })
+    }
+
+    /// The reason of a statement; of one of a derivative it says of which one, and from which line that comes.
+    pub fn reason(&self, origin: &Origin) -> String {
+        const SUMS: &str = " sums over ";
+        const PARTIAL: &str = "partial sums over ";
+        let (reason, Some(derivative)) = (&origin.reason, self.derivative(origin)) else {
+            return origin.reason.clone();
+        };
+        let place = self.quotes.get(&origin.span).map_or(String::new(), |quote| format!(" ({quote})"));
+        if reason.is_empty() {
+            return format!("{derivative}{place}");
+        }
+        if reason == ASKED {
+            let own = self.subject(origin.lineage).map_or("its value".to_string(), |name| format!("`{name}`"));
+            return format!("{derivative}{place} has the layout of {own}");
+        }
+        if let Some(over) = reason.strip_prefix(PARTIAL) {
+            return format!("partial sums of {derivative}{place} over {over}");
+        }
+        match reason.split_once(SUMS) {
+            Some((_, over)) => format!("{derivative}{place}{SUMS}{over}"),
+            None => format!("in {derivative}{place}, {reason}"),
+        }
     }
 }

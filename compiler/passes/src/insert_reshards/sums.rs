@@ -689,7 +689,10 @@ impl Rewriter<'_, '_> {
             StmtKind::Op(op) => called(op.rules().name()),
             StmtKind::Control(_) => "the loop".to_string(),
         };
-        let origin = stmt.origin.because(match layout.unreduced.is_empty() {
+        // A loop of a derivative gives several gradients, which have origins of their own.
+        let own = &self.inserter.func.info(wanted).origin;
+        let origin = if own.lineage.of.is_some() { own } else { &stmt.origin };
+        let origin = origin.because(match layout.unreduced.is_empty() {
             true => format!("sums over different axes are added in parts, which are joined behind {behind}"),
             false => format!("partial sums over {axes} are combined once, behind {behind}"),
         });

@@ -60,7 +60,7 @@ pub struct Borders {
 
 /// Decides all shardings.
 pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>) -> Propagated {
-    debug_assert_eq!(module.stage, Stage::Typed, "layouts are decided once");
+    debug_assert!(module.stage < Stage::Propagated, "layouts are decided once");
     let signature = contract::signature(&module);
     copy_per_use(&mut module.func);
     let mut graph = SlotGraph::new(&module, chosen);

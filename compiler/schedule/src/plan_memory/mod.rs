@@ -54,6 +54,8 @@ pub struct Planned {
     pub kernels: Vec<Kernel>,
     /// Whether the plan was replayed only in part, though a replay was requested.
     pub doubtful: bool,
+    /// For each value of the module, the number of its buffer; None for those that are not in memory.
+    pub buffer_of: Vec<Option<usize>>,
 }
 
 /// Plans the memory of a schedule. With `verify`, the plan is replayed, up to that many runs of neighbouring elements; the error is
@@ -131,7 +133,9 @@ pub fn plan_memory(
             most,
         )?,
     };
-    Ok(Planned { program, kernels, doubtful })
+    let mut buffer_of = storage.buffer_of;
+    buffer_of.truncate(func.values.len());
+    Ok(Planned { program, kernels, doubtful, buffer_of })
 }
 
 /// A description of every buffer, named after the first of its values that has a name in the source, or else after an op.

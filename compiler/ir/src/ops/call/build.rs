@@ -15,7 +15,7 @@ use crate::ops::rules::Effect;
 use crate::ops::shape;
 use crate::ops::{Mismatch, Op};
 use crate::program::explicit::Choice;
-use crate::program::origin::Origin;
+use crate::program::origin::{Lineage, Origin};
 use crate::program::partial_sums::FactorBounds;
 use crate::program::typing;
 use crate::program::units::Unit;
@@ -41,6 +41,8 @@ pub struct CallBuilder {
     pub conditions: Vec<(AxisSet, Span)>,
     /// The source position of new statements: the expression being checked.
     pub span: Span,
+    /// What derivatives have to do with new statements.
+    pub lineage: Lineage,
     /// The function whose call is being read, by its name in the program: several names make one op.
     pub called: Option<String>,
     /// Whether types are given, because a dump is being read.
@@ -67,6 +69,7 @@ impl CallBuilder {
             manual: AxisSet::EMPTY,
             conditions: Vec::new(),
             span: Span::default(),
+            lineage: Lineage::default(),
             called: None,
             exact: false,
             conflict: None,
@@ -128,6 +131,7 @@ impl CallBuilder {
     pub fn renewed(&mut self, value: Value) -> Value {
         let info = self.func.info(value).clone();
         let new = self.func.new_value(info.ty, info.origin);
+        self.func.info_mut(new).kin = info.kin;
         if let Some(&bounds) = self.factors.get(&value) {
             self.factors.insert(new, bounds);
         }
@@ -170,12 +174,16 @@ impl CallBuilder {
         if aliases.is_empty() {
             return;
         }
-        let mut body = std::mem::take(&mut self.func.body);
-        body.each_use_mut(&mut |value| {
-            while let Some(&of) = aliases.get(value) {
-                *value = of;
+        let original = |mut value: Value| {
+            while let Some(&of) = aliases.get(&value) {
+                value = of;
             }
-        });
+            value
+        };
+        let mut body = std::mem::take(&mut self.func.body);
+        body.each_use_mut(&mut |value| *value = original(*value));
+        body.walk_mut(&mut |stmt| stmt.origin.lineage.of = stmt.origin.lineage.of.map(original));
+        self.func.values.iter_mut().for_each(|info| info.kin = info.kin.map(|kin| kin.mapped(original)));
         self.func.body = body;
     }
 
@@ -186,7 +194,12 @@ impl CallBuilder {
 
     /// The origin of new statements: the current span.
     pub fn origin(&self) -> Origin {
-        Origin::at(self.span)
+        Origin { span: self.span, lineage: self.lineage, ..Origin::default() }
+    }
+
+    /// Gives new statements the position of this one, and its lineage within the present one.
+    pub fn follow(&mut self, origin: &Origin, outer: Lineage) {
+        (self.span, self.lineage) = (origin.span, origin.lineage.within(outer));
     }
 
     /// Adds a statement to the innermost block and returns its results.
