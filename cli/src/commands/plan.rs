@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use spmdc_compiler::pipeline::Compilation;
-use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, plan as costs};
+use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, RowsRead, plan as costs};
 use spmdc_ir::cost::reported_trips;
 use spmdc_ir::program::Stage;
 
@@ -44,6 +44,11 @@ pub fn show(compilation: &Compilation, ascii: bool, texts: &SourceTexts) -> Resu
     let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
     let legend = "buffers, largest first, by the value in them, or by the operation that makes it; bytes are those of one device:";
     let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), buffers(&plan.buffers, ascii));
+    if !plan.reads.is_empty() {
+        let legend =
+            "rows read of streams, which stay in their files; bytes are those that one device reads each time:";
+        let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), reads(&plan.reads, ascii, texts));
+    }
     if plan.collectives.is_empty() {
         text.push_str("\nno collectives\n");
     } else {
@@ -72,6 +77,18 @@ fn buffers(holdings: &[Holding], ascii: bool) -> String {
         let _ = writeln!(text, "and {} smaller ones", holdings.len() - BUFFERS_SHOWN);
     }
     text
+}
+
+fn reads(list: &[RowsRead], ascii: bool, texts: &SourceTexts) -> String {
+    use ColumnAlign::{Left, Right};
+    let columns = [("stream", Left), ("rows", Left), ("bytes", Right), ("times", Right), ("line", Left)];
+    let mut table = Table::new(&columns).giving_way(&["line"]);
+    for RowsRead { stream, ty, bytes, trips, span } in list {
+        let times = trips.map_or("unknown".to_string(), grouped);
+        let place = texts.place(*span).unwrap_or_default();
+        table.row(vec![stream.clone(), ty.clone(), grouped(*bytes), times, place], "");
+    }
+    table.render(width(), ascii)
 }
 
 fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String {

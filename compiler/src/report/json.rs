@@ -2,7 +2,7 @@
 
 use super::named::named_values;
 use super::plan::peak_bytes_per_device;
-use crate::totals::{collectives, flops_per_device};
+use crate::totals::{RowsRead, collectives, flops_per_device, reads};
 use serde::Serialize;
 use spmdc_abi::{Plane, Program};
 use spmdc_grammar::span::Span;
@@ -21,6 +21,20 @@ struct Summary<'m> {
     collectives: Vec<JsonCollective>,
     flops_per_device: u64,
     peak_bytes_per_device: u64,
+    /// Only of programs with streams.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reads: Vec<JsonRead>,
+}
+
+/// A read of rows of a stream.
+#[derive(Serialize)]
+struct JsonRead {
+    stream: String,
+    r#type: String,
+    bytes: u64,
+    trips: Option<u64>,
+    line: usize,
+    column: usize,
 }
 
 #[derive(Serialize)]
@@ -107,6 +121,10 @@ pub fn module_json(
             reason: collective.reason,
         }
     });
+    let reads = reads(module).into_iter().map(|RowsRead { stream, ty, bytes, trips, span }| {
+        let (line, column) = place(span);
+        JsonRead { stream, r#type: ty, bytes, trips, line, column }
+    });
     serde_json::to_string(&Summary {
         mesh: axes.collect(),
         entry: &func.name,
@@ -116,6 +134,7 @@ pub fn module_json(
         collectives: collectives.collect(),
         flops_per_device: flops_per_device(module),
         peak_bytes_per_device: peak_bytes_per_device(program),
+        reads: reads.collect(),
     })
 }
 

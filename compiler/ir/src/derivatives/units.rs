@@ -64,6 +64,10 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
     let mut map = BTreeMap::new();
     let mut outside = Vec::new();
     for value in captured(reverse.build, &block) {
+        // Rows of a stream are read again, by an index that is computed again or as they were.
+        if reverse.build.ty(value).array.is_stream {
+            continue;
+        }
         let barrier = reverse.build.emit1(OptimizationBarrier, &[value])?;
         if reverse.depends.contains(&value) {
             reverse.depends.insert(barrier);
