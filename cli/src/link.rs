@@ -31,6 +31,18 @@ fn runtime() -> Result<Vec<u8>, RunError> {
     fs::read(archive).map_err(|error| RunError::new("E0704", format!("cannot read `{archive}`: {error}")))
 }
 
+/// The archive as a file, which is unpacked to a path where it has to be.
+#[cfg(not(debug_assertions))]
+fn runtime_at<'a>(unpacked: &'a Path, output: &Path) -> Result<&'a Path, RunError> {
+    fs::write(unpacked, runtime()?).map_err(|error| unwritable(output, &error))?;
+    Ok(unpacked)
+}
+
+#[cfg(debug_assertions)]
+fn runtime_at<'a>(_unpacked: &'a Path, _output: &Path) -> Result<&'a Path, RunError> {
+    Ok(Path::new(spmdc_embed::executable_archive!()))
+}
+
 /// Links an executable from the object of a program.
 pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
@@ -39,12 +51,12 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
         false => TemporaryPath::beside(output),
     };
     fs::create_dir(folder.path()).map_err(failed)?;
-    let [program, runtime_archive, linked] =
+    let [program, unpacked, linked] =
         ["program.o", "runtime.a", "executable"].map(|name| TemporaryPath::at(folder.path().join(name)));
     fs::write(program.path(), object).map_err(failed)?;
-    fs::write(runtime_archive.path(), runtime()?).map_err(failed)?;
+    let runtime = runtime_at(unpacked.path(), output)?;
     let (mut linker, name) = linker();
-    linker.arg("-o").args([&linked, &program, &runtime_archive].map(TemporaryPath::path));
+    linker.arg("-o").args([linked.path(), program.path(), runtime]);
     linker.args(if cfg!(target_os = "macos") {
         ["-Wl,-dead_strip", "-lpthread", "-lm"].as_slice()
     } else {
