@@ -18,6 +18,7 @@ pub mod orders;
 pub mod precision;
 pub mod programs;
 pub mod spectral;
+pub mod streams;
 pub mod windows;
 
 use spmdc_abi::DType;
