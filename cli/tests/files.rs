@@ -5,7 +5,8 @@ mod folder;
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::io::Read;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -48,6 +49,123 @@ fn an_array_may_come_out_of_a_pipe() {
     };
     piped(&array, "whole.npy").expect(0, "[0. 2. 4. 6.]", "");
     piped(&array[..140], "part.npy").expect(2, "", "cannot read `part.npy`: it is cut off after 12 bytes of 16");
+}
+
+/// A program that reads a file of `ROWS` rows in batches, and one row by its number.
+const STREAM: &str = "const ROWS = 40;
+    mesh (X = 3, Y = 2);
+    fn main(data: stream i32[ROWS@X, 5@Y], i: i32) {
+      let mut sum = zeros(i32[5]);
+      for t in 0..ROWS / 8 {
+        let rows = data[t * 8 : (t + 1) * 8];
+        sum += reduced(rows);
+        if t % 100 == 0 { print(\"trip {}\", t); }
+      }
+      (sum, data[i])
+    }
+    fn reduced(rows) { sum(rows * reshape(arange(8) + 1, (8, 1)), axis=0) }";
+
+#[test]
+fn rows_of_a_stream_are_read_where_they_lie() {
+    let text = "fn main(data: i32[40, 5]) { (data, { a: data, b: data[:3] }, data) }";
+    let folder = Folder::with(&[("p.spmd", STREAM), ("make.spmd", text)]);
+    let files = ["--out", "0=x.npy", "--out", "1=x.npz", "--out", "2=x.safetensors"];
+    folder.spmdc(&[&["run", "make.spmd", "--arg", "data=iota"], &files[..]].concat()).expect(0, "", "");
+    let found = "[18600 18780 18960 19140 19320]";
+    for argument in ["data=iota", "data=@x.npy", "data=@x.npz:a", "data=@x.safetensors:2"] {
+        for mesh in ["3x2", "1x1", "1x7"] {
+            let said = folder.spmdc(&["run", "p.spmd", "--mesh", mesh, "--arg", argument, "--arg", "i=-1"]);
+            said.expect(0, found, "");
+            said.expect(0, "[195 196 197 198 199]", "");
+        }
+    }
+    let given = ["--arg", "data=@x.npy", "--arg", "i=-1"];
+    folder.spmdc(&["build", "p.spmd", "-o", "p"]).expect(0, "", "");
+    let mut built = Command::new(folder.path().join("p"));
+    built.args(given).args(["--bench", "3", "--timeout", "9"]).current_dir(folder.path());
+    let built = folder::Said::of(built.output().unwrap());
+    built.expect(0, found, "");
+    folder.spmdc(&["plan", "p.spmd"]).expect(0, "rows read of streams", "");
+    let json = folder.spmdc(&["dump", "p.spmd", "--stage", "optimized", "--format", "json"]);
+    let json: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!((&json["params"][0]["type"], &json["reads"][0]["trips"]), (&"stream i32[40,5]".into(), &5.into()));
+    folder.spmdc(&["viz", "p.spmd", "--value", "data"]).expect(0, "stays in its file", "");
+    folder.spmdc(&["build", "p.spmd", "--emit", "lib"]).expect(
+        2,
+        "",
+        "a library cannot have the parameter `data: stream",
+    );
+}
+
+#[test]
+fn files_that_cannot_be_streamed_are_refused() {
+    let text = "fn main(data: i32[5, 40]) { (data.T, f32(data.T), data.T[:39]) }";
+    let folder = Folder::with(&[("p.spmd", STREAM), ("make.spmd", text)]);
+    let files = ["--out", "0=x.npy", "--out", "1=f.npy", "--out", "2=short.npy"];
+    folder.spmdc(&[&["run", "make.spmd", "--arg", "data=iota"], &files[..]].concat()).expect(0, "", "");
+    let refused = |file: &str, status: i32, error: &str| {
+        let argument = format!("data=@{file}");
+        folder.spmdc(&["run", "p.spmd", "--arg", &argument, "--arg", "i=0"]).expect(status, "", error);
+    };
+    refused("none.npy", 2, "cannot read `none.npy`: No such file or directory");
+    refused("f.npy", 2, "`data` is stream i32[40,5], but `f.npy` is f32[40, 5]");
+    refused("short.npy", 2, "but `short.npy` is i32[39, 5]");
+    let whole = fs::read(folder.path().join("x.npy")).unwrap();
+    fs::write(folder.path().join("cut.npy"), &whole[..whole.len() - 4]).unwrap();
+    refused("cut.npy", 2, "it is cut off");
+    let at = whole.windows(5).position(|bytes| bytes == b"False").unwrap();
+    let mut fortran = whole.clone();
+    fortran[at..at + 5].copy_from_slice(b"True ");
+    fs::write(folder.path().join("fortran.npy"), &fortran).unwrap();
+    refused("fortran.npy", 2, "np.ascontiguousarray");
+    make_pipe(&folder.path().join("pipe.npy"));
+    thread::scope(|scope| {
+        scope.spawn(|| fs::write(folder.path().join("pipe.npy"), &whole));
+        refused("pipe.npy", 2, "this is a pipe");
+    });
+    refused("x.npy", 0, "");
+}
+
+/// The rows that are read exist, the rest of the file takes no place: neither on the disk nor in memory.
+#[test]
+fn a_file_larger_than_memory_is_read_in_part() {
+    let text = "const STEPS = 40;
+        fn main(data: stream u8[4_000_000, 1000]) {
+          let mut sum = 0;
+          for t in 0..STEPS { sum += i32(max(data[t * 1000 : (t + 1) * 1000])); print(\"{}\", t); }
+          (sum, data[3_999_999][999])
+        }";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let mut content = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+    content
+        .extend(format!("{:<117}\n", "{'descr': '|u1', 'fortran_order': False, 'shape': (4000000, 1000), }").bytes());
+    fs::write(folder.path().join("x.npy"), &content).unwrap();
+    let file = fs::OpenOptions::new().write(true).open(folder.path().join("x.npy")).unwrap();
+    file.set_len(128 + 4_000_000_000).unwrap();
+    file.write_all_at(&[7], 128 + 5_000_123).unwrap();
+    file.write_all_at(&[9], 128 + 3_999_999_999).unwrap();
+    let said = folder.spmdc(&["run", "p.spmd", "--arg", "data=@x.npy", "--stats", "json"]);
+    said.expect(0, "0: i32\n7\n1: u8\n9\n", "");
+    let stats: serde_json::Value = serde_json::from_str(&said.err).unwrap();
+    let peak = stats["peak_bytes_per_device"].as_u64().unwrap();
+    // A batch, and another one that is read ahead.
+    assert!((2_000_000..2_200_000).contains(&peak), "{peak}");
+    assert_eq!(stats["collectives"], serde_json::json!([]));
+
+    // The file becomes shorter while the program runs.
+    let program = Command::new(env!("CARGO_BIN_EXE_spmdc"))
+        .args(["run", "p.spmd", "--set", "STEPS=4000", "--arg", "data=@x.npy"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .current_dir(folder.path())
+        .spawn();
+    let mut program = program.unwrap();
+    let mut first = [0; 2];
+    program.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
+    file.set_len(128 + 2_000_000_000).unwrap();
+    let output = folder::Said::of(program.wait_with_output().unwrap());
+    output.expect(3, "", "cannot read `x.npy`: it was made shorter while it was read");
+    output.expect(3, "", "p.spmd:4:");
 }
 
 /// A program writes files while it runs, and a run on another mesh goes on from one of them.

@@ -92,6 +92,42 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
     })
 }
 
+/// A statement that reads rows of a stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RowsRead {
+    /// The parameter.
+    pub stream: String,
+    /// The type of the rows, with their sharding.
+    pub ty: String,
+    /// Bytes that one device reads each time, at most.
+    pub bytes: u64,
+    /// The trip count of the statement; None if it is unknown at compile time.
+    pub trips: Option<u64>,
+    /// The source position of the statement.
+    pub span: Span,
+}
+
+/// All reads of rows of streams, in program order.
+pub fn reads(module: &Module) -> Vec<RowsRead> {
+    let mut found = Vec::new();
+    let (func, mesh) = (&module.func, &module.mesh);
+    each_stmt(&func.body, Trips::ONCE, &mut |stmt, trips| {
+        let (Some(_), [stream, ..], [rows]) = (stmt.op(), &stmt.args[..], &stmt.results[..]) else { return };
+        if !func.ty(*stream).array.is_stream {
+            return;
+        }
+        let param = func.stream_source(*stream).map(|(param, _)| &func.params[param]);
+        found.push(RowsRead {
+            stream: param.map_or(String::new(), |param| param.name.clone()),
+            ty: func.ty(*rows).display(mesh),
+            bytes: func.ty(*rows).block_bytes(mesh) as u64,
+            trips: trips.known,
+            span: stmt.origin.span,
+        });
+    });
+    found
+}
+
 /// Operations of one device, with reported trip counts.
 pub fn flops_per_device(module: &Module) -> u64 {
     flops(module, |trips| reported_trips(trips.known))

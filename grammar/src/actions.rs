@@ -134,6 +134,7 @@ pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> TypeExpr {
         | TypeExprKind::Tuple(_)
         | TypeExprKind::Struct(_)
         | TypeExprKind::Named { .. }
+        | TypeExprKind::Stream(_)
         | TypeExprKind::On { .. }) => TypeExprKind::On { ty: Box::new(TypeExpr { kind, span: ty.span }), mesh },
     };
     TypeExpr { kind, span }

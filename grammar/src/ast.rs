@@ -558,6 +558,8 @@ pub enum TypeExprKind {
         /// The arguments of the size parameters; empty without `<...>`.
         args: Vec<Expr>,
     },
+    /// `stream u8[60000, 784]`: an array that stays in its file; of a parameter only.
+    Stream(Box<TypeExpr>),
     /// `Layer<64, 8> on first`: a tuple, struct or named type placed as a whole; an array keeps its own `mesh`.
     On {
         /// The type without `on`.

@@ -70,6 +70,7 @@ codes! {
     E0219 "a value that nothing uses",
     E0220 "no derivative",
     E0222 "a loop has no reverse",
+    E0223 "a stream is used as an array",
     E0301 "the layout of a result is ambiguous",
     E0302 "operands disagree on an explicit axis",
     E0303 "an axis is used twice in one type",

@@ -104,6 +104,8 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
             },
             // `Layer<n // 2> on first`
             _ if previous == Token::On && token.is_name() => may_assign = true,
+            // `Layer<n // 2>, data: stream f32[4]`
+            Token::DType(_) | Token::Name(_) if previous == Token::Stream => {}
             // A block, or the suffix of a type.
             Token::OpenBrace => {
                 return inside.is_empty() || previous == Token::Greater || rest[range.end..].starts_with(['U', 'V']);

@@ -353,6 +353,10 @@ impl<'a> TreePrinter<'a> {
                     self.push(">");
                 }
             }
+            TypeExprKind::Stream(ty) => {
+                self.push("stream ");
+                self.type_expr(ty);
+            }
             TypeExprKind::On { ty, mesh } => {
                 self.type_expr(ty);
                 self.push(&format!(" on {}", mesh.name));

@@ -170,6 +170,7 @@ enums! {
         Tuple(types),
         Struct(fields),
         Named { module, name, args },
+        Stream(ty),
         On { ty, mesh },
     }
 }

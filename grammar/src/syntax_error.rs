@@ -347,7 +347,7 @@ impl Display for Expected {
         ];
         const ASSIGNMENTS: [&str; 14] =
             ["=", "+=", "-=", "*=", "/=", "//=", "%=", "@=", "**=", "&=", "|=", "^=", "<<=", ">>="];
-        const NAMES: [&str; 8] = ["name", "as", "auto", "collect", "devices", "explicit", "on", "step"];
+        const NAMES: [&str; 9] = ["name", "as", "auto", "collect", "devices", "explicit", "on", "step", "stream"];
         const BEGINNINGS: [&str; 19] = [
             "dtype", "integer", "float", "string", "true", "false", "None", "_", "(", "[", "P(", "-", "!", "|", "||",
             "{", "if", "for", "while",

@@ -1,6 +1,7 @@
 //! The tokens of the language. `lexer.rs` turns source text into a stream of these.
 //!
-//! A few words have a meaning only in certain positions (`on`, `as`, `collect`, `devices`, `auto`, `explicit`, `step`); they are
+//! A few words have a meaning only in certain positions (`on`, `as`, `collect`, `devices`, `auto`, `explicit`, `step`, `stream`);
+//! they are
 //! tokens of their own here, and the grammar accepts them as names everywhere else.
 
 use logos::Logos;
@@ -65,6 +66,8 @@ pub enum Token<'s> {
     On,
     #[token("step")]
     Step,
+    #[token("stream")]
+    Stream,
     #[token("true")]
     True,
     #[token("type")]
@@ -283,7 +286,7 @@ impl Token<'_> {
     /// Whether this token can be the name of something, contextual words included.
     pub fn is_name(self) -> bool {
         use Token::*;
-        matches!(self, Name(_) | As | Auto | Collect | Devices | Explicit | On | Step)
+        matches!(self, Name(_) | As | Auto | Collect | Devices | Explicit | On | Step | Stream)
     }
 
     /// Whether the token is an operator between two operands.

@@ -40,7 +40,8 @@ impl Maker<'_> {
     }
 
     fn text(&mut self) -> String {
-        const NAMES: [&str; 14] = ["x", "y", "w", "N", "X", "Y", "P", "U", "V", "on", "as", "collect", "auto", "step"];
+        const NAMES: [&str; 15] =
+            ["x", "y", "w", "N", "X", "Y", "P", "U", "V", "on", "as", "collect", "auto", "step", "stream"];
         NAMES[self.below(NAMES.len())].to_string()
     }
 
@@ -129,7 +130,8 @@ impl Maker<'_> {
     }
 
     fn type_expr(&mut self) -> TypeExpr {
-        let kind = match self.nested(6) {
+        let kind = match self.nested(7) {
+            6 => TypeExprKind::Stream(Box::new(self.streamed_type())),
             5 => TypeExprKind::Array {
                 dtype: ElementType::Param(self.name()),
                 dims: self.many(1, |maker| DimExpr { size: maker.size(), axes: maker.maybe(Self::dim_axes) }),
@@ -153,7 +155,7 @@ impl Maker<'_> {
             },
             _ => {
                 let ty = self.type_expr();
-                if matches!(ty.kind, TypeExprKind::Array { .. } | TypeExprKind::On { .. }) {
+                if matches!(ty.kind, TypeExprKind::Array { .. } | TypeExprKind::On { .. } | TypeExprKind::Stream(_)) {
                     ty.kind
                 } else {
                     TypeExprKind::On { ty: Box::new(ty), mesh: self.name() }
@@ -162,6 +164,27 @@ impl Maker<'_> {
         };
         self.depth -= 1;
         TypeExpr { kind, span: Span::default() }
+    }
+
+    /// The array of a stream: it begins with a name that is no contextual word.
+    fn streamed_type(&mut self) -> TypeExpr {
+        loop {
+            let ty = self.type_expr();
+            let is_plain =
+                |name: &Ident| !["on", "as", "collect", "auto", "step", "stream"].contains(&name.name.as_str());
+            let fits = match &ty.kind {
+                TypeExprKind::Array { dtype: ElementType::Name(_), mesh, .. } => mesh.is_none(),
+                TypeExprKind::Array { dtype: ElementType::Param(name), mesh, .. } => mesh.is_none() && is_plain(name),
+                TypeExprKind::Named { module, name, .. } => is_plain(module.as_ref().unwrap_or(name)),
+                TypeExprKind::Tuple(_)
+                | TypeExprKind::Struct(_)
+                | TypeExprKind::Stream(_)
+                | TypeExprKind::On { .. } => false,
+            };
+            if fits {
+                return ty;
+            }
+        }
     }
 
     fn dim_axes(&mut self) -> DimAxes {
@@ -408,12 +431,12 @@ fn complains_sensibly(text: &str) {
     assert!(again.is_empty(), "{text}\n---\n{printed}\n{again:#?}");
 }
 
-const WORDS: [&str; 75] = [
+const WORDS: [&str; 76] = [
     "x", "f", "P(", "P", "f32", "key", "12", "1.5", ".5", "1.", "0x", "\"s\"", "\"", "(", ")", "[", "]", "{", "}",
     "{U:", ",", ";", ":", "->", ".", "..", "...", "?", "||", "&&", "==", "<", ">=", "|", "^", "&", "<<", ">>", "+",
     "-", "*", "/", "//", "///", "%", "@", "!", "**", "=", "+=", "//=", "_", "\n", "é", "#", "let", "mut", "if", "else",
     "for", "while", "in", "fn", "mesh", "const", "type", "import", "manual", "stage", "on", "as", "collect", "step",
-    "None", "true",
+    "stream", "None", "true",
 ];
 
 const PROGRAM: &str = "mesh (X = 2, Y: explicit = 4);

@@ -1,5 +1,6 @@
 //! A whole array in the host's memory: row-major, native byte order. Arguments and results of a program have this form.
 
+use crate::io::in_file::ElementsInFile;
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
@@ -125,6 +126,12 @@ pub trait BlockSource {
     /// Fills `out` with the elements `start[i]..start[i] + len[i]` of every dimension `i`: packed, row-major, native byte order; a
     /// bool is 0 or 1. The range lies within the shape, and `out` has exactly the size of these elements.
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError>;
+
+    /// The elements where they lie in a file, for a stream; None if they come from elsewhere. An error (E0703) if rows of them cannot be
+    /// read where they lie.
+    fn in_file(&mut self) -> Result<Option<ElementsInFile>, RunError> {
+        Ok(None)
+    }
 }
 
 impl BlockSource for HostArray {

@@ -11,7 +11,8 @@ use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
     GemmStep, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines, PermuteStep,
-    Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, TakenPlaces, TextPurpose, places,
+    Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, StreamRows, TakenPlaces,
+    TextPurpose, places,
 };
 
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
@@ -30,11 +31,14 @@ pub(crate) fn check(program: &Program, kernels: usize) -> Result<DeviceMesh, Run
         checker.axis_set(arena.axes)?;
         ensure(arena.bytes < HUGE, || format!("an arena of {} bytes", arena.bytes))?;
     }
-    for binding in program.params.iter().chain(&program.results) {
+    for (number, binding) in program.params.iter().chain(&program.results).enumerate() {
         let Binding { place, layout, .. } = binding;
-        checker
-            .stored(*place, layout)
-            .map_err(|error| RunError { message: format!("`{}`: {}", binding.name, error.message), ..error })?;
+        let stored = match place {
+            Some(place) => checker.stored(*place, layout),
+            None => ensure(number < program.params.len(), || "a result is in no memory".into())
+                .and_then(|()| layout.dims.iter().try_for_each(|dim| checker.layout_dim(dim))),
+        };
+        stored.map_err(|error| RunError { message: format!("`{}`: {}", binding.name, error.message), ..error })?;
     }
     for constant in &program.constants {
         checker.place(constant.place, constant.bytes.len() as u64, 1)?;
@@ -274,6 +278,9 @@ impl ProgramChecker<'_> {
         if let LibraryFunction::Scatter(scatter) = &step.function {
             scatter.first.iter().try_for_each(|first| self.scalar(first))?;
         }
+        if let LibraryFunction::Rows(rows) = &step.function {
+            self.rows(step, rows)?;
+        }
         if let LibraryFunction::Matrix(function) = &step.function {
             function.first().map_or(Ok(()), |first| self.scalar(first))?;
         }
@@ -325,6 +332,29 @@ impl ProgramChecker<'_> {
             library::check(&self.mesh, step, device).or_else(|message| ensure(false, || message))?;
         }
         Ok(())
+    }
+
+    /// Checks that rows are those of a stream, and that each device reads a part of them.
+    fn rows(&self, step: &LibraryStep, rows: &StreamRows) -> Result<(), RunError> {
+        let stream = self.program.params.get(rows.param as usize).filter(|param| param.place.is_none());
+        let Some(Binding { layout, .. }) = stream else {
+            return ensure(false, || "rows of a parameter that is no stream".into());
+        };
+        rows.first.iter().try_for_each(|first| self.scalar(first))?;
+        let dtypes: Vec<DType> = step.results.iter().map(|result| result.dtype).collect();
+        ensure(rows.first.len() == layout.dims.len() && !rows.first.is_empty(), || "rows of another rank".into())?;
+        ensure(dtypes == [layout.dtype], || "rows of another type".into())?;
+        let part = |device: usize| {
+            let own = step.results[0].dims.iter().rev().map(|dim| self.mesh.resolve(&dim.extent, device));
+            let columns = rows.first[1..].iter().zip(&layout.dims[1..]).rev().zip(own);
+            let mut columns = columns.map(|((first, dim), len)| (self.mesh.resolve(first, device), len, dim.size));
+            columns.all(|(first, len, size)| first >= 0 && len >= 0 && first.saturating_add(len) <= size as i64)
+        };
+        let inside = (0..self.mesh.devices()).all(|device| {
+            let first = self.mesh.resolve(&rows.first[0], device);
+            (0..HUGE as i64).contains(&first) && part(device)
+        });
+        ensure(inside, || "a part of rows beyond their end".into())
     }
 
     /// Checks that an array of calls stays within its arena on a device.

@@ -14,6 +14,7 @@ use crate::collectives::reduce::BoxReduction;
 use crate::gemm::PreparedProduct;
 use crate::library::PreparedLibrary;
 use crate::shared::Shared;
+use crate::streams::PreparedRead;
 use crate::team::{PANICKED, Team, first_trap};
 use crate::trap::RunError;
 use spmdc_abi::{Check, Checked, DType, KernelFn, Kind, Site, Width, counted_index, out_of_bounds, trap};
@@ -25,6 +26,8 @@ pub(crate) enum Op {
     Panels(Box<Panels>),
     Products(Box<[PreparedProduct]>),
     Library(Box<PreparedLibrary>),
+    /// A read of rows of a stream.
+    Read(Box<PreparedRead>),
     /// An exchange.
     Move(Box<[BoxCopy]>),
     /// A reduction.
@@ -229,7 +232,8 @@ impl Device {
             Op::Panels(panels) => panels.chunk > 0,
             Op::Products(products) => products.iter().any(PreparedProduct::wants_team),
             Op::Library(calls) => calls.wants_team(),
-            Op::Move(_)
+            Op::Read(_)
+            | Op::Move(_)
             | Op::Combine(_)
             | Op::Receive(_)
             | Op::Copy { .. }
@@ -341,6 +345,11 @@ impl Device {
                     if !unsafe { calls.run(context.team.as_deref_mut()) } {
                         return Err(trapped(PANICKED, [].iter(), shared.outline.site(self.at - 1)));
                     }
+                }
+                Op::Read(read) => {
+                    // SAFETY: as promised by the caller; all extents were checked when the read was prepared.
+                    let done = unsafe { read.run(&shared.streams) };
+                    done.map_err(|error| error.at(shared.outline.site(self.at - 1)))?;
                 }
                 // SAFETY: as promised by the caller; ranges and overlaps were checked.
                 Op::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.run() }),

@@ -31,6 +31,7 @@ mod shared;
 pub mod show;
 pub mod start;
 pub mod stats;
+mod streams;
 pub mod suggest;
 mod team;
 pub mod trap;

@@ -21,13 +21,14 @@ use crate::library;
 use crate::memory::Memory;
 use crate::print::PreparedPrint;
 use crate::shared::Outline;
+use crate::streams::{self, AheadSlot};
 use crate::team::WORTH_SHARING;
 use crate::trap::RunError;
 use spmdc_abi::CollectiveKind;
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{
-    AxisSet, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryStep, MeshAxis, PermuteStep, Place,
-    Program, ReduceStep, Site, Step, TextPurpose,
+    AxisSet, Binding, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryFunction, LibraryStep,
+    MeshAxis, PermuteStep, Place, Program, ReduceStep, Site, Step, StreamRows, TextPurpose,
 };
 
 /// A program prepared for all devices.
@@ -35,6 +36,8 @@ pub(crate) struct Loaded {
     pub devices: Vec<Device>,
     pub barriers: Vec<Barrier>,
     pub prints: Vec<PreparedPrint>,
+    /// Where rows of streams are read ahead.
+    pub ahead: Vec<AheadSlot>,
     pub outline: Outline,
     /// For each collective, or uncounted part of one: its kind, and the bytes of one device's operand.
     pub collectives: Vec<Counted>,
@@ -60,6 +63,7 @@ pub(crate) fn load(
     let mut loader = Loader {
         mesh,
         axes: &program.mesh,
+        params: &program.params,
         memory,
         kernels,
         staff,
@@ -70,6 +74,7 @@ pub(crate) fn load(
             devices: (0..mesh.devices()).map(Device::new).collect(),
             barriers: Vec::new(),
             prints: Vec::new(),
+            ahead: Vec::new(),
             outline: Outline::default(),
             collectives: Vec::new(),
         },
@@ -96,6 +101,7 @@ struct Loader<'a> {
     mesh: &'a DeviceMesh,
     /// The axes with their names, for printed text.
     axes: &'a [MeshAxis],
+    params: &'a [Binding],
     memory: &'a Memory,
     kernels: &'a [KernelFn],
     staff: &'a Staff,
@@ -402,6 +408,9 @@ impl<'a> Loader<'a> {
     }
 
     fn library(&mut self, step: &LibraryStep) {
+        if let LibraryFunction::Rows(rows) = &step.function {
+            return self.read_rows(step, rows);
+        }
         let (memory, staff) = (self.memory, self.staff);
         if let Some(owners) = &step.owners {
             let group = owners.axes.iter().map(|&axis| axis as usize).collect();
@@ -410,6 +419,23 @@ impl<'a> Loader<'a> {
         self.emit(step.site, "library function", |device, _| {
             let team = staff.team_of(staff.worker_of(device));
             Op::Library(Box::new(library::plan(memory, step, device, team)))
+        });
+    }
+}
+
+impl Loader<'_> {
+    fn read_rows(&mut self, step: &LibraryStep, rows: &StreamRows) {
+        let layout = &self.params[rows.param as usize].layout;
+        let mut reads = Vec::new();
+        for device in 0..self.mesh.devices() {
+            let (read, ahead) = streams::plan(self.memory, (step, rows), layout, (device, self.out.ahead.len()));
+            self.out.ahead.extend(ahead);
+            reads.push(read);
+        }
+        debug_assert_eq!(reads.len(), self.mesh.devices(), "every device reads its part");
+        let mut reads = reads.into_iter();
+        self.emit(step.site, "read of rows", |_, _| {
+            Op::Read(Box::new(reads.next().expect("there is a read for each device")))
         });
     }
 }

@@ -169,6 +169,8 @@ impl Memory {
 pub fn check_fits(program: &Program, mesh: &DeviceMesh, limit: Option<u64>) -> Result<(), RunError> {
     let copies = |axes: AxisSet| mesh.count(axes.iter()) as u64;
     let needed: u128 = program.arenas.iter().map(|arena| arena.bytes as u128 * copies(arena.axes) as u128).sum();
+    let ahead: u128 = (0..mesh.devices()).map(|device| u128::from(program.ahead_bytes(mesh, device))).sum();
+    let needed = needed + ahead;
     // The query takes about 0.3 ms; for little memory the result of the allocation itself suffices.
     if limit.is_none() && needed <= LITTLE {
         return Ok(());

@@ -234,7 +234,7 @@ mod tests {
             ty: "i32".to_string(),
             plane: None,
             layout: layout.clone(),
-            place,
+            place: Some(place),
         };
         names.iter().map(result).collect()
     }

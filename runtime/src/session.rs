@@ -20,14 +20,16 @@ use std::time::Instant;
 use crate::array::{BlockSource, HostArray};
 use crate::blocks;
 use crate::check::check;
+use crate::inputs::Source;
 use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, load};
 use crate::memory::{Memory, check_fits};
 use crate::progress::LoopProgress;
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::shared::Shared;
+use crate::streams::Streams;
 use crate::trap::RunError;
-use spmdc_abi::{Binding, CollectiveKind, Kernels, Program};
+use spmdc_abi::{Binding, CollectiveKind, Kernels, Place, Program};
 
 /// A program in memory, with its threads. Buffers and threads are kept from run to run.
 pub struct Session {
@@ -45,9 +47,12 @@ impl Session {
         blocks::write_constants(&memory, &program.constants, mesh.devices());
         let cores = options.workers.or_else(|| available_parallelism().ok().map(usize::from)).unwrap_or(1);
         let staff = Staff::new(mesh.devices(), cores);
-        let Loaded { devices, barriers, prints, outline, collectives } =
+        let Loaded { devices, barriers, prints, ahead, outline, collectives } =
             load(&program, kernels.functions(), &memory, &staff)?;
-        let shared = Shared::new(memory, barriers, prints, outline, options.timeout, staff.workers);
+        let shared = {
+            let streams = Streams::new(program.params.len(), ahead);
+            Shared::new(memory, barriers, prints, streams, outline, options.timeout, staff.workers)
+        };
         let workforce = Workforce::new(shared, staff, devices)?;
         Ok(Session { program, workforce, collectives })
     }
@@ -60,30 +65,36 @@ impl Session {
     /// Fills a parameter; every block is read once. A run leaves parameters unchanged.
     pub fn write_param(&mut self, index: usize, source: &mut dyn BlockSource) -> Result<(), RunError> {
         let param = binding(&self.program.params, index)?;
-        let sizes = param.layout.dims.iter().map(|dim| dim.size);
-        if source.dtype() != param.layout.dtype || !sizes.eq(source.shape().iter().copied()) {
-            let given = source.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-            let message = format!("`{}` is {}, but {}[{given}] was given", param.name, param.ty, source.dtype().name());
-            return Err(RunError::new("E0701", message));
+        check_source(param, source)?;
+        blocks::scatter(self.memory(), in_memory(param)?, &param.layout, source)
+    }
+
+    /// Gives a parameter its argument: fills it, or keeps the source of a stream, of which every run reads rows.
+    pub fn give(&mut self, index: usize, mut source: Source) -> Result<(), RunError> {
+        let param = binding(&self.program.params, index)?;
+        if param.place.is_some() {
+            return self.write_param(index, &mut *source);
         }
-        blocks::scatter(self.memory(), param.place, &param.layout, source)
+        check_source(param, &*source)?;
+        self.workforce.shared().streams.open(index, source)
     }
 
     /// A whole result, assembled from the blocks of the devices.
     pub fn read_result(&self, index: usize) -> Result<HostArray, RunError> {
         let result = binding(&self.program.results, index)?;
-        Ok(blocks::gather(self.memory(), result.place, &result.layout, 0))
+        Ok(blocks::gather(self.memory(), in_memory(result)?, &result.layout, 0))
     }
 
     /// The block of a result on each device, in the order of their numbers.
     pub fn read_blocks(&self, index: usize) -> Result<Vec<HostArray>, RunError> {
         let result = binding(&self.program.results, index)?;
-        Ok(blocks::each_block(self.memory(), result.place, &result.layout))
+        Ok(blocks::each_block(self.memory(), in_memory(result)?, &result.layout))
     }
 
     /// Runs the program; its printed text goes to `out`. After an error the session can be run again.
     pub fn run(&mut self, out: &mut dyn Write) -> Result<RunReport, RunError> {
         let start = Instant::now();
+        self.workforce.shared().streams.begin();
         let counts = self.workforce.run(out);
         // Files that were begun are completed, even if the program stopped afterwards.
         let saved = self.workforce.shared().saver.finish();
@@ -102,7 +113,7 @@ impl Session {
         Ok(RunReport {
             run_ms,
             collectives: CollectiveKind::ALL.into_iter().map(total).filter(|total| total.count > 0).collect(),
-            peak_bytes_per_device: self.program.arenas.iter().map(|arena| arena.bytes).sum(),
+            peak_bytes_per_device: self.program.bytes_per_device(self.memory().mesh()),
         })
     }
 
@@ -114,6 +125,22 @@ impl Session {
     fn memory(&self) -> &Memory {
         &self.workforce.shared().memory
     }
+}
+
+/// E0701 unless the source has the type and the shape of the parameter.
+fn check_source(param: &Binding, source: &dyn BlockSource) -> Result<(), RunError> {
+    let sizes = param.layout.dims.iter().map(|dim| dim.size);
+    if source.dtype() == param.layout.dtype && sizes.eq(source.shape().iter().copied()) {
+        return Ok(());
+    }
+    let given = source.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+    let message = format!("`{}` is {}, but {}[{given}] was given", param.name, param.ty, source.dtype().name());
+    Err(RunError::new("E0701", message))
+}
+
+/// The place of a binding that is in memory.
+fn in_memory(binding: &Binding) -> Result<Place, RunError> {
+    binding.place.ok_or_else(|| RunError::internal(format!("`{}` is a stream, which is in no memory", binding.name)))
 }
 
 fn binding(bindings: &[Binding], index: usize) -> Result<&Binding, RunError> {

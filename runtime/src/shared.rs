@@ -9,6 +9,7 @@ use crate::memory::Memory;
 use crate::print::PreparedPrint;
 use crate::progress::LoopProgress;
 use crate::save::Saver;
+use crate::streams::Streams;
 use crate::trap::Failures;
 use spmdc_abi::Site;
 
@@ -18,6 +19,7 @@ pub(crate) struct Shared {
     pub barriers: Vec<Barrier>,
     pub prints: Vec<PreparedPrint>,
     pub saver: Saver,
+    pub streams: Streams,
     pub progress: Arc<LoopProgress>,
     pub outline: Outline,
     pub positions: Vec<Position>,
@@ -70,6 +72,7 @@ impl Shared {
         memory: Memory,
         barriers: Vec<Barrier>,
         prints: Vec<PreparedPrint>,
+        streams: Streams,
         outline: Outline,
         timeout: Duration,
         workers: usize,
@@ -80,6 +83,7 @@ impl Shared {
             barriers,
             prints,
             saver: Saver::default(),
+            streams,
             progress: Arc::default(),
             outline,
             positions,

@@ -165,16 +165,15 @@ pub unsafe fn start(image: &Image, words: impl Iterator<Item = OsString>) -> u8 
 /// Runs a program with its arguments and writes its results.
 pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
-    let mut sources = inputs::bind(&program.params, &args.arguments).map_err(Failure::new)?;
+    let sources = inputs::bind(&program.params, &args.arguments).map_err(Failure::new)?;
     let outputs = Outputs::plan(&program.results, &args.outputs).map_err(Failure::new)?;
     let compile_ms = program.compile_ms;
     let files = program.files.clone();
     let of_program = |error| Failure::of_program(error, &files);
     let mut session = Session::load(program, kernels, args.options.clone()).map_err(of_program)?;
-    for (index, source) in sources.iter_mut().enumerate() {
-        session.write_param(index, &mut **source).map_err(of_program)?;
+    for (index, source) in sources.into_iter().enumerate() {
+        session.give(index, source).map_err(of_program)?;
     }
-    drop(sources);
     let load_ms = begin.elapsed().as_secs_f64() * 1e3;
 
     let mut out = QuietOutput { out: io::stdout().lock(), is_closed: false };

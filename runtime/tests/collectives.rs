@@ -90,7 +90,13 @@ fn a_gather_in_place_copies_nothing() {
     let mut maker = Maker::new(&[4]);
     let whole = layout(DType::U8, &[(64, &[])]);
     let place = maker.param(&whole, AxisSet::EMPTY);
-    maker.program.results.push(Binding { name: "0".into(), ty: "?".into(), plane: None, layout: whole.clone(), place });
+    maker.program.results.push(Binding {
+        name: "0".into(),
+        ty: "?".into(),
+        plane: None,
+        layout: whole.clone(),
+        place: Some(place),
+    });
     let sides = |layout: &Layout| Shards { place, layout: layout.clone() };
     maker.step(Step::Exchange(ExchangeStep {
         kind: CollectiveKind::AllGather,

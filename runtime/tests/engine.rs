@@ -626,7 +626,7 @@ fn only_the_blocks_of_a_device_are_read() {
         ty: "?".into(),
         plane: None,
         layout: whole.clone(),
-        place: param,
+        place: Some(param),
     });
     let array = counting(DType::U16, &[5, 7]);
     let mut session = maker.load(2).unwrap();
@@ -657,8 +657,8 @@ fn damaged_programs_are_errors() {
     refused(&|program| program.abi_version += 1);
     refused(&|program| program.mesh[0].size = 0);
     refused(&|program| program.arenas[0].axes = AxisSet(1 << 9));
-    refused(&|program| program.params[0].place.arena = 7);
-    refused(&|program| program.params[0].place.offset = u64::MAX);
+    refused(&|program| program.params[0].place = Some(Place { arena: 7, offset: 0 }));
+    refused(&|program| program.params[0].place = Some(Place { arena: 0, offset: u64::MAX }));
     refused(&|program| program.params[0].layout.dims[0].axes = vec![0, 0]);
     refused(&|program| program.params[0].layout.dims[0].axes = vec![200]);
     refused(&|program| program.params[0].layout.dims[0].size = usize::MAX);

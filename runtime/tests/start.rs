@@ -25,7 +25,7 @@ fn program() -> Program {
         ty: ty.to_string(),
         plane: None,
         layout: layout.clone(),
-        place: place(offset),
+        place: Some(place(offset)),
     };
     Program {
         abi_version: ABI_VERSION,

@@ -1,7 +1,7 @@
 //! Compiles a program for a mesh, runs it by the JIT, and asks the reference evaluator what the answer must be.
 
 use crate::races;
-use spmdc_abi::{Kernels, Kind};
+use spmdc_abi::{Binding, Kernels, Kind};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
@@ -15,11 +15,15 @@ use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::backend::CodegenError;
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
-use spmdc_runtime::inputs::{Argument, bind};
+use spmdc_runtime::inputs::{Argument, Source, bind};
+use spmdc_runtime::io::npy::write_npy;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
+use spmdc_runtime::trap::RunError;
+use std::cell::OnceCell;
 use std::path::Path;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// Runs of neighbouring elements that are replayed of each plan of memory: all of most.
 const REPLAYED: u64 = 1_000_000;
@@ -91,8 +95,10 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
     };
     let options = RunOptions { timeout: Duration::from_secs(20), workers, ..RunOptions::default() };
     let mut session = Session::load(program, kernels, options).map_err(stopped)?;
+    let folder = TemporaryFiles::default();
     for (index, input) in inputs.iter().enumerate() {
-        session.write_param(index, &mut input.clone()).map_err(stopped)?;
+        let source = folder.source(&session.program().params[index], input);
+        session.give(index, source.map_err(stopped)?).map_err(stopped)?;
     }
     let mut printed = Vec::new();
     session.run(&mut printed).map_err(stopped)?;
@@ -104,6 +110,24 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
     drop(session);
     drop(code);
     Ok(Outcome { results, printed: String::from_utf8_lossy(&printed).into_owned() })
+}
+
+/// The files of streams.
+#[derive(Default)]
+struct TemporaryFiles(OnceCell<TempDir>);
+
+impl TemporaryFiles {
+    /// The argument of a parameter: of a stream in a file, in which its rows stay.
+    fn source(&self, param: &Binding, input: &HostArray) -> Result<Source, RunError> {
+        if param.place.is_some() {
+            return Ok(Box::new(input.clone()));
+        }
+        let folder = self.0.get_or_init(|| tempfile::tempdir().expect("tests can write temporary files"));
+        let path = folder.path().join(format!("{}.npy", param.name));
+        write_npy(&path, input)?;
+        let argument = Argument::parse(&format!("{}=@{}", param.name, path.display()))?;
+        Ok(bind(std::slice::from_ref(param), &[argument])?.swap_remove(0))
+    }
 }
 
 /// What the evaluator says of a module.

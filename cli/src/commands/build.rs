@@ -29,6 +29,12 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
     }
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
+    if let (Emit::Lib | Emit::Obj, Some(stream)) = (command.emit, program.params.iter().find(|it| it.place.is_none())) {
+        let why =
+            format!("a library cannot have the parameter `{}: {}`, which stays in its file", stream.name, stream.ty);
+        let error = RunError::new("E0901", why);
+        return Err(error.with_help("let the caller read the rows: a parameter for the rows of one call").into());
+    }
     let cpu = command.cpu.cpu();
     let object = |entry: Entry| -> Result<Vec<u8>, CommandError> {
         let object = backends::DEFAULT.object(&encode(program)?, &compilation.kernels, cpu, entry);

@@ -141,10 +141,10 @@ fn answer(program: &str, parameters: &[String]) -> Result<String, CommandError> 
     let kernels = code.into_kernels().map_err(|error| no_code(&error))?;
     let arguments = parameters.iter().map(|name| Argument::parse(&format!("{name}=iota")));
     let arguments = arguments.collect::<Result<Vec<Argument>, RunError>>()?;
-    let mut sources = bind(&program.params, &arguments)?;
+    let sources = bind(&program.params, &arguments)?;
     let mut session = Session::load(program, kernels, RunOptions::default())?;
-    for (index, source) in sources.iter_mut().enumerate() {
-        session.write_param(index, &mut **source)?;
+    for (index, source) in sources.into_iter().enumerate() {
+        session.give(index, source)?;
     }
     let mut printed = Vec::new();
     session.run(&mut printed)?;

@@ -7,7 +7,7 @@ use spmdc_compiler::report::json::plan_json;
 use spmdc_compiler::report::kept::{
     CheckpointTrial, KeptCosts, KeptValue, checkpoints, costs as kept_costs, kept, kept_bytes,
 };
-use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, plan as costs};
+use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, RowsRead, plan as costs};
 use spmdc_ir::cost::reported_trips;
 use spmdc_ir::program::Stage;
 use spmdc_runtime::trap::RunError;
@@ -65,6 +65,11 @@ pub fn show(
     let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
     let legend = "buffers, largest first, by the value in them, or by the operation that makes it; bytes are those of one device:";
     let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), buffers(&plan.buffers, ascii));
+    if !plan.reads.is_empty() {
+        let legend =
+            "rows read of streams, which stay in their files; bytes are those that one device reads each time:";
+        let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), reads(&plan.reads, ascii, texts));
+    }
     let values = kept(compilation);
     if !values.is_empty() {
         let legend =
@@ -141,6 +146,19 @@ fn saving(trial: &CheckpointTrial, before: KeptCosts, texts: &SourceTexts) -> St
         bytes(before.peak)
     );
     indented(&sentence, "", "  ", width())
+}
+
+/// The rows that are read of streams.
+fn reads(list: &[RowsRead], ascii: bool, texts: &SourceTexts) -> String {
+    use ColumnAlign::{Left, Right};
+    let columns = [("stream", Left), ("rows", Left), ("bytes", Right), ("times", Right), ("line", Left)];
+    let mut table = Table::new(&columns).giving_way(&["line"]);
+    for RowsRead { stream, ty, bytes, trips, span } in list {
+        let times = trips.map_or("unknown".to_string(), grouped);
+        let place = texts.place(*span).unwrap_or_default();
+        table.row(vec![stream.clone(), ty.clone(), grouped(*bytes), times, place], "");
+    }
+    table.render(width(), ascii)
 }
 
 fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String {

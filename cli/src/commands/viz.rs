@@ -33,6 +33,10 @@ pub fn viz(
     let is_wanted = |name: &String| command.values.is_empty() || command.values.contains(name);
     for (name, value) in values.iter().filter(|(name, _)| is_wanted(name)) {
         let ty = module.func.ty(*value);
+        if ty.array.is_stream {
+            let _ = write!(text, "\n{name}: {}\nstays in its file\n", ty.display(&module.mesh));
+            continue;
+        }
         let _ = write!(text, "\n{name}: {}\n{}", ty.display(&module.mesh), draw(ty, &module.mesh, style, width()));
     }
     Ok(text)

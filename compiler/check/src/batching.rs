@@ -87,6 +87,7 @@ impl Checker<'_> {
                     continue;
                 };
                 let value = self.build.materialize(leaf, None, arg.span)?;
+                let value = self.build.in_memory(value, "a mapped argument", arg.span)?;
                 let ty = self.build.ty(value);
                 let Some(at) = from_start(dim, ty.rank()) else {
                     let path = if path.is_empty() { String::new() } else { format!("`{path}` of ") };
@@ -193,7 +194,8 @@ impl Checker<'_> {
                 let message = format!("a mapped function gives arrays, not {}", leaf.describe());
                 return Err(Some(Diagnostic::error(Code::E0210, span, message)));
             }
-            outputs.push(self.build.materialize(leaf, None, span)?);
+            let value = self.build.materialize(leaf, None, span)?;
+            outputs.push(self.build.in_memory(value, "the result of a mapped function", span)?);
         }
         Ok(outputs)
     }

@@ -191,6 +191,10 @@ impl Checker<'_> {
         let (Some(left_value), Some(right_value)) = (left_value, right_value) else {
             return JoinedLeaf::Same(Term::Poison);
         };
+        let in_memory = [left_value, right_value].map(|value| self.in_memory(value, "the value of an `if`", span));
+        if in_memory.iter().any(Option::is_none) {
+            return JoinedLeaf::Same(Term::Poison);
+        }
         let (left_ty, right_ty) = (self.build.ty(left_value).clone(), self.build.ty(right_value).clone());
         let same_layout =
             self.exact.is_some() || self.build.explicit_part(&left_ty) == self.build.explicit_part(&right_ty);

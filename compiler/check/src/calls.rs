@@ -235,7 +235,7 @@ impl Checker<'_> {
         for (param, arg) in source.params.iter().zip(args) {
             let mut term = arg.term;
             if let Some(ty) = &param.ty {
-                let ty = self.resolve(ty, &SizeParams::new());
+                let ty = self.resolve_parameter(ty, &SizeParams::new());
                 term = self.annotate(term, &ty, &mut Bindings::new(), arg.span, "this parameter");
             }
             self.bind_pattern(&param.pattern, term, false);
@@ -372,7 +372,7 @@ impl Checker<'_> {
     }
 
     pub(super) fn parameter_types(&mut self, function: &FnItem, params: &SizeParams) -> Vec<Option<Ty>> {
-        function.params.iter().map(|param| param.ty.as_ref().map(|ty| self.resolve(ty, params))).collect()
+        function.params.iter().map(|param| param.ty.as_ref().map(|ty| self.resolve_parameter(ty, params))).collect()
     }
 
     /// Binds the function's element type parameters from its arguments; they become visible as types. Arrays take precedence over
@@ -419,7 +419,9 @@ impl Checker<'_> {
                 }
                 return;
             }
-            TypeExprKind::On { ty, .. } => return self.learn_element_types(ty, term, found),
+            TypeExprKind::Stream(ty) | TypeExprKind::On { ty, .. } => {
+                return self.learn_element_types(ty, term, found);
+            }
             TypeExprKind::Array { .. } | TypeExprKind::Named { .. } => return,
         };
         if let Some((_, of_array, of_number)) = found.iter_mut().find(|(param, ..)| param.name == name.name) {

@@ -137,6 +137,7 @@ impl Checker<'_> {
         let mut leaves = Vec::new();
         for (path, leaf) in found {
             let given = self.build.materialize(leaf, None, arg.span)?;
+            let given = self.build.in_memory(given, "an argument by which a derivative is taken", arg.span)?;
             let dtype = self.build.ty(given).dtype();
             if !is_differentiable(dtype) {
                 let path = if path.is_empty() { String::new() } else { format!("`{path}` of ") };
@@ -360,6 +361,7 @@ impl Checker<'_> {
             let mut names = Vec::new();
             for (_, leaf) in found {
                 names.push(if let Term::Array(given) = leaf {
+                    let given = &self.build.in_memory(*given, "an argument of a function of `custom_vjp`", arg.span)?;
                     let name = self.build.opaque_alias(*given);
                     inputs.push((name, *given));
                     Term::Array(name)

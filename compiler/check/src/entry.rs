@@ -10,6 +10,7 @@ use super::{Checker, quotes, trees};
 use spmdc_abi::Plane;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::span::Span;
+use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::complex::joined;
@@ -144,7 +145,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Adds a parameter of the program for each leaf.
-    fn entry_parameter(&mut self, name: &str, ty: &Ty, is_manual: bool, span: Span) -> Term {
+    fn entry_parameter(&mut self, name: &str, declared: &Ty, is_manual: bool, span: Span) -> Term {
+        let ty = declared;
         let mut leaves = Vec::new();
         if self.parameters(ty, &Bindings::new(), name, &mut leaves).is_none() {
             return Term::Poison;
@@ -155,7 +157,11 @@ impl<'a> Checker<'a> {
                 // Inside, the value varies as its type says; outside, its dimensions are split.
                 ty.varying = Default::default();
             }
+            let is_stream = ty.array.is_stream;
             let value = self.build.func.new_value(ty, Origin::at(span));
+            if let (true, false, Some(layout)) = (is_stream, is_manual || self.exact.is_some(), rows_of(declared)) {
+                self.build.lay_out_rows(value, layout);
+            }
             let info = self.build.func.info_mut(value);
             (info.name, info.named) = (Some(path.clone()), span);
             self.build.func.params.push(Param { name: path, span, plane });
@@ -177,13 +183,21 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let name = if path.is_empty() { "0".to_string() } else { path[1..].to_string() };
-            if let Some(value) = self.value(leaf, span) {
+            if let Some(value) = self.value(leaf, span).and_then(|value| self.in_memory(value, "a result", span)) {
                 self.build.func.results.push(ResultInfo { name, span, plane });
                 self.build.blocks[0].results.push(value);
             }
         }
         self.build.func.body = std::mem::take(&mut self.build.blocks[0]);
         self.build.without_aliases();
+    }
+}
+
+/// The layout that the type of a stream gives to its rows.
+fn rows_of(ty: &Ty) -> Option<Sharding> {
+    match ty {
+        Ty::Array(array) => array.layout(),
+        Ty::Complex(_) | Ty::Tuple(_) | Ty::Struct(_) | Ty::Poison => None,
     }
 }
 

@@ -110,6 +110,11 @@ impl Checker<'_> {
         }
     }
 
+    /// The value, unless it is a stream, which is reported.
+    pub(super) fn in_memory(&mut self, value: Value, place: &str, span: Span) -> Option<Value> {
+        self.build.in_memory(value, place, span).map_err(|diagnostic| self.report(diagnostic)).ok()
+    }
+
     fn struct_literal(&mut self, fields: &[(Ident, Option<Expr>)]) -> Term {
         let mut terms: Vec<(String, Term)> = Vec::new();
         for (name, value) in fields {

@@ -495,7 +495,8 @@ impl Checker<'_> {
                 }
                 return None;
             }
-            results.push(self.value(leaf, span)?);
+            let value = self.value(leaf, span)?;
+            results.push(self.in_memory(value, "a collected value", span)?);
         }
         if leaves.is_empty() {
             self.report(errors::collect_kind("nothing", span));
@@ -552,7 +553,8 @@ impl Checker<'_> {
         for leaf in state.leaves.iter().filter(|leaf| !leaf.is_static) {
             self.build.span = state.span;
             let value = self.build.materialize(&leaf.initial, leaf.dtype, state.span);
-            match value.and_then(|value| self.build.vary(value, leaf.varying)) {
+            let value = value.and_then(|value| self.build.vary(value, leaf.varying));
+            match value.and_then(|value| self.build.in_memory(value, "a variable that a loop carries", state.span)) {
                 Ok(value) => values.push(value),
                 Err(diagnostic) => {
                     self.report(diagnostic);

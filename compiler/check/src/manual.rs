@@ -134,10 +134,12 @@ impl Checker<'_> {
         let explicit = self.build.mesh.of_kind(AxisKind::Explicit).intersect(others);
         let has_auto = !self.build.mesh.of_kind(AxisKind::Auto).intersect(others).is_empty();
         let exact = leaf.ty.and_then(|ty| self.exact_layout(ty));
+        let is_stream = found.array.is_stream;
         let layout = leaf.ty.and_then(ArrayTy::layout);
         let mut to = match (&exact, &layout) {
             (Some(exact), _) => exact.clone(),
             (None, Some(layout)) => layout.clone(),
+            (None, None) if is_stream => Sharding::replicated(found.rank()),
             (None, None) => Sharding {
                 dims: found
                     .sharding
@@ -155,7 +157,7 @@ impl Checker<'_> {
         if let Some(ty) = leaf.ty
             && layout.is_some()
         {
-            if exact.is_none() {
+            if exact.is_none() && !is_stream {
                 self.check_explicit(value, &to, explicit, place, span)?;
             }
             self.check_division(&found.array, &to, manual, ty.span)?;
@@ -164,13 +166,14 @@ impl Checker<'_> {
             self.report(errors::items::not_yet(span, "a manual axis that is minor to another in one dimension"));
             return None;
         }
+        let of_rows = without(&to, manual);
         let local = Type {
             array: self.local_shape(&found.array, &to, manual),
-            sharding: without(&to, manual),
+            sharding: if is_stream { Sharding::replicated(found.rank()) } else { of_rows.clone() },
             varying: to.used_axes().union(to.unreduced).intersect(manual),
         };
         region.inputs.push(within(&to, manual));
-        let operand = if found.sharding == to || exact.is_some() {
+        let operand = if found.sharding == to || exact.is_some() || is_stream {
             value
         } else {
             self.build.span = span;
@@ -196,6 +199,9 @@ impl Checker<'_> {
             (info.name, info.named) = (name, named);
         }
         region.block.params.push(inner);
+        if is_stream && exact.is_none() && layout.is_some() {
+            self.build.lay_out_rows(inner, of_rows);
+        }
         Some(Term::Array(inner))
     }
 
@@ -242,7 +248,7 @@ impl Checker<'_> {
         let dims = array.shape.iter().zip(&layout.dims);
         let shape: Vec<usize> =
             dims.map(|(size, dim)| size / self.build.mesh.size_of(&only(&dim.axes, manual))).collect();
-        ArrayType::new(array.dtype, &shape)
+        ArrayType { shape, ..array.clone() }
     }
 
     /// The region's results: local values, the types of the joined values, and their layouts.
@@ -309,6 +315,7 @@ impl Checker<'_> {
                 return None;
             }
         };
+        value = self.in_memory(value, "a result of a `manual` function", span)?;
         let layout = leaf.ty.and_then(ArrayTy::layout);
         let rank = self.build.ty(value).rank();
         let outer = layout.clone().unwrap_or_else(|| Sharding::replicated(rank));

@@ -115,7 +115,7 @@ fn field_names(set: &SourceSet) -> BTreeSet<String> {
                     of_type(part, fields);
                 }
             }
-            TypeExprKind::On { ty, .. } => of_type(ty, fields),
+            TypeExprKind::Stream(ty) | TypeExprKind::On { ty, .. } => of_type(ty, fields),
         }
     }
     let mut fields = BTreeSet::new();
@@ -214,7 +214,7 @@ impl Resolver<'_> {
                 self.type_name(module.as_ref(), name);
                 args.iter().for_each(|arg| self.expr(arg));
             }
-            TypeExprKind::On { ty, .. } => self.ty(ty),
+            TypeExprKind::Stream(ty) | TypeExprKind::On { ty, .. } => self.ty(ty),
         }
     }
 

@@ -3,7 +3,7 @@
 //! An annotation checks element type and shape, binds size parameters, and may have a layout: on explicit axes it is checked, on
 //! auto axes it becomes a `pin` statement.
 
-use super::errors::{self, shardings, types as errors_of_types};
+use super::errors::{self, shardings, streams, types as errors_of_types};
 use super::names::{Entity, ItemId};
 use super::scopes::{Expansion, Scope};
 use super::sizes::{Bindings, Size};
@@ -21,6 +21,7 @@ use spmdc_ir::layout::types::MAX_RANK;
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::call::errors::{not_whole, rank_too_large, too_large};
 use spmdc_ir::ops::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
+use spmdc_ir::ops::read_rows::refused_at;
 use spmdc_ir::ops::{complex, shape};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
@@ -45,6 +46,7 @@ pub struct ArrayTy {
     pub dims: Vec<DimTy>,
     pub unreduced: AxisSet,
     pub varying: AxisSet,
+    pub is_stream: bool,
     pub span: Span,
 }
 
@@ -109,6 +111,21 @@ impl Checker<'_> {
         resolved
     }
 
+    /// The type of a function's parameter, which may be a stream.
+    pub(super) fn resolve_parameter(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
+        let TypeExprKind::Stream(of) = &ty.kind else { return self.resolve(ty, params) };
+        let refused = match self.resolve(of, params) {
+            Ty::Poison => return Ty::Poison,
+            Ty::Array(array) if array.dims.is_empty() => "a single number, which has no rows",
+            Ty::Array(array) if !array.unreduced.is_empty() || !array.varying.is_empty() => "partial sums or varying",
+            Ty::Array(array) => return Ty::Array(ArrayTy { is_stream: true, span: ty.span, ..array }),
+            Ty::Complex(_) => "of complex numbers",
+            Ty::Tuple(_) | Ty::Struct(_) => "a struct or tuple",
+        };
+        self.report(streams::of_no_array(refused, of.span));
+        Ty::Poison
+    }
+
     fn resolve_part(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
         match &ty.kind {
             TypeExprKind::Array { dtype: name, dims, unreduced, varying, mesh } => {
@@ -131,7 +148,7 @@ impl Checker<'_> {
                         None => return Ty::Poison,
                     },
                 };
-                let array = ArrayTy { dtype, dims, unreduced, varying, span: ty.span };
+                let array = ArrayTy { dtype, dims, unreduced, varying, is_stream: false, span: ty.span };
                 if let Some(axis) = array.layout().and_then(|layout| layout.repeated_axis()) {
                     self.report(shardings::axis_twice(&self.build.mesh.axes[axis as usize].name.clone(), ty.span));
                     return Ty::Poison;
@@ -156,7 +173,8 @@ impl Checker<'_> {
                 match self.element_type(name) {
                     Some((dtype, is_complex)) => {
                         let (unreduced, varying) = (AxisSet::EMPTY, AxisSet::EMPTY);
-                        let array = ArrayTy { dtype, dims: Vec::new(), unreduced, varying, span: ty.span };
+                        let array =
+                            ArrayTy { dtype, dims: Vec::new(), unreduced, varying, is_stream: false, span: ty.span };
                         if is_complex { Ty::Complex(array) } else { Ty::Array(array) }
                     }
                     None => Ty::Poison,
@@ -164,6 +182,10 @@ impl Checker<'_> {
             }
             TypeExprKind::Named { module, name, args } => {
                 self.resolve_named(module.as_ref(), name, args, params, ty.span)
+            }
+            TypeExprKind::Stream(_) => {
+                self.report(streams::no_parameter(ty.span));
+                Ty::Poison
             }
             TypeExprKind::On { ty, mesh } => {
                 self.report(errors::items::not_yet(mesh.span, "a value on a named mesh"));
@@ -349,7 +371,7 @@ impl Checker<'_> {
     /// Element type and shape, with all sizes known.
     pub(super) fn array_type(&mut self, ty: &ArrayTy, bindings: &Bindings) -> Option<ArrayType> {
         let shape: Option<Vec<usize>> = ty.dims.iter().map(|dim| self.length(&dim.size, bindings, dim.span)).collect();
-        let array = ArrayType::new(ty.dtype, &shape?);
+        let array = ArrayType { is_stream: ty.is_stream, ..ArrayType::of(ty.dtype, shape?) };
         if array.rank() > MAX_RANK {
             self.report(rank_too_large(array.rank(), ty.span));
             return None;
@@ -484,6 +506,13 @@ impl Checker<'_> {
             Err(diagnostic) => return self.report(diagnostic),
         };
         let found = self.build.ty(value).clone();
+        if found.array.is_stream != wanted.is_stream {
+            let error = match wanted.is_stream {
+                true => streams::no_stream(place, &wanted.to_string(), &found.array.to_string(), span),
+                false => refused_at(place, &found.array, span),
+            };
+            return self.report(error.label(ty.span, "declared here"));
+        }
         if found.array != wanted {
             let (wanted_text, found_text) = (wanted.to_string(), found.array.to_string());
             let error = match found.array.shape == wanted.shape {
@@ -497,9 +526,20 @@ impl Checker<'_> {
             Err(diagnostic) => return self.report(diagnostic),
         };
         match ty.layout() {
+            Some(layout) if ty.is_stream => Term::Array(self.stream_laid_out(value, layout)),
             Some(layout) => self.lay_out(value, layout, span, place),
             None => Term::Array(value),
         }
+    }
+
+    /// Another name of a stream, of which rows are read in the layout of an annotation.
+    fn stream_laid_out(&mut self, stream: Value, layout: Sharding) -> Value {
+        if self.exact.is_some() {
+            return stream;
+        }
+        let name = self.build.alias(stream);
+        self.build.lay_out_rows(name, layout);
+        name
     }
 
     /// Applies the layout of an annotation: checked on explicit axes, pinned on auto ones.
@@ -581,6 +621,10 @@ impl Checker<'_> {
                 if exact.is_none() && self.build.mesh.of_kind(AxisKind::Auto).is_empty() {
                     sharding = sharding.close();
                 }
+                if shape.is_stream {
+                    // No device holds it; its rows have the layout.
+                    sharding = Sharding::replicated(shape.rank());
+                }
                 leaves.push((
                     path.to_string(),
                     Type { array: shape, sharding, varying: AxisSet::EMPTY },
@@ -612,7 +656,8 @@ impl Checker<'_> {
                     .collect();
                 let dims = if dims.is_empty() { String::new() } else { format!("[{}]", dims.join(",")) };
                 let complex = if let Ty::Complex(_) = ty { array.dtype.complex_name() } else { None };
-                format!("{}{dims}", complex.unwrap_or(array.dtype.name()))
+                let stream = if array.is_stream { "stream " } else { "" };
+                format!("{stream}{}{dims}", complex.unwrap_or(array.dtype.name()))
             }
             Ty::Tuple(parts) => {
                 let parts: Vec<String> = parts.iter().map(|part| self.display_ty(part, bindings)).collect();

@@ -200,6 +200,15 @@ pub fn of_scatter(updates: usize, row: usize) -> f64 {
     updates as f64 * (each + step * row as f64)
 }
 
+/// Nanoseconds of a read from a file that the system has in memory, and of each of its bytes. Estimated: a call of the system, and a copy.
+const NANOSECONDS_PER_READ: (f64, f64) = (1000.0, 0.2);
+
+/// Nanoseconds of a read of this many bytes of a file.
+pub fn of_reading(bytes: usize) -> f64 {
+    let (each, step) = NANOSECONDS_PER_READ;
+    each + step * bytes as f64
+}
+
 /// Nanoseconds of a sort of a line by the bytes of one of several operands.
 pub fn of_sort(len: usize, operands: usize) -> f64 {
     NANOSECONDS_PER_SORTED * (len * operands) as f64

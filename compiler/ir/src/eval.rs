@@ -50,7 +50,11 @@ pub struct EvalStopped {
 pub fn evaluate(module: &Module, args: &[Array]) -> Result<EvalOutput, EvalStopped> {
     let func = &module.func;
     let fits = args.len() == func.body.params.len()
-        && args.iter().zip(&func.body.params).all(|(arg, &param)| arg.ty == func.ty(param).array);
+        && args.iter().zip(&func.body.params).all(|(arg, &param)| {
+            // A stream is in memory here.
+            let ty = &func.ty(param).array;
+            (arg.dtype(), arg.shape()) == (ty.dtype, ty.shape.as_slice())
+        });
     if !fits {
         let types: Vec<String> = func.body.params.iter().map(|&param| func.ty(param).array.to_string()).collect();
         let message = format!("the arguments must be ({})", types.join(", "));

@@ -389,7 +389,8 @@ impl<'a> Printer<'a> {
             unreduced: local.sharding.unreduced.union(split.unreduced),
             combine: local.sharding.combine,
         };
-        let ty = Type { array: ArrayType::new(local.dtype(), &shape), sharding, varying: Default::default() };
+        let array = ArrayType { shape, ..local.array.clone() };
+        let ty = Type { array, sharding, varying: Default::default() };
         type_text(&ty, self.mesh, self.stage)
     }
 
@@ -494,7 +495,9 @@ pub fn type_text(ty: &Type, mesh: &Mesh, stage: Stage) -> String {
     let dims = &ty.sharding.dims;
     let says_nothing = dims.iter().all(|dim| dim.axes.is_empty() && dim.open);
     let is_quiet = dims.iter().all(|dim| dim.axes.is_empty() && !dim.open);
-    if says_nothing || is_quiet && (stage >= Stage::Propagated || !has_auto) || dims.is_empty() {
+    // Whatever its stage, no device holds a stream.
+    let is_quiet_stream = is_quiet && ty.array.is_stream;
+    if says_nothing || is_quiet_stream || is_quiet && (stage >= Stage::Propagated || !has_auto) || dims.is_empty() {
         return ty.display(mesh);
     }
     let dims: Vec<String> = ty
@@ -509,7 +512,8 @@ pub fn type_text(ty: &Type, mesh: &Mesh, stage: Stage) -> String {
     let scalar = Type { array: ArrayType::scalar(ty.dtype()), ..ty.clone() };
     let suffixes = scalar.display(mesh);
     let suffixes = suffixes.strip_prefix(ty.dtype().name()).unwrap_or_default();
-    format!("{}[{}]{suffixes}", ty.dtype().name(), dims.join(","))
+    let stream = if ty.array.is_stream { "stream " } else { "" };
+    format!("{stream}{}[{}]{suffixes}", ty.dtype().name(), dims.join(","))
 }
 
 /// Names with paths, as the structs and tuples that they belong to.

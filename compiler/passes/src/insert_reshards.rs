@@ -414,6 +414,10 @@ impl Inserter<'_> {
         debug_assert_eq!(op.inputs.len(), args.len(), "each argument of `{}` has its layout", op.name);
         debug_assert_eq!(op.outputs.len(), results.len(), "each result of `{}` has its layout", op.name);
         for ((arg, &param), input) in args.iter_mut().zip(&body.params).zip(&op.inputs) {
+            // No device holds a stream: what the region sees of it is read.
+            if self.func.ty(*arg).array.is_stream {
+                continue;
+            }
             let wanted = outside(op, input, &self.sharding(param));
             let why = format!("`{}` takes this argument as {}", op.name, wanted.display(self.mesh));
             *arg = self.laid_out(*arg, &wanted, origin.because(why));

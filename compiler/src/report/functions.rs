@@ -147,12 +147,15 @@ fn name_of(param: &ParamNode) -> String {
 
 /// The parameters that are arrays, and the positions in the text after whose sizes an axis can be inserted.
 fn split_places(function: &FnItem) -> Vec<(String, Vec<usize>)> {
-    let places = |kind: &TypeExprKind| match kind {
-        TypeExprKind::Array { dims, .. } => dims.iter().map(|dim| dim.size.span.end as usize).collect(),
-        TypeExprKind::Tuple(_) | TypeExprKind::Struct(_) | TypeExprKind::Named { .. } | TypeExprKind::On { .. } => {
-            Vec::new()
+    fn places(kind: &TypeExprKind) -> Vec<usize> {
+        match kind {
+            TypeExprKind::Array { dims, .. } => dims.iter().map(|dim| dim.size.span.end as usize).collect(),
+            TypeExprKind::Stream(ty) => places(&ty.kind),
+            TypeExprKind::Tuple(_) | TypeExprKind::Struct(_) | TypeExprKind::Named { .. } | TypeExprKind::On { .. } => {
+                Vec::new()
+            }
         }
-    };
+    }
     let param = |param: &ParamNode| Some((name_of(param), places(&param.ty.as_ref()?.kind)));
     function.params.iter().filter_map(param).collect()
 }

@@ -3,7 +3,7 @@
 use super::kept::{CheckpointTrial, KeptValue, kept_bytes};
 use super::named::named_values;
 use super::plan::{PlanReport, peak_bytes_per_device};
-use crate::totals::{Collective, collectives, flops_per_device};
+use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use serde::Serialize;
 use spmdc_abi::{Plane, Program};
 use spmdc_grammar::span::Span;
@@ -22,6 +22,20 @@ struct Summary<'m> {
     collectives: Vec<JsonCollective>,
     flops_per_device: u64,
     peak_bytes_per_device: u64,
+    /// Only of programs with streams.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reads: Vec<JsonRead>,
+}
+
+/// A read of rows of a stream.
+#[derive(Serialize)]
+struct JsonRead {
+    stream: String,
+    r#type: String,
+    bytes: u64,
+    trips: Option<u64>,
+    line: usize,
+    column: usize,
 }
 
 #[derive(Serialize)]
@@ -102,7 +116,15 @@ pub fn module_json(
         collectives: collectives.collect(),
         flops_per_device: flops_per_device(module),
         peak_bytes_per_device: peak_bytes_per_device(program),
+        reads: reads(module).into_iter().map(|read| rows(read, place)).collect(),
     })
+}
+
+/// Rows read of a stream; `place` gives the line and column of a span.
+fn rows(read: RowsRead, place: &dyn Fn(Span) -> (usize, usize)) -> JsonRead {
+    let RowsRead { stream, ty, bytes, trips, span } = read;
+    let (line, column) = place(span);
+    JsonRead { stream, r#type: ty, bytes, trips, line, column }
 }
 
 /// A collective; `place` gives the line and column of a span.
@@ -135,6 +157,8 @@ struct JsonPlan<'p> {
     kept: Vec<JsonKept<'p>>,
     checkpoints: Vec<JsonCheckpoint<'p>>,
     collectives: Vec<JsonCollective>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    reads: Vec<JsonRead>,
 }
 
 #[derive(Serialize)]
@@ -208,6 +232,7 @@ pub fn plan_json(
         kept: values.collect(),
         checkpoints: checkpoints.collect(),
         collectives: plan.collectives.iter().cloned().map(|collective| shown(collective, place)).collect(),
+        reads: plan.reads.iter().cloned().map(|read| rows(read, place)).collect(),
     })
 }
 

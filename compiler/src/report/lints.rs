@@ -8,7 +8,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{AxisSet, Type};
-use spmdc_ir::program::Module;
+use spmdc_ir::program::{Module, Value};
 
 /// Minimum size of a large array, in bytes: 16 MiB.
 pub const LARGE: u64 = 16 << 20;
@@ -193,7 +193,9 @@ fn over_budget(collectives: &[Collective], budget: u64) -> Option<Diagnostic> {
 /// Parameters and values with names, each once.
 fn each_named(module: &Module, visit: &mut dyn FnMut(&str, &Type, Span)) {
     let func = &module.func;
-    for (param, &value) in func.params.iter().zip(&func.body.params) {
+    // No device holds a stream.
+    let in_memory = |value: &Value| !func.ty(*value).array.is_stream;
+    for (param, &value) in func.params.iter().zip(&func.body.params).filter(|(_, value)| in_memory(value)) {
         visit(&param.name, func.ty(value), param.span);
     }
     let mut seen: Vec<(&str, Span)> = Vec::new();
@@ -201,7 +203,7 @@ fn each_named(module: &Module, visit: &mut dyn FnMut(&str, &Type, Span)) {
         let Some(name) = &info.name else { continue };
         let span = info.origin.span;
         let is_param = func.params.iter().any(|param| param.name == *name && param.span == span);
-        if is_param || seen.contains(&(name, span)) || !info.ty.varying.is_empty() {
+        if is_param || info.ty.array.is_stream || seen.contains(&(name, span)) || !info.ty.varying.is_empty() {
             continue;
         }
         seen.push((name, span));

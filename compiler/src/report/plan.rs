@@ -1,7 +1,8 @@
 //! The cost of a program before it runs: memory, operations and communication of one device.
 
-pub use crate::totals::{Collective, collectives, flops_per_device};
+pub use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use spmdc_abi::Program;
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::program::Module;
@@ -19,6 +20,8 @@ pub struct PlanReport {
     pub flops_per_device: u64,
     /// The collectives, in program order.
     pub collectives: Vec<Collective>,
+    /// The reads of rows of streams, in program order.
+    pub reads: Vec<RowsRead>,
 }
 
 /// A buffer and its value.
@@ -75,9 +78,11 @@ pub fn plan(module: &Module, program: &Program) -> PlanReport {
     PlanReport {
         buffers,
         peak_bytes_per_device: peak_bytes_per_device(program),
-        process_bytes: program.arenas.iter().map(|arena| arena.bytes * instances(arena.axes) as u64).sum(),
+        process_bytes: program.arenas.iter().map(|arena| arena.bytes * instances(arena.axes) as u64).sum::<u64>()
+            + ahead_bytes(program),
         flops_per_device: flops_per_device(module),
         collectives: collectives(module),
+        reads: reads(module),
     }
 }
 
@@ -92,7 +97,14 @@ fn blocks(ty: &str, mesh: &Mesh) -> usize {
     axes.filter(|axis| names.contains(&axis.name.as_str())).map(|axis| axis.size).product()
 }
 
-/// Bytes of all arenas that one device uses.
+/// Bytes of all memory that one device uses.
 pub fn peak_bytes_per_device(program: &Program) -> u64 {
-    program.arenas.iter().map(|arena| arena.bytes).sum()
+    let mesh = DeviceMesh::new(&program.mesh).expect("the compiler makes meshes that the runtime takes");
+    program.bytes_per_device(&mesh)
+}
+
+/// Bytes of the rows of streams that all devices read ahead.
+fn ahead_bytes(program: &Program) -> u64 {
+    let mesh = DeviceMesh::new(&program.mesh).expect("the compiler makes meshes that the runtime takes");
+    (0..mesh.devices()).map(|device| program.ahead_bytes(&mesh, device)).sum()
 }

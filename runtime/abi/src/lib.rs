@@ -21,6 +21,7 @@ mod format;
 mod library;
 mod matrix;
 pub mod mesh;
+mod streams;
 pub mod threefry;
 
 use serde::{Deserialize, Serialize};
@@ -33,9 +34,10 @@ pub use library::{
     TakenPlaces, Transform,
 };
 pub use matrix::{MatrixFunction, TriangularSystem};
+pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 15;
+pub const ABI_VERSION: u32 = 16;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -322,8 +324,8 @@ pub struct Binding {
     pub plane: Option<Plane>,
     /// Element type, shape and sharding of the whole array.
     pub layout: Layout,
-    /// The place of a device's block.
-    pub place: Place,
+    /// The place of a device's block; None for a stream, which stays in its file.
+    pub place: Option<Place>,
 }
 
 /// A plane of an array of complex numbers.

@@ -1,6 +1,8 @@
 //! Calls of the runtime's functions on whole lines and matrices, such as a sort.
 
 use crate::matrix::MatrixFunction;
+use crate::mesh::{DeviceMesh, share};
+use crate::streams::StreamRows;
 use crate::{AxisSet, CollectiveKind, DType, Place, ReduceOp, Scalar, Site, Width};
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +33,13 @@ impl LibraryStep {
     pub fn parts(&self, resolve: impl Fn(&Scalar) -> i64) -> i64 {
         let Some(dim) = self.function.divided() else { return 1 };
         self.results.first().and_then(|result| result.dims.get(dim)).map_or(1, |dim| resolve(&dim.extent))
+    }
+
+    /// The parts that a device makes of those that it shares with others.
+    pub fn share(&self, mesh: &DeviceMesh, device: usize) -> std::ops::Range<i64> {
+        let batch: i64 = self.batch.iter().map(|extent| mesh.resolve(extent, device)).product();
+        let all = batch * self.parts(|scalar| mesh.resolve(scalar, device));
+        share(all, mesh.linear(device, self.split.iter()), mesh.count(self.split.iter()))
     }
 }
 
@@ -78,6 +87,8 @@ pub enum LibraryFunction {
     Scatter(ScatterRows),
     /// Factorizes matrices, or solves with them: see [`MatrixFunction`].
     Matrix(MatrixFunction),
+    /// Reads rows of a stream: see [`StreamRows`].
+    Rows(StreamRows),
     /// A Fourier transform: every operand and every result is a line of the same length, at least 1.
     Fft(Transform),
 }
@@ -107,6 +118,8 @@ impl LibraryFunction {
             | LibraryFunction::Matrix(_)
             | LibraryFunction::Fft(_) => None,
             LibraryFunction::Scatter(scatter) => Some(scatter.divided),
+            // The dimensions of a row alone are read as a whole.
+            LibraryFunction::Rows(rows) => rows.has_several.then_some(0),
         }
     }
 }

@@ -6,6 +6,8 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, FileTypeExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -101,6 +103,27 @@ impl Bytes {
                 Ok(())
             }
         }
+    }
+
+    /// Whether the bytes are in a file, not in memory.
+    pub(crate) fn are_in_file(&self) -> bool {
+        match &*self.content {
+            FileContent::File(_) => true,
+            FileContent::Owned(_) => false,
+        }
+    }
+
+    /// Tells the system that these bytes will be read soon.
+    pub(crate) fn announce(&self, start: u64, len: u64) {
+        let (Some(part), FileContent::File(file)) = (self.part(start, len), &*self.content) else { return };
+        #[cfg(target_os = "linux")]
+        // SAFETY: the file is open; the advice changes nothing that the program sees, and its result does not matter.
+        unsafe {
+            let (start, len) = (part.range.start as libc::off_t, len as libc::off_t);
+            libc::posix_fadvise(file.as_raw_fd(), start, len, libc::POSIX_FADV_WILLNEED);
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (part, file);
     }
 
     /// The first bytes: `len` of them, or all if there are fewer.

@@ -7,6 +7,7 @@
 pub(crate) mod arrays;
 mod bytes;
 pub mod generated;
+pub mod in_file;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;

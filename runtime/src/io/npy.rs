@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::array::{ArrayView, BlockSource, HostArray, for_each_row};
+use crate::io::in_file::ElementsInFile;
 use crate::io::zip::Packed;
 use crate::io::{Bytes, OpenedInput, RowReader, next_of_pipe, unreadable, write_file};
 use crate::trap::RunError;
@@ -183,6 +184,35 @@ impl BlockSource for NpySource {
             out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
         }
         Ok(())
+    }
+
+    fn in_file(&mut self) -> Result<Option<ElementsInFile>, RunError> {
+        let refused = |why: &str, help: &str| Err(unreadable(&self.name, why).with_help(help));
+        if self.fortran_order && self.shape.len() > 1 {
+            let why = "a stream is read row by row, and this array is in Fortran order, column by column";
+            return refused(why, "write it row by row: np.save(name, np.ascontiguousarray(x))");
+        }
+        let bytes = match &self.elements {
+            NpyElements::Ready(bytes) => bytes.clone(),
+            NpyElements::Packed(packed, data_start) => {
+                let start = *data_start as u64;
+                let content = packed.in_place().map(|content| content.part(start, content.len().saturating_sub(start)));
+                match content {
+                    Some(Some(bytes)) => bytes,
+                    Some(None) => return refused("it is cut off", "write it again"),
+                    None => {
+                        let help = "write it without compression: np.savez, or np.save for one array";
+                        return refused("a stream is read at any place, and this array is compressed", help);
+                    }
+                }
+            }
+            NpyElements::Pipe(_) => {
+                let help = "write it to a file, or leave out `stream` to read it as a whole";
+                return refused("a stream is read at any place, and this is a pipe", help);
+            }
+        };
+        let file = || ElementsInFile::new(self.name.clone(), bytes.clone(), self.dtype, self.swapped);
+        Ok(bytes.are_in_file().then(file))
     }
 }
 

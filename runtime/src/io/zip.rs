@@ -170,6 +170,11 @@ impl Packed {
         Ok(head)
     }
 
+    /// The content where it lies in the archive, if it is not compressed. Its checksum is not verified.
+    pub(crate) fn in_place(&self) -> Option<&Bytes> {
+        (!self.is_deflated).then_some(&self.content)
+    }
+
     /// The whole content, after its checksum has been verified: in place if it is stored, otherwise decoded.
     pub(crate) fn unpack(&self) -> Result<Bytes, String> {
         if !self.is_deflated {

@@ -309,6 +309,7 @@ pub(crate) fn slots(step: &LibraryStep) -> Option<usize> {
         LibraryFunction::Sort(_)
         | LibraryFunction::Merge(_)
         | LibraryFunction::Scatter(_)
+        | LibraryFunction::Rows(_)
         | LibraryFunction::Fft(_) => None,
     }
 }
@@ -327,7 +328,9 @@ fn extents(mesh: &DeviceMesh, array: &LibraryArray, device: usize) -> Box<[ViewD
 
 fn block(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> Box<[i64]> {
     match function {
-        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Fft(_) => Box::new([]),
+        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Rows(_) | LibraryFunction::Fft(_) => {
+            Box::new([])
+        }
         LibraryFunction::Matrix(function) => {
             function.first().map(|first| mesh.resolve(first, device)).into_iter().collect()
         }
@@ -340,6 +343,7 @@ fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
         LibraryFunction::Sort(_)
         | LibraryFunction::Scatter(_)
         | LibraryFunction::Matrix(_)
+        | LibraryFunction::Rows(_)
         | LibraryFunction::Fft(_) => 0,
         LibraryFunction::Merge(merge) => match &merge.taken {
             TakenPlaces::From(first) => mesh.resolve(first, device),
@@ -400,6 +404,17 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
             expect(scatter.divided < to.len(), "a scatter along a dimension that does not exist")?;
             expect(updates.dtype == result.dtype, "a scatter of another type")?;
             expect(scatter::function(result.dtype, scatter.combine).is_some(), "a scatter that is not defined")
+        }
+        LibraryFunction::Rows(rows) => {
+            let ([index], [result]) = (step.operands.as_slice(), step.results.as_slice()) else {
+                return Err("a read of rows with other arrays than indices and rows".to_string());
+            };
+            let (at, to) = (lens(index, device), lens(result, device));
+            let indexed = (to.len() + 1).checked_sub(rows.first.len()).ok_or("rows of too few dimensions")?;
+            expect(owners.len() == 1 && index.dtype == DType::I64, "a read of rows without indices")?;
+            expect(rows.has_several == (indexed > 0) && step.batch.is_empty(), "a read of other rows than it says")?;
+            let is_one = rows.consecutive && at.is_empty() && indexed == 1;
+            expect(is_one || !rows.consecutive && at == to[..indexed], "a read of rows with indices of another shape")
         }
         LibraryFunction::Fft(transform) => {
             expect(owners.len() == 1 && lines(), "a transform of other arrays than lines")?;
@@ -492,6 +507,7 @@ impl PreparedLibrary {
                 }
                 LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
                 LibraryFunction::Scatter(scatter) => scatter::scatter(&call, scatter, &self.block, parts),
+                LibraryFunction::Rows(_) => unreachable!("rows are read by an operation of their own"),
                 LibraryFunction::Fft(_) => {
                     self.transform.as_ref().expect("`plan` has made its tables").run(&call, slot);
                 }

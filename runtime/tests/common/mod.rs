@@ -79,7 +79,7 @@ impl Maker {
             ty: "?".into(),
             plane: None,
             layout: layout.clone(),
-            place,
+            place: Some(place),
         });
         place
     }
@@ -91,7 +91,7 @@ impl Maker {
             ty: "?".into(),
             plane: None,
             layout: layout.clone(),
-            place,
+            place: Some(place),
         });
         place
     }

@@ -20,6 +20,7 @@ pub mod precision;
 pub mod programs;
 mod slopes;
 pub mod spectral;
+pub mod streams;
 pub mod windows;
 
 use spmdc_abi::DType;

@@ -29,6 +29,8 @@ pub struct Writer {
     /// Parameters and variables of complex numbers, with the types of their planes.
     complex_params: Vec<Variable>,
     pub(super) complex: Vec<Variable>,
+    /// Parameters that stay in their files.
+    streams: Vec<Variable>,
     /// Functions besides `main`.
     pub(super) items: String,
     pub(super) body: String,
@@ -136,6 +138,13 @@ impl Writer {
             Variable { name: format!("c_{number}"), array, precision: Precision::exact(2.0) }
         });
         let complex_params: Vec<Variable> = complex.collect();
+        let count = if draw.chance(70) { 0 } else { 1 + draw.below(2) };
+        let streams = (0..count).map(|number| {
+            let shape: Vec<usize> = (0..draw.rank(1, most_dims)).map(|_| draw.pick(&sizes)).collect();
+            let array = Array::new(draw.pick(&all), &shape);
+            Variable { name: format!("s_{number}"), array, precision: Precision::exact(2.0) }
+        });
+        let streams: Vec<Variable> = streams.collect();
         let pins_results = draw.chance(50) && mesh.axes.iter().all(|&(_, _, explicit)| !explicit);
         let (items, body) = (String::new(), String::new());
         Writer {
@@ -145,6 +154,7 @@ impl Writer {
             variables,
             complex: complex_params.clone(),
             complex_params,
+            streams,
             items,
             body,
             next: 0,
@@ -174,7 +184,7 @@ impl Writer {
 
     /// The program as it is now; `shardings` are those of the parameters.
     pub fn text(&self, mesh: &Mesh, types: &[String]) -> String {
-        let params = self.params.iter().chain(&self.complex_params).zip(types);
+        let params = self.params.iter().chain(&self.complex_params).chain(&self.streams).zip(types);
         let params: Vec<String> = params.map(|(param, ty)| format!("{}: {ty}", param.name)).collect();
         let (results, complex) = (self.results(), self.complex_results());
         let names: Vec<&str> = results.iter().copied().chain(complex).map(|v| v.name.as_str()).collect();
@@ -238,6 +248,11 @@ impl Writer {
         let mut types: Vec<String> = self.params.iter().map(ty).collect();
         let complex = self.complex_params.iter();
         types.extend(complex.map(|param| complex_type(&self.mesh.laid_out(&mut self.draw, &param.array))));
+        for stream in &self.streams {
+            let laid_out = self.mesh.laid_out(&mut self.draw, &stream.array);
+            // Rows are no partial sums.
+            types.push(format!("stream {}", laid_out.split('{').next().unwrap_or_default()));
+        }
         types
     }
 
@@ -253,6 +268,9 @@ impl Writer {
         if has_complex && self.draw.chance(25) || self.draw.chance(3) {
             return self.complex_statement();
         }
+        if !self.streams.is_empty() && self.draw.chance(15) {
+            return self.rows();
+        }
         match self.draw.below(14) {
             0 => self.for_loop(),
             1 if self.draw.chance(20) => self.idle(),
@@ -267,6 +285,11 @@ impl Writer {
                 self.define(expr, array, precision);
             }
         }
+    }
+
+    pub(super) fn stream(&mut self) -> Option<Variable> {
+        let number = self.draw.below(self.streams.len().max(1));
+        self.streams.get(number).cloned()
     }
 
     /// A name for a new variable: its own, one that means something elsewhere, or that of a variable, which it hides.

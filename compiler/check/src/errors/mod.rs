@@ -8,4 +8,5 @@ pub mod manual;
 pub mod names;
 pub mod shardings;
 pub mod sizes;
+pub mod streams;
 pub mod types;

@@ -4,7 +4,7 @@
 //! elements or by arithmetic on single numbers. Of a loop, what is the same in every trip is computed once more in front of its reverse.
 
 use crate::ops::call::build::CallBuilder;
-use crate::ops::rules::{Combines, Effect, Elements};
+use crate::ops::rules::{Combines, Effect, Elements, Placement};
 use crate::program::{Stmt, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -83,6 +83,15 @@ impl Kept<'_> {
         known
     }
 
+    /// Whether the statement says how rows of a stream lie, which are read again in this layout.
+    fn lays_out_rows(&self, build: &CallBuilder, stmt: &Stmt) -> bool {
+        let is_read = |made: &Stmt| made.args.first().is_some_and(|&arg| build.ty(arg).array.is_stream);
+        let is_requested =
+            stmt.op().is_some_and(|op| matches!(op.rules().properties().placement, Placement::Requested(_)));
+        let of = |arg: &Value| self.stmts.iter().find(|made| made.results.contains(arg));
+        is_requested && stmt.args.iter().all(|&arg| of(&build.resolved(arg)).is_some_and(is_read))
+    }
+
     /// What is known of the results of a statement, from its operands; None for an operand from outside.
     fn known_result(&self, build: &CallBuilder, stmt: &Stmt, args: &[Option<Known>]) -> Known {
         let Some(op) = stmt.op() else { return Known::Kept };
@@ -109,7 +118,8 @@ impl Kept<'_> {
             | Elements::Framed(_) => true,
             Elements::Ordered(_) | Elements::Elementwise | Elements::Other => {
                 let is_number = |value: &Value| build.ty(*value).is_scalar();
-                matches!(properties.combines, Combines::Places(_))
+                self.lays_out_rows(build, stmt)
+                    || matches!(properties.combines, Combines::Places(_))
                     || stmt.args.iter().chain(&stmt.results).all(is_number)
             }
         };

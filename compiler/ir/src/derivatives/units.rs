@@ -74,6 +74,10 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
     let mut outside = Vec::new();
     reverse.computes(DerivativePart::Value, None);
     for value in captured(reverse.build, &block) {
+        // Rows of a stream are read again, by an index that is computed again or as they were.
+        if reverse.build.ty(value).array.is_stream {
+            continue;
+        }
         let barrier = reverse.build.emit1(OptimizationBarrier, &[value])?;
         reverse.build.func.info_mut(barrier).kin = Some(Kin::CopyOf(value));
         if reverse.depends.contains(&value) {

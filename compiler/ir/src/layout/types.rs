@@ -17,17 +17,24 @@ pub struct ArrayType {
     pub dtype: DType,
     /// The size of each dimension; empty for a scalar.
     pub shape: Vec<usize>,
+    /// Whether it is a stream: an array that stays in its file, of which only `read_rows` takes rows.
+    pub is_stream: bool,
 }
 
 impl ArrayType {
     /// An array type of this element type and shape.
     pub fn new(dtype: DType, shape: &[usize]) -> ArrayType {
-        ArrayType { dtype, shape: shape.to_vec() }
+        ArrayType::of(dtype, shape.to_vec())
+    }
+
+    /// As [`ArrayType::new`], of an owned shape.
+    pub fn of(dtype: DType, shape: Vec<usize>) -> ArrayType {
+        ArrayType { dtype, shape, is_stream: false }
     }
 
     /// An array type without dimensions.
     pub fn scalar(dtype: DType) -> ArrayType {
-        ArrayType { dtype, shape: Vec::new() }
+        ArrayType::of(dtype, Vec::new())
     }
 
     /// The number of dimensions.
@@ -47,12 +54,13 @@ impl ArrayType {
 
     /// The same shape with another element type.
     pub fn with_dtype(&self, dtype: DType) -> ArrayType {
-        ArrayType { dtype, shape: self.shape.clone() }
+        ArrayType::of(dtype, self.shape.clone())
     }
 }
 
 impl std::fmt::Display for ArrayType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_stream { "stream " } else { "" })?;
         f.write_str(self.dtype.name())?;
         if !self.shape.is_empty() {
             let dims: Vec<String> = self.shape.iter().map(usize::to_string).collect();
@@ -125,7 +133,7 @@ impl Type {
 
     /// The type in the syntax of the language: `f32[4@X,8@(Y,Z)]{U:W}{V:A}`.
     pub fn display(&self, mesh: &Mesh) -> String {
-        let mut text = self.array.dtype.name().to_string();
+        let mut text = format!("{}{}", if self.array.is_stream { "stream " } else { "" }, self.array.dtype.name());
         if !self.array.shape.is_empty() {
             let quiet = self.sharding.dims.iter().all(|dim| dim.axes.is_empty());
             let dims = self.array.shape.iter().zip(&self.sharding.dims).map(|(size, dim)| {

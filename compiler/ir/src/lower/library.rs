@@ -91,7 +91,7 @@ impl Lowering<'_> {
         // Devices that have different blocks along the other dimensions of `like` need memory of their own.
         let split = dims.iter().flat_map(|&dim| &ty.sharding.dims[dim].axes).map(|&axis| usize::from(axis)).collect();
         let varying = ty.varying.union(split);
-        let scratch = self.temporary(Type { array: ArrayType { dtype, shape }, sharding, varying });
+        let scratch = self.temporary(Type { array: ArrayType::of(dtype, shape), sharding, varying });
         let last = kept.len();
         let CallArray { batch, .. } = self.call_array(scratch, &[last]);
         let dims = vec![LibraryDim { extent: Scalar::Const(len as i64), stride: 1 }];

@@ -58,7 +58,7 @@ pub fn drawn(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> 
     if let Term::Nothing = shape.term {
         return Ok(type_term(like.with_dtype(dtype)));
     }
-    Ok(type_term(ArrayType { dtype, shape: sizes(shape)? }))
+    Ok(type_term(ArrayType::of(dtype, sizes(shape)?)))
 }
 
 fn sizes(shape: &Arg) -> Result<Vec<usize>, Diagnostic> {
@@ -193,7 +193,7 @@ pub fn categories(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnos
     }
     let prefix = wanted.len() - batch.len();
     wanted.insert(prefix + axis, classes);
-    Ok(type_term(ArrayType { dtype: ty.dtype, shape: wanted }))
+    Ok(type_term(ArrayType::of(ty.dtype, wanted)))
 }
 
 /// `integers(t, minval, maxval)`: for the integer type `t` the smallest number, in the type in which numbers are drawn; how many numbers there

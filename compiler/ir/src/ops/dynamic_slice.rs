@@ -109,7 +109,7 @@ impl Infer for DynamicSlice {
         }
         let mut shape = args[0].shape.clone();
         self.dims.iter().for_each(|&(dim, len)| shape[dim] = len);
-        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+        Ok(vec![ArrayType::of(args[0].dtype, shape)])
     }
 }
 

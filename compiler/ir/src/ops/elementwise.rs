@@ -195,7 +195,7 @@ impl Semantics for Binary {
             number::eval_binary(self.0, lhs.dtype(), x, y).ok_or_else(Trap::division_by_zero)
         });
         let bits = bits.collect::<Result<Vec<u64>, Trap>>()?;
-        Ok(vec![Array::new(ArrayType { dtype: lhs.dtype(), shape }, bits)])
+        Ok(vec![Array::new(ArrayType::of(lhs.dtype(), shape), bits)])
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
@@ -215,7 +215,7 @@ impl Infer for Binary {
         let dtype = same_dtype(self.0.title(), args[0], args[1])?;
         let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
         number::eval_binary(self.0, dtype, 1, 1).ok_or_else(|| undefined(self.0.title(), dtype))?;
-        Ok(vec![ArrayType { dtype, shape }])
+        Ok(vec![ArrayType::of(dtype, shape)])
     }
 }
 
@@ -308,7 +308,7 @@ impl Semantics for Compare {
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let (lhs, rhs) = (args[0], args[1]);
         let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).expect(BROADCAST);
-        let array = Array::from_fn(ArrayType { dtype: DType::Bool, shape }, |index| {
+        let array = Array::from_fn(ArrayType::of(DType::Bool, shape), |index| {
             let (x, y) = (lhs.get_broadcast(index), rhs.get_broadcast(index));
             u64::from(number::eval_compare(self.0, lhs.dtype(), x, y).expect(DEFINED))
         });
@@ -329,7 +329,7 @@ impl Infer for Compare {
         let dtype = same_dtype(self.0.symbol(), args[0], args[1])?;
         let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
         number::eval_compare(self.0, dtype, 0, 0).ok_or_else(|| undefined(self.0.symbol(), dtype))?;
-        Ok(vec![ArrayType { dtype: DType::Bool, shape }])
+        Ok(vec![ArrayType::of(DType::Bool, shape)])
     }
 }
 
@@ -392,7 +392,7 @@ impl Semantics for Select {
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let shape = shape::broadcast(&[args[0].shape(), args[1].shape(), args[2].shape()]).expect(BROADCAST);
-        let array = Array::from_fn(ArrayType { dtype: args[1].dtype(), shape }, |index| {
+        let array = Array::from_fn(ArrayType::of(args[1].dtype(), shape), |index| {
             let chosen = if args[0].get_broadcast(index) != 0 { args[1] } else { args[2] };
             chosen.get_broadcast(index)
         });
@@ -416,7 +416,7 @@ impl Infer for Select {
         }
         let dtype = same_dtype("where", args[1], args[2])?;
         let shape = shape::broadcast(&[&args[0].shape, &args[1].shape, &args[2].shape])?;
-        Ok(vec![ArrayType { dtype, shape }])
+        Ok(vec![ArrayType::of(dtype, shape)])
     }
 }
 

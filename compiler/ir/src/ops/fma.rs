@@ -45,7 +45,7 @@ impl Semantics for Fma {
         let shape = shape::broadcast(&[args[0].shape(), args[1].shape(), args[2].shape()]);
         let shape = shape.expect("typing refuses shapes that do not broadcast");
         let dtype = args[0].dtype();
-        let array = Array::from_fn(ArrayType { dtype, shape }, |index| {
+        let array = Array::from_fn(ArrayType::of(dtype, shape), |index| {
             let [x, y, z] = [0, 1, 2].map(|at| args[at].get_broadcast(index));
             number::eval_fma(dtype, x, y, z).expect("typing refuses all but floats")
         });
@@ -72,7 +72,7 @@ impl Infer for Fma {
             return Err(Mismatch::new(Code::E0215, format!("`fma` is not defined for {}", dtype.name())));
         }
         let shape = shape::broadcast(&[&args[0].shape, &args[1].shape, &args[2].shape])?;
-        Ok(vec![ArrayType { dtype, shape }])
+        Ok(vec![ArrayType::of(dtype, shape)])
     }
 }
 

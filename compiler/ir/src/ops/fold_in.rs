@@ -45,7 +45,7 @@ impl Semantics for FoldIn {
         let (keys, data) = (args[0], args[1]);
         let shape =
             shape::broadcast(&[keys.shape(), data.shape()]).expect("typing refuses shapes that do not broadcast");
-        let array = Array::from_fn(ArrayType { dtype: DType::Key, shape }, |index| {
+        let array = Array::from_fn(ArrayType::of(DType::Key, shape), |index| {
             let counter = threefry::words(data.get_broadcast(index));
             element(DType::Key, threefry::threefry2x32(words(keys.get_broadcast(index)), counter))
         });
@@ -69,7 +69,7 @@ impl Infer for FoldIn {
             return Err(Mismatch::new(Code::E0203, message));
         }
         let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
-        Ok(vec![ArrayType { dtype: DType::Key, shape }])
+        Ok(vec![ArrayType::of(DType::Key, shape)])
     }
 }
 

@@ -220,7 +220,7 @@ impl Infer for Gather {
         let kept = roles.iter().zip(&args[0].shape).filter(|(role, _)| matches!(role, DimSource::Kept(_)));
         let mut shape: Vec<usize> = kept.map(|(_, &size)| size).collect();
         shape.splice(self.at..self.at, places);
-        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+        Ok(vec![ArrayType::of(args[0].dtype, shape)])
     }
 }
 

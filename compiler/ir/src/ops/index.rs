@@ -14,6 +14,7 @@ use super::constant::Constant;
 use super::dynamic_slice::DynamicSlice;
 use super::elementwise::{Binary, Compare, Select};
 use super::gather::Gather;
+use super::read_rows;
 use super::reshape::reshape;
 use super::slice::{SliceRange, slice};
 use super::take::{OutOfBounds, indices};
@@ -96,6 +97,14 @@ impl Taken {
         match self {
             Taken::Range(range) | Taken::Fixed(range) => *range,
             Taken::Dynamic(_) | Taken::Window(..) | Taken::Places(_) => SliceRange::all(size),
+        }
+    }
+
+    /// Whether the dimension is none of the result; those of index arrays take its place, together.
+    pub(super) fn has_vanished(&self) -> bool {
+        match self {
+            Taken::Fixed(_) | Taken::Dynamic(_) => true,
+            Taken::Range(_) | Taken::Window(..) | Taken::Places(_) => false,
         }
     }
 
@@ -295,6 +304,9 @@ fn checked_place(
 
 /// `x[items]`
 pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Span) -> Result<Value, Diagnostic> {
+    if build.ty(value).array.is_stream {
+        return read_rows::index(build, value, items, span);
+    }
     let shape = build.ty(value).shape().to_vec();
     let plan = plan(build, &shape, items, span)?;
     let ranges: Vec<SliceRange> = plan.taken.iter().zip(&shape).map(|(taken, &size)| taken.range(size)).collect();
@@ -560,7 +572,7 @@ impl Infer for Index {
         }
         let kept = args[0].shape.iter().enumerate().filter(|(dim, _)| !self.dims.contains(dim));
         let shape: Vec<usize> = kept.map(|(_, &size)| size).collect();
-        Ok(vec![ArrayType { dtype: args[0].dtype, shape }])
+        Ok(vec![ArrayType::of(args[0].dtype, shape)])
     }
 }
 

@@ -50,6 +50,7 @@ pub mod print;
 pub mod promote;
 pub mod put;
 pub mod random_bits;
+pub mod read_rows;
 pub mod reduce;
 pub mod reduce_window;
 pub mod repeat;
@@ -301,6 +302,8 @@ ops! {
     Iota(iota::Iota) = "iota",
     /// Random bits of a key, for each index.
     RandomBits(random_bits::RandomBits) = "random_bits",
+    /// Rows of a parameter that stays in its file.
+    ReadRows(read_rows::ReadRows) = "read_rows",
     /// Another key for each number.
     FoldIn(fold_in::FoldIn) = "fold_in",
     /// NumPy broadcasting to a given shape.

@@ -220,7 +220,7 @@ impl Infer for Reduce {
         if identity(self.op, ty.dtype).is_none() && self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
             return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
         }
-        Ok(vec![ArrayType { dtype: ty.dtype, shape: reduced_shape(&ty.shape, &self.axes, self.keepdims) }])
+        Ok(vec![ArrayType::of(ty.dtype, reduced_shape(&ty.shape, &self.axes, self.keepdims))])
     }
 }
 

@@ -9,6 +9,7 @@ use super::constant::Constant;
 use super::elementwise::{Select, binary, compare};
 use super::gather::Gather;
 use super::promote::{self, Operand};
+use super::read_rows::{self, refused};
 use super::reshape::reshape;
 use super::reshard::{complete, explicit_out};
 use super::slice::SliceRange;
@@ -181,7 +182,10 @@ impl Taker {
     /// Reads `x`, `axis`, which is that of the flattened array if it is None, and `mode`.
     fn of_call(args: &mut Args<'_>, build: &mut CallBuilder, default: Option<i64>) -> Result<Taker, Diagnostic> {
         let mut x = args.array(build, "x")?;
+        let is_stream = build.ty(x).array.is_stream;
         let axis = match args.optional_int("axis")?.or(default) {
+            // The rows of a stream, which is never flattened.
+            None if is_stream => 0,
             Some(axis) => shape::axis(axis, build.ty(x).rank(), args.span)?,
             None => {
                 let len = build.ty(x).array.len();
@@ -260,6 +264,9 @@ fn take(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic
     let given = args.required("indices")?;
     let sizes = build.ty(taker.x).shape().to_vec();
     let Indices { places, exist } = indices(build, (&given.term, given.span), sizes[taker.axis], taker.mode)?;
+    if build.ty(taker.x).array.is_stream {
+        return take_rows(&taker, (args, build), Indices { places, exist });
+    }
     let mut op = Gather::new(vec![taker.axis], Vec::new(), taker.axis);
     let out = match args.optional_sharding("out")? {
         Some((out, span)) => Some(complete(out.sharding, sizes.len() - 1 + build.ty(places).rank(), span)?),
@@ -273,6 +280,25 @@ fn take(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic
         Some(out) if told.as_ref() != Some(&out) => build.emit1(Reshard::pin(out), &[taken])?,
         Some(_) | None => taken,
     }))
+}
+
+/// `take` of the rows of a stream.
+fn take_rows(
+    taker: &Taker,
+    (args, build): (&mut Args<'_>, &mut CallBuilder),
+    Indices { places, exist }: Indices,
+) -> Result<Term, Diagnostic> {
+    let stream = build.ty(taker.x).array.clone();
+    if taker.axis != 0 || stream.rank() == 0 {
+        return Err(build.mismatch(refused("`take` along another axis than the first", &stream)));
+    }
+    let rank = stream.rank() - 1 + build.ty(places).rank();
+    let out = match args.optional_sharding("out")? {
+        Some((out, span)) => Some(complete(out.sharding, rank, span)?),
+        None => None,
+    };
+    let rows = read_rows::rows(build, taker.x, (None, places), out)?;
+    Ok(Term::Array(taker.filled(args, build, rows, exist, stream.rank() - 1)?))
 }
 
 fn take_along_axis(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

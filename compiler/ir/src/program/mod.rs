@@ -24,7 +24,7 @@ use crate::ops::Op;
 use crate::ops::rules::Effect;
 use control::Control;
 use origin::{Kin, Origin};
-use spmdc_abi::{CollectiveKind, Plane};
+use spmdc_abi::{CollectiveKind, LayoutDim, Plane};
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -333,6 +333,26 @@ impl Func {
     /// As [`Func::info`], mutable.
     pub fn info_mut(&mut self, value: Value) -> &mut ValueInfo {
         &mut self.values[value.0 as usize]
+    }
+
+    /// The parameter that a stream is, by its position, and for each dimension the part of it that a device of a region sees.
+    pub fn stream_source(&self, stream: Value) -> Option<(usize, Vec<LayoutDim>)> {
+        let whole = |axes: &dyn Fn(usize) -> Vec<u8>, of: Value| {
+            let sizes = self.ty(of).shape().iter().enumerate();
+            sizes.map(|(dim, &size)| LayoutDim { size, axes: axes(dim) }).collect()
+        };
+        let param = |value: Value| self.body.params.iter().position(|&param| param == value);
+        if let Some(param) = param(stream) {
+            return Some((param, whole(&|_| Vec::new(), stream)));
+        }
+        let mut found = None;
+        self.body.walk(&mut |stmt| {
+            let Some(Control::Manual(region)) = stmt.control() else { return };
+            let Some(at) = region.body.params.iter().position(|&inner| inner == stream) else { return };
+            let cut = &region.inputs[at];
+            found = param(stmt.args[at]).map(|param| (param, whole(&|dim| cut.dims[dim].axes.clone(), stmt.args[at])));
+        });
+        found
     }
 
     /// Adds a value of this type without a name; the caller makes it a result or a parameter.

@@ -7,14 +7,16 @@
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::ops::read_rows::refused;
 use crate::ops::rules::Typing;
-use crate::ops::{Mismatch, Op};
+use crate::ops::{Mismatch, Op, called};
 use crate::program::explicit;
 use crate::program::partial_sums::FactorBounds;
 use spmdc_abi::ReduceOp;
 
 /// The types of the results; `factors` are the bounds of the operands' elements.
 pub fn result_types(op: &Op, args: &[&Type], factors: &[FactorBounds], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+    check_streams(op, args)?;
     let results = match op.rules().typing() {
         Typing::ByFactors(op) => op.infer(&arrays(args))?,
         Typing::Placed(op) | Typing::OfBlocks(op) => return op.place(args, mesh),
@@ -29,6 +31,7 @@ pub fn result_types(op: &Op, args: &[&Type], factors: &[FactorBounds], mesh: &Me
 
 /// As [`result_types`], without the rule of explicit axes: for layouts that are given.
 pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+    check_streams(op, args)?;
     let results = match op.rules().typing() {
         Typing::ByFactors(op) => op.infer(&arrays(args))?,
         Typing::Placed(op) | Typing::OfBlocks(op) => return op.place(args, mesh),
@@ -36,6 +39,15 @@ pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatc
     let varying = varying(op, args);
     let typed = |array: ArrayType| Type { sharding: unknown_layout(array.rank(), mesh), array, varying };
     Ok(results.into_iter().map(typed).collect())
+}
+
+/// E0223 for a stream where an op needs an array.
+fn check_streams(op: &Op, args: &[&Type]) -> Result<(), Mismatch> {
+    let reads = usize::from(matches!(op, Op::ReadRows(_)));
+    match args.iter().skip(reads).find(|ty| ty.array.is_stream) {
+        Some(ty) => Err(refused(&called(op.rules().name()), &ty.array)),
+        None => Ok(()),
+    }
 }
 
 fn arrays<'a>(args: &[&'a Type]) -> Vec<&'a ArrayType> {

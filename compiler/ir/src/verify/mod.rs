@@ -175,7 +175,7 @@ impl<'a> Verifier<'a> {
             stmt.args.iter().for_each(|&arg| self.used(arg));
             self.stmt(stmt);
             self.place = Location::Stmt(stmt);
-            stmt.results.iter().for_each(|&result| self.define(result));
+            stmt.results.iter().for_each(|&result| self.made(result));
         }
         self.place = Location::Results;
         block.results.iter().for_each(|&result| self.used(result));
@@ -185,6 +185,13 @@ impl<'a> Verifier<'a> {
     fn used(&mut self, value: Value) {
         let visible = self.visible.get(value.0 as usize).copied().unwrap_or(false);
         self.expect(visible, |_| format!("{value} is used where it is not defined"));
+    }
+
+    /// Streams are parameters: of the program, or of a region.
+    fn made(&mut self, value: Value) {
+        let is_stream = self.func.values.get(value.0 as usize).is_some_and(|info| info.ty.array.is_stream);
+        self.expect(!is_stream, |_| format!("{value} is a stream and no parameter"));
+        self.define(value);
     }
 
     fn define(&mut self, value: Value) {
@@ -357,6 +364,7 @@ impl<'a> Verifier<'a> {
     fn border(&mut self, outer: Value, inner: Value, split: &Sharding) {
         let (global, local) = (self.func.ty(outer), self.func.ty(inner));
         let shapes = global.dtype() == local.dtype()
+            && global.array.is_stream == local.array.is_stream
             && global.rank() == local.rank()
             && split.rank() == local.rank()
             && global
@@ -374,7 +382,8 @@ impl<'a> Verifier<'a> {
             .iter()
             .zip(split.dims.iter().zip(&local.sharding.dims))
             .all(|(global, (split, local))| global.axes.iter().eq(split.axes.iter().chain(&local.axes)));
-        self.expect(self.stage < Stage::Partitioned || joined, |it| {
+        // No device holds a stream: a region sees a part of it.
+        self.expect(self.stage < Stage::Partitioned || joined || global.array.is_stream, |it| {
             format!("{} does not lie as {} does inside", it.display(outer), it.display(inner))
         });
     }

@@ -18,7 +18,8 @@ impl Inserter<'_> {
     /// by element of such results.
     pub(super) fn note_drawn(&mut self, stmt: &Stmt) {
         let (Some(op), &[result]) = (stmt.op(), stmt.results.as_slice()) else { return };
-        if !op.is_pointwise() || op.has_effect() || op.rules().properties().group().is_some() {
+        let reads = stmt.args.first().is_some_and(|&arg| self.func.ty(arg).array.is_stream);
+        if !(op.is_pointwise() || reads) || op.has_effect() || op.rules().properties().group().is_some() {
             return;
         }
         let is_scalar = |arg: &Value| {
@@ -32,7 +33,8 @@ impl Inserter<'_> {
             || stmt.args.iter().any(is_drawn) && stmt.args.iter().all(|arg| is_scalar(arg) || is_drawn(arg));
         let again = match elements.are_elementwise() {
             true => from_drawn(),
-            false => matches!(elements, Elements::Drawn) && stmt.args.iter().all(is_scalar),
+            // The indices of rows follow the rows.
+            false => matches!(elements, Elements::Drawn) && (reads || stmt.args.iter().all(is_scalar)),
         };
         if again && !shape.is_empty() {
             self.drawn.insert(result, stmt.clone());
@@ -53,10 +55,15 @@ impl Inserter<'_> {
         let at = self.reach(value);
         let stmt = self.drawn.get(&value)?.clone();
         let mut args = stmt.args.clone();
+        let reads = self.func.ty(args[0]).array.is_stream;
         for arg in &mut args {
-            if self.drawn.contains_key(arg) {
+            if self.drawn.contains_key(arg) && !reads {
                 *arg = self.laid_out(*arg, to, origin.clone());
             }
+        }
+        if let (true, [_, rows]) = (reads, args.as_mut_slice()) {
+            let rank = self.func.ty(*rows).rank();
+            *rows = self.laid_out(*rows, &Sharding { dims: to.dims[..rank].to_vec(), ..to.clone() }, origin.clone());
         }
         let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
         let made = self.new_value(ty, origin, at);

@@ -104,7 +104,8 @@ impl<'a> Lifetimes<'a> {
             control: AxisSet::EMPTY,
         };
         let constants = schedule.constants.iter().map(|(value, _)| *value);
-        for param in func.body.params.iter().copied().chain(constants) {
+        let in_memory = func.body.params.iter().copied().filter(|&param| !func.ty(param).array.is_stream);
+        for param in in_memory.chain(constants) {
             let record = walker.record(param);
             record.role = Some(Role::Param);
             record.writes.push(Event { position: 0, scope: None });

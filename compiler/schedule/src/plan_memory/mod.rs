@@ -6,7 +6,8 @@
 //! along other axes only share it, and divide the work of filling it. Buffers of up to 16 KiB exist once per device instead.
 //!
 //! # Places
-//! - Parameters have places of their own that no other value ever uses: a program runs several times over the same arguments.
+//! - Parameters have places of their own that no other value ever uses: a program runs several times over the same arguments. A
+//!   stream has none.
 //! - So have the constant arrays of a program, which are written when it is loaded.
 //! - Values with the same bytes under another name (reshapes, the inside of a `manual` region, the result of a loop) are one.
 //! - A copy vanishes where source and target can be one: the next value of a carried variable is computed in the loop's buffer if
@@ -80,7 +81,7 @@ pub fn plan_memory(
         ty: shown_type(func.ty(value), plane, mesh),
         plane,
         layout: layout_of(func.ty(value)),
-        place: storage.place(value),
+        place: (!func.ty(value).array.is_stream).then(|| storage.place(value)),
     };
     let params = func
         .params

@@ -1,7 +1,7 @@
 //! Programs whose memory and barriers are known.
 #![allow(clippy::unwrap_used)]
 
-use spmdc_abi::{AxisSet, Program, Step};
+use spmdc_abi::{AxisSet, Binding, Program, Step};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_kernel::loops::BufferSlot;
@@ -99,10 +99,14 @@ fn a_barrier_stands_where_devices_share_memory() {
     assert!(shape(&large.body).starts_with("kernel sync kernel"), "{}", shape(&large.body));
 }
 
+fn arena_of(binding: &Binding) -> usize {
+    usize::from(binding.place.unwrap().arena)
+}
+
 #[test]
 fn expensive_values_are_computed_once() {
     let source = |rows: usize| format!("mesh (X = 8);\nfn main(x: f32[{rows}, 64]) {{ sum(x, axis=0) }}");
-    let axes = |program: &Program| program.arenas[program.results[0].place.arena as usize].axes;
+    let axes = |program: &Program| program.arenas[arena_of(&program.results[0])].axes;
     assert_eq!(axes(&program(&source(100))), AxisSet::of(0), "each device computes its own");
     assert_eq!(axes(&program(&source(60_000))), AxisSet::EMPTY, "they divide the columns");
     let product = program("mesh (X = 8);\nfn main(x: f32[32, 4096], y: f32[4096, 32]) { x @ y }");
@@ -125,7 +129,7 @@ fn varying_values_are_not_shared() {
         fn main(x: f32[20000]) { f(x) }";
     let program = program(source);
     let result = &program.results[0];
-    assert_eq!(program.arenas[result.place.arena as usize].axes, AxisSet::of(0));
+    assert_eq!(program.arenas[arena_of(result)].axes, AxisSet::of(0));
     // Devices along Y take the same path and divide the work.
     assert!(shape(&program.body).contains("while["), "{}", shape(&program.body));
 }

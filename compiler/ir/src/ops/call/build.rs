@@ -11,6 +11,7 @@ use crate::ops::call::term::Term;
 use crate::ops::collective::vary::PVary;
 use crate::ops::constant::Constant;
 use crate::ops::promote;
+use crate::ops::read_rows::refused_at;
 use crate::ops::rules::Effect;
 use crate::ops::shape;
 use crate::ops::{Mismatch, Op};
@@ -57,6 +58,8 @@ pub struct CallBuilder {
     pub units: Vec<Unit>,
     /// Bounds of values as factors of partial sums; a value without an entry has none.
     factors: BTreeMap<Value, FactorBounds>,
+    /// The layouts in the types of streams: those of the rows that are read.
+    layouts_of_rows: BTreeMap<Value, Sharding>,
 }
 
 impl CallBuilder {
@@ -77,6 +80,7 @@ impl CallBuilder {
             opaque: BTreeSet::new(),
             units: Vec::new(),
             factors: BTreeMap::new(),
+            layouts_of_rows: BTreeMap::new(),
         }
     }
 
@@ -99,6 +103,23 @@ impl CallBuilder {
     /// Another name of an array, on which no derivative depends.
     pub fn stopped(&mut self, value: Value) -> Value {
         self.opaque_alias(value)
+    }
+
+    /// Gives the rows that are read of a stream this layout.
+    pub fn lay_out_rows(&mut self, stream: Value, layout: Sharding) {
+        debug_assert!(self.ty(stream).array.is_stream, "rows are those of a stream");
+        self.layouts_of_rows.insert(stream, layout);
+    }
+
+    /// The layout that the type of a stream gives to the rows that are read of it.
+    pub fn layout_of_rows(&self, mut stream: Value) -> Option<&Sharding> {
+        loop {
+            match (self.layouts_of_rows.get(&stream), self.aliases.get(&stream)) {
+                (Some(layout), _) => return Some(layout),
+                (None, Some(&of)) => stream = of,
+                (None, None) => return None,
+            }
+        }
     }
 
     /// From now on these are other names and no more.
@@ -164,6 +185,7 @@ impl CallBuilder {
         self.aliases.split_off(&first);
         self.opaque.split_off(&first);
         self.factors.split_off(&first);
+        self.layouts_of_rows.split_off(&first);
         self.units.retain(|unit| unit.values.end <= first.0);
         self.units.iter_mut().for_each(|unit| unit.tangents.retain(|range| range.end <= first.0));
     }
@@ -372,6 +394,14 @@ impl CallBuilder {
         }
         let axes = missing.iter().map(|axis| axis as u8).collect();
         self.emit1(PVary { axes }, &[value])
+    }
+
+    /// The value; E0223 if it is a stream, which `place` in a program cannot be.
+    pub fn in_memory(&self, value: Value, place: &str, span: Span) -> Result<Value, Diagnostic> {
+        match &self.ty(value).array {
+            stream if stream.is_stream => Err(refused_at(place, stream, span)),
+            _ => Ok(value),
+        }
     }
 
     /// The array of a term; numbers and lists of them become constants, of `dtype` if given.

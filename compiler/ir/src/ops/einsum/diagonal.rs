@@ -225,7 +225,7 @@ impl Infer for Diagonal {
                 }
             }
         }
-        let diagonal = ArrayType { dtype: ty.dtype, shape: sizes };
+        let diagonal = ArrayType::of(ty.dtype, sizes);
         if self.summed.is_empty() { Ok(vec![diagonal]) } else { self.sum().infer(&[&diagonal]) }
     }
 }

@@ -200,7 +200,7 @@ impl Infer for Einsum {
             let missing = || Mismatch::new(Code::E0216, format!("letter {label} of the result is in no operand"));
             sizes.get(&label).copied().ok_or_else(missing)
         });
-        Ok(vec![ArrayType { dtype, shape: shape.collect::<Result<_, _>>()? }])
+        Ok(vec![ArrayType::of(dtype, shape.collect::<Result<_, _>>()?)])
     }
 }
 

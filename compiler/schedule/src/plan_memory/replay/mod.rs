@@ -121,8 +121,9 @@ impl<'a> Replay<'a> {
         self.layouts()?;
         let values = &self.plan.func.body.params;
         for (binding, value) in program.params.iter().zip(values) {
+            let Some(place) = binding.place else { continue };
             let name = self.name(*value);
-            self.each_row(binding.place, &binding.layout, |replay, spot| {
+            self.each_row(place, &binding.layout, |replay, spot| {
                 replay.shadow.write(&spot, name);
                 Ok(())
             })?;
@@ -139,7 +140,8 @@ impl<'a> Replay<'a> {
         let results = &self.plan.func.body.results;
         for (binding, &value) in program.results.iter().zip(results) {
             let name = self.name(value);
-            self.each_row(binding.place, &binding.layout, |replay, spot| replay.reads(&spot, name, value))?;
+            let Some(place) = binding.place else { return fault("a result is in no memory") };
+            self.each_row(place, &binding.layout, |replay, spot| replay.reads(&spot, name, value))?;
         }
         Ok(())
     }

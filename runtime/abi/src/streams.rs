@@ -1,0 +1,69 @@
+//! Streams: parameters that stay in their files, of which programs read rows.
+
+use crate::mesh::DeviceMesh;
+use crate::{LibraryFunction, LibraryStep, Program, Scalar, Step};
+use serde::{Deserialize, Serialize};
+
+/// Reads rows of a parameter that stays in its file. The last dimensions of the only result are those of a row. The only operand, of i64,
+/// has the indices of the rows, and the dimensions in front of those of a row; or it is a scalar, and rows from that index on are
+/// read, one for each index of the result's first dimension. A device reads its own part of each row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StreamRows {
+    /// The parameter, by its index in [`Program::params`](crate::Program::params).
+    pub param: u32,
+    /// Whether the rows follow each other in the file, from the index on.
+    pub consecutive: bool,
+    /// Whether the result has dimensions in front of those of a row.
+    pub has_several: bool,
+    /// For each dimension of the parameter, the index of the first element that this device reads, counted from the index of a row.
+    pub first: Vec<Scalar>,
+}
+
+impl LibraryStep {
+    /// Bytes of the rows that a device reads ahead for this step.
+    pub fn ahead_bytes(&self, mesh: &DeviceMesh, device: usize) -> u64 {
+        let (LibraryFunction::Rows(StreamRows { consecutive: true, .. }), Some(rows)) =
+            (&self.function, self.results.first())
+        else {
+            return 0;
+        };
+        let row = rows.dims.iter().skip(1).map(|dim| mesh.resolve(&dim.extent, device).max(0) as u64);
+        let own = self.share(mesh, device);
+        (own.end - own.start).max(0) as u64 * row.product::<u64>() * rows.dtype.size() as u64
+    }
+}
+
+impl Program {
+    /// Bytes of all memory that one device uses: of all arenas, and of the rows of streams that it reads ahead.
+    pub fn bytes_per_device(&self, mesh: &DeviceMesh) -> u64 {
+        let ahead = (0..mesh.devices()).map(|device| self.ahead_bytes(mesh, device)).max();
+        self.arenas.iter().map(|arena| arena.bytes).sum::<u64>() + ahead.unwrap_or(0)
+    }
+
+    /// Bytes of the rows of streams that a device reads ahead.
+    pub fn ahead_bytes(&self, mesh: &DeviceMesh, device: usize) -> u64 {
+        fn of(steps: &[Step], mesh: &DeviceMesh, device: usize) -> u64 {
+            let each = |step: &Step| match step {
+                Step::Library(step) => step.ahead_bytes(mesh, device),
+                Step::For { body, .. } => of(body, mesh, device),
+                Step::While { cond, body, .. } => of(cond, mesh, device) + of(body, mesh, device),
+                Step::If { then, otherwise, .. } => of(then, mesh, device) + of(otherwise, mesh, device),
+                Step::Kernel(_)
+                | Step::Panels { .. }
+                | Step::Gemm(_)
+                | Step::Exchange(_)
+                | Step::Reduce(_)
+                | Step::Permute(_)
+                | Step::Fetch(_)
+                | Step::Sync { .. }
+                | Step::Post { .. }
+                | Step::Await { .. }
+                | Step::Copy { .. }
+                | Step::CheckIndex { .. }
+                | Step::Print { .. } => 0,
+            };
+            steps.iter().map(each).sum()
+        }
+        of(&self.body, mesh, device)
+    }
+}
