@@ -183,6 +183,20 @@ fn summed(
     Ok(LabelledOperand { value, labels: result })
 }
 
+/// The product of two operands that an op describes: element by element where it sums nothing, as [`contract`] has it.
+pub(super) fn product(build: &mut CallBuilder, op: Einsum, operands: [Value; 2]) -> Result<Value, Diagnostic> {
+    if op.lhs.chars().chain(op.rhs.chars()).any(|label| !op.result.contains(label)) {
+        return build.emit1(op, &operands);
+    }
+    let [lhs, rhs] = [(operands[0], &op.lhs), (operands[1], &op.rhs)]
+        .map(|(value, labels)| LabelledOperand { value, labels: labels.chars().collect() });
+    let product = elementwise(build, lhs, rhs, op.result.chars().collect())?;
+    match op.out {
+        Some(out) => build.emit1(Reshard::pin(out), &[product.value]),
+        None => Ok(product.value),
+    }
+}
+
 /// A product without a sum: both operands get dimensions of size 1 for missing letters, and are multiplied element by element.
 fn elementwise(
     build: &mut CallBuilder,

@@ -254,7 +254,7 @@ impl Batched for Einsum {
         let mut out = self.out.clone();
         out.iter_mut().for_each(|out| out.dims.insert(0, batch.layout.clone()));
         let einsum = Einsum { lhs, rhs, result: format!("{letter}{}", self.result), out };
-        build.emit(einsum, &[operands[0].value(), operands[1].value()])
+        Ok(vec![contract::product(build, einsum, [operands[0].value(), operands[1].value()])?])
     }
 }
 
@@ -274,7 +274,7 @@ impl LinearMap for Einsum {
         let out = build.mesh.axes.iter().any(|axis| axis.kind == AxisKind::Explicit);
         let out = out.then(|| build.explicit_part(build.ty(stmt.args[at])));
         let product = Einsum { lhs: self.result.clone(), rhs: other.clone(), result: own.clone(), out };
-        build.emit1(product, &[cotangent, stmt.args[1 - at]])
+        contract::product(build, product, [cotangent, stmt.args[1 - at]])
     }
 }
 
