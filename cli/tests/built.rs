@@ -66,6 +66,7 @@ fn arguments(case: &Case, program: &str) -> Result<Vec<String>, String> {
     let archive = case.path.with_extension("npz");
     let argument = |param: &serde_json::Value| {
         let (name, ty) = (param["name"].as_str().unwrap(), param["type"].as_str().unwrap());
+        let ty = ty.trim_start_matches("stream ");
         let given = case.args.iter().find(|arg| arg.split('=').next() == Some(name));
         match given {
             Some(arg) => arg.clone(),

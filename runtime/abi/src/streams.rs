@@ -17,6 +17,8 @@ pub struct StreamRows {
     pub has_several: bool,
     /// For each dimension of the parameter, the index of the first element that this device reads, counted from the index of a row.
     pub first: Vec<Scalar>,
+    /// The greatest index. Greater ones, as unsigned numbers, become it: no row is computed from an unchecked number.
+    pub last: u64,
 }
 
 impl LibraryStep {

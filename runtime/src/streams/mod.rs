@@ -82,6 +82,8 @@ pub(crate) struct PreparedRead {
     stream: usize,
     /// The index of the first row, or those of all rows.
     index: *const i64,
+    /// The greatest index, which greater ones become.
+    last: u64,
     /// Added to the indices.
     first: i64,
     /// The number of rows in the file.
@@ -146,6 +148,7 @@ pub(crate) fn plan(
     let read = PreparedRead {
         stream: function.param as usize,
         index: memory.address(index.place, device).cast_const().cast(),
+        last: function.last,
         first: first[0],
         rows,
         target: memory.address(result.place, device),
@@ -174,9 +177,9 @@ impl PreparedRead {
         streams.sources.get(self.stream).ok_or_else(|| RunError::internal("a stream has no file"))
     }
 
-    /// The row of the file at an index, which has been checked, if the file has `count` rows from there on.
-    fn row(&self, index: i64, count: usize) -> Result<u64, RunError> {
-        let row = i128::from(index) + i128::from(self.first);
+    /// The row of the file that lies `own` rows behind an index, which has been checked, if the file has `count` rows from there on.
+    fn row(&self, index: i64, own: usize, count: usize) -> Result<u64, RunError> {
+        let row = i128::from(index.cast_unsigned().min(self.last)) + i128::from(self.first) + own as i128;
         let (extent, len) = (i128::from(self.rows), count as i128);
         let is_inside = row >= 0 && row + len <= extent;
         if is_inside { Ok(row as u64) } else { Err(RunError::new("E0801", out_of_bounds(row, extent, len))) }
@@ -190,7 +193,7 @@ impl PreparedRead {
             return Ok(());
         }
         // SAFETY: the caller promises that the index can be read; its place has been checked.
-        let row = self.row(unsafe { *self.index } + self.own.start as i64, slot.count)?;
+        let row = self.row(unsafe { *self.index }, self.own.start, slot.count)?;
         let stride = self.dims[0].stride;
         let base = self.target.wrapping_add(self.own.start * stride);
         let target = RowTarget { base, stride, packed: false };
@@ -256,7 +259,7 @@ impl PreparedRead {
             offset += own * dim.stride;
         }
         // SAFETY: the caller promises that the index can be read; the places of all have been checked.
-        let row = self.row(unsafe { *self.index.add(index) }, 1)?;
+        let row = self.row(unsafe { *self.index.add(index) }, 0, 1)?;
         Ok((row, self.target.wrapping_add(offset)))
     }
 }

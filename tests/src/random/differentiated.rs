@@ -204,10 +204,12 @@ impl Writer {
         let name = self.new_name();
         let is_item = self.draw.chance(30);
         let number = self.any(|v| v.array.dtype.is_integer());
+        let streams = self.streams.clone();
         if is_item {
             // A function of the program sees nothing but its arguments.
             self.variables.clear();
             self.complex.clear();
+            self.streams.clear();
             self.variables.extend(number.clone());
         }
         let mut params = String::new();
@@ -225,7 +227,7 @@ impl Writer {
         let is_new = |v: &Variable| is_dependent(v) && variables.iter().all(|known| known.name != v.name);
         let result = self.any(|v| is_new(v) && v.precision.slopes.second > 0.0).or_else(|| self.any(is_dependent));
         let body = std::mem::replace(&mut self.body, outer);
-        (self.inside, self.variables, self.complex) = (inside, variables, complex);
+        (self.inside, self.variables, self.complex, self.streams) = (inside, variables, complex, streams);
         let result = result?;
         if is_item {
             let item = self.new_name();

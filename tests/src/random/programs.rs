@@ -30,7 +30,7 @@ pub struct Writer {
     complex_params: Vec<Variable>,
     pub(super) complex: Vec<Variable>,
     /// Parameters that stay in their files.
-    streams: Vec<Variable>,
+    pub(super) streams: Vec<Variable>,
     /// Functions besides `main`.
     pub(super) items: String,
     pub(super) body: String,

@@ -225,6 +225,7 @@ impl NestLowering for ReadRows {
             consecutive: self.len.is_some(),
             has_several: indexed > 0,
             first,
+            last: (lowering.ty(stream).shape()[0] as u64).saturating_sub(self.len.unwrap_or(1) as u64),
         };
         lowering.library(LibraryCalls {
             function: LibraryFunction::Rows(step),

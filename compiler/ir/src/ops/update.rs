@@ -140,7 +140,7 @@ impl Infer for Update {
         are_checked(&args[2..])?;
         let dynamic = self.at.iter().filter(|places| matches!(places, Places::Dynamic(_))).count();
         let inside = |places: &Places, size: usize| match places {
-            Places::Range(range) => range.step > 0 && range.lies_in(size),
+            Places::Range(range) => (1..=size.max(1) as i64).contains(&range.step) && range.lies_in(size),
             Places::Dynamic(len) => *len <= size,
         };
         let fits = self.at.len() == x.rank() && dynamic == args.len() - 2;
