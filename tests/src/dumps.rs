@@ -52,8 +52,7 @@ pub fn read_back(
     }
     let module = &compilation.stages[run % compilation.stages.len()];
     let dump = print::module(module);
-    let again =
-        engine::compiled("dump.spmd", &dump, "", None).map_err(|failures| format!("{}\n{dump}", text(&failures)))?;
+    let again = engine::compiled_dump(&dump).map_err(|failures| format!("{}\n{dump}", text(&failures)))?;
     let again = engine::run(&again, inputs, None).map_err(|failure| text(&[failure]))?;
     if again.results != results {
         return Err(format!("the dump of stage `{}` gives other bits:\n{dump}", module.stage.name()));

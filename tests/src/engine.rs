@@ -56,6 +56,11 @@ pub fn compiled(name: &str, text: &str, mesh: &str, stop_after: Option<Stage>) -
     compiled_on(Machine::REAL, name, text, mesh, stop_after)
 }
 
+/// Compiles a dump. Its plan of memory is not replayed: that of the program has been.
+pub fn compiled_dump(dump: &str) -> Result<Compilation, Vec<Failure>> {
+    compiled_with(Options { verify: Some(0), ..Options::default() }, ("dump.spmd", dump, ""))
+}
+
 /// As [`compiled`], for a mesh of such devices. The plan of memory is replayed.
 pub fn compiled_on(
     machine: Machine,
@@ -64,17 +69,20 @@ pub fn compiled_on(
     mesh: &str,
     stop_after: Option<Stage>,
 ) -> Result<Compilation, Vec<Failure>> {
+    let check = CheckOptions { machine, ..CheckOptions::default() };
+    compiled_with(Options { check, stop_after, verify: Some(REPLAYED), ..Options::default() }, (name, text, mesh))
+}
+
+fn compiled_with(mut options: Options, (name, text, mesh): (&str, &str, &str)) -> Result<Compilation, Vec<Failure>> {
     let (set, diagnostics) = SourceSet::load(name, text, &NoSources);
     if !diagnostics.is_empty() {
         return Err(failures(text, &diagnostics));
     }
-    let mesh = match mesh {
+    options.check.mesh = match mesh {
         "" => None,
         mesh => Some(MeshOverride::parse(mesh).map_err(|diagnostic| failures(text, &[diagnostic]))?),
     };
-    let check = CheckOptions { mesh, machine, ..CheckOptions::default() };
-    compile(&set, &Options { check, stop_after, verify: Some(REPLAYED), ..Options::default() })
-        .map_err(|diagnostics| failures(text, &diagnostics))
+    compile(&set, &options).map_err(|diagnostics| failures(text, &diagnostics))
 }
 
 /// Runs a compiled program by the JIT, if no two devices can be in each other's way.

@@ -120,7 +120,8 @@ fn answers_agree(
 fn types_and_collectives(case: &Case) -> Result<(), String> {
     let own = case.meshes.as_ref().map_or("", |meshes| meshes.last().map_or("", String::as_str));
     let own = if case.meshes.is_some() { own } else { "" };
-    let compilation = engine::compiled("case.spmd", &case.text, own, None).map_err(|f| format!("{f:?}"))?;
+    let stage = Some(Stage::Optimized);
+    let compilation = engine::compiled("case.spmd", &case.text, own, stage).map_err(|f| format!("{f:?}"))?;
     let propagated = compilation.stage(Stage::Propagated).ok_or("no propagated stage")?;
     for expected in &case.types {
         let line = |offset: u32| case.text[..offset as usize].matches('\n').count() + 1;
