@@ -14,6 +14,8 @@ pub mod screen;
 pub mod xla;
 
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The six meshes that every two-axis program runs on.
 pub const MESHES: [&str; 6] = ["1x1", "2x4", "4x2", "1x8", "3x2", "5x3"];
@@ -22,4 +24,24 @@ pub const MESHES: [&str; 6] = ["1x1", "2x4", "4x2", "1x8", "3x2", "5x3"];
 pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// What is wrong with each of these, in their order; two are checked at a time.
+pub fn problems<T: Sync>(items: &[T], check: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
+    let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        loop {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(number) else { break };
+            let wrong = check(item);
+            found.lock().expect("no check panics while it adds problems").push((number, wrong));
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(work);
+        work();
+    });
+    let mut found = found.into_inner().expect("no check panics while it adds problems");
+    found.sort();
+    found.into_iter().flat_map(|(_, wrong)| wrong).collect()
 }

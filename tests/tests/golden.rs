@@ -7,7 +7,8 @@ use spmdc_runtime::array::HostArray;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::case::{Case, programs};
 use spmdc_tests::compare::{Tolerance, difference};
-use spmdc_tests::{MESHES, engine, root};
+use spmdc_tests::{MESHES, engine, problems, root};
+use std::path::{Path, PathBuf};
 
 fn tolerance(case: &Case) -> Tolerance {
     match case.tolerance.as_deref() {
@@ -45,47 +46,52 @@ fn array(archive: &NpzArchive, name: &str) -> HostArray {
     archive.array(name).unwrap().unwrap_or_else(|| panic!("no {name}")).read().unwrap()
 }
 
-#[test]
-fn answers_equal_those_of_jax_on_every_mesh() {
+/// Where the answers of a program are not those of its archive.
+fn differences(path: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
-    let paths = programs(&root().join("tests/golden"));
-    assert!(paths.len() >= 40, "{} golden programs", paths.len());
-    let only = std::env::var("GOLDEN").unwrap_or_default();
-    for path in paths.iter().filter(|path| path.to_string_lossy().contains(&only)) {
-        let case = Case::read(path).unwrap();
-        let archive = NpzArchive::open(&path.with_extension("npz")).unwrap();
-        let meshes = case.meshes.clone().unwrap_or_else(|| MESHES.map(str::to_string).to_vec());
-        for mesh in &meshes {
-            let compilation = match engine::compiled("golden.spmd", &case.text, mesh, None) {
-                Ok(compilation) => compilation,
-                Err(failures) => {
-                    wrong.push(format!("{} on {mesh}: {failures:?}", path.display()));
-                    continue;
-                }
-            };
-            let program = compilation.program.as_ref().unwrap();
-            let inputs = bound(&archive, &program.params, |param| format!("in.{}", param.name));
-            // Results are numbered, those within tuples, too; both planes of complex numbers have one name.
-            let mut names: Vec<&str> = program.results.iter().map(|result| result.name.as_str()).collect();
-            names.dedup();
-            let number = |result: &Binding| names.iter().position(|name| *name == result.name).unwrap();
-            let expected = bound(&archive, &program.results, |result| format!("out.{}", number(result)));
-            let run = engine::run(&compilation, &inputs, None).map(|outcome| outcome.results);
-            let eval = engine::evaluated(&case.text, &compilation.stages[0], &inputs);
-            for (who, results) in [("run", run), ("evaluator", eval)] {
-                match results {
-                    Err(failure) => wrong.push(format!("{} on {mesh}, {who}: {failure:?}", path.display())),
-                    Ok(results) => {
-                        for ((actual, expected), result) in results.iter().zip(&expected).zip(&program.results) {
-                            if let Some(text) = difference(expected, actual, tolerance(&case)) {
-                                let name = &result.name;
-                                wrong.push(format!("{} on {mesh}, {who}, result {name}: {text}", path.display()));
-                            }
+    let case = Case::read(path).unwrap();
+    let archive = NpzArchive::open(&path.with_extension("npz")).unwrap();
+    let meshes = case.meshes.clone().unwrap_or_else(|| MESHES.map(str::to_string).to_vec());
+    for mesh in &meshes {
+        let compilation = match engine::compiled("golden.spmd", &case.text, mesh, None) {
+            Ok(compilation) => compilation,
+            Err(failures) => {
+                wrong.push(format!("{} on {mesh}: {failures:?}", path.display()));
+                continue;
+            }
+        };
+        let program = compilation.program.as_ref().unwrap();
+        let inputs = bound(&archive, &program.params, |param| format!("in.{}", param.name));
+        // Results are numbered, those within tuples, too; both planes of complex numbers have one name.
+        let mut names: Vec<&str> = program.results.iter().map(|result| result.name.as_str()).collect();
+        names.dedup();
+        let number = |result: &Binding| names.iter().position(|name| *name == result.name).unwrap();
+        let expected = bound(&archive, &program.results, |result| format!("out.{}", number(result)));
+        let run = engine::run(&compilation, &inputs, None).map(|outcome| outcome.results);
+        let eval = engine::evaluated(&case.text, &compilation.stages[0], &inputs);
+        for (who, results) in [("run", run), ("evaluator", eval)] {
+            match results {
+                Err(failure) => wrong.push(format!("{} on {mesh}, {who}: {failure:?}", path.display())),
+                Ok(results) => {
+                    for ((actual, expected), result) in results.iter().zip(&expected).zip(&program.results) {
+                        if let Some(text) = difference(expected, actual, tolerance(&case)) {
+                            let name = &result.name;
+                            wrong.push(format!("{} on {mesh}, {who}, result {name}: {text}", path.display()));
                         }
                     }
                 }
             }
         }
     }
+    wrong
+}
+
+#[test]
+fn answers_equal_those_of_jax_on_every_mesh() {
+    let paths = programs(&root().join("tests/golden"));
+    assert!(paths.len() >= 40, "{} golden programs", paths.len());
+    let only = std::env::var("GOLDEN").unwrap_or_default();
+    let paths: Vec<PathBuf> = paths.into_iter().filter(|path| path.to_string_lossy().contains(&only)).collect();
+    let wrong = problems(&paths, |path| differences(path));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

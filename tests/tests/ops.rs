@@ -10,10 +10,11 @@ use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};
-use spmdc_tests::engine;
 use spmdc_tests::random::{Array, Draw, Mesh};
 use spmdc_tests::random::{batching, derivatives, manual, matrices, spectral};
 use spmdc_tests::random::{call::Call, calls};
+use spmdc_tests::{engine, problems};
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// A program, and what is needed to say what went wrong with it.
@@ -174,33 +175,38 @@ fn every_op_on_random_layouts() {
         number..number + 1
     });
     let names = ops::builtin_names().chain(calls::SYNTAX.iter().copied());
+    let names: Vec<&str> = names.filter(|name| only.is_empty() || *name == only).collect();
+    let wrong = problems(&names, |name| differences(name, numbers.clone()));
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Which samples of a function's calls do not give the evaluator's answer.
+fn differences(name: &str, numbers: Range<u64>) -> Vec<String> {
     let mut wrong = Vec::new();
-    for name in names.filter(|name| only.is_empty() || *name == only) {
-        let sample: fn(&str, u64) -> Result<Sample, String> = match name {
-            _ if manual::NAMES.contains(&name) => |name, number| Ok(manual_sample(name, number)),
-            _ if calls::call(name, &mut Draw::new(name, 0)).is_some() => sample,
-            _ => continue,
-        };
-        let mut compared = 0;
-        for number in numbers.clone() {
-            let sample = match sample(name, number) {
-                Ok(sample) => sample,
-                Err(text) => {
-                    wrong.push(format!("`{name}`, sample {number}: {text}"));
-                    continue;
-                }
-            };
-            let outcome = catch_unwind(AssertUnwindSafe(|| holds(&sample, number)));
-            match outcome.unwrap_or_else(|_| Err("panic".to_string())) {
-                Ok(was_compared) => compared += u64::from(was_compared),
-                Err(text) => wrong.push(format!("`{name}`, sample {number}: {text}\n{}", sample.text)),
+    let sample: fn(&str, u64) -> Result<Sample, String> = match name {
+        _ if manual::NAMES.contains(&name) => |name, number| Ok(manual_sample(name, number)),
+        _ if calls::call(name, &mut Draw::new(name, 0)).is_some() => sample,
+        _ => return wrong,
+    };
+    let mut compared = 0;
+    for number in numbers.clone() {
+        let sample = match sample(name, number) {
+            Ok(sample) => sample,
+            Err(text) => {
+                wrong.push(format!("`{name}`, sample {number}: {text}"));
+                continue;
             }
-        }
-        if compared == 0 && numbers.end - numbers.start > 5 {
-            wrong.push(format!("`{name}`: no sample had an answer"));
+        };
+        let outcome = catch_unwind(AssertUnwindSafe(|| holds(&sample, number)));
+        match outcome.unwrap_or_else(|_| Err("panic".to_string())) {
+            Ok(was_compared) => compared += u64::from(was_compared),
+            Err(text) => wrong.push(format!("`{name}`, sample {number}: {text}\n{}", sample.text)),
         }
     }
-    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
+    if compared == 0 && numbers.end - numbers.start > 5 {
+        wrong.push(format!("`{name}`: no sample had an answer"));
+    }
+    wrong
 }
 
 /// A function without a random call is one that is not supported yet, one for dumps, or a collective of `manual` code.
