@@ -1,7 +1,7 @@
 //! Compiles a program for a mesh, runs it by the JIT, and asks the reference evaluator what the answer must be.
 
 use crate::races;
-use spmdc_abi::{Binding, Kernels, Kind};
+use spmdc_abi::{Binding, Kernels, Kind, Program};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
@@ -87,6 +87,16 @@ fn compiled_with(mut options: Options, (name, text, mesh): (&str, &str, &str)) -
 
 /// Runs a compiled program by the JIT, if no two devices can be in each other's way.
 pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
+    let mut outcomes = runs(compilation, inputs, &[workers])?;
+    Ok(outcomes.pop().expect("one run has one outcome"))
+}
+
+/// As [`run`], once with each of these numbers of workers.
+pub fn runs(
+    compilation: &Compilation,
+    inputs: &[HostArray],
+    workers: &[Option<usize>],
+) -> Result<Vec<Outcome>, Failure> {
     let internal = |message: String| Failure { code: "E0999".to_string(), line: 0, message };
     let program = compilation.program.clone().ok_or_else(|| internal("no program was made".to_string()))?;
     if let Some(race) = races::race(&program, &compilation.kernels) {
@@ -94,8 +104,17 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
     }
     let no_code = |error: CodegenError| internal(format!("{error:?}"));
     let code = backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?;
-    // SAFETY: these are the kernels of this very program, and `code` outlives the session.
-    let kernels = unsafe { Kernels::new(code.functions().map_err(no_code)?.to_vec()) };
+    let functions = code.functions().map_err(no_code)?;
+    // SAFETY: these are the kernels of this very program, and `code` outlives the sessions.
+    let kernels = || unsafe { Kernels::new(functions.to_vec()) };
+    workers.iter().map(|&workers| run_once((program.clone(), kernels()), inputs, workers)).collect()
+}
+
+fn run_once(
+    (program, kernels): (Program, Kernels),
+    inputs: &[HostArray],
+    workers: Option<usize>,
+) -> Result<Outcome, Failure> {
     let stopped = |error: spmdc_runtime::trap::RunError| Failure {
         code: error.code.to_string(),
         line: error.site.map_or(0, |site| site.line as usize),
@@ -115,8 +134,6 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
         .map(|index| session.read_result(index).map(HostArray::with_one_nan))
         .collect::<Result<Vec<_>, _>>()
         .map_err(stopped)?;
-    drop(session);
-    drop(code);
     Ok(Outcome { results, printed: String::from_utf8_lossy(&printed).into_owned() })
 }
 
