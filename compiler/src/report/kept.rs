@@ -63,8 +63,8 @@ pub struct KeptCosts {
 /// The values that reverses keep, largest first.
 pub fn kept(compilation: &Compilation) -> Vec<KeptValue> {
     let Some(module) = compilation.stage(Stage::Optimized) else { return Vec::new() };
-    let found = KeptFinder::new(module, &compilation.buffer_of).found();
-    let mut values: Vec<KeptValue> = found.into_values().map(|value| described(module, value)).collect();
+    let finder = KeptFinder::new(module, &compilation.buffer_of);
+    let mut values: Vec<KeptValue> = finder.found().into_values().map(|value| finder.described(value)).collect();
     values.sort_by_key(|value| std::cmp::Reverse(value.bytes));
     values
 }
@@ -133,42 +133,36 @@ impl<'m> KeptFinder<'m> {
             }
         }
     }
-}
 
-/// What the user sees of a kept value: of one that loops collect, the value of a trip.
-fn described(module: &Module, value: Value) -> KeptValue {
-    let (func, mesh) = (&module.func, &module.mesh);
-    let mut made: BTreeMap<Value, &Stmt> = BTreeMap::new();
-    func.body.walk(&mut |stmt| {
-        stmt.results.iter().for_each(|&result| {
-            made.insert(result, stmt);
-        })
-    });
-    let bytes = func.ty(value).block_bytes(mesh) as u64;
-    let (mut own, mut trips) = (value, 1u64);
-    let mut carried = None;
-    let mut span = func.info(value).origin.span;
-    while let Some(stmt) = made.get(&own)
-        && let Some(Control::For(op)) = stmt.control()
-        && let Some(at) = stmt.results.iter().position(|&result| result == own)
-        && at + op.collected >= stmt.results.len()
-    {
-        trips = trips.saturating_mul(op.trips().unwrap_or(1));
-        own = op.body.results[at];
-        span = func.info(own).origin.span;
-        // What a trip begins with has the name of the variable.
-        let variable = op.body.params[1..].iter().position(|&param| param == own);
-        carried = variable.map(|at| (stmt.results[at], op.body.results[at]));
-        if carried.is_some() {
-            span = stmt.origin.span;
+    /// What the user sees of a kept value: of one that loops collect, the value of a trip.
+    fn described(&self, value: Value) -> KeptValue {
+        let (func, mesh) = (&self.module.func, &self.module.mesh);
+        let bytes = func.ty(value).block_bytes(mesh) as u64;
+        let (mut own, mut trips) = (value, 1u64);
+        let mut carried = None;
+        let mut span = func.info(value).origin.span;
+        while let Some(stmt) = self.made[own.0 as usize]
+            && let Some(Control::For(op)) = stmt.control()
+            && let Some(at) = stmt.results.iter().position(|&result| result == own)
+            && at + op.collected >= stmt.results.len()
+        {
+            trips = trips.saturating_mul(op.trips().unwrap_or(1));
+            own = op.body.results[at];
+            span = func.info(own).origin.span;
+            // What a trip begins with has the name of the variable.
+            let variable = op.body.params[1..].iter().position(|&param| param == own);
+            carried = variable.map(|at| (stmt.results[at], op.body.results[at]));
+            if carried.is_some() {
+                span = stmt.origin.span;
+            }
         }
+        let (result, next) = carried.unzip();
+        let named = [Some(own), result, next].into_iter().flatten().find_map(|value| func.info(value).name.clone());
+        let quote = || func.quotes.get(&span).and_then(|quote| Some(quote.split_once(": ")?.1.to_string()));
+        let op = || self.made[own.0 as usize].map(|stmt| stmt.name().to_string());
+        let name = named.or_else(quote).or_else(op).unwrap_or_default();
+        KeptValue { name, ty: func.ty(own).display(mesh), bytes, trips, span }
     }
-    let (result, next) = carried.unzip();
-    let named = [Some(own), result, next].into_iter().flatten().find_map(|value| func.info(value).name.clone());
-    let quote = || func.quotes.get(&span).and_then(|quote| Some(quote.split_once(": ")?.1.to_string()));
-    let op = || made.get(&own).map(|stmt| stmt.name().to_string());
-    let name = named.or_else(quote).or_else(op).unwrap_or_default();
-    KeptValue { name, ty: func.ty(own).display(mesh), bytes, trips, span }
 }
 
 /// The costs of a compiled program that `checkpoint` changes; None if it was not compiled to the end.
