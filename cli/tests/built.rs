@@ -7,11 +7,9 @@
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::case::{Case, programs};
-use spmdc_tests::root;
+use spmdc_tests::{problems, root};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Calls `main` of the shared object that the environment names.
 const STARTER: &str = r#"
@@ -127,22 +125,12 @@ fn executables_give_what_run_gives() {
     assert!(paths.len() > 100, "{} programs", paths.len());
     let folder = tempfile::tempdir().unwrap();
     let starter = Starter::build(folder.path());
-    let (next, wrong) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(path) = paths.get(number) else { break };
-                    let folder = tempfile::tempdir().unwrap();
-                    let starter = (number % 20 != 0).then_some(&starter);
-                    if let Err(text) = differs(path, folder.path(), starter) {
-                        wrong.lock().unwrap().push(format!("{}: {text}", path.display()));
-                    }
-                }
-            });
-        }
+    let numbered: Vec<(usize, &PathBuf)> = paths.iter().enumerate().collect();
+    let wrong = problems(&numbered, |&(number, path)| {
+        let folder = tempfile::tempdir().unwrap();
+        let starter = (number % 20 != 0).then_some(&starter);
+        let outcome = differs(path, folder.path(), starter);
+        outcome.err().map(|text| format!("{}: {text}", path.display())).into_iter().collect()
     });
-    let wrong = wrong.into_inner().unwrap();
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
 }

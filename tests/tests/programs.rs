@@ -10,12 +10,10 @@ use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference, numbers};
 use spmdc_tests::dumps::{read_back, text};
-use spmdc_tests::engine;
 use spmdc_tests::random::programs::{Scale, Writer};
 use spmdc_tests::random::{Draw, Mesh};
+use spmdc_tests::{engine, problems};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sizes of X and Y; 12 divides by each, as `manual` code needs it.
 const MESHES: [&str; 4] = ["1x1", "2x3", "4x2", "3x4"];
@@ -46,9 +44,6 @@ fn program(number: u64) -> Result<(String, Vec<Tolerance>), String> {
             continue;
         }
         let program = writer.text(&mesh, &types);
-        if std::env::var_os("TRACE").is_some() {
-            eprintln!("{program}");
-        }
         match engine::compiled("program.spmd", &program, "", Some(Stage::Typed)) {
             Ok(_) => {}
             Err(failures) if failures.iter().all(|failure| REFUSALS.contains(&failure.code.as_str())) => {
@@ -110,28 +105,12 @@ fn random_programs_mean_the_same_on_every_mesh() {
         (None, count) => 0..count.unwrap_or(2_000),
         (Some(first), count) => first..first + count.unwrap_or(1),
     };
-    let (next, wrong) = (AtomicU64::new(numbers.start), Mutex::new(Vec::new()));
-    std::thread::scope(|scope| {
-        for _ in 0..2 {
-            scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= numbers.end {
-                        break;
-                    }
-                    let outcome = catch_unwind(AssertUnwindSafe(|| holds(number)));
-                    let panicked =
-                        |_| Err(format!("panic\n{}", program(number).map_or_else(|error| error, |(text, _)| text)));
-                    if let Err(text) = outcome.unwrap_or_else(panicked) {
-                        wrong.lock().unwrap().push((number, text));
-                    }
-                }
-            });
-        }
+    let numbers: Vec<u64> = numbers.collect();
+    let list = problems(&numbers, |&number| {
+        let panicked = |_| Err(format!("panic\n{}", program(number).map_or_else(|error| error, |(text, _)| text)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| holds(number))).unwrap_or_else(panicked);
+        outcome.err().map(|text| format!("program {number}: {text}")).into_iter().collect()
     });
-    let mut wrong = wrong.into_inner().unwrap();
-    wrong.sort();
-    let list: Vec<String> = wrong.iter().map(|(number, text)| format!("program {number}: {text}")).collect();
     assert!(list.is_empty(), "{} problems:\n{}", list.len(), list.join("\n"));
 }
 
