@@ -224,7 +224,18 @@ impl PipelineRun<'_> {
 struct Watch {
     /// Whether it checks after each pass; otherwise [`verify_layouts`] checks once for each stage.
     is_on: bool,
+    /// The module that was checked last, and by which check: many passes change nothing.
+    checked: RefCell<Option<(Module, Contract)>>,
     broken: RefCell<Option<Broken>>,
+}
+
+/// What a module must keep.
+#[derive(Clone, Copy, PartialEq)]
+enum Contract {
+    /// The contract of its stage.
+    Stage,
+    /// What holds on the way to the next stage.
+    Between,
 }
 
 /// A violated contract.
@@ -236,26 +247,37 @@ struct Broken {
 
 impl Watch {
     fn new(options: &Options) -> Watch {
-        Watch { is_on: cfg!(debug_assertions) || options.verify.is_some(), broken: RefCell::default() }
+        Watch {
+            is_on: cfg!(debug_assertions) || options.verify.is_some(),
+            checked: RefCell::default(),
+            broken: RefCell::default(),
+        }
     }
 
     /// Checks the module that a pass has made, at its stage.
     fn pass(&self, pass: &'static str, module: Module) -> Module {
-        self.check(pass, &module, verify);
+        self.check(pass, &module, Contract::Stage);
         module
     }
 
     /// Checks the module that a pass has made on the way to the next stage.
     fn pass_between(&self, pass: &'static str, module: Module) -> Module {
-        self.check(pass, &module, verify_between);
+        self.check(pass, &module, Contract::Between);
         module
     }
 
-    fn check(&self, pass: &'static str, module: &Module, verify: fn(&Module) -> Result<(), Vec<Violation>>) {
-        if self.is_on
-            && let Err(violations) = verify(module)
-        {
-            self.broke(Some(pass), violations);
+    fn check(&self, pass: &'static str, module: &Module, contract: Contract) {
+        let is_known = |(known, by): &(Module, Contract)| *by == contract && known == module;
+        if !self.is_on || self.checked.borrow().as_ref().is_some_and(is_known) {
+            return;
+        }
+        let verified = match contract {
+            Contract::Stage => verify(module),
+            Contract::Between => verify_between(module),
+        };
+        match verified {
+            Ok(()) => *self.checked.borrow_mut() = Some((module.clone(), contract)),
+            Err(violations) => self.broke(Some(pass), violations),
         }
     }
 

@@ -11,7 +11,7 @@ use spmdc_tests::case::{Case, files, programs};
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps;
 use spmdc_tests::engine::{self, Failure};
-use spmdc_tests::root;
+use spmdc_tests::{problems, root};
 use std::collections::BTreeMap;
 
 /// Everything that is wrong with a case.
@@ -161,12 +161,11 @@ fn run_all(folder: &str, stages: bool) {
 
 fn hold(cases: impl Iterator<Item = Case>, stages: bool) {
     let only = std::env::var("CASE").unwrap_or_default();
-    let mut wrong = Vec::new();
-    for case in cases.filter(|case| case.path.to_string_lossy().contains(&only)) {
-        for text in check(&case, stages) {
-            wrong.push(format!("{}: {text}", case.path.strip_prefix(root()).unwrap().display()));
-        }
-    }
+    let cases: Vec<Case> = cases.filter(|case| case.path.to_string_lossy().contains(&only)).collect();
+    let wrong = problems(&cases, |case| {
+        let path = case.path.strip_prefix(root()).unwrap().display();
+        check(case, stages).into_iter().map(|text| format!("{path}: {text}")).collect()
+    });
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
 }
 

@@ -61,7 +61,19 @@ impl Array {
 
     /// An array with an element computed for each index.
     pub fn from_fn(ty: ArrayType, mut element: impl FnMut(&[usize]) -> u64) -> Array {
-        let bits = indices(&ty.shape).map(|index| element(&index)).collect();
+        let mut bits = Vec::with_capacity(ty.len());
+        let mut index = vec![0; ty.rank()];
+        for _ in 0..ty.len() {
+            bits.push(element(&index));
+            // The next index: the last dimension that is not at its end counts on, and those after it begin again.
+            for (at, &size) in index.iter_mut().zip(&ty.shape).rev() {
+                *at += 1;
+                if *at < size {
+                    break;
+                }
+                *at = 0;
+            }
+        }
         Array::new(ty, bits)
     }
 
@@ -73,9 +85,9 @@ impl Array {
 
     /// The element at an index of a larger shape after NumPy broadcasting.
     pub fn get_broadcast(&self, index: &[usize]) -> u64 {
-        let aligned = index[index.len() - self.ty.rank()..].iter();
-        let own: Vec<usize> = aligned.zip(&self.ty.shape).map(|(&i, &size)| if size == 1 { 0 } else { i }).collect();
-        self.get(&own)
+        let aligned = index[index.len() - self.ty.rank()..].iter().zip(&self.ty.shape);
+        let position = aligned.fold(0, |at, (&i, &size)| at * size + if size == 1 { 0 } else { i });
+        self.bits[position]
     }
 
     /// The elements of a float array.

@@ -7,7 +7,7 @@
 use super::constant::Constant;
 use super::promote::{self, Operand};
 use super::{Call, Mismatch, shape};
-use crate::array::{Array, Trap, indices};
+use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
@@ -189,13 +189,16 @@ impl Semantics for Binary {
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
         let (lhs, rhs) = (args[0], args[1]);
         let shape = shape::broadcast(&[lhs.shape(), rhs.shape()]).expect(BROADCAST);
-        let bits = indices(&shape).map(|index| {
-            let (x, y) = (lhs.get_broadcast(&index), rhs.get_broadcast(&index));
-            // The type has the operation: only the quotient is missing.
-            number::eval_binary(self.0, lhs.dtype(), x, y).ok_or_else(Trap::division_by_zero)
+        let mut is_defined = true;
+        let array = Array::from_fn(ArrayType::of(lhs.dtype(), shape), |index| {
+            let (x, y) = (lhs.get_broadcast(index), rhs.get_broadcast(index));
+            number::eval_binary(self.0, lhs.dtype(), x, y).unwrap_or_else(|| {
+                is_defined = false;
+                0
+            })
         });
-        let bits = bits.collect::<Result<Vec<u64>, Trap>>()?;
-        Ok(vec![Array::new(ArrayType::of(lhs.dtype(), shape), bits)])
+        // The type has the operation: only the quotient can be missing.
+        if is_defined { Ok(vec![array]) } else { Err(Trap::division_by_zero()) }
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {

@@ -78,8 +78,11 @@ impl Fft {
         let mut results = [Vec::with_capacity(n), Vec::with_capacity(n)];
         for k in 0..n {
             let (mut real, mut imaginary) = (0.0, 0.0);
+            // `k * at` modulo `n`.
+            let mut turn = 0;
             for at in 0..n {
-                let (cos, sin) = turns[k * at % n];
+                let (cos, sin) = turns[turn];
+                turn = if turn + k < n { turn + k } else { turn + k - n };
                 real += re[at] * cos - im[at] * sin;
                 imaginary += re[at] * sin + im[at] * cos;
             }

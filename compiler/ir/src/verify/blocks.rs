@@ -123,19 +123,31 @@ impl Tensors<'_> {
                 empty.push((value, dim, factors));
                 continue;
             }
-            let sizes: Vec<usize> = factors.iter().map(|&factor| self.rule.factors[factor].size).collect();
-            let Some(ranges) = as_box(&block, &sizes) else {
-                return Err(format!("cannot run on the blocks of {}", self.display(value)));
+            let sizes = || factors.iter().map(|&factor| self.rule.factors[factor].size).collect::<Vec<usize>>();
+            let (one, several);
+            let ranges = match factors {
+                // The usual case needs no list.
+                [_] => {
+                    one = [block];
+                    one.as_slice()
+                }
+                [] | [_, _, ..] => {
+                    let Some(ranges) = as_box(&block, &sizes()) else {
+                        return Err(format!("cannot run on the blocks of {}", self.display(value)));
+                    };
+                    several = ranges;
+                    several.as_slice()
+                }
             };
             for (&factor, range) in factors.iter().zip(ranges) {
                 let Factor { size, kind } = self.rule.factors[factor];
-                if kind == FactorKind::Whole && range != (0..size) {
+                if kind == FactorKind::Whole && *range != (0..size) {
                     return Err(format!("needs dimension {dim} of {} whole", self.display(value)));
                 }
-                if held[factor].as_ref().is_some_and(|known| *known != range) {
+                if held[factor].as_ref().is_some_and(|known| known != range) {
                     return Err(self.disagrees(value, dim, coordinates));
                 }
-                held[factor] = Some(range);
+                held[factor] = Some(range.clone());
             }
         }
         let holds_some = |factor: &usize| held[*factor].as_ref().is_some_and(|range| !range.is_empty());
