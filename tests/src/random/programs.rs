@@ -281,7 +281,11 @@ impl Writer {
             4 => self.ghost_cells(),
             5 => self.neighbours(),
             _ => {
-                let (expr, array, precision) = self.expression();
+                let (mut expr, array, mut precision) = self.expression();
+                if self.inside.depth > 0 && !self.inside.smooth && array.dtype.is_float() && self.draw.chance(10) {
+                    expr = format!("stop_gradient({expr})");
+                    precision.slopes = Slopes::default();
+                }
                 self.define(expr, array, precision);
             }
         }

@@ -152,6 +152,6 @@ fn with_residuals(build: &mut CallBuilder, stmt: &mut Stmt, side: usize, block: 
     let rest = std::mem::take(&mut block.stmts);
     inside(build, block, |build| repeat(build, &found.repeated, &mut map))?;
     block.stmts.extend(rest);
-    substitute(build, block, &map);
+    substitute(build, block, &mut map);
     Ok(())
 }

@@ -11,7 +11,7 @@
 
 use super::residuals::Kept;
 use super::reverse::Reverse;
-use super::units::repeat;
+use super::units::{mapped, repeat};
 use super::{captured, conformed, missing, needed_for, zeros};
 use crate::layout::types::{DType, Type};
 use crate::ops::Op;
@@ -310,15 +310,11 @@ fn with_residuals(
     block.stmts = build.blocks.pop().expect("the block that was opened above").stmts;
     result?;
     block.stmts.extend(rest);
-    substitute(build, block, &map);
+    substitute(build, block, &mut map);
     Ok(None)
 }
 
 /// Replaces values in a block.
-pub(super) fn substitute(build: &CallBuilder, block: &mut Block, map: &BTreeMap<Value, Value>) {
-    block.each_use_mut(&mut |value| {
-        if let Some(&new) = map.get(&build.resolved(*value)) {
-            *value = new;
-        }
-    });
+pub(super) fn substitute(build: &mut CallBuilder, block: &mut Block, map: &mut BTreeMap<Value, Value>) {
+    block.each_use_mut(&mut |value| *value = mapped(build, map, *value));
 }

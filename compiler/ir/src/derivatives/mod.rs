@@ -141,9 +141,10 @@ fn captured(build: &CallBuilder, block: &Block) -> Vec<Value> {
     let defined = defined_values(block);
     let mut found = Vec::new();
     for value in free_values(block) {
-        let value = build.resolved(value);
         // Another name may be that of a value of the block.
-        if !found.contains(&value) && !defined.contains(&value) {
+        let is_inner = build.first_name(value, |name| defined.contains(&name)).is_some();
+        let value = build.resolved(value);
+        if !found.contains(&value) && !is_inner {
             found.push(value);
         }
     }

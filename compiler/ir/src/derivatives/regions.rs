@@ -196,6 +196,6 @@ fn with_residuals(
     repeated?;
     stmts.append(&mut block.stmts);
     block.stmts = stmts;
-    substitute(build, block, &map);
+    substitute(build, block, &mut map);
     Ok(())
 }

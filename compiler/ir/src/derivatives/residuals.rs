@@ -49,7 +49,9 @@ impl Kept<'_> {
     /// The way to each value of the block that is in `needed`.
     pub fn find(&self, build: &CallBuilder, needed: &[Value]) -> Residuals {
         let known = self.known(build);
-        let mut needed: BTreeSet<Value> = needed.iter().map(|&value| build.resolved(value)).collect();
+        // A value on which no derivative depends is needed, too.
+        let own = |value: &Value| build.first_name(*value, |name| known.contains_key(&name));
+        let mut needed: BTreeSet<Value> = needed.iter().filter_map(own).collect();
         let mut found = Residuals::default();
         for stmt in self.stmts.iter().rev() {
             let Some(result) = stmt.results.iter().find(|result| needed.contains(result)) else { continue };
@@ -61,7 +63,7 @@ impl Kept<'_> {
                 Known::Invariant => found.invariant.push(stmt.clone()),
                 Known::Repeated | Known::Moved => found.repeated.push(stmt.clone()),
             }
-            needed.extend(stmt.args.iter().map(|&arg| build.resolved(arg)));
+            needed.extend(stmt.args.iter().filter_map(own));
         }
         for param in self.params.iter().filter(|param| needed.contains(param)) {
             if self.had.contains(param) { &mut found.params } else { &mut found.kept }.push(*param);
@@ -75,8 +77,9 @@ impl Kept<'_> {
         let of_param = |param: &Value| if self.had.contains(param) { Known::Repeated } else { Known::Kept };
         let mut known: BTreeMap<Value, Known> = self.params.iter().map(|param| (*param, of_param(param))).collect();
         for stmt in self.stmts {
+            let of_name = |&arg: &Value| build.first_name(arg, |name| known.contains_key(&name));
             let args: Vec<Option<Known>> =
-                stmt.args.iter().map(|&arg| known.get(&build.resolved(arg)).copied()).collect();
+                stmt.args.iter().map(|arg| of_name(arg).and_then(|name| known.get(&name).copied())).collect();
             let own = self.known_result(build, stmt, &args);
             known.extend(stmt.results.iter().map(|&result| (result, own)));
         }

@@ -142,7 +142,7 @@ fn custom(
     for (&(_, given), &found) in rule.inputs.iter().zip(&rule.reverse.results) {
         let given = reverse.build.resolved(given);
         if reverse.depends.contains(&given) {
-            let found = mapped(reverse.build, &map, found);
+            let found = mapped(reverse.build, &mut map, found);
             reverse.add(given, found)?;
         }
     }
@@ -155,9 +155,28 @@ fn custom(
     Ok(())
 }
 
-fn mapped(build: &CallBuilder, map: &BTreeMap<Value, Value>, value: Value) -> Value {
-    let direct = map.get(&value).or_else(|| map.get(&build.resolved(value)));
-    direct.copied().unwrap_or(value)
+/// What stands for a value: its entry, or that of the value that it is another name of. On what stands for a name on which no derivative
+/// depends, none does either.
+pub(super) fn mapped(build: &mut CallBuilder, map: &mut BTreeMap<Value, Value>, value: Value) -> Value {
+    if let Some(&new) = map.get(&value) {
+        return new;
+    }
+    let Some((of, is_differentiated)) = build.alias_of(value) else { return value };
+    let new = mapped(build, map, of);
+    if new == of {
+        return value;
+    }
+    if is_differentiated {
+        return new;
+    }
+    let stopped = build.stopped(new);
+    map.insert(value, stopped);
+    stopped
+}
+
+/// What stands for a value where it is only named.
+fn named(build: &CallBuilder, map: &BTreeMap<Value, Value>, value: Value) -> Value {
+    build.first_name(value, |name| map.contains_key(&name)).map_or(value, |name| map[&name])
 }
 
 /// Emits statements again, with other values for those in `map`, to which their results are added. Statements that only act are left out.
@@ -173,6 +192,8 @@ pub fn repeat(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value,
         build.units.iter().filter(|unit| !whole(unit) && unit.values.start < first).cloned().collect();
     for unit in inner {
         let copies = unit.ranges().flat_map(|range| map.range(Value(range.start)..Value(range.end)));
+        // Other names are of no statement.
+        let copies = copies.filter(|&(&value, _)| build.alias_of(value).is_none());
         let new: Vec<u32> = copies.map(|(_, new)| new.0).filter(|&new| new >= first).collect();
         let (Some(&start), Some(&last)) = (new.iter().min(), new.iter().max()) else { continue };
         let kind = match unit.kind {
@@ -192,18 +213,18 @@ fn repeated_rule(
     let mut map = map.clone();
     let mut inputs = Vec::new();
     for &(name, given) in &rule.inputs {
-        let given = mapped(build, &map, given);
+        let given = mapped(build, &mut map, given);
         let new = build.alias(given);
         map.insert(name, new);
         inputs.push((new, given));
     }
-    let captured = rule.captured.iter().map(|&value| mapped(build, &map, value)).collect();
-    let outputs = rule.outputs.iter().map(|&output| mapped(build, &map, output)).collect();
+    let captured = rule.captured.iter().map(|&value| mapped(build, &mut map, value)).collect();
+    let outputs = rule.outputs.iter().map(|&output| mapped(build, &mut map, output)).collect();
     build.blocks.push(Block::default());
     let forward = repeat(build, &rule.forward, &mut map);
     let stmts = build.blocks.pop().expect("the block that was opened above").stmts;
     forward?;
-    let forward_outputs = rule.forward_outputs.iter().map(|&output| mapped(build, &map, output)).collect();
+    let forward_outputs = rule.forward_outputs.iter().map(|&output| mapped(build, &mut map, output)).collect();
     let mut params = Vec::new();
     for &param in &rule.reverse.params {
         let (ty, origin) = (build.ty(param).clone(), build.func.info(param).origin.clone());
@@ -215,7 +236,7 @@ fn repeated_rule(
     let reverse = repeat(build, &rule.reverse.stmts, &mut map);
     let reverse_stmts = build.blocks.pop().expect("the block that was opened above").stmts;
     reverse?;
-    let results = rule.reverse.results.iter().map(|&result| mapped(build, &map, result)).collect();
+    let results = rule.reverse.results.iter().map(|&result| mapped(build, &mut map, result)).collect();
     Ok(CustomRule {
         inputs,
         captured,
@@ -230,7 +251,7 @@ fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Valu
     let outer = build.lineage;
     for stmt in stmts {
         build.follow(&stmt.origin, outer);
-        build.lineage.of = build.lineage.of.map(|of| mapped(build, map, of));
+        build.lineage.of = build.lineage.of.map(|of| named(build, map, of));
         let args: Vec<Value> = stmt.args.iter().map(|&arg| mapped(build, map, arg)).collect();
         let results = match &stmt.kind {
             StmtKind::Op(_) if stmt.results.is_empty() => continue,
@@ -264,7 +285,7 @@ fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Valu
             }
         };
         for (&value, &new) in stmt.results.iter().zip(&results) {
-            let kin = build.func.info(value).kin.map(|kin| kin.mapped(|of| mapped(build, map, of)));
+            let kin = build.func.info(value).kin.map(|kin| kin.mapped(|of| named(build, map, of)));
             build.func.info_mut(new).kin = kin.or(Some(Kin::CopyOf(value)));
             map.insert(value, new);
         }
@@ -288,5 +309,5 @@ pub fn repeated(build: &mut CallBuilder, block: &Block, args: &[Value]) -> Resul
         map.insert(param, conformed(build, arg, &ty)?);
     }
     repeat(build, &block.stmts, &mut map)?;
-    Ok(block.results.iter().map(|&result| mapped(build, &map, result)).collect())
+    Ok(block.results.iter().map(|&result| mapped(build, &mut map, result)).collect())
 }

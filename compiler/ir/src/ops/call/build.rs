@@ -170,6 +170,16 @@ impl CallBuilder {
         }
     }
 
+    /// The value itself or the first one that it is another name of, opaque names included, for which `holds`.
+    pub fn first_name(&self, mut value: Value, holds: impl Fn(Value) -> bool) -> Option<Value> {
+        loop {
+            if holds(value) {
+                return Some(value);
+            }
+            value = *self.aliases.get(&value)?;
+        }
+    }
+
     /// The value that a value is another name of, in the end.
     pub fn original(&self, mut value: Value) -> Value {
         while let Some(&of) = self.aliases.get(&value) {
