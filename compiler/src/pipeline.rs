@@ -31,6 +31,7 @@ use spmdc_passes::hoist::hoist;
 use spmdc_passes::inline_loops::inline_loops;
 use spmdc_passes::insert_reshards::insert_reshards;
 use spmdc_passes::local_argmax::local_argmax;
+use spmdc_passes::orient_products::orient_products;
 use spmdc_passes::overlap::overlap;
 use spmdc_passes::partition::partition;
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
@@ -224,7 +225,7 @@ impl PipelineRun<'_> {
 struct Watch {
     /// Whether it checks after each pass; otherwise [`verify_layouts`] checks once for each stage.
     is_on: bool,
-    /// The module that was checked last, and by which check: many passes change nothing.
+    /// The module that was checked last, and the contract that it keeps: many passes change nothing.
     checked: RefCell<Option<(Module, Contract)>>,
     broken: RefCell<Option<Broken>>,
 }
@@ -332,6 +333,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     m = watch.pass_between("distribute_scans", distribute_scans(m));
     after("distribute_scans");
     m = watch.pass("partition", partition(m, plans));
+    m = watch.pass("orient_products", orient_products(m));
     m = watch.pass("hoist", hoist(m));
     m = watch.pass("cse", cse(m));
     after("partition");
@@ -599,5 +601,26 @@ mod tests {
             fn main(x: f32[8@X, 16]) { let mut u = x; for i in 0..3 { u = 2 * u; } u }";
         assert_eq!(collectives(source), Vec::<&str>::new());
         assert_eq!(result_types(source), ["f32[8@X,16]"]);
+    }
+
+    #[test]
+    fn devices_transpose_an_operand_that_they_share_together() {
+        let transposes = |rows: usize, devices: usize, w: &str| {
+            let source = format!(
+                "mesh (X = {devices});
+                 fn main(d: f32[{rows}@X, 256], w: f32[{w}]) {{ einsum(\"ij,kj->ik\", d, w) }}"
+            );
+            let compilation = compiled(&source);
+            let mut count = 0;
+            compilation.stage(Stage::Partitioned).unwrap().func.body.walk(&mut |stmt| {
+                count += usize::from(stmt.op().is_some_and(|op| op.rules().name() == "transpose"));
+            });
+            count
+        };
+        assert_eq!(transposes(1024, 8, "128@_, 256@_"), 1);
+        assert_eq!(transposes(1024, 1, "128@_, 256@_"), 0, "nobody shares it");
+        assert_eq!(transposes(8192, 8, "128@_, 256@_"), 0, "the product takes long");
+        assert_eq!(transposes(1024, 8, "16@_, 256@_"), 0, "it is small");
+        assert_eq!(transposes(1024, 8, "1024@X, 256"), 0, "its blocks are read in place");
     }
 }

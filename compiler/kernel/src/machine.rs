@@ -18,6 +18,8 @@ pub struct Machine {
     /// Minimum length of the blocks of an operand that is not gathered: the other operand is packed again for each of them, or the
     /// sums are read and written again. At 64 that costs more than the copy that it saves.
     pub ring_block: usize,
+    /// Minimum bytes of an operand of a product that devices transpose together instead of packing it one by one.
+    pub shared_operand_bytes: usize,
     /// Bytes of a cache line.
     pub line_bytes: usize,
     /// The number of sums of adjacent columns that are computed at once.
@@ -42,6 +44,7 @@ impl Machine {
         panel_bytes: 128 * 1024,
         ring_bytes: 64 * 1024,
         ring_block: 128,
+        shared_operand_bytes: 64 * 1024,
         line_bytes: 64,
         sums_side_by_side: 32,
         long_reduction: 64 * 1024,
@@ -57,6 +60,7 @@ impl Machine {
         panel_bytes: 64,
         ring_bytes: 16,
         ring_block: 2,
+        shared_operand_bytes: 16,
         line_bytes: 8,
         sums_side_by_side: 2,
         long_reduction: 8,

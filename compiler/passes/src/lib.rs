@@ -13,6 +13,7 @@
 //! - `exchange_halos`: every window reads elements of its own device only.
 //! - `distribute_scans`: every scan along a split dimension has the totals of the preceding blocks.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
+//! - `orient_products`: no operand that many devices share is packed by each of them.
 //! - `hoist`: no loop makes the same exchange in every trip.
 //! - `share_halos`: windows on one value fetch their halos once for each direction.
 //! - `inline_loops`: no loop is known to run once.
@@ -37,6 +38,7 @@ pub mod hoist;
 pub mod inline_loops;
 pub mod insert_reshards;
 pub mod local_argmax;
+pub mod orient_products;
 pub mod overlap;
 pub mod partition;
 pub mod propagate;

@@ -10,6 +10,7 @@
 
 pub mod contract;
 pub mod diagonal;
+pub mod orient;
 mod ring;
 pub mod spec;
 
