@@ -108,6 +108,21 @@ fn exp_within<X: Real>(x: X, [ln2_high, ln2_low]: [f64; 2], tail: &[f64]) -> X {
     scale((exact + small) + 1.0, bits)
 }
 
+/// `1 / (1 + exp(-x))`: for negative `x` the quotient has `exp(x)` above and below, so that small results keep their digits.
+pub(super) fn sigmoid_f32<X: Single>(x: X) -> X {
+    let power = exp_short(-x.abs().at_most(104.0).widen());
+    (x.widen().less(0.0).select(power, power.constant(1.0)) / (power + 1.0)).narrow()
+}
+
+pub(super) fn sigmoid_f64<X: Double>(x: X) -> X {
+    let power = exp_f64(-x.abs());
+    let one = x.constant(1.0);
+    let above = Pair { high: x.less(0.0).select(power, one), low: x.zero() };
+    let y = above.divided_by(Pair::sum_of_ordered(one, power)).rounded();
+    // The quotient's residue underflows for the smallest numbers, whose divisor is one.
+    x.less(-40.0).select(power, y)
+}
+
 pub(super) fn exp2_f32<X: Single>(x: X) -> X {
     exp2_within(x.at_least(-151.0).at_most(129.0), None, LN2_FULL_F32, EXP2_TAIL_F32)
 }
@@ -266,5 +281,29 @@ impl MathFunction for Expm1 {
 
     fn double<X: Double>(x: X) -> X {
         expm1_f64(x)
+    }
+}
+
+/// 1 / (1 + exp(-x)).
+pub(crate) struct Sigmoid;
+
+impl MathFunction for Sigmoid {
+    const DESCRIPTION: Description = Description {
+        name: "sigmoid",
+        example: "(x: f32[6]) { sigmoid(x - 3) }",
+        is_instruction: false,
+        ends: [0.5, 0.5, 1.0, 0.0],
+        symmetry: None,
+        interval: (-750.0, 40.0),
+        edges: &[-745.1332191019412, -708.3964185322641, 36.7368005696771, -103.972084, -87.33655, 16.635532],
+        reference: "C(1.0) / (C(1.0) + F(exp)(-x))",
+    };
+
+    fn single<X: Single>(x: X) -> X {
+        sigmoid_f32(x)
+    }
+
+    fn double<X: Double>(x: X) -> X {
+        sigmoid_f64(x)
     }
 }

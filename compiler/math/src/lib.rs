@@ -182,6 +182,8 @@ functions! {
     Exp2(exp::Exp2),
     /// exp(x) - 1, without loss for x close to 0.
     Expm1(exp::Expm1),
+    /// 1 / (1 + exp(-x)), without overflow in between.
+    Sigmoid(exp::Sigmoid),
     /// The natural logarithm.
     Log(log::Log),
     /// The logarithm to base 2.

@@ -75,7 +75,7 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
         "abs" | "sign" | "square" | "floor" | "ceil" | "round" | "trunc" | "isnan" | "isinf" | "isfinite"
         | "signbit" | "relu" => Call::new(&[(draw.pick(&numbers()), &shape)], format!("{name}(a)")),
         "popcount" | "clz" => Call::new(&[(draw.pick(&ints()), &shape)], format!("{name}(a)")),
-        "reciprocal" | "sigmoid" | "silu" | "softplus" | "sinc" | "logit" | "elu" | "leaky_relu" => {
+        "reciprocal" | "silu" | "softplus" | "sinc" | "logit" | "elu" | "leaky_relu" => {
             Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)"))
         }
         _ if MathFn::from_name(name).is_some_and(|f| !f.is_internal()) => {

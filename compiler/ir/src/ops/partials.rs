@@ -86,6 +86,10 @@ fn math(f: MathFn, terms: &mut Terms<'_>, x: Value, y: Value) -> Result<PartialD
             let one = terms.number(y, 1.0)?;
             terms.add(y, one)?
         }
+        MathFn::Sigmoid => {
+            let rest = terms.less_than(1.0, y)?;
+            terms.mul(y, rest)?
+        }
         MathFn::Log | MathFn::XlaLog => terms.inverse(x)?,
         MathFn::Log2 => {
             let scaled = terms.scaled(LN_2, x)?;
@@ -199,8 +203,10 @@ impl Partials for Binary {
             BinaryOp::Sub => return Ok(if at == 0 { PartialDerivative::One } else { PartialDerivative::MinusOne }),
             BinaryOp::Mul => other,
             BinaryOp::Div if at == 0 => terms.inverse(y)?,
+            // The other operand's derivative has this inverse, too.
             BinaryOp::Div => {
-                let quotient = terms.div(result, y)?;
+                let inverse = terms.inverse(y)?;
+                let quotient = terms.mul(result, inverse)?;
                 terms.unary(UnaryOp::Neg, quotient)?
             }
             BinaryOp::Rem if at == 0 => return Ok(PartialDerivative::One),

@@ -41,7 +41,7 @@ const FILES: [&str; 8] = [
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 86] = [
+pub const NAMES: [&str; 85] = [
     "complex",
     "real",
     "imag",
@@ -86,7 +86,6 @@ pub const NAMES: [&str; 86] = [
     "median",
     "logsumexp",
     "logcumsumexp",
-    "sigmoid",
     "gelu",
     "silu",
     "softplus",
