@@ -44,8 +44,9 @@ pub(crate) struct Barrier {
 
 impl Barrier {
     pub fn new(members: Box<[usize]>, workers: Box<[usize]>) -> Barrier {
-        debug_assert!(!members.is_empty() && members.is_sorted(), "members stand in the order of their numbers");
-        debug_assert!(!workers.is_empty() && workers.len() <= members.len(), "each worker brings a member");
+        debug_assert!(members.is_sorted(), "members stand in the order of their numbers");
+        debug_assert!(workers.is_empty() == members.is_empty(), "members have workers");
+        debug_assert!(workers.len() <= members.len(), "each worker brings a member");
         let zero = || AtomicU32::new(0);
         Barrier { generation: zero(), arrived: zero(), broken_from: AtomicU64::new(UNBROKEN), members, workers }
     }
@@ -63,6 +64,16 @@ impl Barrier {
     /// Counts the calling worker, all of whose members have arrived. True if it was the last worker, which completes the barrier;
     /// the other workers may have to be woken then.
     pub fn arrive(&self) -> bool {
+        let is_last = self.come();
+        if is_last {
+            self.complete();
+        }
+        is_last
+    }
+
+    /// As [`Barrier::arrive`], but the barrier is not complete before [`Barrier::complete`] is called, once, after the last worker
+    /// has come.
+    pub fn come(&self) -> bool {
         let generation = self.current();
         if self.workers.len() > 1 {
             let before = self.arrived.fetch_add(1, Ordering::AcqRel);
@@ -74,8 +85,12 @@ impl Barrier {
             self.arrived.store(0, Ordering::Relaxed);
         }
         debug_assert_eq!(self.current(), generation, "only the worker that arrives last completes a barrier");
-        self.generation.store(generation.wrapping_add(1), Ordering::Release);
         true
+    }
+
+    /// Lets the devices continue: all workers have come.
+    pub fn complete(&self) {
+        self.generation.store(self.current().wrapping_add(1), Ordering::Release);
     }
 
     /// Breaks the barrier: a member has stopped and does not arrive from generation `missing` on.
@@ -119,7 +134,18 @@ impl Parker {
     /// No wake-up is lost: this thread marks itself parked and then checks once more, a waking thread makes `ready` true and then
     /// reads the mark, and a full fence lies between the two steps of each thread, so at least one thread sees the store of the
     /// other (the pattern of Dekker's algorithm).
-    pub fn wait(&self, spin: bool, limit: Option<Duration>, mut ready: impl FnMut(bool) -> bool) -> bool {
+    pub fn wait(&self, spin: bool, limit: Option<Duration>, ready: impl FnMut(bool) -> bool) -> bool {
+        self.wait_in_naps(spin, limit, || None, ready)
+    }
+
+    /// As [`Parker::wait`], but sleeps at most for the time that `nap` gives, before `ready` is asked again.
+    pub fn wait_in_naps(
+        &self,
+        spin: bool,
+        limit: Option<Duration>,
+        nap: impl Fn() -> Option<Duration>,
+        mut ready: impl FnMut(bool) -> bool,
+    ) -> bool {
         for _ in 0..if spin { SPINS } else { 1 } {
             if ready(false) {
                 return true;
@@ -139,10 +165,11 @@ impl Parker {
             fence(Ordering::SeqCst);
             let came = ready(true);
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            match left {
+            match (left, nap()) {
                 _ if came => {}
-                None => thread::park(),
-                Some(left) => thread::park_timeout(left),
+                (None, None) => thread::park(),
+                (Some(time), None) | (None, Some(time)) => thread::park_timeout(time),
+                (Some(left), Some(nap)) => thread::park_timeout(left.min(nap)),
             }
             self.parked.store(false, Ordering::Relaxed);
             // The next round sees a wake-up that came in the meantime; the last round does not sleep.

@@ -3,21 +3,31 @@
 use std::collections::BTreeMap;
 
 use crate::array::{BlockSource, HostArray};
-use crate::collectives::{BoxCopy, Rows};
+use crate::boxes::{BoxCopy, Rows};
 use crate::memory::Memory;
+use crate::processes::reads::DeviceReads;
 use crate::trap::RunError;
-use spmdc_abi::mesh::split_axes;
+use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::{ConstantData, Layout, Place};
 
 /// Approximate bytes of the rows read at a time when a block is stored differently from how it is read.
 const SLAB: usize = 1 << 20;
 
+/// Blocks of devices in other processes that have arrived in a message, each packed, by their place and device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FarBlocks(pub BTreeMap<(Place, usize), *const u8>);
+
+// SAFETY: the pointers lead to the memory of messages; whoever reads blocks from it promises that their message has arrived.
+unsafe impl Send for FarBlocks {}
+// SAFETY: as above.
+unsafe impl Sync for FarBlocks {}
+
 /// The whole array with layout `layout`, as seen from `device`: of replicated blocks, those at its coordinates.
 ///
-/// The layout and place must have been checked, and no device may be writing the blocks.
-pub(crate) fn gather(memory: &Memory, place: Place, layout: &Layout, device: usize) -> HostArray {
+/// The layout and place must have been checked, and no device may be writing the blocks. Blocks of other processes must have arrived.
+pub(crate) fn gather(memory: &Memory, far: &FarBlocks, place: Place, layout: &Layout, device: usize) -> HostArray {
     let mut array = unfilled(layout);
-    gather_into(memory, place, layout, device, &mut array);
+    gather_into(memory, far, (place, layout), device, &mut array);
     array
 }
 
@@ -28,29 +38,62 @@ pub(crate) fn unfilled(layout: &Layout) -> HostArray {
 }
 
 /// As [`gather`], into an array of the layout's type and shape.
-pub(crate) fn gather_into(memory: &Memory, place: Place, layout: &Layout, device: usize, array: &mut HostArray) {
+pub(crate) fn gather_into(
+    memory: &Memory,
+    far: &FarBlocks,
+    (place, layout): (Place, &Layout),
+    device: usize,
+    array: &mut HostArray,
+) {
     let mesh = memory.mesh();
     debug_assert_eq!(array.dtype, layout.dtype, "an array is gathered as what it is");
     debug_assert!(array.shape.iter().eq(layout.dims.iter().map(|dim| &dim.size)), "an array has the layout's shape");
     for owner in mesh.group(device, split_axes(layout)) {
-        let (start, len) = block(memory, layout, owner);
-        let stored = mesh.stored_shape(layout);
-        debug_assert!(
-            len.iter().zip(&stored).all(|(len, stored)| len <= stored),
-            "a block is longer than what is stored"
-        );
+        let (start, len) = block(mesh, layout, owner);
+        if len.contains(&0) {
+            continue;
+        }
         let zeros = vec![0; array.shape.len()];
+        let (from, stored) = match far.0.get(&(place, owner)) {
+            Some(&packed) => (packed, len.clone()),
+            None => (memory.address(place, owner).cast_const(), mesh.stored_shape(layout)),
+        };
         let rows = Rows::new(layout.dtype.size(), &len, &stored, &zeros, &array.shape, &start);
-        // SAFETY: the block lies within its arena, which was checked, and within the array, which has the layout's shape.
-        unsafe { BoxCopy::new(memory.address(place, owner), array.bytes.as_mut_ptr(), rows).run() };
+        // SAFETY: the block lies within its arena, which was checked, or is packed; and within the array, which has the layout's shape.
+        unsafe { BoxCopy::new(from, array.bytes.as_mut_ptr(), rows).run() };
     }
 }
 
-/// The blocks of all devices, each packed; for tests.
+/// The rows that pack the block of a device; None if it has no elements.
+pub(crate) fn packing(mesh: &DeviceMesh, layout: &Layout, device: usize) -> Option<Rows> {
+    let (_, len) = block(mesh, layout, device);
+    let zeros = vec![0; len.len()];
+    let rows = || Rows::new(layout.dtype.size(), &len, &mesh.stored_shape(layout), &zeros, &len, &zeros);
+    (!len.contains(&0)).then(rows)
+}
+
+/// Adds the reads of the blocks of an array, as [`gather`] reads them from `device`.
+pub(crate) fn read_blocks(
+    reads: &mut DeviceReads<'_>,
+    far: &mut FarBlocks,
+    (place, layout): (Place, &Layout),
+    device: usize,
+) {
+    let mesh = reads.mesh();
+    for owner in mesh.group(device, split_axes(layout)) {
+        if let Some(rows) = packing(mesh, layout, owner)
+            && let (from, true) = reads.source(owner, place, &rows)
+        {
+            far.0.insert((place, owner), from);
+        }
+    }
+}
+
+/// The blocks of the devices of this process, each packed; for tests.
 pub(crate) fn each_block(memory: &Memory, place: Place, layout: &Layout) -> Vec<HostArray> {
     let mesh = memory.mesh();
     let packed = |device| {
-        let (_, len) = block(memory, layout, device);
+        let (_, len) = block(mesh, layout, device);
         let mut array = HostArray::zeros(layout.dtype, &len);
         let zeros = vec![0; len.len()];
         let rows = Rows::new(layout.dtype.size(), &len, &mesh.stored_shape(layout), &zeros, &len, &zeros);
@@ -58,13 +101,13 @@ pub(crate) fn each_block(memory: &Memory, place: Place, layout: &Layout) -> Vec<
         unsafe { BoxCopy::new(memory.address(place, device), array.bytes.as_mut_ptr(), rows).run() };
         array
     };
-    (0..mesh.devices()).map(packed).collect()
+    memory.devices().map(packed).collect()
 }
 
 /// Writes the constants of a program into every instance of their places, which must have been checked.
-pub(crate) fn write_constants(memory: &Memory, constants: &[ConstantData], devices: usize) {
+pub(crate) fn write_constants(memory: &Memory, constants: &[ConstantData]) {
     for ConstantData { place, bytes } in constants {
-        for device in 0..devices {
+        for device in memory.devices() {
             let rows = Rows::contiguous(bytes.len());
             // SAFETY: the place was checked to hold these bytes, and no device runs yet.
             unsafe { BoxCopy::new(bytes.as_ptr().cast_mut(), memory.address(*place, device), rows).run() };
@@ -72,7 +115,8 @@ pub(crate) fn write_constants(memory: &Memory, constants: &[ConstantData], devic
     }
 }
 
-/// Fills every instance of a buffer from the source. Each block is read once; blocks that no device holds are not read.
+/// Fills every instance of a buffer in this process from the source. Each block is read once; blocks that no device of the process holds
+/// are not read.
 ///
 /// The layout and place must have been checked, and no device may be using the buffer.
 pub(crate) fn scatter(
@@ -86,12 +130,12 @@ pub(crate) fn scatter(
     let bytes = stored.iter().product::<usize>() * layout.dtype.size();
     let mut filled = BTreeMap::new();
     let mut read = BTreeMap::new();
-    for device in 0..mesh.devices() {
+    for device in memory.devices() {
         let to = memory.address(place, device);
         if filled.insert(to.addr(), ()).is_some() {
             continue;
         }
-        let (start, len) = block(memory, layout, device);
+        let (start, len) = block(mesh, layout, device);
         if len.contains(&0) {
             continue;
         }
@@ -147,6 +191,6 @@ fn fill(
 }
 
 /// The start and the length of a device's block in the whole array, by dimension.
-fn block(memory: &Memory, layout: &Layout, device: usize) -> (Vec<usize>, Vec<usize>) {
-    memory.mesh().blocks(layout, device).into_iter().map(|range| (range.start, range.len())).unzip()
+fn block(mesh: &DeviceMesh, layout: &Layout, device: usize) -> (Vec<usize>, Vec<usize>) {
+    mesh.blocks(layout, device).into_iter().map(|range| (range.start, range.len())).unzip()
 }

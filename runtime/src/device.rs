@@ -8,11 +8,12 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 
-use crate::collectives::BoxCopy;
+use crate::boxes::BoxCopy;
 use crate::collectives::permute::Receive;
 use crate::collectives::reduce::BoxReduction;
 use crate::gemm::PreparedProduct;
 use crate::library::PreparedLibrary;
+use crate::processes::transfers::Transfers;
 use crate::shared::Shared;
 use crate::streams::PreparedRead;
 use crate::team::{PANICKED, Team, first_trap};
@@ -48,6 +49,10 @@ pub(crate) enum Op {
     Post {
         barrier: usize,
         slot: usize,
+    },
+    /// Arrives at the barrier of a transfer, and waits until its messages have been sent and received. None if the device takes no part.
+    Transfer {
+        transfer: Option<usize>,
     },
     /// Waits until the barrier that was posted in this slot is complete.
     Await {
@@ -240,6 +245,7 @@ impl Device {
             | Op::Sync { .. }
             | Op::Post { .. }
             | Op::Await { .. }
+            | Op::Transfer { .. }
             | Op::Count { .. }
             | Op::CheckIndex(_)
             | Op::For { .. }
@@ -403,6 +409,23 @@ impl Device {
                         return Ok(());
                     }
                 }
+                Op::Transfer { transfer } => {
+                    if shared.failures.stops(self.clock) {
+                        self.stop(context);
+                        return Ok(());
+                    }
+                    let (Some(transfer), Some(transfers)) = (*transfer, &shared.transfers) else { continue };
+                    let barrier = transfers.barrier(transfer);
+                    let generation = shared.barriers[barrier].current();
+                    // Set before the last arrival: the barrier may be completed by another thread at once.
+                    shared.positions[self.number].set(barrier, generation);
+                    // SAFETY: as promised by the caller.
+                    if !unsafe { context.arrive_at_transfer(attendance, barrier, transfer, transfers)? } {
+                        self.state = DeviceState::Waiting { barrier, generation };
+                        return Ok(());
+                    }
+                    shared.positions[self.number].clear();
+                }
                 Op::Count { collective } => self.counts[*collective] += 1,
                 // SAFETY: the addresses of index and target were checked when the step was prepared.
                 Op::CheckIndex(check) => unsafe { check.run(shared.outline.site(self.at - 1))? },
@@ -475,21 +498,52 @@ impl Device {
 }
 
 impl WorkerContext<'_> {
-    /// Counts one device of the crew as arrived at the barrier. True if that completes the barrier.
-    fn arrive(&self, attendance: &mut [Attendance], index: usize) -> bool {
-        let attendance = &mut attendance[index];
+    /// Counts one device of the crew as arrived. True if it is the last of the crew.
+    fn is_last(attendance: &mut Attendance) -> bool {
         attendance.present += 1;
         debug_assert!(attendance.present <= attendance.members, "a device arrives twice at one barrier");
-        if attendance.present < attendance.members {
+        let is_last = attendance.present == attendance.members;
+        if is_last {
+            attendance.present = 0;
+        }
+        is_last
+    }
+
+    /// Counts one device of the crew as arrived at the barrier. True if that completes the barrier.
+    fn arrive(&self, attendance: &mut [Attendance], index: usize) -> bool {
+        if !WorkerContext::is_last(&mut attendance[index]) {
             return false;
         }
-        attendance.present = 0;
         let barrier = &self.shared.barriers[index];
         let is_complete = barrier.arrive();
         if is_complete {
             self.shared.wake(barrier, self.worker);
         }
         is_complete
+    }
+
+    /// As `arrive`; the last device begins the transfer, whose messages complete the barrier.
+    ///
+    /// # Safety
+    /// The steps must be ordered by barriers, as for [`Device::advance`].
+    unsafe fn arrive_at_transfer(
+        &self,
+        attendance: &mut [Attendance],
+        index: usize,
+        transfer: usize,
+        transfers: &Transfers,
+    ) -> Result<bool, RunError> {
+        let barrier = &self.shared.barriers[index];
+        if !WorkerContext::is_last(&mut attendance[index]) || !barrier.come() {
+            return Ok(false);
+        }
+        // SAFETY: all devices of the group in this process have arrived; as promised by the caller, none uses what is sent.
+        let is_complete = unsafe { transfers.begin(transfer)? };
+        if is_complete {
+            barrier.complete();
+            self.shared.wake(barrier, self.worker);
+        }
+        Ok(is_complete)
     }
 }
 

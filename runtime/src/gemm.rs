@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use gemm_common::Parallelism;
 
-use crate::memory::Memory;
+use crate::processes::reads::DeviceReads;
 use crate::team::{Team, WORTH_SHARING};
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{DType, GemmDim, GemmStep};
@@ -74,10 +74,21 @@ unsafe impl Sync for PreparedProduct {}
 
 /// The device's share of a step, for a worker with a team of this many threads: one product, or one for each block of an operand
 /// that is distributed over several devices. The step has been checked.
-pub(crate) fn plan(memory: &Memory, step: &GemmStep, device: usize, team: usize) -> Box<[PreparedProduct]> {
-    owners(memory.mesh(), step, device)
-        .map(|(owner, adds)| part_of(memory, step, (device, owner, adds), team))
-        .collect()
+///
+/// The devices along `split` make a share each, whatever their process: the bits of small and narrow products depend on their cut. In a
+/// process that has some of these devices only, each makes several shares.
+pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &GemmStep, device: usize, team: usize) -> Box<[PreparedProduct]> {
+    let mesh = reads.mesh();
+    let (rank, count) = mesh.rank(device, step.split);
+    let ranks = mesh.count(step.split.iter());
+    let mut products = Vec::new();
+    for (owner, adds) in owners(mesh, step, device) {
+        let own = if count == ranks { rank..rank + 1 } else { rank..ranks };
+        for share in own.step_by(count) {
+            products.push(part_of(reads, step, (device, owner, adds), (share, ranks), team));
+        }
+    }
+    products.into()
 }
 
 /// The devices whose blocks a device reads, in order, and whether their products are added to the present result.
@@ -111,13 +122,33 @@ pub(crate) fn offsets(mesh: &DeviceMesh, step: &GemmStep, owner: usize) -> [i64;
     [if ring.is_b { other } else { 0 }, if ring.is_b { 0 } else { other }, start.saturating_mul(ring.c)]
 }
 
+/// The bytes of an owner's operand that a product reads: the first one, and their number.
+fn extent_of_reads(mesh: &DeviceMesh, step: &GemmStep, (device, owner): (usize, usize)) -> (i64, usize) {
+    let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
+    let [a, b, _] = offsets(mesh, step, owner);
+    let (mut least, mut last) = if is_b { (b, b) } else { (a, a) };
+    for dim in [&step.m, &step.n, &step.k].into_iter().chain(&step.loops).chain(&step.contracted) {
+        let len = extent(mesh, step, dim, (device, owner));
+        if len <= 0 {
+            return (0, 0);
+        }
+        let reach = (len - 1) * if is_b { dim.b } else { dim.a };
+        if reach < 0 { least += reach } else { last += reach }
+    }
+    debug_assert!(least <= last, "a block begins before it ends");
+    let size = step.dtype.size();
+    (least * size as i64, (last - least + 1) as usize * size)
+}
+
 fn part_of(
-    memory: &Memory,
+    reads: &mut DeviceReads<'_>,
     step: &GemmStep,
     (device, owner, adds): (usize, usize, bool),
+    share: (usize, usize),
     team: usize,
 ) -> PreparedProduct {
-    let mesh = memory.mesh();
+    let mesh = reads.mesh();
+    let read = extent_of_reads(mesh, step, (device, owner));
     let extent = |dim: &GemmDim| GemmExtent {
         len: extent(mesh, step, dim, (device, owner)).max(0) as usize,
         a: dim.a as isize,
@@ -129,9 +160,9 @@ fn part_of(
     let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
     let mut product = PreparedProduct {
         dtype: step.dtype,
-        a: memory.address(step.a, if is_b { device } else { owner }).wrapping_offset(a),
-        b: memory.address(step.b, if is_b { owner } else { device }).wrapping_offset(b),
-        c: memory.address(step.c, device).wrapping_offset(c),
+        a: (if is_b { reads.own(step.a, device) } else { reads.span(owner, step.a, read) }).wrapping_offset(a),
+        b: (if is_b { reads.span(owner, step.b, read) } else { reads.own(step.b, device) }).wrapping_offset(b),
+        c: reads.own(step.c, device).wrapping_offset(c),
         m: extent(&step.m),
         n: extent(&step.n),
         k: extent(&step.k),
@@ -141,16 +172,15 @@ fn part_of(
         chunk: 0,
         adds,
     };
-    product.take_share(mesh, step, device);
+    product.take_share(share);
     product.divide(team);
     debug_assert!(product.panels > 0 && product.chunk >= 0, "a product is of units");
     product
 }
 
 impl PreparedProduct {
-    /// Keeps this device's share of the work that the devices along `split` divide.
-    fn take_share(&mut self, mesh: &DeviceMesh, step: &GemmStep, device: usize) {
-        let (rank, count) = (mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
+    /// Keeps one share of the work that the devices along `split` divide.
+    fn take_share(&mut self, (rank, count): (usize, usize)) {
         if count == 1 {
             return;
         }

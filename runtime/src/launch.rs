@@ -7,14 +7,17 @@
 //! barrier of its devices. Between runs workers sleep.
 
 use std::io::Write;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::barrier::{Barrier, Parker};
 use crate::crew::{Crew, Tender};
 use crate::device::{Attendance, Device, DeviceState, WorkerContext};
+use crate::processes::numbered_processes;
+use crate::processes::transfers::{Ending, NAP};
 use crate::shared::{Position, Shared, WorkerOrder};
 use crate::team::Team;
 use crate::trap::RunError;
@@ -23,30 +26,37 @@ use spmdc_abi::mesh::share;
 /// The numbers of workers and helpers of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Staff {
+    /// The first device of this process, and the number of its devices.
+    first: usize,
     devices: usize,
     pub workers: usize,
     helpers: usize,
 }
 
 impl Staff {
-    pub fn new(devices: usize, cores: usize) -> Staff {
+    pub fn new(devices: Range<usize>, cores: usize) -> Staff {
         let cores = cores.max(1);
-        let workers = devices.min(cores);
-        debug_assert!(workers > 0, "a mesh has a device");
-        Staff { devices, workers, helpers: cores - workers }
+        let workers = devices.len().min(cores);
+        debug_assert!(workers > 0, "a process has a device");
+        Staff { first: devices.start, devices: devices.len(), workers, helpers: cores - workers }
+    }
+
+    /// Whether the device is one of this process.
+    pub fn has(&self, device: usize) -> bool {
+        (self.first..self.first + self.devices).contains(&device)
     }
 
     /// The worker of a device.
     pub fn worker_of(&self, device: usize) -> usize {
         // The inverse of `devices_of`, whose cuts are at `floor(worker * devices / workers)`.
-        let worker = ((device + 1) * self.workers - 1) / self.devices;
+        let worker = ((device - self.first + 1) * self.workers - 1) / self.devices;
         debug_assert!(self.devices_of(worker).contains(&device), "device {device} is not of worker {worker}");
         worker
     }
 
-    pub fn devices_of(&self, worker: usize) -> std::ops::Range<usize> {
+    pub fn devices_of(&self, worker: usize) -> Range<usize> {
         let devices = share(self.devices as i64, worker, self.workers);
-        devices.start as usize..devices.end as usize
+        self.first + devices.start as usize..self.first + devices.end as usize
     }
 
     /// The number of threads that work for a worker's devices, the worker included.
@@ -84,7 +94,7 @@ impl Worker {
     fn work(&mut self, floor: &Floor, mut out: Option<&mut dyn Write>, is_over: &dyn Fn() -> bool) -> bool {
         let shared = &floor.shared;
         let own = &floor.crews[self.number];
-        let is_alone = floor.crews.len() == 1;
+        let is_alone = floor.crews.len() == 1 && shared.transfers.is_none();
         loop {
             if is_over() {
                 return true;
@@ -107,6 +117,9 @@ impl Worker {
             let (next, marks) = (&mut self.next, &mut self.marks);
             marks.clear();
             let ready = |late: bool| {
+                if let Some(transfers) = shared.transfers.as_ref().filter(|transfers| transfers.is_active()) {
+                    shared.with_run(|run| transfers.poll(run));
+                }
                 if late && marks.is_empty() {
                     marks.extend(shared.positions.iter().map(Position::mark));
                 }
@@ -123,7 +136,10 @@ impl Worker {
                 });
                 other.is_some()
             };
-            let came = shared.parkers[self.number].wait(!is_alone, limit, ready);
+            // Messages arrive only while a worker looks at them.
+            let is_active = || shared.transfers.as_ref().is_some_and(|transfers| transfers.is_active());
+            let nap = || is_active().then_some(NAP);
+            let came = shared.parkers[self.number].wait_in_naps(!is_alone, limit, nap, ready);
             if let Some(crew) = other {
                 crew.tend(Tender::Other, &mut context);
             } else if !came && !floor.give_up(&self.marks) && was_halted {
@@ -180,8 +196,11 @@ impl Shared {
         let line = if site.line > 0 { format!(" of line {}", site.line) } else { String::new() };
         let what = self.outline.what(at);
         // A lone worker has not waited: there is no other worker to wait for.
-        let waited = if self.parkers.len() > 1 { format!("waited {:?}", self.timeout) } else { "waits".into() };
-        RunError::new("E0804", format!("the {what}{line} {waited} for {}", numbered(&missing)))
+        let is_alone = self.parkers.len() == 1 && self.transfers.is_none();
+        let waited = if !is_alone { format!("waited {:?}", self.timeout) } else { "waits".into() };
+        let processes = self.transfers.as_ref().map(|transfers| transfers.awaited(barrier)).unwrap_or_default();
+        let missing = if processes.is_empty() { numbered(&missing) } else { numbered_processes(&processes) };
+        RunError::new("E0804", format!("the {what}{line} {waited} for {missing}"))
             .at(site)
             .with_help("`--timeout` says how many seconds a wait may take")
     }
@@ -249,8 +268,10 @@ impl Workforce {
         &self.floor.shared
     }
 
-    /// Runs the program once on all devices. On success, returns the number of executions of each collective.
-    pub fn run(&mut self, out: &mut dyn Write) -> Result<Vec<u64>, RunError> {
+    /// Runs the program once on all devices of this process, and waits until all processes have run it. On success, returns the time
+    /// of the slowest process, and the number of executions of each collective.
+    pub fn run(&mut self, out: &mut dyn Write) -> Result<Ending, RunError> {
+        let begin = Instant::now();
         if self.lost {
             return Err(RunError::internal("a device of an earlier run has not come back"));
         }
@@ -258,6 +279,9 @@ impl Workforce {
         debug_assert_eq!(shared.running.load(Ordering::Relaxed), 0, "the run before has ended");
         shared.failures.take();
         shared.barriers.iter().for_each(Barrier::reset);
+        if let Some(transfers) = &shared.transfers {
+            transfers.begin_run()?;
+        }
         shared.running.store(crews.len() as u32, Ordering::Relaxed);
         shared.parkers[0].register();
         // A worker may tend a crew as soon as it is reset.
@@ -266,12 +290,23 @@ impl Workforce {
         // A kernel may run for any time. But a device that does not respond within the timeout after the run was given up is lost;
         // the memory that it still uses stays allocated as long as its thread lives.
         self.lost = !self.first.work(&self.floor, Some(out), &|| !shared.is_running());
-        if let Some(failure) = shared.failures.take() {
-            return Err(failure);
+        let stop = shared.failures.take_stop();
+        let counts = if stop.is_none() { self.counts() } else { Vec::new() };
+        let run_ms = begin.elapsed().as_secs_f64() * 1e3;
+        match (&shared.transfers, stop) {
+            (Some(transfers), stop) => {
+                let ended = shared.with_run(|run| transfers.end_run(run, (stop, run_ms, counts)));
+                ended.map_err(|stop| stop.error)
+            }
+            (None, Some(stop)) => Err(stop.error),
+            (None, None) => Ok(Ending { run_ms, counts }),
         }
-        // The count of a collective is the maximum over all devices: devices with a lower count were not in its group.
+    }
+
+    /// The number of executions of each collective: the maximum over all devices, as devices with a lower count were not in its group.
+    fn counts(&self) -> Vec<u64> {
         let mut counts = Vec::new();
-        for crew in crews {
+        for crew in &self.floor.crews {
             for device in &crew.lock().devices {
                 debug_assert!(
                     counts.is_empty() || counts.len() == device.counts.len(),
@@ -283,7 +318,7 @@ impl Workforce {
                 }
             }
         }
-        Ok(counts)
+        counts
     }
 
     /// Makes every worker touch the memory of its devices, the first one on this thread, and waits until all have.
@@ -361,7 +396,7 @@ mod tests {
     fn every_device_has_one_worker() {
         for devices in 1..20 {
             for cores in 1..9 {
-                let staff = Staff::new(devices, cores);
+                let staff = Staff::new(3..3 + devices, cores);
                 for worker in 0..staff.workers {
                     assert!(!staff.devices_of(worker).is_empty());
                     assert!(staff.devices_of(worker).all(|device| staff.worker_of(device) == worker));

@@ -13,13 +13,15 @@ use std::collections::BTreeMap;
 
 use crate::barrier::Barrier;
 use crate::check::overlap;
-use crate::collectives::{BoxCopy, exchange, fetch, permute, reduce};
+use crate::collectives::{exchange, fetch, permute, reduce};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, LoopBound, Op, Panels};
 use crate::gemm;
 use crate::launch::Staff;
 use crate::library;
 use crate::memory::Memory;
 use crate::print::PreparedPrint;
+use crate::processes::plans::{MessagePlans, Senders, plan_group};
+use crate::processes::reads::DeviceReads;
 use crate::shared::Outline;
 use crate::streams::{self, AheadSlot};
 use crate::team::WORTH_SHARING;
@@ -41,6 +43,7 @@ pub(crate) struct Loaded {
     pub outline: Outline,
     /// For each collective, or uncounted part of one: its kind, and the bytes of one device's operand.
     pub collectives: Vec<Counted>,
+    pub messages: MessagePlans,
 }
 
 /// The figures that each execution of a collective, or of a part of one, adds to the report.
@@ -70,13 +73,15 @@ pub(crate) fn load(
         groups: BTreeMap::new(),
         counters: 0,
         in_known_loop: false,
+        varying: AxisSet::EMPTY,
         out: Loaded {
-            devices: (0..mesh.devices()).map(Device::new).collect(),
+            devices: memory.devices().map(Device::new).collect(),
             barriers: Vec::new(),
             prints: Vec::new(),
             ahead: Vec::new(),
             outline: Outline::default(),
             collectives: Vec::new(),
+            messages: MessagePlans::default(),
         },
     };
     loader.steps(&program.body)?;
@@ -88,7 +93,7 @@ pub(crate) fn load(
     );
     let mut out = loader.out;
     for (index, barrier) in out.barriers.iter().enumerate() {
-        barrier.members.iter().for_each(|&member| out.devices[member].barriers.push(index));
+        barrier.members.iter().for_each(|&member| out.devices[member - memory.devices().start].barriers.push(index));
     }
     for device in &mut out.devices {
         device.counts = vec![0; out.collectives.len()];
@@ -111,6 +116,8 @@ struct Loader<'a> {
     counters: usize,
     /// Whether the step is in a loop with known trips.
     in_known_loop: bool,
+    /// Axes along which devices may be in different loops and branches.
+    varying: AxisSet,
     out: Loaded,
 }
 
@@ -123,24 +130,31 @@ impl<'a> Loader<'a> {
         match step {
             Step::Kernel(step) => self.kernel(step),
             Step::Panels { kernels, panel } => self.panels(kernels, *panel as i64),
-            Step::Gemm(step) => self.gemm(step),
-            Step::Library(step) => self.library(step),
+            Step::Gemm(step) => return self.gemm(step),
+            Step::Library(step) => return self.library(step),
             Step::Exchange(step) => return self.exchange(step),
             Step::Reduce(step) => return self.reduce(step),
             Step::Permute(step) => return self.permute(step),
             Step::Fetch(step) => return self.fetch(step),
-            Step::Sync { group, kind, site } => self.sync(*group, *site, name_of(*kind)),
+            Step::Sync { group, kind, site } => return self.sync(*group, *site, name_of(*kind)),
             Step::Post { group, site } => {
-                self.at_barrier(*group, *site, "barrier", |barrier, slot| Op::Post { barrier, slot });
+                // Where barriers are of several processes, all of the barrier happens where it is awaited.
+                if self.mesh.has_boxes() {
+                    self.at_barrier(*group, *site, "barrier", |barrier, slot| Op::Post { barrier, slot });
+                }
             }
             Step::Await { group, kind, site } => {
+                if !self.mesh.has_boxes() {
+                    return self.sync(*group, *site, name_of(*kind));
+                }
                 self.at_barrier(*group, *site, name_of(*kind), |barrier, slot| Op::Await { barrier, slot });
             }
             Step::Copy { from, to, bytes, split } => {
                 let (memory, mesh) = (self.memory, self.mesh);
                 self.emit(Site::default(), "copy", |device, _| {
                     let lines = bytes.div_ceil(64) as i64;
-                    let part = share(lines, mesh.linear(device, split.iter()), mesh.count(split.iter()));
+                    let (rank, count) = mesh.rank(device, *split);
+                    let part = share(lines, rank, count);
                     let cut = |line: i64| (line as u64 * 64).min(*bytes) as usize;
                     let (begin, end) = (cut(part.start), cut(part.end));
                     debug_assert!(begin <= end && end as u64 <= *bytes, "a copy of {begin}..{end} of {bytes} bytes");
@@ -188,10 +202,14 @@ impl<'a> Loader<'a> {
                 if let Some((start, total)) = known {
                     self.emit(*site, "loop", |_, _| Op::Progress { counter: Some(slot), start, total });
                 }
-                let outside = self.in_known_loop;
+                let outside = (self.in_known_loop, self.varying);
                 self.in_known_loop |= known.is_some();
+                self.varying = [start, end].into_iter().fold(self.varying, |varying, bound| match bound {
+                    Bound::Const(_) => varying,
+                    Bound::Memory(place, _) => varying.union(self.own_axes(*place)),
+                });
                 self.steps(body)?;
-                self.in_known_loop = outside;
+                (self.in_known_loop, self.varying) = outside;
                 self.emit(*site, "loop", |_, _| Op::Next { counter: slot, body: head + 1 });
                 self.land(head);
                 if let Some((start, total)) = known {
@@ -200,13 +218,18 @@ impl<'a> Loader<'a> {
             }
             Step::While { cond, flag, body, site } => {
                 let head = self.out.outline.len();
+                let outside = self.varying;
+                self.varying = outside.union(self.own_axes(*flag));
                 self.steps(cond)?;
                 let branch = self.unless(*flag, *site);
                 self.steps(body)?;
+                self.varying = outside;
                 self.emit(*site, "loop", |_, _| Op::Jump { target: head });
                 self.land(branch);
             }
             Step::If { flag, then, otherwise, site } => {
+                let outside = self.varying;
+                self.varying = outside.union(self.own_axes(*flag));
                 let branch = self.unless(*flag, *site);
                 self.steps(then)?;
                 let jump = self.out.outline.len();
@@ -214,6 +237,7 @@ impl<'a> Loader<'a> {
                 self.land(branch);
                 self.steps(otherwise)?;
                 self.land(jump);
+                self.varying = outside;
             }
             Step::Print { text, values, purpose, site } => {
                 let print = self.out.prints.len();
@@ -221,10 +245,18 @@ impl<'a> Loader<'a> {
                     TextPurpose::Line | TextPurpose::Error => "print",
                     TextPurpose::FileName(_) => "save",
                 };
-                self.out.prints.push(PreparedPrint::new(text, values.clone(), purpose, *site, self.axes));
-                self.sync(self.mesh.axes(), *site, what);
+                let mut prepared = PreparedPrint::new(text, values.clone(), purpose, *site, self.axes);
+                self.sync(self.mesh.axes(), *site, what)?;
+                let of_first = |reads: &mut DeviceReads<'_>, device: usize| {
+                    if device == 0 {
+                        prepared.read(reads);
+                    }
+                    Ok(())
+                };
+                self.planned((self.mesh.axes(), Senders::AllToFirst), (*site, what), of_first)?;
+                self.out.prints.push(prepared);
                 self.emit(*site, what, |_, _| Op::Print { print });
-                self.sync(self.mesh.axes(), *site, what);
+                self.sync(self.mesh.axes(), *site, what)?;
             }
         }
         Ok(())
@@ -237,8 +269,8 @@ impl<'a> Loader<'a> {
             "an operation is the same step on all devices"
         );
         self.out.outline.push(site, what);
-        for (number, device) in self.out.devices.iter_mut().enumerate() {
-            let op = op(number, device);
+        for device in &mut self.out.devices {
+            let op = op(device.number, device);
             device.ops.push(op);
         }
     }
@@ -265,8 +297,18 @@ impl<'a> Loader<'a> {
         }
     }
 
-    fn sync(&mut self, group: AxisSet, site: Site, what: &'static str) {
-        self.at_barrier(group, site, what, |barrier, _| Op::Sync { barrier });
+    fn sync(&mut self, group: AxisSet, site: Site, what: &'static str) -> Result<(), RunError> {
+        if self.mesh.has_boxes() {
+            self.at_barrier(group, site, what, |barrier, _| Op::Sync { barrier });
+            return Ok(());
+        }
+        // Two devices of this process may wait for each other by way of one in another process.
+        self.planned((group, Senders::AllToAll), (site, what), |_, _| Ok(())).map(drop)
+    }
+
+    /// The axes along which devices have memory of their own for a place.
+    fn own_axes(&self, place: Place) -> AxisSet {
+        self.memory.axes(place.arena).intersect(self.mesh.axes())
     }
 
     /// Emits an operation at each device's barrier along these axes; `op` gets the barrier and the number of the set of axes.
@@ -283,10 +325,8 @@ impl<'a> Loader<'a> {
                 let first = self.out.barriers.len();
                 for instance in 0..mesh.count(others.iter()) {
                     let members = mesh.group(mesh.at(0, others.iter().collect::<Vec<_>>(), instance), group);
-                    let mut workers: Vec<usize> = members.iter().map(|&member| self.staff.worker_of(member)).collect();
-                    debug_assert!(workers.is_sorted(), "neighbouring devices have neighbouring workers");
-                    workers.dedup();
-                    self.out.barriers.push(Barrier::new(members.into(), workers.into()));
+                    // A barrier of devices in other processes alone takes a number, which is that of the group.
+                    self.out.barriers.push(self.barrier(members));
                 }
                 debug_assert_eq!(
                     mesh.count(others.iter()) * mesh.count(group.iter()),
@@ -299,6 +339,82 @@ impl<'a> Loader<'a> {
             }
         };
         self.emit(site, what, |device, _| op(first + mesh.linear(device, others.iter()), slot));
+    }
+
+    /// The barrier of those of these devices that are in this process.
+    fn barrier(&self, mut members: Vec<usize>) -> Barrier {
+        members.retain(|&member| self.mesh.process(member) == self.memory.process());
+        let mut workers: Vec<usize> = members.iter().map(|&member| self.staff.worker_of(member)).collect();
+        debug_assert!(workers.is_sorted(), "neighbouring devices have neighbouring workers");
+        workers.dedup();
+        Barrier::new(members.into(), workers.into())
+    }
+
+    /// The parts of this process's devices in a step, by `plan`. If it reads the memory of other processes, a transfer comes before it:
+    /// the plans of all devices say which bytes. `group`: the axes along which the devices differ that read from each other.
+    fn planned<T>(
+        &mut self,
+        (group, senders): (AxisSet, Senders),
+        (site, what): (Site, &'static str),
+        mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
+    ) -> Result<Vec<T>, RunError> {
+        let (mesh, memory) = (self.mesh, self.memory);
+        if mesh.processes() == 1 {
+            let mut reads = DeviceReads::resolve(memory, &[]);
+            return memory.devices().map(|device| plan(&mut reads, device)).collect();
+        }
+        let joined = group.union(mesh.axes().minus(self.varying)).intersect(mesh.axes());
+        let others: Vec<usize> = mesh.axes().minus(joined).iter().collect();
+        let instances = mesh.count(others.iter().copied());
+        let members = |instance| mesh.group(mesh.at(0, others.iter().copied(), instance), joined);
+        let mut all = Vec::new();
+        for instance in 0..instances {
+            all.push(plan_group(memory, &members(instance), &mut |reads, device| plan(reads, device).map(drop))?);
+        }
+        let is_sent = |from: usize, to: usize| match senders {
+            Senders::Owners => false,
+            Senders::AllToFirst => from > 0 && to == 0,
+            Senders::AllToAll => true,
+        };
+        let has_bytes = all.iter().flatten().flatten().any(|message| message.bytes() > 0);
+        let mut arrivals: Vec<Vec<*mut u8>> = vec![vec![std::ptr::null_mut(); mesh.processes()]; instances];
+        if has_bytes || senders != Senders::Owners {
+            let first = match self.out.messages.first_group(joined) {
+                Some(first) => first,
+                None => {
+                    let mut barriers = Vec::new();
+                    for instance in 0..instances {
+                        let barrier = self.barrier(members(instance));
+                        let is_here = !barrier.members.is_empty();
+                        barriers.push(is_here.then_some(self.out.barriers.len()));
+                        self.out.barriers.extend(is_here.then_some(barrier));
+                    }
+                    self.out.messages.add_groups(joined, barriers)?
+                }
+            };
+            let mut transfers = vec![None; instances];
+            for (instance, plans) in all.iter().enumerate() {
+                let has = |process: usize| members(instance).iter().any(|&member| mesh.process(member) == process);
+                let is_sent = |from: usize, to: usize| is_sent(from, to) && has(from) && has(to);
+                if has(memory.process()) {
+                    let waits = senders == Senders::AllToAll;
+                    (arrivals[instance], transfers[instance]) =
+                        self.out.messages.add(memory, (first + instance, plans, waits), is_sent)?;
+                }
+            }
+            let instance = |device: usize| mesh.linear(device, others.iter().copied());
+            self.emit(site, what, |device, _| Op::Transfer { transfer: transfers[instance(device)] });
+        }
+        // The devices of a process read in the same order as when their messages were planned.
+        let mut planned: BTreeMap<usize, T> = BTreeMap::new();
+        for instance in 0..instances {
+            let mut reads = DeviceReads::resolve(memory, &arrivals[instance]);
+            for device in members(instance).into_iter().filter(|device| memory.devices().contains(device)) {
+                planned.insert(device, plan(&mut reads, device)?);
+            }
+        }
+        debug_assert_eq!(planned.len(), self.out.devices.len(), "every device is in one group");
+        Ok(planned.into_values().collect())
     }
 
     /// The axes along which devices wait for each other before a collective: those of its group, and those along which devices
@@ -315,23 +431,23 @@ impl<'a> Loader<'a> {
         self.out.collectives.push(counted);
         self.emit(site, kind.name(), |_, _| Op::Count { collective });
         if let Some(work) = work {
-            debug_assert_eq!(work.len(), self.out.devices.len(), "there is work for each device");
-            let mut work = work.into_iter();
-            self.emit(site, kind.name(), |_, _| work.next().expect("there is work for each device"));
+            self.emit_each(site, kind.name(), work.into_iter());
         }
     }
 
     fn exchange(&mut self, step: &ExchangeStep) -> Result<(), RunError> {
         let group = self.participants(step.group, step.to.place);
-        let devices = 0..self.mesh.devices();
-        let moves: Vec<Vec<BoxCopy>> =
-            devices.map(|device| exchange::plan(self.memory, step, group, device)).collect::<Result<_, _>>()?;
-        let any = moves.iter().any(|moves| !moves.is_empty());
+        let at = (step.site, step.kind.name());
+        let plan = |reads: &mut DeviceReads<'_>, device| exchange::plan(reads, step, group, device);
+        let moves = self.planned((group, Senders::Owners), at, plan)?;
+        // Whether there is anything to move must not depend on the process.
+        let any = self.mesh.processes() > 1 || moves.iter().any(|moves| !moves.is_empty());
         let bytes = |shards: &spmdc_abi::Shards| {
             let elements: usize = self.mesh.stored_shape(&shards.layout).iter().product();
             (elements * shards.layout.dtype.size()) as u64
         };
-        if any && overlap(step.from.place, step.to.place, bytes(&step.from), bytes(&step.to)) {
+        let moved = moves.iter().any(|moves| !moves.is_empty());
+        if moved && overlap(step.from.place, step.to.place, bytes(&step.from), bytes(&step.to)) {
             return Err(RunError::internal("malformed program: an exchange overwrites its operand").at(step.site));
         }
         let work = any.then(|| moves.into_iter().map(|moves| Op::Move(moves.into())).collect());
@@ -342,8 +458,9 @@ impl<'a> Loader<'a> {
 
     fn reduce(&mut self, step: &ReduceStep) -> Result<(), RunError> {
         let group = self.participants(step.group, step.to.place);
-        let plan = |device| reduce::plan(self.memory, step, group, device).map(|parts| Op::Combine(parts.into()));
-        let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
+        let plan = |reads: &mut DeviceReads<'_>, device| reduce::plan(reads, step, group, device);
+        let parts = self.planned((group, Senders::Owners), (step.site, step.kind.name()), plan)?;
+        let work = parts.into_iter().map(|parts| Op::Combine(parts.into())).collect();
         let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
         self.collective((step.group, counted), step.site, Some(work));
         Ok(())
@@ -352,9 +469,10 @@ impl<'a> Loader<'a> {
     fn permute(&mut self, step: &PermuteStep) -> Result<(), RunError> {
         let axes: AxisSet = step.axes.iter().map(|&axis| axis as usize).collect();
         let group = self.participants(axes, step.to);
-        let plan = |device| permute::plan(self.memory, step, group, device).map(|plan| Op::Receive(Box::new(plan)));
-        let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
         let kind = CollectiveKind::CollectivePermute;
+        let plan = |reads: &mut DeviceReads<'_>, device| permute::plan(reads, step, group, device);
+        let plans = self.planned((group, Senders::Owners), (step.site, kind.name()), plan)?;
+        let work = plans.into_iter().map(|plan| Op::Receive(Box::new(plan))).collect();
         self.collective((axes, Counted { kind, bytes: step.bytes, counts: true }), step.site, Some(work));
         Ok(())
     }
@@ -362,8 +480,9 @@ impl<'a> Loader<'a> {
     fn fetch(&mut self, step: &FetchStep) -> Result<(), RunError> {
         let group =
             step.parts.iter().fold(step.group, |group, part| group.union(self.participants(step.group, part.to)));
-        let plan = |device| fetch::plan(self.memory, step, group, device).map(|moves| Op::Move(moves.into()));
-        let work = (0..self.mesh.devices()).map(plan).collect::<Result<_, _>>()?;
+        let plan = |reads: &mut DeviceReads<'_>, device| fetch::plan(reads, step, group, device);
+        let moves = self.planned((group, Senders::Owners), (step.site, step.kind.name()), plan)?;
+        let work = moves.into_iter().map(|moves| Op::Move(moves.into())).collect();
         let counted = Counted { kind: step.kind, bytes: step.bytes, counts: true };
         self.collective((step.group, counted), step.site, Some(work));
         Ok(())
@@ -395,48 +514,63 @@ impl<'a> Loader<'a> {
         CallMaker { memory: self.memory, mesh: self.mesh, staff: self.staff }
     }
 
-    fn gemm(&mut self, step: &GemmStep) {
-        let (memory, staff) = (self.memory, self.staff);
+    fn gemm(&mut self, step: &GemmStep) -> Result<(), RunError> {
+        let staff = self.staff;
+        let group = step.ring.as_ref().map_or(AxisSet::EMPTY, |ring| set_of(&ring.axes));
         if let Some(ring) = &step.ring {
-            let group = ring.axes.iter().map(|&axis| axis as usize).collect();
             self.collective((group, Counted { kind: ring.kind, bytes: ring.bytes, counts: true }), step.site, None);
         }
-        self.emit(step.site, "product", |device, _| {
-            let team = staff.team_of(staff.worker_of(device));
-            Op::Products(gemm::plan(memory, step, device, team))
-        });
+        let what = step.ring.as_ref().map_or("product", |ring| ring.kind.name());
+        let plan = |reads: &mut DeviceReads<'_>, device| Ok(gemm::plan(reads, step, device, team(staff, device)));
+        let products = self.planned((group, Senders::Owners), (step.site, what), plan)?;
+        self.emit_each(step.site, "product", products.into_iter().map(Op::Products));
+        Ok(())
     }
 
-    fn library(&mut self, step: &LibraryStep) {
+    fn library(&mut self, step: &LibraryStep) -> Result<(), RunError> {
         if let LibraryFunction::Rows(rows) = &step.function {
-            return self.read_rows(step, rows);
+            self.read_rows(step, rows);
+            return Ok(());
         }
-        let (memory, staff) = (self.memory, self.staff);
+        let staff = self.staff;
+        let group = step.owners.as_ref().map_or(AxisSet::EMPTY, |owners| set_of(&owners.axes));
         if let Some(owners) = &step.owners {
-            let group = owners.axes.iter().map(|&axis| axis as usize).collect();
             self.collective((group, Counted { kind: owners.kind, bytes: owners.bytes, counts: true }), step.site, None);
         }
-        self.emit(step.site, "library function", |device, _| {
-            let team = staff.team_of(staff.worker_of(device));
-            Op::Library(Box::new(library::plan(memory, step, device, team)))
-        });
+        let what = step.owners.as_ref().map_or("library function", |owners| owners.kind.name());
+        let plan = |reads: &mut DeviceReads<'_>, device| Ok(library::plan(reads, step, device, team(staff, device)));
+        let calls = self.planned((group, Senders::Owners), (step.site, what), plan)?;
+        self.emit_each(step.site, "library function", calls.into_iter().map(|calls| Op::Library(Box::new(calls))));
+        Ok(())
     }
+
+    /// Emits an operation, given for each device of this process.
+    fn emit_each(&mut self, site: Site, what: &'static str, ops: impl ExactSizeIterator<Item = Op>) {
+        debug_assert_eq!(ops.len(), self.out.devices.len(), "there is an operation for each device");
+        let mut ops = ops;
+        self.emit(site, what, |_, _| ops.next().expect("there is an operation for each device"));
+    }
+}
+
+/// The number of threads that work for a device; 1 for one of another process.
+fn team(staff: &Staff, device: usize) -> usize {
+    if staff.has(device) { staff.team_of(staff.worker_of(device)) } else { 1 }
+}
+
+fn set_of(axes: &[u8]) -> AxisSet {
+    axes.iter().map(|&axis| axis as usize).collect()
 }
 
 impl Loader<'_> {
     fn read_rows(&mut self, step: &LibraryStep, rows: &StreamRows) {
         let layout = &self.params[rows.param as usize].layout;
         let mut reads = Vec::new();
-        for device in 0..self.mesh.devices() {
+        for device in self.memory.devices() {
             let (read, ahead) = streams::plan(self.memory, (step, rows), layout, (device, self.out.ahead.len()));
             self.out.ahead.extend(ahead);
             reads.push(read);
         }
-        debug_assert_eq!(reads.len(), self.mesh.devices(), "every device reads its part");
-        let mut reads = reads.into_iter();
-        self.emit(step.site, "read of rows", |_, _| {
-            Op::Read(Box::new(reads.next().expect("there is a read for each device")))
-        });
+        self.emit_each(step.site, "read of rows", reads.into_iter().map(|read| Op::Read(Box::new(read))));
     }
 }
 

@@ -2,8 +2,13 @@
 //!
 //! An arena has an instance for every combination of coordinates along its axes; devices that differ only along other axes
 //! see the same one. Mappings are anonymous, zeroed by the system when first touched, and never move.
+//!
+//! A process has the instances that its own devices use, and no others: an arena that devices of several processes share exists once in
+//! each of these.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -23,7 +28,7 @@ const LITTLE: u128 = 16 << 20;
 
 /// Anonymous memory of a fixed size; unmapped when dropped.
 #[derive(Debug)]
-struct Mapping {
+pub(crate) struct Mapping {
     base: *mut u8,
     bytes: usize,
 }
@@ -35,7 +40,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    fn new(bytes: usize) -> Result<Mapping, RunError> {
+    pub fn new(bytes: usize) -> Result<Mapping, RunError> {
         if bytes == 0 {
             return Ok(Mapping { base: ptr::without_provenance_mut(LINE), bytes });
         }
@@ -79,6 +84,14 @@ impl Mapping {
         }
     }
 
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub fn base(&self) -> *mut u8 {
+        self.base
+    }
+
     /// Makes the system provide the pages now, near the calling thread, rather than during the run.
     fn touch(&self) {
         #[cfg(target_os = "linux")]
@@ -109,6 +122,8 @@ impl Drop for Mapping {
 #[derive(Debug)]
 pub struct Memory {
     mesh: DeviceMesh,
+    /// The process whose memory it is.
+    process: usize,
     arenas: Vec<ArenaMemory>,
 }
 
@@ -116,22 +131,37 @@ pub struct Memory {
 struct ArenaMemory {
     axes: AxisSet,
     bytes: u64,
-    instances: Vec<Mapping>,
+    /// None for those of other processes alone.
+    instances: Vec<Option<Mapping>>,
 }
 
 impl Memory {
-    /// Maps every instance of every arena. Nothing is touched yet.
-    pub fn allocate(mesh: &DeviceMesh, arenas: &[Arena]) -> Result<Memory, RunError> {
+    /// Maps every instance of every arena that a device of the process uses. Nothing is touched yet.
+    pub fn allocate(mesh: &DeviceMesh, process: usize, arenas: &[Arena]) -> Result<Memory, RunError> {
         let mut mapped = Vec::with_capacity(arenas.len());
         for arena in arenas {
             let bytes = usize::try_from(arena.bytes)
                 .map_err(|_| RunError::new("E0803", format!("{} cannot be addressed", ByteSize(arena.bytes))))?;
-            let count = mesh.count(arena.axes.iter());
-            let instances = (0..count).map(|_| Mapping::new(bytes)).collect::<Result<_, _>>()?;
-            debug_assert!(count > 0, "an arena exists once at least");
+            let mut instances: Vec<Option<Mapping>> = (0..mesh.count(arena.axes.iter())).map(|_| None).collect();
+            for device in mesh.devices_of(process) {
+                let instance = &mut instances[mesh.linear(device, arena.axes.iter())];
+                if instance.is_none() {
+                    *instance = Some(Mapping::new(bytes)?);
+                }
+            }
             mapped.push(ArenaMemory { axes: arena.axes, bytes: arena.bytes, instances });
         }
-        Ok(Memory { mesh: mesh.clone(), arenas: mapped })
+        Ok(Memory { mesh: mesh.clone(), process, arenas: mapped })
+    }
+
+    /// The devices of this process.
+    pub fn devices(&self) -> Range<usize> {
+        self.mesh.devices_of(self.process)
+    }
+
+    /// The process whose memory it is.
+    pub fn process(&self) -> usize {
+        self.process
     }
 
     /// The mesh of the program.
@@ -139,13 +169,19 @@ impl Memory {
         &self.mesh
     }
 
-    /// The address of the place on the device. The arena must exist and the offset lie within it.
+    /// The address of the place on a device of this process. The arena must exist and the offset lie within it.
     pub fn address(&self, place: Place, device: usize) -> *mut u8 {
         let arena = &self.arenas[place.arena as usize];
-        let instance = self.mesh.linear(device, arena.axes.iter());
-        debug_assert!(device < self.mesh.devices(), "there is no device {device}");
+        let instance = arena.instances[self.instance(place.arena, device)].as_ref();
         assert!(place.offset <= arena.bytes, "places are checked when a program is loaded");
-        arena.instances[instance].base.wrapping_add(place.offset as usize)
+        let instance = instance.expect("a process has the memory of its devices");
+        instance.base.wrapping_add(place.offset as usize)
+    }
+
+    /// The number of the instance of an arena that a device uses, of this process or another.
+    pub fn instance(&self, arena: u16, device: usize) -> usize {
+        debug_assert!(device < self.mesh.devices(), "there is no device {device}");
+        self.mesh.linear(device, self.arenas[arena as usize].axes.iter())
     }
 
     /// The axes along which devices have their own instance of the arena.
@@ -158,18 +194,26 @@ impl Memory {
     pub fn touch(&self, device: usize) {
         for arena in &self.arenas {
             let others = self.mesh.axes().minus(arena.axes);
-            if arena.bytes >= 1 << 20 && others.iter().all(|axis| self.mesh.coordinate(device, axis) == 0) {
-                arena.instances[self.mesh.linear(device, arena.axes.iter())].touch();
+            if arena.bytes >= 1 << 20
+                && self.mesh.rank(device, others).0 == 0
+                && let Some(instance) = &arena.instances[self.mesh.linear(device, arena.axes.iter())]
+            {
+                instance.touch();
             }
         }
     }
 }
 
-/// Checks that a program needs at most `limit` bytes, or without a limit at most the free memory; an error (E0803) otherwise.
-pub fn check_fits(program: &Program, mesh: &DeviceMesh, limit: Option<u64>) -> Result<(), RunError> {
-    let copies = |axes: AxisSet| mesh.count(axes.iter()) as u64;
+/// Checks that the devices of a process need at most `limit` bytes, or without a limit at most the free memory; an error (E0803)
+/// otherwise.
+pub fn check_fits(program: &Program, mesh: &DeviceMesh, process: usize, limit: Option<u64>) -> Result<(), RunError> {
+    let devices = || mesh.devices_of(process);
+    let copies = |axes: AxisSet| {
+        let instances: BTreeSet<usize> = devices().map(|device| mesh.linear(device, axes.iter())).collect();
+        instances.len() as u64
+    };
     let needed: u128 = program.arenas.iter().map(|arena| arena.bytes as u128 * copies(arena.axes) as u128).sum();
-    let ahead: u128 = (0..mesh.devices()).map(|device| u128::from(program.ahead_bytes(mesh, device))).sum();
+    let ahead: u128 = devices().map(|device| u128::from(program.ahead_bytes(mesh, device))).sum();
     let needed = needed + ahead;
     // The query takes about 0.3 ms; for little memory the result of the allocation itself suffices.
     if limit.is_none() && needed <= LITTLE {
@@ -291,7 +335,7 @@ mod tests {
             Arena { axes: AxisSet::EMPTY, bytes: 5 << 20 },
             Arena { axes: AxisSet::all(2), bytes: 0 },
         ];
-        let memory = Memory::allocate(&mesh(), &arenas).unwrap();
+        let memory = Memory::allocate(&mesh(), 0, &arenas).unwrap();
         let at = |arena, device| memory.address(Place { arena, offset: 0 }, device);
         assert_eq!(at(0, 0), at(0, 2));
         assert_ne!(at(0, 0), at(0, 3));
@@ -329,8 +373,8 @@ mod tests {
             kernels: vec![],
             compile_ms: 0.0,
         };
-        assert_eq!(check_fits(&program, &mesh(), Some(9000)), Ok(()));
-        let error = check_fits(&program, &mesh(), Some(8999)).unwrap_err();
+        assert_eq!(check_fits(&program, &mesh(), 0, Some(9000)), Ok(()));
+        let error = check_fits(&program, &mesh(), 0, Some(8999)).unwrap_err();
         assert_eq!(error.code, "E0803");
         assert_eq!(error.message, "the program needs 8.8 KiB of memory, but 8.8 KiB are available");
         assert_eq!(error.site.unwrap().line, 8);

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::ComplexArray;
-use crate::blocks::{gather, gather_into, unfilled};
+use crate::blocks::{FarBlocks, gather, gather_into, read_blocks, unfilled};
 use crate::io::unwritable_output;
 use crate::memory::Memory;
+use crate::processes::reads::DeviceReads;
 use crate::save::{Copies, SavedFile, Saver};
 use crate::show;
 use crate::trap::RunError;
@@ -24,6 +25,8 @@ pub(crate) struct PreparedPrint {
     varying: AxisSet,
     /// The names of these axes, which begin such lines.
     names: Vec<(usize, String)>,
+    /// The blocks of other processes, in the process that prints.
+    far: FarBlocks,
 }
 
 /// The purpose of a text.
@@ -65,7 +68,27 @@ impl PreparedPrint {
                 PreparedPurpose::File(PreparedFile { arrays, values, site, spare: Arc::default() })
             }
         };
-        PreparedPrint { pieces: pieces(text), values, purpose, varying, names }
+        let far = FarBlocks::default();
+        PreparedPrint { pieces: pieces(text), values, purpose, varying, names, far }
+    }
+
+    /// Adds the reads of the process that prints, and notes where blocks of other processes arrive.
+    pub fn read(&mut self, reads: &mut DeviceReads<'_>) {
+        let (condition, saved) = match &self.purpose {
+            PreparedPurpose::Line => (None, &[][..]),
+            PreparedPurpose::Error(condition, _) => (Some(condition), &[][..]),
+            PreparedPurpose::File(file) => (None, file.values.as_slice()),
+        };
+        let mut far = FarBlocks::default();
+        for device in reads.mesh().group(0, self.varying) {
+            for value in self.values.iter().chain(condition) {
+                read_blocks(reads, &mut far, (value.place, &value.layout), device);
+            }
+        }
+        for value in saved {
+            read_blocks(reads, &mut far, (value.place, &value.layout), 0);
+        }
+        self.far = far;
     }
 
     /// Writes the lines, checks that the condition holds, or begins to write the file. All devices must have written the values, and wait.
@@ -77,13 +100,13 @@ impl PreparedPrint {
                     out.write_all(line.as_bytes()).map_err(|error| unwritable_output(&error))?;
                 }
                 PreparedPurpose::Error(condition, site) => {
-                    let flag = gather(memory, condition.place, &condition.layout, device);
+                    let flag = gather(memory, &self.far, condition.place, &condition.layout, device);
                     if flag.bytes.first() == Some(&0) {
                         return Err(RunError::new("E0806", self.line(memory, device)).at(*site));
                     }
                 }
                 PreparedPurpose::File(file) => {
-                    saver.save(file.copied(memory, PathBuf::from(self.line(memory, device))))?;
+                    saver.save(file.copied(memory, &self.far, PathBuf::from(self.line(memory, device))))?;
                 }
             }
         }
@@ -98,9 +121,9 @@ impl PreparedPrint {
                 Piece::Text(text) => line.push_str(text),
                 Piece::Value(spec) => match values.next() {
                     Some(value) => {
-                        let array = gather(memory, value.place, &value.layout, device);
+                        let array = gather(memory, &self.far, value.place, &value.layout, device);
                         let other = if spec.complex { values.next() } else { None };
-                        match other.map(|other| gather(memory, other.place, &other.layout, device)) {
+                        match other.map(|other| gather(memory, &self.far, other.place, &other.layout, device)) {
                             Some(im) => line.push_str(&show::formatted(&ComplexArray::new(&array, &im), spec)),
                             None => line.push_str(&show::formatted(&array, spec)),
                         }
@@ -122,12 +145,12 @@ impl PreparedPrint {
 
 impl PreparedFile {
     /// Copies the values.
-    fn copied(&self, memory: &Memory, path: PathBuf) -> SavedFile {
+    fn copied(&self, memory: &Memory, far: &FarBlocks, path: PathBuf) -> SavedFile {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let unfilled = || self.values.iter().map(|value| unfilled(&value.layout)).collect();
         let mut copies = spare.unwrap_or_else(unfilled);
         for (value, copy) in self.values.iter().zip(&mut copies) {
-            gather_into(memory, value.place, &value.layout, 0, copy);
+            gather_into(memory, far, (value.place, &value.layout), 0, copy);
         }
         debug_assert!(
             copies.iter().zip(&self.values).all(|(copy, value)| copy.dtype == value.layout.dtype),

@@ -18,12 +18,15 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use crate::array::{BlockSource, HostArray};
-use crate::blocks;
+use crate::blocks::{self, FarBlocks};
 use crate::check::check;
 use crate::inputs::Source;
 use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, load};
 use crate::memory::{Memory, check_fits};
+use crate::processes::Process;
+use crate::processes::results::collect;
+use crate::processes::transfers::{Ending, Transfers};
 use crate::progress::LoopProgress;
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::shared::Shared;
@@ -41,17 +44,33 @@ pub struct Session {
 impl Session {
     /// Checks the program, allocates its memory, and prepares every device.
     pub fn load(program: Program, kernels: Kernels, options: RunOptions) -> Result<Session, RunError> {
-        let mesh = check(&program, kernels.functions().len())?;
-        check_fits(&program, &mesh, options.memory_limit)?;
-        let memory = Memory::allocate(&mesh, &program.arenas)?;
-        blocks::write_constants(&memory, &program.constants, mesh.devices());
+        Session::load_in(None, program, kernels, options)
+    }
+
+    /// As [`Session::load`], for the devices of one process of a job. All processes must load the same program, and make the same
+    /// calls of the session in the same order; each has its own part of the arguments and of the results.
+    pub fn load_in(
+        process: Option<Process>,
+        program: Program,
+        kernels: Kernels,
+        options: RunOptions,
+    ) -> Result<Session, RunError> {
+        let whole = check(&program, kernels.functions().len())?;
+        let (rank, count) = process.as_ref().map_or((0, 1), |process| (process.rank(), process.count()));
+        let mesh = whole.dealt(count).ok_or_else(|| undealt(whole.devices(), count))?;
+        check_fits(&program, &mesh, rank, options.memory_limit)?;
+        let memory = Memory::allocate(&mesh, rank, &program.arenas)?;
+        blocks::write_constants(&memory, &program.constants);
         let cores = options.workers.or_else(|| available_parallelism().ok().map(usize::from)).unwrap_or(1);
-        let staff = Staff::new(mesh.devices(), cores);
-        let Loaded { devices, barriers, prints, ahead, outline, collectives } =
+        let staff = Staff::new(memory.devices(), cores);
+        let Loaded { devices, barriers, prints, ahead, outline, collectives, messages } =
             load(&program, kernels.functions(), &memory, &staff)?;
+        let transfers = process.filter(|process| process.count() > 1).map(|process| {
+            Transfers::new(process, messages.groups, messages.transfers, messages.messages, collectives.len())
+        });
         let shared = {
             let streams = Streams::new(program.params.len(), ahead);
-            Shared::new(memory, barriers, prints, streams, outline, options.timeout, staff.workers)
+            Shared::new(memory, barriers, prints, streams, transfers, outline, options.timeout, staff.workers)
         };
         let workforce = Workforce::new(shared, staff, devices)?;
         Ok(Session { program, workforce, collectives })
@@ -79,13 +98,18 @@ impl Session {
         self.workforce.shared().streams.open(index, source)
     }
 
-    /// A whole result, assembled from the blocks of the devices.
+    /// A whole result, assembled from the blocks of the devices. Of several processes, the first one gets the result, and the others an
+    /// array of zeros.
     pub fn read_result(&self, index: usize) -> Result<HostArray, RunError> {
         let result = binding(&self.program.results, index)?;
-        Ok(blocks::gather(self.memory(), in_memory(result)?, &result.layout, 0))
+        let array = (in_memory(result)?, &result.layout);
+        match &self.workforce.shared().transfers {
+            Some(transfers) => collect(transfers.process(), self.memory(), array, self.workforce.shared().timeout),
+            None => Ok(blocks::gather(self.memory(), &FarBlocks::default(), array.0, array.1, 0)),
+        }
     }
 
-    /// The block of a result on each device, in the order of their numbers.
+    /// The block of a result on each device of this process, in the order of their numbers.
     pub fn read_blocks(&self, index: usize) -> Result<Vec<HostArray>, RunError> {
         let result = binding(&self.program.results, index)?;
         Ok(blocks::each_block(self.memory(), in_memory(result)?, &result.layout))
@@ -95,13 +119,14 @@ impl Session {
     pub fn run(&mut self, out: &mut dyn Write) -> Result<RunReport, RunError> {
         let start = Instant::now();
         self.workforce.shared().streams.begin();
-        let counts = self.workforce.run(out);
+        let ending = self.workforce.run(out);
         // Files that were begun are completed, even if the program stopped afterwards.
         let saved = self.workforce.shared().saver.finish();
-        let counts = counts?;
+        let Ending { run_ms, counts } = ending?;
         saved?;
         debug_assert_eq!(counts.len(), self.collectives.len(), "every collective is counted");
-        let run_ms = start.elapsed().as_secs_f64() * 1e3;
+        let is_alone = self.workforce.shared().transfers.is_none();
+        let run_ms = if is_alone { start.elapsed().as_secs_f64() * 1e3 } else { run_ms };
         let total = |kind: CollectiveKind| {
             let mut total = CollectiveTotal { kind, count: 0, bytes: 0 };
             for (count, counted) in counts.iter().zip(&self.collectives).filter(|(_, counted)| counted.kind == kind) {
@@ -122,9 +147,19 @@ impl Session {
         self.workforce.shared().progress.clone()
     }
 
+    /// Whether this process reports that a run has failed: one of all processes does.
+    pub fn reports(&self) -> bool {
+        self.workforce.shared().transfers.as_ref().is_none_or(Transfers::reports)
+    }
+
     fn memory(&self) -> &Memory {
         &self.workforce.shared().memory
     }
+}
+
+/// The devices cannot be dealt to so many processes; jobs are not started so.
+fn undealt(devices: usize, processes: usize) -> RunError {
+    RunError::internal(format!("{devices} devices cannot be dealt to {processes} processes, equally many to each"))
 }
 
 /// E0701 unless the source has the type and the shape of the parameter.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::barrier::{Barrier, Parker};
 use crate::memory::Memory;
 use crate::print::PreparedPrint;
+use crate::processes::transfers::{RunningDevices, Transfers};
 use crate::progress::LoopProgress;
 use crate::save::Saver;
 use crate::streams::Streams;
@@ -20,6 +21,8 @@ pub(crate) struct Shared {
     pub prints: Vec<PreparedPrint>,
     pub saver: Saver,
     pub streams: Streams,
+    /// The messages between processes; None if there is one process.
+    pub transfers: Option<Transfers>,
     pub progress: Arc<LoopProgress>,
     pub outline: Outline,
     pub positions: Vec<Position>,
@@ -73,6 +76,7 @@ impl Shared {
         barriers: Vec<Barrier>,
         prints: Vec<PreparedPrint>,
         streams: Streams,
+        transfers: Option<Transfers>,
         outline: Outline,
         timeout: Duration,
         workers: usize,
@@ -84,6 +88,7 @@ impl Shared {
             prints,
             saver: Saver::default(),
             streams,
+            transfers,
             progress: Arc::default(),
             outline,
             positions,
@@ -115,6 +120,16 @@ impl Shared {
         for &worker in barrier.workers.iter().filter(|&&worker| worker != caller) {
             self.parkers[worker].wake();
         }
+    }
+
+    /// Calls a function for messages of the run.
+    pub fn with_run<T>(&self, call: impl FnOnce(RunningDevices<'_>) -> T) -> T {
+        let wake = |barrier: Option<&Barrier>| match barrier {
+            Some(barrier) => self.wake(barrier, usize::MAX),
+            None => self.wake_all(),
+        };
+        let (first, timeout) = (self.memory.devices().start, self.timeout);
+        call(RunningDevices { barriers: &self.barriers, failures: &self.failures, first, timeout, wake: &wake })
     }
 
     pub fn wake_all(&self) {

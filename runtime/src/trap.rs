@@ -72,6 +72,14 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
+/// A failure of a device, at a number of executed operations.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceStop {
+    pub clock: u64,
+    pub device: usize,
+    pub error: RunError,
+}
+
 /// The failures of one run, of which the first in program order is reported.
 ///
 /// Every device counts the operations that it has executed. Where control flow is the same on all devices these clocks agree, so
@@ -120,9 +128,15 @@ impl Failures {
 
     /// Takes the first failure, if there was any, and resets the record.
     pub fn take(&self) -> Option<RunError> {
+        self.take_stop().map(|stop| stop.error)
+    }
+
+    /// As `take`, with the device and its clock.
+    pub fn take_stop(&self) -> Option<DeviceStop> {
         self.clock.store(u64::MAX, Ordering::Relaxed);
         self.halted.store(false, Ordering::Relaxed);
-        self.first.lock().unwrap_or_else(PoisonError::into_inner).take().map(|(_, _, error)| error)
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.map(|(clock, device, error)| DeviceStop { clock, device, error })
     }
 }
 

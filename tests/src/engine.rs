@@ -17,11 +17,13 @@ use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::inputs::{Argument, Source, bind};
 use spmdc_runtime::io::npy::write_npy;
+use spmdc_runtime::processes::Process;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
 use spmdc_runtime::trap::RunError;
 use std::cell::OnceCell;
 use std::path::Path;
+use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -97,20 +99,63 @@ pub fn runs(
     inputs: &[HostArray],
     workers: &[Option<usize>],
 ) -> Result<Vec<Outcome>, Failure> {
-    let internal = |message: String| Failure { code: "E0999".to_string(), line: 0, message };
-    let program = compilation.program.clone().ok_or_else(|| internal("no program was made".to_string()))?;
-    if let Some(race) = races::race(&program, &compilation.kernels) {
-        return Err(internal(race));
-    }
-    let no_code = |error: CodegenError| internal(format!("{error:?}"));
-    let code = backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?;
+    let (program, code) = (raceless(compilation)?, backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?);
     let functions = code.functions().map_err(no_code)?;
     // SAFETY: these are the kernels of this very program, and `code` outlives the sessions.
     let kernels = || unsafe { Kernels::new(functions.to_vec()) };
-    workers.iter().map(|&workers| run_once((program.clone(), kernels()), inputs, workers)).collect()
+    workers.iter().map(|&workers| run_once(None, (program.clone(), kernels()), inputs, workers)).collect()
+}
+
+/// As [`run`], with the devices in so many processes, which are threads here, each with its own memory. The results are those of
+/// process 0; all processes must fail alike.
+pub fn run_in_processes(
+    compilation: &Compilation,
+    inputs: &[HostArray],
+    (processes, workers): (usize, Option<usize>),
+) -> Result<Outcome, Failure> {
+    let (program, code) = (raceless(compilation)?, backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?);
+    let functions = code.functions().map_err(no_code)?;
+    // SAFETY: as in `runs`.
+    let kernels = || unsafe { Kernels::new(functions.to_vec()) };
+    let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
+        let start = |process| {
+            let loaded = (program.clone(), kernels());
+            scope.spawn(move || run_once(Some(process), loaded, inputs, workers))
+        };
+        let threads: Vec<_> = Process::threads(processes).into_iter().map(start).collect();
+        let panicked = |_| Err(internal("a process panicked".to_string()));
+        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+    });
+    let failures: Vec<&Failure> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+    let alike = failures.iter().all(|failure| *failure == failures[0]);
+    if !alike || !failures.is_empty() && failures.len() < processes {
+        return Err(internal(format!("processes fail in different ways: {failures:?}")));
+    }
+    if outcomes.iter().skip(1).flatten().any(|outcome| !outcome.printed.is_empty()) {
+        return Err(internal("a process other than the first prints".to_string()));
+    }
+    outcomes.into_iter().next().expect("there is a process")
+}
+
+fn internal(message: String) -> Failure {
+    Failure { code: "E0999".to_string(), line: 0, message }
+}
+
+fn no_code(error: CodegenError) -> Failure {
+    internal(format!("{error:?}"))
+}
+
+/// The program, if no two devices can be in each other's way.
+fn raceless(compilation: &Compilation) -> Result<Program, Failure> {
+    let program = compilation.program.clone().ok_or_else(|| internal("no program was made".to_string()))?;
+    match races::race(&program, &compilation.kernels) {
+        Some(race) => Err(internal(race)),
+        None => Ok(program),
+    }
 }
 
 fn run_once(
+    process: Option<Process>,
     (program, kernels): (Program, Kernels),
     inputs: &[HostArray],
     workers: Option<usize>,
@@ -121,7 +166,7 @@ fn run_once(
         message: error.message,
     };
     let options = RunOptions { timeout: Duration::from_secs(20), workers, ..RunOptions::default() };
-    let mut session = Session::load(program, kernels, options).map_err(stopped)?;
+    let mut session = Session::load_in(process, program, kernels, options).map_err(stopped)?;
     let folder = TemporaryFiles::default();
     for (index, input) in inputs.iter().enumerate() {
         let source = folder.source(&session.program().params[index], input);

@@ -39,7 +39,8 @@ impl LibraryStep {
     pub fn share(&self, mesh: &DeviceMesh, device: usize) -> std::ops::Range<i64> {
         let batch: i64 = self.batch.iter().map(|extent| mesh.resolve(extent, device)).product();
         let all = batch * self.parts(|scalar| mesh.resolve(scalar, device));
-        share(all, mesh.linear(device, self.split.iter()), mesh.count(self.split.iter()))
+        let (rank, count) = mesh.rank(device, self.split);
+        share(all, rank, count)
     }
 }
 

@@ -17,6 +17,8 @@ pub struct DeviceMesh {
     /// For each axis, the difference in number of two devices whose coordinates along it differ by one.
     strides: Vec<usize>,
     devices: usize,
+    /// The number of devices in each process: all, unless they have been dealt.
+    per_process: usize,
 }
 
 impl DeviceMesh {
@@ -31,10 +33,61 @@ impl DeviceMesh {
                     strides[axis - 1] = strides[axis] * sizes[axis];
                 }
                 debug_assert!(sizes.is_empty() || strides[0] * sizes[0] == devices, "devices are numbered row-major");
-                Ok(DeviceMesh { sizes, strides, devices })
+                Ok(DeviceMesh { sizes, strides, devices, per_process: devices })
             }
             _ => Err(format!("a mesh with the sizes {sizes:?} cannot be run")),
         }
+    }
+
+    /// The same mesh with its devices dealt to so many processes in order, equally many to each; None if that cannot be.
+    pub fn dealt(&self, processes: usize) -> Option<DeviceMesh> {
+        let fits = processes > 0 && self.devices.is_multiple_of(processes);
+        fits.then(|| DeviceMesh { per_process: self.devices / processes, ..self.clone() })
+    }
+
+    /// The number of processes to which the devices are dealt: 1 for a mesh that has not been dealt.
+    pub fn processes(&self) -> usize {
+        self.devices / self.per_process
+    }
+
+    /// The process of a device.
+    pub fn process(&self, device: usize) -> usize {
+        debug_assert!(device < self.devices, "there is no device {device}");
+        device / self.per_process
+    }
+
+    /// The devices of a process.
+    pub fn devices_of(&self, process: usize) -> Range<usize> {
+        debug_assert!(process < self.processes(), "there is no process {process}");
+        process * self.per_process..(process + 1) * self.per_process
+    }
+
+    /// Whether the devices of each process are a box: all that have their coordinates within a range along each axis. With any two
+    /// devices a box then has those with some coordinates of the one and some of the other.
+    pub fn has_boxes(&self) -> bool {
+        let fits = |axis: usize| {
+            let (stride, size) = (self.strides[axis], self.sizes[axis]);
+            self.per_process.is_multiple_of(stride) && size.is_multiple_of(self.per_process / stride)
+        };
+        self.processes() == 1 || (0..self.sizes.len()).any(|axis| self.per_process >= self.strides[axis] && fits(axis))
+    }
+
+    /// The rank of a device among those of its process that differ from it along these axes only, and their number.
+    pub fn rank(&self, device: usize, axes: AxisSet) -> (usize, usize) {
+        if self.processes() == 1 {
+            return (self.linear(device, axes.iter()), self.count(axes.iter()));
+        }
+        let mates = self.mates(device, axes);
+        let rank = mates.iter().position(|&mate| mate == device);
+        debug_assert!(rank.is_some(), "a device is among its mates");
+        (rank.unwrap_or(0), mates.len())
+    }
+
+    /// The devices of its process that differ from this one along these axes only, itself included, in the order of their numbers.
+    pub fn mates(&self, device: usize, axes: AxisSet) -> Vec<usize> {
+        let mut mates = self.group(device, axes);
+        mates.retain(|&mate| self.process(mate) == self.process(device));
+        mates
     }
 
     /// The number of devices, 1 to 65536.
@@ -104,8 +157,9 @@ impl DeviceMesh {
     /// The units in a kernel's `part` that are the device's share.
     pub fn units(&self, step: &KernelStep, device: usize) -> Range<i64> {
         let whole = self.resolve(&step.range, device);
-        let (grain, ranks) = (i64::from(step.grain), self.count(step.split.iter()));
-        let grains = share((whole + grain - 1) / grain, self.linear(device, step.split.iter()), ranks);
+        let grain = i64::from(step.grain);
+        let (rank, ranks) = self.rank(device, step.split);
+        let grains = share((whole + grain - 1) / grain, rank, ranks);
         let share = (grains.start * grain).min(whole)..(grains.end * grain).min(whole);
         let Some(part) = &step.part else { return share };
         let (first, len) = (self.resolve(&part.first, device), self.resolve(&part.len, device));
@@ -209,6 +263,26 @@ mod tests {
         assert!(DeviceMesh::new(&[axis(usize::MAX), axis(3)]).is_err());
         assert!(DeviceMesh::new(&vec![axis(1); 33]).is_err());
         assert_eq!(DeviceMesh::new(&[]).unwrap().devices(), 1);
+    }
+
+    #[test]
+    fn devices_are_dealt_in_order() {
+        let dealt = |sizes: &[usize], processes| mesh(sizes).dealt(processes);
+        let two = dealt(&[2, 4], 2).unwrap();
+        assert_eq!((two.processes(), two.process(3), two.process(4), two.devices_of(1)), (2, 0, 1, 4..8));
+        assert_eq!(two.rank(6, AxisSet::all(2)), (2, 4));
+        assert_eq!(two.rank(6, AxisSet::of(0)), (0, 1));
+        assert_eq!(mesh(&[2, 4]).rank(6, AxisSet::of(0)), (1, 2));
+        assert!(dealt(&[2, 4], 3).is_none() && dealt(&[2, 4], 0).is_none());
+        for (sizes, processes, boxes) in [
+            (&[2, 4][..], 4, true),
+            (&[4, 2], 2, true),
+            (&[3, 4], 2, false),
+            (&[6, 2], 2, true),
+            (&[2, 3, 2], 4, false),
+        ] {
+            assert_eq!(dealt(sizes, processes).unwrap().has_boxes(), boxes, "{sizes:?} in {processes}");
+        }
     }
 
     #[test]

@@ -3,24 +3,26 @@
 //! Cost: each device reads the bytes of its block that it does not hold, once. Where the target is shared, a device writes only
 //! bytes that it holds itself: an all_gather into shared memory copies every byte once in total.
 
-use super::{BoxCopy, Sides};
-use crate::memory::Memory;
+use super::Sides;
+use crate::boxes::BoxCopy;
+use crate::processes::reads::DeviceReads;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, ExchangeStep};
 
 /// The copies of the device, given the axes of all participating devices (`group`). Bytes already in place are not copied.
 pub(crate) fn plan(
-    memory: &Memory,
+    reads: &mut DeviceReads<'_>,
     step: &ExchangeStep,
     group: AxisSet,
     device: usize,
 ) -> Result<Vec<BoxCopy>, RunError> {
-    let sides = Sides::new(memory, device, group, &step.from, &step.to);
-    let to = memory.address(step.to.place, device);
+    let sides = Sides::new(reads, device, group, &step.from, &step.to);
+    let to = reads.own(step.to.place, device);
     let pieces = sides.pieces(group, step.site)?;
     let moves = pieces.iter().map(|piece| {
-        let from = memory.address(step.from.place, piece.owner);
-        BoxCopy::new(from, to, sides.rows(piece))
+        let owner = reads.nearest(piece.owner, sides.copies(group));
+        let (from, rows) = reads.rows(owner, step.from.place, sides.rows(piece));
+        BoxCopy::new(from, to, rows)
     });
     Ok(moves.filter(|planned| !planned.is_identity()).collect())
 }
@@ -29,6 +31,7 @@ pub(crate) fn plan(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::memory::Memory;
     use spmdc_abi::mesh::DeviceMesh;
     use spmdc_abi::{Arena, DType, Layout, LayoutDim, MeshAxis, Place, Shards, Site};
 
@@ -46,11 +49,11 @@ mod tests {
     /// The number of elements that each device reads from each, itself included, if no memory is shared.
     fn read(from: &Shards, to: &Shards) -> Vec<Vec<usize>> {
         let mesh = mesh();
-        let memory = Memory::allocate(&mesh, &[Arena { axes: AxisSet::all(2), bytes: 1 << 16 }]).unwrap();
+        let memory = Memory::allocate(&mesh, 0, &[Arena { axes: AxisSet::all(2), bytes: 1 << 16 }]).unwrap();
         let from_each = |device| {
             let mut read = vec![0; mesh.devices()];
-            let pieces =
-                Sides::new(&memory, device, AxisSet::all(2), from, to).pieces(AxisSet::all(2), Site::default());
+            let sides = Sides::new(&DeviceReads::plan(&memory, 0), device, AxisSet::all(2), from, to);
+            let pieces = sides.pieces(AxisSet::all(2), Site::default());
             for piece in pieces.unwrap() {
                 read[piece.owner] += piece.range.iter().map(|range| range.len()).product::<usize>();
             }

@@ -2,21 +2,27 @@
 //!
 //! Cost: each device reads exactly the elements that it lacks, as listed by the compiler.
 
-use super::{BoxCopy, Rows, WalkDim};
-use crate::memory::Memory;
+use crate::boxes::{BoxCopy, Rows, WalkDim};
+use crate::processes::reads::DeviceReads;
 use crate::trap::RunError;
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{AxisSet, FetchPart, FetchRun, FetchStep};
 
 /// The copies of the device, given the axes of all participating devices (`group`).
-pub(crate) fn plan(memory: &Memory, step: &FetchStep, group: AxisSet, device: usize) -> Result<Vec<BoxCopy>, RunError> {
+pub(crate) fn plan(
+    reads: &mut DeviceReads<'_>,
+    step: &FetchStep,
+    group: AxisSet,
+    device: usize,
+) -> Result<Vec<BoxCopy>, RunError> {
     let mut moves = Vec::new();
     for part in &step.parts {
         // Devices that share the target fetch the same elements, and divide them.
-        let sharing = group.minus(memory.axes(part.to.arena));
-        let (rank, count) = (memory.mesh().linear(device, sharing.iter()), memory.mesh().count(sharing.iter()));
-        for (at, runs) in boxes(memory, part, device).into_iter().enumerate() {
+        let sharing = group.minus(reads.axes(part.to.arena));
+        let (rank, count) = reads.mesh().rank(device, sharing);
+        for (at, runs) in boxes(reads.mesh(), part, device).into_iter().enumerate() {
             if at % count == rank && runs.iter().all(|run| run.len > 0) {
-                moves.push(fetched(memory, step, part, (group, device), &runs)?);
+                moves.push(fetched(reads, step, part, (group, device), &runs)?);
             }
         }
     }
@@ -24,10 +30,10 @@ pub(crate) fn plan(memory: &Memory, step: &FetchStep, group: AxisSet, device: us
 }
 
 /// Every combination of one run for each dimension.
-fn boxes(memory: &Memory, part: &FetchPart, device: usize) -> Vec<Vec<FetchRun>> {
+fn boxes(mesh: &DeviceMesh, part: &FetchPart, device: usize) -> Vec<Vec<FetchRun>> {
     let mut boxes: Vec<Vec<FetchRun>> = vec![Vec::new()];
     for dim in &part.dims {
-        let position = memory.mesh().linear(device, dim.axes.iter().map(|&axis| axis as usize));
+        let position = mesh.linear(device, dim.axes.iter().map(|&axis| axis as usize));
         let runs = &dim.runs[position];
         boxes = boxes.iter().flat_map(|known| runs.iter().map(|run| [known.as_slice(), &[*run]].concat())).collect();
     }
@@ -35,13 +41,13 @@ fn boxes(memory: &Memory, part: &FetchPart, device: usize) -> Vec<Vec<FetchRun>>
 }
 
 fn fetched(
-    memory: &Memory,
+    reads: &mut DeviceReads<'_>,
     step: &FetchStep,
     part: &FetchPart,
     (group, device): (AxisSet, usize),
     runs: &[FetchRun],
 ) -> Result<BoxCopy, RunError> {
-    let mesh = memory.mesh();
+    let mesh = reads.mesh();
     let size = part.dtype.size();
     debug_assert_eq!(runs.len(), part.dims.len(), "a box has a run for each dimension");
     let mut owner = device;
@@ -65,5 +71,6 @@ fn fetched(
         return Err(RunError::internal(message).at(step.site));
     }
     let rows = Rows::strided(size, &walk, from_start, to_start);
-    Ok(BoxCopy::new(memory.address(part.from, owner), memory.address(part.to, device), rows))
+    let (from, rows) = reads.rows(owner, part.from, rows);
+    Ok(BoxCopy::new(from, reads.own(part.to, device), rows))
 }

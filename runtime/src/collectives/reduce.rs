@@ -9,8 +9,9 @@
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::{BlockPiece, Rows, Sides};
-use crate::memory::Memory;
+use super::{BlockPiece, Sides};
+use crate::boxes::Rows;
+use crate::processes::reads::DeviceReads;
 use crate::trap::RunError;
 use spmdc_abi::{AxisSet, DType, ReduceOp, ReduceStep};
 
@@ -22,12 +23,20 @@ const TILE: usize = 64;
 #[derive(Clone, Debug)]
 pub(crate) struct BoxReduction {
     /// The partial values, in the order of their devices.
-    sources: Box<[*const u8]>,
+    sources: Box<[PartialValue]>,
     to: *mut u8,
     rows: Rows,
     dtype: DType,
     /// The loop for the type and the operation.
     combine: unsafe fn(&BoxReduction),
+}
+
+/// The place of a partial value.
+#[derive(Clone, Copy, Debug)]
+struct PartialValue {
+    base: *const u8,
+    /// Whether the rows are one after another from there on, as in a message, rather than in a device's buffer.
+    is_packed: bool,
 }
 
 impl BoxReduction {
@@ -44,30 +53,29 @@ impl BoxReduction {
 
 /// The boxes that the device combines, given the axes of all participating devices (`group`).
 pub(crate) fn plan(
-    memory: &Memory,
+    reads: &mut DeviceReads<'_>,
     step: &ReduceStep,
     group: AxisSet,
     device: usize,
 ) -> Result<Vec<BoxReduction>, RunError> {
-    let mesh = memory.mesh();
+    let mesh = reads.mesh();
     let dtype = step.to.layout.dtype;
     let combine = combine_function(dtype, step.op).ok_or_else(|| {
         RunError::internal(format!("{:?} is not defined for {}", step.op, dtype.name())).at(step.site)
     })?;
-    let sides = Sides::new(memory, device, group, &step.from, &step.to);
-    let to = memory.address(step.to.place, device);
+    let sides = Sides::new(reads, device, group, &step.from, &step.to);
+    let to = reads.own(step.to.place, device);
     let pieces = sides.pieces(group, step.site)?;
     debug_assert_eq!(step.from.layout.dtype, dtype, "what is combined keeps its type");
-    let planned = |piece: &BlockPiece| BoxReduction {
-        sources: mesh
-            .group(piece.owner, step.reduce)
-            .into_iter()
-            .map(|peer| memory.address(step.from.place, peer).cast_const())
-            .collect(),
-        to,
-        rows: sides.rows(piece),
-        dtype,
-        combine,
+    let planned = |piece: &BlockPiece| {
+        let rows = sides.rows(piece);
+        let source = |peer: usize| {
+            let owner = reads.nearest(peer, sides.copies(group).minus(step.reduce));
+            let (base, is_packed) = reads.source(owner, step.from.place, &rows);
+            PartialValue { base, is_packed }
+        };
+        let sources = mesh.group(piece.owner, step.reduce).into_iter().map(source).collect();
+        BoxReduction { sources, to, rows, dtype, combine }
     };
     Ok(pieces.iter().map(planned).collect())
 }
@@ -283,9 +291,10 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
         );
         for begin in (0..count).step_by(TILE) {
             let len = TILE.min(count - begin);
-            let tile = |source: &*const u8| {
+            let tile = |source: &PartialValue| {
+                let offset = if source.is_packed { row * plan.rows.row } else { from };
                 // SAFETY: as promised by the caller; the elements `begin..begin + len` are part of a row.
-                unsafe { std::slice::from_raw_parts(source.add(from).cast::<E>().add(begin), len) }
+                unsafe { std::slice::from_raw_parts(source.base.add(offset).cast::<E>().add(begin), len) }
             };
             // SAFETY: as for the sources, and nothing else refers to the target.
             let to = unsafe { std::slice::from_raw_parts_mut(plan.to.add(to).cast::<E>().add(begin), len) };
@@ -394,10 +403,10 @@ mod tests {
     /// Combines arrays of `count` elements, given as bytes.
     fn combined(dtype: DType, op: ReduceOp, sources: &[Vec<u8>]) -> Vec<u8> {
         let aligned: Vec<Vec<u64>> = sources.iter().map(|bytes| to_words(bytes)).collect();
-        let pointers: Vec<*const u8> = aligned.iter().map(|words| words.as_ptr().cast()).collect();
+        let source = |words: &Vec<u64>| PartialValue { base: words.as_ptr().cast(), is_packed: false };
         let mut to = vec![0u64; aligned[0].len()];
         let plan = BoxReduction {
-            sources: pointers.into(),
+            sources: aligned.iter().map(source).collect(),
             to: to.as_mut_ptr().cast(),
             rows: Rows::contiguous(sources[0].len()),
             dtype,

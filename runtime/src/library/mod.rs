@@ -16,7 +16,7 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::memory::Memory;
+use crate::processes::reads::DeviceReads;
 use crate::team::{Team, WORTH_SHARING};
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, SortLines, TakenPlaces};
@@ -248,23 +248,32 @@ macro_rules! by_width {
 pub(crate) use by_width;
 
 /// The device's share of a step, for a worker with a team of this many threads. The step has been checked.
-pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usize) -> PreparedLibrary {
-    let mesh = memory.mesh();
+pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &LibraryStep, device: usize, team: usize) -> PreparedLibrary {
+    let mesh = reads.mesh();
     let owners = owners(mesh, step, device);
-    let array = |array: &LibraryArray, owners: &[usize]| StridedArray {
+    let batch: Box<[usize]> = step.batch.iter().map(|extent| mesh.resolve(extent, device) as usize).collect();
+    let mut array = |array: &LibraryArray, owners: &[usize]| StridedArray {
         dtype: array.dtype,
         batch: array.batch.iter().map(|&stride| stride as usize).collect(),
         blocks: owners
             .iter()
-            .map(|&owner| StridedBlock { base: memory.address(array.place, owner), dims: extents(mesh, array, owner) })
+            .map(|&owner| {
+                let dims = extents(mesh, array, owner);
+                let read = (0, bytes(array, &dims, &batch));
+                StridedBlock { base: reads.span(owner, array.place, read), dims }
+            })
             .collect(),
     };
-    let operands = step.operands.iter().map(|operand| array(operand, &owners));
-    let results = step.results.iter().map(|result| array(result, &[device]));
-    let batch: Box<[usize]> = step.batch.iter().map(|extent| mesh.resolve(extent, device) as usize).collect();
+    let arrays: Box<[StridedArray]> = {
+        let operands = step.operands.iter().map(|operand| (operand, owners.as_slice()));
+        let own = [device];
+        let results = step.results.iter().map(|result| (result, own.as_slice()));
+        operands.chain(results).map(|(operand, owners)| array(operand, owners)).collect()
+    };
     let parts = step.parts(|scalar| mesh.resolve(scalar, device)) as usize;
     let all = (batch.iter().product::<usize>() * parts) as i64;
-    let calls = share(all, mesh.linear(device, step.split.iter()), mesh.count(step.split.iter()));
+    let (rank, ranks) = mesh.rank(device, step.split);
+    let calls = share(all, rank, ranks);
     let count = calls.end - calls.start;
     let cost = f64::from(step.cost).max(1.0) / parts.max(1) as f64;
     let shared = team > 1 && count > 1 && cost * count as f64 > WORTH_SHARING;
@@ -285,7 +294,7 @@ pub(crate) fn plan(memory: &Memory, step: &LibraryStep, device: usize, team: usi
     PreparedLibrary {
         function: step.function.clone(),
         first: first(mesh, &step.function, device),
-        arrays: operands.chain(results).collect(),
+        arrays,
         operands: step.operands.len(),
         batch,
         block: block(mesh, &step.function, device),
@@ -319,6 +328,16 @@ pub(crate) fn owners(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Ve
     let Some(owners) = &step.owners else { return vec![device] };
     let axes = || owners.axes.iter().map(|&axis| axis as usize);
     (0..mesh.count(axes())).map(|position| mesh.at(device, axes(), position)).collect()
+}
+
+/// Bytes from the first element of an array to its last one, in all calls of the batch.
+fn bytes(array: &LibraryArray, dims: &[ViewDim], batch: &[usize]) -> usize {
+    let all = dims.iter().map(|dim| (dim.len, dim.stride));
+    let all = all.chain(batch.iter().zip(&array.batch).map(|(&len, &stride)| (len, stride as usize)));
+    if all.clone().any(|(len, _)| len == 0) {
+        return 0;
+    }
+    (all.map(|(len, stride)| (len - 1) * stride).sum::<usize>() + 1) * array.dtype.size()
 }
 
 fn extents(mesh: &DeviceMesh, array: &LibraryArray, device: usize) -> Box<[ViewDim]> {

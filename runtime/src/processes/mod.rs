@@ -1,0 +1,97 @@
+//! Jobs of several processes, each with the same number of devices: device `d` is in process `d / T`.
+//!
+//! The devices of a process share its memory, wait for each other and copy from each other as if there were no other process. Where a
+//! step reads the memory of devices in other processes, a *transfer* comes before it: when all devices of the group in this process have
+//! arrived, the last one packs what other processes read from them into one message for each, and begins to send these messages and to
+//! receive those of the others. The devices go on when all are complete, and read the bytes of other processes from the messages. What
+//! is in the messages follows from the mesh and the layouts, so each process makes the plans of all when it loads the program
+//! ([`reads`]), and nothing is allocated while it runs ([`transfers`]).
+//!
+//! A barrier needs no message: the memory that it protects is that of one process, and bytes of other processes are copies.
+//!
+//! At the end of a run each process tells all others how it ended ([`records`]): so all know of the first failure in the program, and a
+//! process that waits for a message of one that has stopped learns that it will not come.
+
+pub(crate) mod plans;
+pub(crate) mod reads;
+pub(crate) mod records;
+pub(crate) mod results;
+pub(crate) mod threads;
+pub(crate) mod transfers;
+pub(crate) mod transport;
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::trap::RunError;
+use threads::ThreadTransport;
+use transport::{Request, Transport};
+
+/// A process of a job.
+#[derive(Clone)]
+pub struct Process {
+    transport: Arc<dyn Transport>,
+}
+
+/// Tags of messages outside of steps; those of steps are below.
+pub(crate) mod tags {
+    /// Maximum number of groups of devices with messages of their own.
+    pub const GROUPS: u32 = 30_000;
+    /// The records at the end of a run.
+    pub const RECORD: u32 = GROUPS;
+    /// Blocks of results.
+    pub const RESULT: u32 = GROUPS + 1;
+}
+
+impl Process {
+    /// The processes of a job that are threads of this process, for tests.
+    pub fn threads(count: usize) -> Vec<Process> {
+        ThreadTransport::job(count).into_iter().map(|transport| Process { transport: Arc::new(transport) }).collect()
+    }
+
+    /// The number of the process, from 0 on.
+    pub fn rank(&self) -> usize {
+        self.transport.place().rank
+    }
+
+    /// The number of processes.
+    pub fn count(&self) -> usize {
+        self.transport.place().count
+    }
+
+    /// Waits until the requests are complete, or for the limit. Those that are not stay.
+    pub(crate) fn wait(&self, pending: &mut Vec<(usize, Request)>, limit: Duration) -> Result<(), RunError> {
+        let begin = Instant::now();
+        loop {
+            let mut failed = None;
+            pending.retain_mut(|(_, request)| match self.transport.is_complete(request) {
+                Ok(is_complete) => !is_complete,
+                Err(error) => {
+                    failed = Some(error);
+                    true
+                }
+            });
+            match failed {
+                Some(error) => return Err(error),
+                None if pending.is_empty() || begin.elapsed() > limit => return Ok(()),
+                None => pause(begin.elapsed()),
+            }
+        }
+    }
+}
+
+/// Waits for a moment between two looks at messages, of which the first was so long ago.
+fn pause(waited: Duration) {
+    if waited < Duration::from_micros(200) { thread::yield_now() } else { thread::sleep(Duration::from_micros(30)) }
+}
+
+/// `process 1`, or `processes 1, 2 and 5`.
+pub(crate) fn numbered_processes(processes: &[usize]) -> String {
+    let names: Vec<String> = processes.iter().map(usize::to_string).collect();
+    match names.split_last() {
+        None => "other processes".to_string(),
+        Some((last, [])) => format!("process {last}"),
+        Some((last, others)) => format!("processes {} and {last}", others.join(", ")),
+    }
+}

@@ -1,0 +1,138 @@
+//! Plans the messages of a program's steps, and the groups of devices at whose barriers they are moved.
+//!
+//! A group is of all devices that are in the same loops and branches, so that a step has one message for each pair of processes. Where
+//! devices may be in different ones, each set of them that may not is a group by itself, whose messages have a tag of their own.
+
+use std::collections::BTreeMap;
+
+use super::reads::{DeviceReads, MessagePlan};
+use super::tags;
+use super::transfers::{PeerMessages, Transfer, TransferGroup};
+use crate::memory::{Mapping, Memory};
+use crate::trap::RunError;
+use spmdc_abi::AxisSet;
+
+/// The processes that send a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Senders {
+    /// Those that have bytes for another one.
+    Owners,
+    /// These, and all to the first process, if only to tell that they have come so far.
+    AllToFirst,
+    /// All to all others.
+    AllToAll,
+}
+
+/// The messages of a program, as far as it has been loaded.
+#[derive(Debug, Default)]
+pub(crate) struct MessagePlans {
+    /// For each set of axes along which the devices of a group differ, its first group; the others follow.
+    sets: BTreeMap<AxisSet, usize>,
+    pub groups: Vec<TransferGroup>,
+    /// The memory of the messages of each group, which its transfers use one after another.
+    arenas: Vec<[Option<usize>; 2]>,
+    pub transfers: Vec<Transfer>,
+    pub messages: Vec<Mapping>,
+}
+
+/// The messages of a step in one group: the plans by receiver and sender.
+pub(crate) type GroupMessages = Vec<Vec<MessagePlan>>;
+
+impl MessagePlans {
+    /// The first group of a set of axes, if it is known.
+    pub fn first_group(&self, axes: AxisSet) -> Option<usize> {
+        self.sets.get(&axes).copied()
+    }
+
+    /// Adds the groups of a set of axes with their barriers. Returns the first one.
+    pub fn add_groups(&mut self, axes: AxisSet, barriers: Vec<Option<usize>>) -> Result<usize, RunError> {
+        let first = self.groups.len();
+        let is_new = self.sets.insert(axes, first).is_none();
+        debug_assert!(is_new, "groups are added once");
+        self.groups.extend(barriers.into_iter().map(|barrier| TransferGroup { barrier }));
+        self.arenas.resize(self.groups.len(), [None; 2]);
+        if self.groups.len() > tags::GROUPS as usize {
+            let text = "devices of several processes go different ways in too many groups";
+            return Err(RunError::internal(text));
+        }
+        Ok(first)
+    }
+
+    /// Adds the messages of a step in a group. Returns the addresses at which those for this process arrive, by sender, and the transfer
+    /// if there are messages of this process, or if devices wait for each other at it in any case.
+    pub fn add(
+        &mut self,
+        memory: &Memory,
+        (group, plans, waits): (usize, &GroupMessages, bool),
+        is_sent: impl Fn(usize, usize) -> bool,
+    ) -> Result<(Vec<*mut u8>, Option<usize>), RunError> {
+        debug_assert_eq!(plans.len(), memory.mesh().processes(), "there are plans for each process");
+        debug_assert!(self.groups[group].barrier.is_some(), "the devices of the group wait for each other");
+        let own = memory.process();
+        let processes = 0..plans.len();
+        let is_sent = |from: usize, to: usize| from != to && (plans[to][from].bytes() > 0 || is_sent(from, to));
+        let received: Vec<usize> = processes.clone().map(|from| plans[own][from].bytes()).collect();
+        let sent: Vec<usize> = processes.clone().map(|to| if to == own { 0 } else { plans[to][own].bytes() }).collect();
+        let arrivals = self.places(group, 0, &received)?;
+        let departures = self.places(group, 1, &sent)?;
+        let mut peers = Vec::new();
+        // Each process begins with the next one, so that not all send to the first at once.
+        for other in (1..plans.len()).map(|step| (own + step) % plans.len()) {
+            let peer = PeerMessages {
+                process: other,
+                packing: plans[other][own].packing(memory, departures[other]),
+                sent: is_sent(own, other).then_some((departures[other].cast_const(), sent[other])),
+                received: is_sent(other, own).then_some((arrivals[other], received[other])),
+            };
+            peers.extend((peer.sent.is_some() || peer.received.is_some()).then_some(peer));
+        }
+        let transfer = (waits || !peers.is_empty()).then(|| {
+            self.transfers.push(Transfer { group, peers: peers.into() });
+            self.transfers.len() - 1
+        });
+        Ok((arrivals, transfer))
+    }
+
+    /// Places for messages of these lengths in the memory of a group.
+    fn places(&mut self, group: usize, direction: usize, bytes: &[usize]) -> Result<Vec<*mut u8>, RunError> {
+        let mut total = 0;
+        let mut offsets = Vec::new();
+        for &bytes in bytes {
+            offsets.push(total);
+            total = (total + bytes).next_multiple_of(64);
+        }
+        let known = self.arenas[group][direction].filter(|&known| self.messages[known].bytes() >= total);
+        debug_assert!(direction < 2, "messages come or go");
+        let mapping = match known {
+            Some(known) => known,
+            None => {
+                // Twice as much: memory that is not used costs nothing, and a program with ever larger messages has few mappings.
+                self.messages.push(Mapping::new(2 * total)?);
+                self.messages.len() - 1
+            }
+        };
+        self.arenas[group][direction] = Some(mapping);
+        let base = self.messages[mapping].base();
+        Ok(offsets.into_iter().map(|offset| base.wrapping_add(offset)).collect())
+    }
+}
+
+/// The plans of all messages of a step in a group with these members: `plan` makes those of one device.
+pub(crate) fn plan_group(
+    memory: &Memory,
+    members: &[usize],
+    plan: &mut impl FnMut(&mut DeviceReads<'_>, usize) -> Result<(), RunError>,
+) -> Result<GroupMessages, RunError> {
+    let mesh = memory.mesh();
+    let mut plans = GroupMessages::new();
+    for process in 0..mesh.processes() {
+        let mut reads = DeviceReads::plan(memory, process);
+        for &device in members.iter().filter(|&&member| mesh.process(member) == process) {
+            plan(&mut reads, device)?;
+        }
+        let messages = reads.messages();
+        debug_assert_eq!(messages[process].bytes(), 0, "no process sends to itself");
+        plans.push(messages);
+    }
+    Ok(plans)
+}

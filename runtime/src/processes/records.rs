@@ -1,0 +1,85 @@
+//! The record that a process sends to all others at the end of its run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::trap::{DeviceStop, RunError};
+use spmdc_abi::Site;
+
+/// Bytes of a record, apart from its counts. Longer messages are cut.
+const TEXT: usize = 2048;
+
+/// How a process has ended its run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EndRecord {
+    /// The first failure that the process knows of; None if all its devices reached the end of the program.
+    pub failure: Option<FailureRecord>,
+    /// Milliseconds of the run.
+    pub run_ms: f64,
+    /// For each group of devices, the number of messages that the process has sent to the receiver of the record.
+    pub sent: Vec<u64>,
+    /// The number of executions of each collective.
+    pub counts: Vec<u64>,
+}
+
+/// A failure as it is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct FailureRecord {
+    clock: u64,
+    device: usize,
+    code: String,
+    message: String,
+    site: Option<Site>,
+    help: Option<String>,
+    value: Option<i64>,
+}
+
+/// The codes of errors of a run.
+const CODES: [&str; 12] =
+    ["E0701", "E0702", "E0703", "E0704", "E0801", "E0802", "E0803", "E0804", "E0805", "E0806", "E0901", "E0999"];
+
+impl FailureRecord {
+    pub fn new(stop: &DeviceStop) -> FailureRecord {
+        let DeviceStop { clock, device, error } = stop;
+        let cut = |text: &str| {
+            let end = (0..=text.len().min(TEXT / 3)).rev().find(|&end| text.is_char_boundary(end));
+            text[..end.unwrap_or(0)].to_string()
+        };
+        FailureRecord {
+            clock: *clock,
+            device: *device,
+            code: error.code.to_string(),
+            message: cut(&error.message),
+            site: error.site,
+            help: error.help.as_deref().map(cut),
+            value: error.value,
+        }
+    }
+
+    pub fn stop(self) -> DeviceStop {
+        let code = CODES.into_iter().find(|code| *code == self.code).unwrap_or("E0999");
+        let error = RunError { code, message: self.message, site: self.site, help: self.help, value: self.value };
+        DeviceStop { clock: self.clock, device: self.device, error }
+    }
+}
+
+/// Bytes of a record with so many groups and collectives.
+pub(crate) fn record_bytes(groups: usize, collectives: usize) -> usize {
+    // A number takes at most 10 bytes.
+    TEXT + 10 * (groups + collectives)
+}
+
+/// A record as bytes of this length.
+pub(crate) fn encode<T: Serialize>(record: &T, len: usize) -> Result<Vec<u8>, RunError> {
+    let mut bytes = postcard::to_stdvec(record).map_err(|error| RunError::internal(format!("a record: {error}")))?;
+    if bytes.len() > len {
+        return Err(RunError::internal(format!("a record of {} bytes instead of {len}", bytes.len())));
+    }
+    bytes.resize(len, 0);
+    debug_assert_eq!(bytes.len(), len, "records of one kind have one length");
+    Ok(bytes)
+}
+
+pub(crate) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, RunError> {
+    let read = postcard::take_from_bytes(bytes);
+    read.map(|(record, _)| record).map_err(|error| RunError::internal(format!("a record of another process: {error}")))
+}
