@@ -6,14 +6,21 @@
 
 #![allow(clippy::unwrap_used)]
 
+use spmdc_abi::Kernels;
 use spmdc_abi::mesh::DeviceMesh;
+use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_runtime::array::HostArray;
+use spmdc_runtime::processes::Process;
+use spmdc_runtime::report::RunOptions;
+use spmdc_runtime::session::Session;
 use spmdc_tests::case::{Case, programs};
+use spmdc_tests::random::failures::{ARGS, program as failing_program};
 use spmdc_tests::random::programs::{Scale, Writer};
 use spmdc_tests::random::{Draw, Mesh};
 use spmdc_tests::{engine, problems, root};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// The numbers of processes for this many devices: two if they divide them, and another one in turn.
 fn numbers_of_processes(devices: usize, number: usize) -> Vec<usize> {
@@ -117,4 +124,86 @@ fn random_programs_mean_the_same_in_several_processes() {
         program_problems(number).err().map(|text| format!("program {number}: {text}")).into_iter().collect()
     });
     assert!(list.is_empty(), "{} problems:\n{}", list.len(), list.join("\n"));
+}
+
+/// Also what was printed before the failure, and that nothing is printed after it.
+#[test]
+fn failures_are_the_same_in_several_processes() {
+    let numbers: Vec<u64> = (0..60).collect();
+    let list = problems(&numbers, |&number| {
+        let text = failing_program(&mut Draw::new("failing", number)).text;
+        let mesh = ["2x3", "4x2", "3x4"][number as usize % 3];
+        let compilation = engine::compiled("failing.spmd", &text, mesh, None).unwrap();
+        let inputs = engine::inputs(&compilation, &ARGS.map(str::to_string), &root()).unwrap();
+        let same = same_in_processes(&compilation, &inputs, number as usize);
+        same.err().map(|error| format!("program {number} on {mesh}: {error}\n{text}")).into_iter().collect()
+    });
+    assert!(list.is_empty(), "{} problems:\n{}", list.len(), list.join("\n"));
+}
+
+/// The text of a program is that of one process also where another process fails between two lines.
+#[test]
+fn no_line_is_printed_after_a_failure() {
+    let text = "mesh (X = 4);
+        fn main(x: i32[8@X], at: i32[8@X]) {
+          print(\"first\");
+          let y = x // at;
+          print(\"second\");
+          y
+        }";
+    let compilation = engine::compiled("failing.spmd", text, "", None).unwrap();
+    let mut inputs = engine::inputs(&compilation, &["x=ones".to_string(), "at=ones".to_string()], &root()).unwrap();
+    // A zero in the block of the last device.
+    inputs[1].bytes[4 * 7] = 0;
+    let (printed, failures) = printed_by_processes(&compilation, &inputs, 4, Duration::from_secs(20), 4);
+    assert_eq!(printed, "first\n");
+    assert!(failures.iter().all(|failure| failure == "E0802"), "{failures:?}");
+}
+
+/// A process that does not come is named by those that wait for it, after the time limit.
+#[test]
+fn a_process_that_does_not_come_is_named() {
+    let text = "mesh (X = 4);\nfn main(x: f32[8@X]) { sum(x) }";
+    let compilation = engine::compiled("late.spmd", text, "", None).unwrap();
+    let inputs = engine::inputs(&compilation, &[], &root()).unwrap();
+    let (_, failures) = printed_by_processes(&compilation, &inputs, 2, Duration::from_millis(200), 1);
+    assert_eq!(failures.len(), 1);
+    assert!(failures[0].starts_with("E0804") && failures[0].contains("process 1"), "{failures:?}");
+}
+
+/// Runs the first `running` of so many processes. What the first one prints, and the failures of all: code and message for E0804, the
+/// code alone for others.
+fn printed_by_processes(
+    compilation: &Compilation,
+    inputs: &[HostArray],
+    count: usize,
+    timeout: Duration,
+    running: usize,
+) -> (String, Vec<String>) {
+    let program = compilation.program.clone().unwrap();
+    let code = backends::DEFAULT.load(&compilation.kernels).unwrap();
+    let functions = code.functions().unwrap();
+    let run = |process: Process| {
+        // SAFETY: these are the kernels of this very program, and `code` outlives the sessions.
+        let kernels = unsafe { Kernels::new(functions.to_vec()) };
+        let options = RunOptions { timeout, ..RunOptions::default() };
+        let mut session = Session::load_in(Some(process), program.clone(), kernels, options).unwrap();
+        for (index, input) in inputs.iter().enumerate() {
+            session.write_param(index, &mut input.clone()).unwrap();
+        }
+        let mut printed = Vec::new();
+        let failure = session.run(&mut printed).err().map(|error| match error.code {
+            "E0804" => format!("E0804 {}", error.message),
+            code => code.to_string(),
+        });
+        (String::from_utf8(printed).unwrap(), failure)
+    };
+    let outcomes: Vec<(String, Option<String>)> = std::thread::scope(|scope| {
+        let run = &run;
+        let processes = Process::threads(count).into_iter().take(running);
+        let threads: Vec<_> = processes.map(|process| scope.spawn(move || run(process))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let failures = outcomes.iter().filter_map(|(_, failure)| failure.clone()).collect();
+    (outcomes.into_iter().next().unwrap().0, failures)
 }
