@@ -12,7 +12,9 @@
 use std::collections::BTreeMap;
 
 use crate::barrier::Barrier;
+use crate::boxes::Rows;
 use crate::check::overlap;
+use crate::collectives::reduce::BoxReduction;
 use crate::collectives::{exchange, fetch, permute, reduce};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, LoopBound, Op, Panels};
 use crate::gemm;
@@ -354,9 +356,21 @@ impl<'a> Loader<'a> {
     /// the plans of all devices say which bytes. `group`: the axes along which the devices differ that read from each other.
     fn planned<T>(
         &mut self,
+        groups: (AxisSet, Senders),
+        at: (Site, &'static str),
+        plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
+    ) -> Result<Vec<T>, RunError> {
+        self.planned_with(groups, at, plan, |_, _, _| Err(RunError::internal("only reductions combine values")))
+    }
+
+    /// As `planned`, where values are combined before they are sent: `combine` gets the addresses of the partial values, the message, and
+    /// the rows.
+    fn planned_with<T>(
+        &mut self,
         (group, senders): (AxisSet, Senders),
         (site, what): (Site, &'static str),
         mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
+        combine: impl Fn(&[*const u8], *mut u8, Rows) -> Result<BoxReduction, RunError>,
     ) -> Result<Vec<T>, RunError> {
         let (mesh, memory) = (self.mesh, self.memory);
         if mesh.processes() == 1 {
@@ -393,14 +407,32 @@ impl<'a> Loader<'a> {
                 }
             };
             let mut transfers = vec![None; instances];
+            let mut combined: BTreeMap<usize, Vec<BoxReduction>> = BTreeMap::new();
             for (instance, plans) in all.iter().enumerate() {
                 let has = |process: usize| members(instance).iter().any(|&member| mesh.process(member) == process);
                 let is_sent = |from: usize, to: usize| is_sent(from, to) && has(from) && has(to);
-                if has(memory.process()) {
-                    let waits = senders == Senders::AllToAll;
-                    (arrivals[instance], transfers[instance]) =
-                        self.out.messages.add(memory, (first + instance, plans, waits), is_sent)?;
+                if !has(memory.process()) {
+                    continue;
                 }
+                let waits = senders == Senders::AllToAll;
+                let messages = self.out.messages.add(memory, (first + instance, plans, waits), is_sent)?;
+                for (receiver, plans) in plans.iter().enumerate().filter(|(other, _)| *other != memory.process()) {
+                    for (number, planned) in plans[memory.process()].combined().enumerate() {
+                        let from: Vec<*const u8> = planned
+                            .owners
+                            .iter()
+                            .map(|&owner| memory.address(planned.place, owner).cast_const())
+                            .collect();
+                        let reduction = combine(&from, messages.departures[receiver], planned.rows.clone())?;
+                        // Any of its devices may do it: they have all arrived at the barrier before the step.
+                        let device = planned.owners[number % planned.owners.len()];
+                        combined.entry(device).or_default().push(reduction);
+                    }
+                }
+                (arrivals[instance], transfers[instance]) = (messages.arrivals, messages.transfer);
+            }
+            if all.iter().flatten().flatten().any(|message| message.combined().next().is_some()) {
+                self.emit(site, what, |device, _| Op::Combine(combined.remove(&device).unwrap_or_default().into()));
             }
             let instance = |device: usize| mesh.linear(device, others.iter().copied());
             self.emit(site, what, |device, _| Op::Transfer { transfer: transfers[instance(device)] });
@@ -459,7 +491,9 @@ impl<'a> Loader<'a> {
     fn reduce(&mut self, step: &ReduceStep) -> Result<(), RunError> {
         let group = self.participants(step.group, step.to.place);
         let plan = |reads: &mut DeviceReads<'_>, device| reduce::plan(reads, step, group, device);
-        let parts = self.planned((group, Senders::Owners), (step.site, step.kind.name()), plan)?;
+        let at = (step.site, step.kind.name());
+        let combine = |from: &[*const u8], to, rows| reduce::combined(step, from, to, rows);
+        let parts = self.planned_with((group, Senders::Owners), at, plan, combine)?;
         let work = parts.into_iter().map(|parts| Op::Combine(parts.into())).collect();
         let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
         self.collective((step.group, counted), step.site, Some(work));

@@ -3,8 +3,13 @@
 //! Cost: with `n` partial values each device reads `n` times the part of the result that it writes, and writes it once. Where the
 //! result is shared, each sharing device writes a part, so an all_reduce of `B` bytes reads `n * B` bytes in total.
 //!
-//! Values are combined in the order of the device numbers, whatever the number of threads, so every device and every run gets
-//! the same bits. Narrow floats are added up in f32 and rounded once.
+//! Values are combined in pairs of neighbours by device number, then in pairs of pairs, and so on; a last one without a neighbour waits.
+//! So every device and every run gets the same bits, whatever the number of threads. And a process can combine the values of its own
+//! devices before it sends them, without other bits: a part of this tree that lies in one process travels as one value. Narrow floats
+//! are combined in f32 and rounded once; they are sent as they are, since rounding twice would give other bits.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
@@ -13,7 +18,7 @@ use super::{BlockPiece, Sides};
 use crate::boxes::Rows;
 use crate::processes::reads::DeviceReads;
 use crate::trap::RunError;
-use spmdc_abi::{AxisSet, DType, ReduceOp, ReduceStep};
+use spmdc_abi::{AxisSet, DType, Kind, ReduceOp, ReduceStep, Width};
 
 /// Number of elements that are combined at a time over all partial values: they stay in registers, or at least in the first-level
 /// cache.
@@ -22,7 +27,7 @@ const TILE: usize = 64;
 /// A box of elements to combine.
 #[derive(Clone, Debug)]
 pub(crate) struct BoxReduction {
-    /// The partial values, in the order of their devices.
+    /// The partial values, in the order of their devices; the first one is combined with nothing when it is read.
     sources: Box<[PartialValue]>,
     to: *mut u8,
     rows: Rows,
@@ -37,6 +42,34 @@ struct PartialValue {
     base: *const u8,
     /// Whether the rows are one after another from there on, as in a message, rather than in a device's buffer.
     is_packed: bool,
+    /// The number of pairs of which it is the end: it is combined with the value before, that one with the one before, and so on.
+    ends: u32,
+}
+
+/// The number of values that wait for their neighbour at a time, at most: there are fewer than 2^17 devices.
+const WAITING: usize = 17;
+
+/// The tree in which values are combined: calls `leaf` for a part of the positions, from left to right, with the number of pairs that end
+/// with it. A part is a single position, or all positions of a pair for which `is_whole` holds.
+fn each_part(positions: usize, is_whole: &impl Fn(Range<usize>) -> bool, leaf: &mut impl FnMut(Range<usize>, u32)) {
+    fn part(
+        range: Range<usize>,
+        size: usize,
+        ends: u32,
+        is_whole: &impl Fn(Range<usize>) -> bool,
+        leaf: &mut impl FnMut(Range<usize>, u32),
+    ) {
+        let middle = range.start + size / 2;
+        if range.len() == 1 || is_whole(range.clone()) {
+            leaf(range, ends);
+        } else if middle >= range.end {
+            part(range, size / 2, ends, is_whole, leaf);
+        } else {
+            part(range.start..middle, size / 2, 0, is_whole, leaf);
+            part(middle..range.end, size / 2, ends + 1, is_whole, leaf);
+        }
+    }
+    part(0..positions, positions.next_power_of_two(), 0, is_whole, leaf);
 }
 
 impl BoxReduction {
@@ -69,15 +102,46 @@ pub(crate) fn plan(
     debug_assert_eq!(step.from.layout.dtype, dtype, "what is combined keeps its type");
     let planned = |piece: &BlockPiece| {
         let rows = sides.rows(piece);
-        let source = |peer: usize| {
-            let owner = reads.nearest(peer, sides.copies(group).minus(step.reduce));
-            let (base, is_packed) = reads.source(owner, step.from.place, &rows);
-            PartialValue { base, is_packed }
+        let copies = sides.copies(group).minus(step.reduce);
+        let owners: Vec<usize> =
+            mesh.group(piece.owner, step.reduce).into_iter().map(|peer| reads.nearest(peer, copies)).collect();
+        let from = |owner: usize| mesh.process(owner);
+        let is_far = |owner: usize| from(owner) != mesh.process(device);
+        let is_whole = |range: Range<usize>| {
+            let owners = &owners[range];
+            is_combined_early(dtype) && is_far(owners[0]) && owners.iter().all(|&owner| from(owner) == from(owners[0]))
         };
-        let sources = mesh.group(piece.owner, step.reduce).into_iter().map(source).collect();
-        BoxReduction { sources, to, rows, dtype, combine }
+        let mut sources = Vec::new();
+        each_part(owners.len(), &is_whole, &mut |range, ends| {
+            let (base, is_packed) = reads.source(&owners[range], step.from.place, &rows);
+            sources.push(PartialValue { base, is_packed, ends });
+        });
+        BoxReduction { sources: sources.into(), to, rows, dtype, combine }
     };
     Ok(pieces.iter().map(planned).collect())
+}
+
+/// Whether values of this type have the bits that they are combined in, so that a process may send combined ones.
+fn is_combined_early(dtype: DType) -> bool {
+    !matches!((dtype.kind(), dtype.width()), (Kind::Float, Width::W8 | Width::W16))
+}
+
+/// The combination of the partial values of some devices of this process, which is sent to another one: `from` are their buffers, in the
+/// order of their positions, and `rows` lead from there into the message `to`.
+pub(crate) fn combined(
+    step: &ReduceStep,
+    from: &[*const u8],
+    to: *mut u8,
+    rows: Rows,
+) -> Result<BoxReduction, RunError> {
+    let dtype = step.to.layout.dtype;
+    let combine = combine_function(dtype, step.op).ok_or_else(|| RunError::internal("it is not defined"))?;
+    let mut sources = Vec::new();
+    each_part(from.len(), &|_| false, &mut |range, ends| {
+        sources.push(PartialValue { base: from[range.start], is_packed: false, ends });
+    });
+    debug_assert_eq!(sources.len(), from.len(), "every value is combined");
+    Ok(BoxReduction { sources: sources.into(), to, rows, dtype, combine })
 }
 
 /// The loads and stores of elements of a type for combining.
@@ -283,6 +347,8 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
     debug_assert!(plan.to.cast::<E>().is_aligned(), "elements are aligned");
     let mut total = [E::Wide::default(); TILE];
     let mut next = [E::Wide::default(); TILE];
+    let mut waiting = [const { MaybeUninit::<[E::Wide; TILE]>::uninit() }; WAITING];
+    let mut count_waiting = 0;
     for row in 0..plan.rows.count() {
         let (from, to) = plan.rows.at(row);
         debug_assert!(
@@ -302,22 +368,51 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
                 // The common case separately: with a constant length, all of this stays in vector registers.
                 E::load(plan.dtype, &tile(first)[..TILE], &mut total);
                 for source in others {
+                    if source.ends == 0 {
+                        waiting[count_waiting].write(total);
+                        count_waiting += 1;
+                        E::load(plan.dtype, &tile(source)[..TILE], &mut total);
+                        continue;
+                    }
                     E::load(plan.dtype, &tile(source)[..TILE], &mut next);
                     for (a, b) in total.iter_mut().zip(&next) {
                         *a = O::apply(*a, *b);
+                    }
+                    for _ in 1..source.ends {
+                        count_waiting -= 1;
+                        // SAFETY: it has been written when it began to wait.
+                        let before = unsafe { waiting[count_waiting].assume_init_ref() };
+                        for (b, a) in total.iter_mut().zip(before) {
+                            *b = O::apply(*a, *b);
+                        }
                     }
                 }
                 E::store(plan.dtype, &total, &mut to[..TILE]);
             } else {
                 E::load(plan.dtype, tile(first), &mut total[..len]);
                 for source in others {
+                    if source.ends == 0 {
+                        waiting[count_waiting].write(total);
+                        count_waiting += 1;
+                        E::load(plan.dtype, tile(source), &mut total[..len]);
+                        continue;
+                    }
                     E::load(plan.dtype, tile(source), &mut next[..len]);
                     for (a, b) in total[..len].iter_mut().zip(&next[..len]) {
                         *a = O::apply(*a, *b);
                     }
+                    for _ in 1..source.ends {
+                        count_waiting -= 1;
+                        // SAFETY: as above.
+                        let before = unsafe { waiting[count_waiting].assume_init_ref() };
+                        for (b, a) in total[..len].iter_mut().zip(before) {
+                            *b = O::apply(*a, *b);
+                        }
+                    }
                 }
                 E::store(plan.dtype, &total[..len], to);
             }
+            debug_assert_eq!(count_waiting, 0, "every value is combined");
         }
     }
 }
@@ -401,12 +496,15 @@ mod tests {
     use half::bf16;
 
     /// Combines arrays of `count` elements, given as bytes.
-    fn combined(dtype: DType, op: ReduceOp, sources: &[Vec<u8>]) -> Vec<u8> {
+    fn combined_bytes(dtype: DType, op: ReduceOp, sources: &[Vec<u8>]) -> Vec<u8> {
         let aligned: Vec<Vec<u64>> = sources.iter().map(|bytes| to_words(bytes)).collect();
-        let source = |words: &Vec<u64>| PartialValue { base: words.as_ptr().cast(), is_packed: false };
+        let mut parts = Vec::new();
+        each_part(aligned.len(), &|_| false, &mut |range, ends| {
+            parts.push(PartialValue { base: aligned[range.start].as_ptr().cast(), is_packed: false, ends });
+        });
         let mut to = vec![0u64; aligned[0].len()];
         let plan = BoxReduction {
-            sources: aligned.iter().map(source).collect(),
+            sources: parts.into(),
             to: to.as_mut_ptr().cast(),
             rows: Rows::contiguous(sources[0].len()),
             dtype,
@@ -431,23 +529,50 @@ mod tests {
     }
 
     #[test]
-    fn sums_go_from_left_to_right_at_every_length() {
-        for count in [1, 3, 64, 65, 200] {
-            let source =
-                |seed: usize| (0..count).map(|i| ((i * 7 + seed * 13) as f32).sin() * 1e3).collect::<Vec<f32>>();
-            let sources: Vec<Vec<f32>> = (0..5).map(source).collect();
-            let expected: Vec<f32> =
-                (0..count).map(|i| sources[1..].iter().fold(sources[0][i], |sum, s| sum + s[i])).collect();
-            let bytes: Vec<Vec<u8>> = sources.iter().map(|source| f32s(source)).collect();
-            assert_eq!(combined(DType::F32, ReduceOp::Sum, &bytes), f32s(&expected));
+    fn sums_are_of_pairs_at_every_length() {
+        fn sum(values: &[f32]) -> f32 {
+            match values {
+                [value] => *value,
+                values => {
+                    let (left, right) = values.split_at(values.len().next_power_of_two() / 2);
+                    sum(left) + sum(right)
+                }
+            }
         }
+        for count in [1, 3, 64, 65, 200] {
+            for devices in [1, 2, 3, 4, 5, 6, 7, 8, 13, 16, 33] {
+                let source =
+                    |seed: usize| (0..count).map(|i| ((i * 7 + seed * 13) as f32).sin() * 1e3).collect::<Vec<f32>>();
+                let sources: Vec<Vec<f32>> = (0..devices).map(source).collect();
+                let at = |i: usize| sources.iter().map(|source| source[i]).collect::<Vec<f32>>();
+                let expected: Vec<f32> = (0..count).map(|i| sum(&at(i))).collect();
+                let bytes: Vec<Vec<u8>> = sources.iter().map(|source| f32s(source)).collect();
+                assert_eq!(combined_bytes(DType::F32, ReduceOp::Sum, &bytes), f32s(&expected));
+            }
+        }
+    }
+
+    #[test]
+    fn parts_of_one_process_are_whole() {
+        let parts = |positions: usize, each: usize, own: usize| {
+            let mut found = Vec::new();
+            let process = |at: usize| at / each;
+            let is_whole =
+                |range: Range<usize>| process(range.start) != own && process(range.start) == process(range.end - 1);
+            each_part(positions, &is_whole, &mut |range, ends| found.push((range.start, range.end, ends)));
+            found
+        };
+        assert_eq!(parts(8, 4, 0), [(0, 1, 0), (1, 2, 1), (2, 3, 0), (3, 4, 2), (4, 8, 1)]);
+        // Three devices in each process: their values do not make up one pair.
+        assert_eq!(parts(6, 3, 0), [(0, 1, 0), (1, 2, 1), (2, 3, 0), (3, 4, 2), (4, 6, 1)]);
+        assert_eq!(parts(5, 1, 0), [(0, 1, 0), (1, 2, 1), (2, 3, 0), (3, 4, 2), (4, 5, 1)]);
     }
 
     #[test]
     fn nan_wins() {
         let values = [f32s(&[1.0, f32::NAN, 2.0]), f32s(&[f32::NAN, 1.0, 3.0])];
         for (op, last) in [(ReduceOp::Max, 3.0f32), (ReduceOp::Min, 2.0)] {
-            let result = combined(DType::F32, op, &values);
+            let result = combined_bytes(DType::F32, op, &values);
             let at = |i: usize| f32::from_ne_bytes(result[i * 4..i * 4 + 4].try_into().unwrap());
             assert!(at(0).is_nan() && at(1).is_nan());
             assert_eq!(at(2), last);
@@ -458,20 +583,20 @@ mod tests {
     fn half_floats_are_rounded_once() {
         // 2048 + 1 is not an f16: rounding after each addition would stay at 2048.
         let ones = |value: f32| f16::from_f32(value).to_ne_bytes().to_vec();
-        let sum = combined(DType::F16, ReduceOp::Sum, &[ones(2048.0), ones(1.0), ones(1.0)]);
+        let sum = combined_bytes(DType::F16, ReduceOp::Sum, &[ones(2048.0), ones(1.0), ones(1.0)]);
         assert_eq!(sum, ones(2050.0));
         let ones = |value: f32| bf16::from_f32(value).to_ne_bytes().to_vec();
-        let sum = combined(DType::Bf16, ReduceOp::Sum, &[ones(256.0), ones(1.0), ones(1.0)]);
+        let sum = combined_bytes(DType::Bf16, ReduceOp::Sum, &[ones(256.0), ones(1.0), ones(1.0)]);
         assert_eq!(sum, ones(258.0));
-        let nan = combined(DType::Bf16, ReduceOp::Max, &[ones(f32::NAN), ones(1.0)]);
+        let nan = combined_bytes(DType::Bf16, ReduceOp::Max, &[ones(f32::NAN), ones(1.0)]);
         assert!(bf16::from_ne_bytes([nan[0], nan[1]]).is_nan());
         // f8e4m3 has no number beyond 448; in between there may be one.
         let byte = |value: f64| vec![DType::F8e4m3.narrow(value) as u8];
-        let sum = combined(DType::F8e4m3, ReduceOp::Sum, &[byte(448.0), byte(448.0), byte(-448.0), byte(-1.5)]);
+        let sum = combined_bytes(DType::F8e4m3, ReduceOp::Sum, &[byte(448.0), byte(448.0), byte(-448.0), byte(-1.5)]);
         assert_eq!(sum, byte(448.0));
-        assert_eq!(combined(DType::F8e4m3, ReduceOp::Product, &[byte(448.0), byte(2.0)]), [0x7f]);
-        assert_eq!(combined(DType::F8e5m2, ReduceOp::Product, &[vec![0x7b], vec![0x41]]), [0x7c]);
-        assert_eq!(combined(DType::F8e5m2, ReduceOp::Min, &[vec![0xfc], vec![0x41], vec![0xc0]]), [0xfc]);
+        assert_eq!(combined_bytes(DType::F8e4m3, ReduceOp::Product, &[byte(448.0), byte(2.0)]), [0x7f]);
+        assert_eq!(combined_bytes(DType::F8e5m2, ReduceOp::Product, &[vec![0x7b], vec![0x41]]), [0x7c]);
+        assert_eq!(combined_bytes(DType::F8e5m2, ReduceOp::Min, &[vec![0xfc], vec![0x41], vec![0xc0]]), [0xfc]);
     }
 
     #[test]
@@ -489,10 +614,10 @@ mod tests {
 
     #[test]
     fn integers_wrap_and_bools_combine() {
-        assert_eq!(combined(DType::U8, ReduceOp::Sum, &[vec![200], vec![100]]), [44]);
-        assert_eq!(combined(DType::I8, ReduceOp::Max, &[vec![200], vec![100]]), [100]);
-        assert_eq!(combined(DType::Bool, ReduceOp::And, &[vec![1, 1, 0], vec![1, 0, 0]]), [1, 0, 0]);
-        assert_eq!(combined(DType::Bool, ReduceOp::Or, &[vec![1, 1, 0], vec![1, 0, 0]]), [1, 1, 0]);
+        assert_eq!(combined_bytes(DType::U8, ReduceOp::Sum, &[vec![200], vec![100]]), [44]);
+        assert_eq!(combined_bytes(DType::I8, ReduceOp::Max, &[vec![200], vec![100]]), [100]);
+        assert_eq!(combined_bytes(DType::Bool, ReduceOp::And, &[vec![1, 1, 0], vec![1, 0, 0]]), [1, 0, 0]);
+        assert_eq!(combined_bytes(DType::Bool, ReduceOp::Or, &[vec![1, 1, 0], vec![1, 0, 0]]), [1, 1, 0]);
         assert!(combine_function(DType::Key, ReduceOp::Sum).is_none());
     }
 }

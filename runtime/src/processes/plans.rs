@@ -35,6 +35,17 @@ pub(crate) struct MessagePlans {
     pub messages: Vec<Mapping>,
 }
 
+/// The places of a step's messages in a group.
+#[derive(Debug)]
+pub(crate) struct StepMessages {
+    /// The addresses at which messages for this process arrive, by sender.
+    pub arrivals: Vec<*mut u8>,
+    /// The addresses of the messages of this process, by receiver.
+    pub departures: Vec<*mut u8>,
+    /// The transfer, if there are messages of this process, or if devices wait for each other at it in any case.
+    pub transfer: Option<usize>,
+}
+
 /// The messages of a step in one group: the plans by receiver and sender.
 pub(crate) type GroupMessages = Vec<Vec<MessagePlan>>;
 
@@ -58,14 +69,13 @@ impl MessagePlans {
         Ok(first)
     }
 
-    /// Adds the messages of a step in a group. Returns the addresses at which those for this process arrive, by sender, and the transfer
-    /// if there are messages of this process, or if devices wait for each other at it in any case.
+    /// Adds the messages of a step in a group.
     pub fn add(
         &mut self,
         memory: &Memory,
         (group, plans, waits): (usize, &GroupMessages, bool),
         is_sent: impl Fn(usize, usize) -> bool,
-    ) -> Result<(Vec<*mut u8>, Option<usize>), RunError> {
+    ) -> Result<StepMessages, RunError> {
         debug_assert_eq!(plans.len(), memory.mesh().processes(), "there are plans for each process");
         debug_assert!(self.groups[group].barrier.is_some(), "the devices of the group wait for each other");
         let own = memory.process();
@@ -90,7 +100,7 @@ impl MessagePlans {
             self.transfers.push(Transfer { group, peers: peers.into() });
             self.transfers.len() - 1
         });
-        Ok((arrivals, transfer))
+        Ok(StepMessages { arrivals, departures, transfer })
     }
 
     /// Places for messages of these lengths in the memory of a group.

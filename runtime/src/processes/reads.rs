@@ -18,7 +18,8 @@ const SPAN: usize = 64;
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BoxKey {
     arena: u16,
-    instance: usize,
+    /// Several for values that are combined.
+    instances: Vec<usize>,
     offset: u64,
     dims: Vec<(usize, isize)>,
     row: usize,
@@ -28,17 +29,27 @@ struct BoxKey {
 #[derive(Debug, Default)]
 pub(crate) struct MessagePlan {
     known: BTreeMap<BoxKey, usize>,
-    /// The device that has a box, its buffer, and the rows that pack it.
-    boxes: Vec<(usize, Place, Rows)>,
+    boxes: Vec<PlannedBox>,
     bytes: usize,
+}
+
+/// A box of a message.
+#[derive(Debug)]
+pub(crate) struct PlannedBox {
+    /// The device that has it; several for partial values that their process combines.
+    pub owners: Vec<usize>,
+    /// Its buffer.
+    pub place: Place,
+    /// The rows that pack it.
+    pub rows: Rows,
 }
 
 impl MessagePlan {
     /// Adds a box, unless it is there. Returns its offset in the message.
-    fn add(&mut self, memory: &Memory, (owner, place): (usize, Place), rows: &Rows, align: usize) -> usize {
+    fn add(&mut self, memory: &Memory, (owners, place): (&[usize], Place), rows: &Rows, align: usize) -> usize {
         let key = BoxKey {
             arena: place.arena,
-            instance: memory.instance(place.arena, owner),
+            instances: owners.iter().map(|&owner| memory.instance(place.arena, owner)).collect(),
             offset: place.offset + rows.from as u64,
             dims: rows.dims.iter().map(|dim| (dim.count, dim.from)).collect(),
             row: rows.row,
@@ -49,7 +60,8 @@ impl MessagePlan {
         }
         let offset = self.bytes.next_multiple_of(align);
         self.known.insert(key, offset);
-        self.boxes.push((owner, place, Rows { to: offset, ..rows.packed().0 }));
+        let rows = Rows { to: offset, ..rows.packed().0 };
+        self.boxes.push(PlannedBox { owners: owners.to_vec(), place, rows: rows.clone() });
         self.bytes = offset + rows.count() * rows.row;
         debug_assert!(self.bytes > offset, "a box without bytes is not sent");
         offset
@@ -60,12 +72,18 @@ impl MessagePlan {
         self.bytes
     }
 
-    /// The copies that pack the message; all its boxes are in this memory.
+    /// The copies that pack the message, apart from combined values; all its boxes are in this memory.
     pub fn packing(&self, memory: &Memory, message: *mut u8) -> Box<[BoxCopy]> {
-        let copy = |(owner, place, rows): &(usize, Place, Rows)| {
-            BoxCopy::new(memory.address(*place, *owner), message, rows.clone())
+        let copies = self.boxes.iter().filter(|planned| planned.owners.len() == 1);
+        let copy = |planned: &PlannedBox| {
+            BoxCopy::new(memory.address(planned.place, planned.owners[0]), message, planned.rows.clone())
         };
-        self.boxes.iter().map(copy).collect()
+        copies.map(copy).collect()
+    }
+
+    /// The combined values of the message.
+    pub fn combined(&self) -> impl Iterator<Item = &PlannedBox> {
+        self.boxes.iter().filter(|planned| planned.owners.len() > 1)
     }
 }
 
@@ -142,20 +160,23 @@ impl<'a> DeviceReads<'a> {
         if self.is_near(owner) {
             return (self.own(place, owner), rows);
         }
-        let (base, is_packed) = self.source(owner, place, &rows);
+        let (base, is_packed) = self.source(&[owner], place, &rows);
         debug_assert!(is_packed, "a box of another process is packed");
         (base, rows.packed().1)
     }
 
-    /// The place of a box of another device: the buffer that has it, or false memory in which it is packed.
-    pub fn source(&mut self, owner: usize, place: Place, rows: &Rows) -> (*const u8, bool) {
-        if self.is_near(owner) {
-            return (self.own(place, owner), false);
+    /// The place of a box of another device: the buffer that has it, or the memory in which it is packed, as the second value says. Of
+    /// several devices of another process it is the combination of their boxes.
+    pub fn source(&mut self, owners: &[usize], place: Place, rows: &Rows) -> (*const u8, bool) {
+        if let [owner] = owners
+            && self.is_near(*owner)
+        {
+            return (self.own(place, *owner), false);
         }
         if rows.row == 0 {
             return (std::ptr::null(), true);
         }
-        (self.arrival(owner, place, rows, BOX), true)
+        (self.arrival(owners, place, rows, BOX), true)
     }
 
     /// The address that stands for a buffer of another device, of which `len` bytes from byte `begin` on are read.
@@ -167,13 +188,14 @@ impl<'a> DeviceReads<'a> {
             return std::ptr::null_mut();
         }
         let first = Place { offset: place.offset.wrapping_add_signed(begin), ..place };
-        self.arrival(owner, first, &Rows::contiguous(len), SPAN).wrapping_offset(-begin as isize)
+        self.arrival(&[owner], first, &Rows::contiguous(len), SPAN).wrapping_offset(-begin as isize)
     }
 
-    fn arrival(&mut self, owner: usize, place: Place, rows: &Rows, align: usize) -> *mut u8 {
-        let from = self.mesh().process(owner);
+    fn arrival(&mut self, owners: &[usize], place: Place, rows: &Rows, align: usize) -> *mut u8 {
+        let from = self.mesh().process(owners[0]);
+        debug_assert!(owners.iter().all(|&owner| self.mesh().process(owner) == from), "one process combines");
         debug_assert_ne!(from, self.process, "bytes of the process itself need no message");
-        let offset = self.messages[from].add(self.memory, (owner, place), rows, align);
+        let offset = self.messages[from].add(self.memory, (owners, place), rows, align);
         self.arrivals.map_or(std::ptr::null_mut(), |arrivals| arrivals[from].wrapping_add(offset))
     }
 }
