@@ -13,7 +13,7 @@ use crate::collectives::permute::Receive;
 use crate::collectives::reduce::BoxReduction;
 use crate::gemm::PreparedProduct;
 use crate::library::PreparedLibrary;
-use crate::processes::transfers::Transfers;
+use crate::processes::crossings::Crossings;
 use crate::shared::Shared;
 use crate::streams::PreparedRead;
 use crate::team::{PANICKED, Team, first_trap};
@@ -50,9 +50,9 @@ pub(crate) enum Op {
         barrier: usize,
         slot: usize,
     },
-    /// Arrives at the barrier of a transfer, and waits until its messages have been sent and received. None if the device takes no part.
-    Transfer {
-        transfer: Option<usize>,
+    /// Arrives at the barrier of a crossing, and waits until its messages have been sent and received. None if the device takes no part.
+    Crossing {
+        crossing: Option<usize>,
     },
     /// Waits until the barrier that was posted in this slot is complete.
     Await {
@@ -245,7 +245,7 @@ impl Device {
             | Op::Sync { .. }
             | Op::Post { .. }
             | Op::Await { .. }
-            | Op::Transfer { .. }
+            | Op::Crossing { .. }
             | Op::Count { .. }
             | Op::CheckIndex(_)
             | Op::For { .. }
@@ -409,18 +409,18 @@ impl Device {
                         return Ok(());
                     }
                 }
-                Op::Transfer { transfer } => {
+                Op::Crossing { crossing } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
                     }
-                    let (Some(transfer), Some(transfers)) = (*transfer, &shared.transfers) else { continue };
-                    let barrier = transfers.barrier(transfer);
+                    let (Some(crossing), Some(crossings)) = (*crossing, &shared.crossings) else { continue };
+                    let barrier = crossings.barrier(crossing);
                     let generation = shared.barriers[barrier].current();
                     // Set before the last arrival: the barrier may be completed by another thread at once.
                     shared.positions[self.number].set(barrier, generation);
                     // SAFETY: as promised by the caller.
-                    if !unsafe { context.arrive_at_transfer(attendance, barrier, transfer, transfers)? } {
+                    if !unsafe { context.arrive_at_crossing(attendance, barrier, crossing, crossings)? } {
                         self.state = DeviceState::Waiting { barrier, generation };
                         return Ok(());
                     }
@@ -522,23 +522,23 @@ impl WorkerContext<'_> {
         is_complete
     }
 
-    /// As `arrive`; the last device begins the transfer, whose messages complete the barrier.
+    /// As `arrive`; the last device begins the crossing, whose messages complete the barrier.
     ///
     /// # Safety
     /// The steps must be ordered by barriers, as for [`Device::advance`].
-    unsafe fn arrive_at_transfer(
+    unsafe fn arrive_at_crossing(
         &self,
         attendance: &mut [Attendance],
         index: usize,
-        transfer: usize,
-        transfers: &Transfers,
+        crossing: usize,
+        crossings: &Crossings,
     ) -> Result<bool, RunError> {
         let barrier = &self.shared.barriers[index];
         if !WorkerContext::is_last(&mut attendance[index]) || !barrier.come() {
             return Ok(false);
         }
         // SAFETY: all devices of the group in this process have arrived; as promised by the caller, none uses what is sent.
-        let is_complete = unsafe { transfers.begin(transfer)? };
+        let is_complete = unsafe { crossings.begin(crossing)? };
         if is_complete {
             barrier.complete();
             self.shared.wake(barrier, self.worker);

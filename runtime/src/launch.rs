@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use crate::barrier::{Barrier, Parker};
 use crate::crew::{Crew, Tender};
 use crate::device::{Attendance, Device, DeviceState, WorkerContext};
+use crate::processes::crossings::{Ending, NAP};
 use crate::processes::numbered_processes;
-use crate::processes::transfers::{Ending, NAP};
 use crate::shared::{Position, Shared, WorkerOrder};
 use crate::team::Team;
 use crate::trap::RunError;
@@ -94,7 +94,7 @@ impl Worker {
     fn work(&mut self, floor: &Floor, mut out: Option<&mut dyn Write>, is_over: &dyn Fn() -> bool) -> bool {
         let shared = &floor.shared;
         let own = &floor.crews[self.number];
-        let is_alone = floor.crews.len() == 1 && shared.transfers.is_none();
+        let is_alone = floor.crews.len() == 1 && shared.crossings.is_none();
         loop {
             if is_over() {
                 return true;
@@ -117,8 +117,8 @@ impl Worker {
             let (next, marks) = (&mut self.next, &mut self.marks);
             marks.clear();
             let ready = |late: bool| {
-                if let Some(transfers) = shared.transfers.as_ref().filter(|transfers| transfers.is_active()) {
-                    shared.with_run(|run| transfers.poll(run));
+                if let Some(crossings) = shared.crossings.as_ref().filter(|crossings| crossings.is_active()) {
+                    shared.with_run(|run| crossings.poll(run));
                 }
                 if late && marks.is_empty() {
                     marks.extend(shared.positions.iter().map(Position::mark));
@@ -137,7 +137,7 @@ impl Worker {
                 other.is_some()
             };
             // Messages arrive only while a worker looks at them.
-            let is_active = || shared.transfers.as_ref().is_some_and(|transfers| transfers.is_active());
+            let is_active = || shared.crossings.as_ref().is_some_and(|crossings| crossings.is_active());
             let nap = || is_active().then_some(NAP);
             let came = shared.parkers[self.number].wait_in_naps(!is_alone, limit, nap, ready);
             if let Some(crew) = other {
@@ -196,9 +196,9 @@ impl Shared {
         let line = if site.line > 0 { format!(" of line {}", site.line) } else { String::new() };
         let what = self.outline.what(at);
         // A lone worker has not waited: there is no other worker to wait for.
-        let is_alone = self.parkers.len() == 1 && self.transfers.is_none();
+        let is_alone = self.parkers.len() == 1 && self.crossings.is_none();
         let waited = if !is_alone { format!("waited {:?}", self.timeout) } else { "waits".into() };
-        let processes = self.transfers.as_ref().map(|transfers| transfers.awaited(barrier)).unwrap_or_default();
+        let processes = self.crossings.as_ref().map(|crossings| crossings.awaited(barrier)).unwrap_or_default();
         let missing = if processes.is_empty() { numbered(&missing) } else { numbered_processes(&processes) };
         RunError::new("E0804", format!("the {what}{line} {waited} for {missing}"))
             .at(site)
@@ -279,8 +279,8 @@ impl Workforce {
         debug_assert_eq!(shared.running.load(Ordering::Relaxed), 0, "the run before has ended");
         shared.failures.take();
         shared.barriers.iter().for_each(Barrier::reset);
-        if let Some(transfers) = &shared.transfers {
-            transfers.begin_run()?;
+        if let Some(crossings) = &shared.crossings {
+            crossings.begin_run()?;
         }
         shared.running.store(crews.len() as u32, Ordering::Relaxed);
         shared.parkers[0].register();
@@ -293,9 +293,9 @@ impl Workforce {
         let stop = shared.failures.take_stop();
         let counts = if stop.is_none() { self.counts() } else { Vec::new() };
         let run_ms = begin.elapsed().as_secs_f64() * 1e3;
-        match (&shared.transfers, stop) {
-            (Some(transfers), stop) => {
-                let ended = shared.with_run(|run| transfers.end_run(run, (stop, run_ms, counts)));
+        match (&shared.crossings, stop) {
+            (Some(crossings), stop) => {
+                let ended = shared.with_run(|run| crossings.end_run(run, (stop, run_ms, counts)));
                 ended.map_err(|stop| stop.error)
             }
             (None, Some(stop)) => Err(stop.error),

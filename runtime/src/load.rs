@@ -352,7 +352,7 @@ impl<'a> Loader<'a> {
         Barrier::new(members.into(), workers.into())
     }
 
-    /// The parts of this process's devices in a step, by `plan`. If it reads the memory of other processes, a transfer comes before it:
+    /// The parts of this process's devices in a step, by `plan`. If it reads the memory of other processes, a crossing comes before it:
     /// the plans of all devices say which bytes. `group`: the axes along which the devices differ that read from each other.
     fn planned<T>(
         &mut self,
@@ -406,7 +406,7 @@ impl<'a> Loader<'a> {
                     self.out.messages.add_groups(joined, barriers)?
                 }
             };
-            let mut transfers = vec![None; instances];
+            let mut crossings = vec![None; instances];
             let mut combined: BTreeMap<usize, Vec<BoxReduction>> = BTreeMap::new();
             for (instance, plans) in all.iter().enumerate() {
                 let has = |process: usize| members(instance).iter().any(|&member| mesh.process(member) == process);
@@ -429,13 +429,13 @@ impl<'a> Loader<'a> {
                         combined.entry(device).or_default().push(reduction);
                     }
                 }
-                (arrivals[instance], transfers[instance]) = (messages.arrivals, messages.transfer);
+                (arrivals[instance], crossings[instance]) = (messages.arrivals, messages.crossing);
             }
             if all.iter().flatten().flatten().any(|message| message.combined().next().is_some()) {
                 self.emit(site, what, |device, _| Op::Combine(combined.remove(&device).unwrap_or_default().into()));
             }
             let instance = |device: usize| mesh.linear(device, others.iter().copied());
-            self.emit(site, what, |device, _| Op::Transfer { transfer: transfers[instance(device)] });
+            self.emit(site, what, |device, _| Op::Crossing { crossing: crossings[instance(device)] });
         }
         // The devices of a process read in the same order as when their messages were planned.
         let mut planned: BTreeMap<usize, T> = BTreeMap::new();

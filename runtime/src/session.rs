@@ -23,10 +23,10 @@ use crate::check::check;
 use crate::inputs::Source;
 use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, load};
-use crate::memory::{Memory, check_fits};
+use crate::memory::{ByteSize, Memory, check_fits};
 use crate::processes::Process;
+use crate::processes::crossings::{Crossings, Ending};
 use crate::processes::results::collect;
-use crate::processes::transfers::{Ending, Transfers};
 use crate::progress::LoopProgress;
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::shared::Shared;
@@ -65,12 +65,13 @@ impl Session {
         let staff = Staff::new(memory.devices(), cores);
         let Loaded { devices, barriers, prints, ahead, outline, collectives, messages } =
             load(&program, kernels.functions(), &memory, &staff)?;
-        let transfers = process.filter(|process| process.count() > 1).map(|process| {
-            Transfers::new(process, messages.groups, messages.transfers, messages.messages, collectives.len())
+        check_messages(messages.bytes(), options.memory_limit)?;
+        let crossings = process.filter(|process| process.count() > 1).map(|process| {
+            Crossings::new(process, messages.groups, messages.crossings, messages.messages, collectives.len())
         });
         let shared = {
             let streams = Streams::new(program.params.len(), ahead);
-            Shared::new(memory, barriers, prints, streams, transfers, outline, options.timeout, staff.workers)
+            Shared::new(memory, barriers, prints, streams, crossings, outline, options.timeout, staff.workers)
         };
         let workforce = Workforce::new(shared, staff, devices)?;
         Ok(Session { program, workforce, collectives })
@@ -103,8 +104,8 @@ impl Session {
     pub fn read_result(&self, index: usize) -> Result<HostArray, RunError> {
         let result = binding(&self.program.results, index)?;
         let array = (in_memory(result)?, &result.layout);
-        match &self.workforce.shared().transfers {
-            Some(transfers) => collect(transfers.process(), self.memory(), array, self.workforce.shared().timeout),
+        match &self.workforce.shared().crossings {
+            Some(crossings) => collect(crossings.process(), self.memory(), array, self.workforce.shared().timeout),
             None => Ok(blocks::gather(self.memory(), &FarBlocks::default(), array.0, array.1, 0)),
         }
     }
@@ -125,7 +126,7 @@ impl Session {
         let Ending { run_ms, counts } = ending?;
         saved?;
         debug_assert_eq!(counts.len(), self.collectives.len(), "every collective is counted");
-        let is_alone = self.workforce.shared().transfers.is_none();
+        let is_alone = self.workforce.shared().crossings.is_none();
         let run_ms = if is_alone { start.elapsed().as_secs_f64() * 1e3 } else { run_ms };
         let total = |kind: CollectiveKind| {
             let mut total = CollectiveTotal { kind, count: 0, bytes: 0 };
@@ -149,11 +150,25 @@ impl Session {
 
     /// Whether this process reports that a run has failed: one of all processes does.
     pub fn reports(&self) -> bool {
-        self.workforce.shared().transfers.as_ref().is_none_or(Transfers::reports)
+        self.workforce.shared().crossings.as_ref().is_none_or(Crossings::reports)
     }
 
     fn memory(&self) -> &Memory {
         &self.workforce.shared().memory
+    }
+}
+
+/// E0803 if the messages alone take more memory than is allowed; without a limit the system decides when they are used.
+fn check_messages(bytes: u64, limit: Option<u64>) -> Result<(), RunError> {
+    match limit {
+        Some(limit) if bytes > limit => {
+            let (bytes, limit) = (ByteSize(bytes), ByteSize(limit));
+            Err(RunError::new(
+                "E0803",
+                format!("messages between processes need {bytes} of memory, but {limit} are allowed"),
+            ))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

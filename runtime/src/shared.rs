@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::barrier::{Barrier, Parker};
 use crate::memory::Memory;
 use crate::print::PreparedPrint;
-use crate::processes::transfers::{RunningDevices, Transfers};
+use crate::processes::crossings::{Crossings, RunningDevices};
 use crate::progress::LoopProgress;
 use crate::save::Saver;
 use crate::streams::Streams;
@@ -22,7 +22,7 @@ pub(crate) struct Shared {
     pub saver: Saver,
     pub streams: Streams,
     /// The messages between processes; None if there is one process.
-    pub transfers: Option<Transfers>,
+    pub crossings: Option<Crossings>,
     pub progress: Arc<LoopProgress>,
     pub outline: Outline,
     pub positions: Vec<Position>,
@@ -76,7 +76,7 @@ impl Shared {
         barriers: Vec<Barrier>,
         prints: Vec<PreparedPrint>,
         streams: Streams,
-        transfers: Option<Transfers>,
+        crossings: Option<Crossings>,
         outline: Outline,
         timeout: Duration,
         workers: usize,
@@ -88,7 +88,7 @@ impl Shared {
             prints,
             saver: Saver::default(),
             streams,
-            transfers,
+            crossings,
             progress: Arc::default(),
             outline,
             positions,

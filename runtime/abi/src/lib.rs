@@ -459,7 +459,7 @@ pub enum Step {
     Library(LibraryStep),
     /// Moves blocks between the devices of each group into the layout of `to`: every device fetches exact ranges.
     Exchange(ExchangeStep),
-    /// Combines partial values of the devices along `reduce`, in the order of their device numbers.
+    /// Combines partial values of the devices along `reduce`: pairs of neighbours by device number, then pairs of pairs.
     Reduce(ReduceStep),
     /// Permutes whole local buffers between the members of each group.
     Permute(PermuteStep),

@@ -1,23 +1,23 @@
 //! Jobs of several processes, each with the same number of devices: device `d` is in process `d / T`.
 //!
 //! The devices of a process share its memory, wait for each other and copy from each other as if there were no other process. Where a
-//! step reads the memory of devices in other processes, a *transfer* comes before it: when all devices of the group in this process have
+//! step reads the memory of devices in other processes, a *crossing* comes before it: when all devices of the group in this process have
 //! arrived, the last one packs what other processes read from them into one message for each, and begins to send these messages and to
 //! receive those of the others. The devices go on when all are complete, and read the bytes of other processes from the messages. What
 //! is in the messages follows from the mesh and the layouts, so each process makes the plans of all when it loads the program
-//! ([`reads`]), and nothing is allocated while it runs ([`transfers`]).
+//! ([`reads`]), and nothing is allocated while it runs ([`crossings`]).
 //!
 //! A barrier needs no message: the memory that it protects is that of one process, and bytes of other processes are copies.
 //!
 //! At the end of a run each process tells all others how it ended ([`records`]): so all know of the first failure in the program, and a
 //! process that waits for a message of one that has stopped learns that it will not come.
 
+pub(crate) mod crossings;
 pub(crate) mod plans;
 pub(crate) mod reads;
 pub(crate) mod records;
 pub(crate) mod results;
 pub(crate) mod threads;
-pub(crate) mod transfers;
 pub(crate) mod transport;
 
 use std::sync::Arc;

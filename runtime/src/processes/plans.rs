@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
+use super::crossings::{Crossing, CrossingGroup, PeerMessages};
 use super::reads::{DeviceReads, MessagePlan};
 use super::tags;
-use super::transfers::{PeerMessages, Transfer, TransferGroup};
 use crate::memory::{Mapping, Memory};
 use crate::trap::RunError;
 use spmdc_abi::AxisSet;
@@ -28,10 +28,10 @@ pub(crate) enum Senders {
 pub(crate) struct MessagePlans {
     /// For each set of axes along which the devices of a group differ, its first group; the others follow.
     sets: BTreeMap<AxisSet, usize>,
-    pub groups: Vec<TransferGroup>,
-    /// The memory of the messages of each group, which its transfers use one after another.
+    pub groups: Vec<CrossingGroup>,
+    /// The memory of the messages of each group, which its crossings use one after another.
     arenas: Vec<[Option<usize>; 2]>,
-    pub transfers: Vec<Transfer>,
+    pub crossings: Vec<Crossing>,
     pub messages: Vec<Mapping>,
 }
 
@@ -42,14 +42,20 @@ pub(crate) struct StepMessages {
     pub arrivals: Vec<*mut u8>,
     /// The addresses of the messages of this process, by receiver.
     pub departures: Vec<*mut u8>,
-    /// The transfer, if there are messages of this process, or if devices wait for each other at it in any case.
-    pub transfer: Option<usize>,
+    /// The crossing, if there are messages of this process, or if devices wait for each other at it in any case.
+    pub crossing: Option<usize>,
 }
 
 /// The messages of a step in one group: the plans by receiver and sender.
 pub(crate) type GroupMessages = Vec<Vec<MessagePlan>>;
 
 impl MessagePlans {
+    /// Bytes of the memory of all messages.
+    pub fn bytes(&self) -> u64 {
+        // Half of each mapping is never used.
+        self.messages.iter().map(|mapping| mapping.bytes() as u64 / 2).sum()
+    }
+
     /// The first group of a set of axes, if it is known.
     pub fn first_group(&self, axes: AxisSet) -> Option<usize> {
         self.sets.get(&axes).copied()
@@ -60,7 +66,7 @@ impl MessagePlans {
         let first = self.groups.len();
         let is_new = self.sets.insert(axes, first).is_none();
         debug_assert!(is_new, "groups are added once");
-        self.groups.extend(barriers.into_iter().map(|barrier| TransferGroup { barrier }));
+        self.groups.extend(barriers.into_iter().map(|barrier| CrossingGroup { barrier }));
         self.arenas.resize(self.groups.len(), [None; 2]);
         if self.groups.len() > tags::GROUPS as usize {
             let text = "devices of several processes go different ways in too many groups";
@@ -96,11 +102,11 @@ impl MessagePlans {
             };
             peers.extend((peer.sent.is_some() || peer.received.is_some()).then_some(peer));
         }
-        let transfer = (waits || !peers.is_empty()).then(|| {
-            self.transfers.push(Transfer { group, peers: peers.into() });
-            self.transfers.len() - 1
+        let crossing = (waits || !peers.is_empty()).then(|| {
+            self.crossings.push(Crossing { group, peers: peers.into() });
+            self.crossings.len() - 1
         });
-        Ok(StepMessages { arrivals, departures, transfer })
+        Ok(StepMessages { arrivals, departures, crossing })
     }
 
     /// Places for messages of these lengths in the memory of a group.

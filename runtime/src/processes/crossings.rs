@@ -1,4 +1,4 @@
-//! Transfers between the processes of a job while a program runs.
+//! Crossings between the processes of a job while a program runs.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -32,14 +32,14 @@ pub(crate) struct RunningDevices<'a> {
 
 /// Devices of this process at whose barrier messages are moved. The number of the group is the tag of its messages.
 #[derive(Debug)]
-pub(crate) struct TransferGroup {
+pub(crate) struct CrossingGroup {
     /// The barrier; None if the group has no device in this process.
     pub barrier: Option<usize>,
 }
 
 /// The messages of one step.
 #[derive(Debug)]
-pub(crate) struct Transfer {
+pub(crate) struct Crossing {
     pub group: usize,
     pub peers: Box<[PeerMessages]>,
 }
@@ -55,13 +55,13 @@ pub(crate) struct PeerMessages {
 }
 
 /// Everything that a process needs for its messages.
-pub(crate) struct Transfers {
+pub(crate) struct Crossings {
     process: Process,
-    groups: Vec<TransferGroup>,
-    transfers: Vec<Transfer>,
+    groups: Vec<CrossingGroup>,
+    crossings: Vec<Crossing>,
     /// The memory of all messages.
     messages: Option<Vec<Mapping>>,
-    state: Mutex<TransferState>,
+    state: Mutex<CrossingState>,
     /// The number of groups whose messages are under way.
     active: AtomicUsize,
     collectives: usize,
@@ -69,11 +69,11 @@ pub(crate) struct Transfers {
 
 // SAFETY: the pointers lead to the program's memory and to that of messages. The worker whose device arrives last at the barrier of a
 // group packs its messages; they are received before the barrier is complete, and read after it.
-unsafe impl Send for Transfers {}
+unsafe impl Send for Crossings {}
 // SAFETY: as above.
-unsafe impl Sync for Transfers {}
+unsafe impl Sync for Crossings {}
 
-struct TransferState {
+struct CrossingState {
     groups: Vec<GroupState>,
     peers: Vec<PeerState>,
     /// Whether a run has failed: messages may still be on their way, so there is no other.
@@ -109,17 +109,17 @@ pub(crate) struct Ending {
     pub counts: Vec<u64>,
 }
 
-impl Transfers {
+impl Crossings {
     pub fn new(
         process: Process,
-        groups: Vec<TransferGroup>,
-        transfers: Vec<Transfer>,
+        groups: Vec<CrossingGroup>,
+        crossings: Vec<Crossing>,
         messages: Vec<Mapping>,
         collectives: usize,
-    ) -> Transfers {
+    ) -> Crossings {
         let count = process.count();
-        let peers = |group: usize| transfers.iter().filter(move |transfer| transfer.group == group);
-        let most = |group: usize| peers(group).map(|transfer| 2 * transfer.peers.len()).max().unwrap_or(0);
+        let peers = |group: usize| crossings.iter().filter(move |crossing| crossing.group == group);
+        let most = |group: usize| peers(group).map(|crossing| 2 * crossing.peers.len()).max().unwrap_or(0);
         let states = (0..groups.len()).map(|group| GroupState {
             is_active: false,
             pending: Vec::with_capacity(most(group)),
@@ -129,22 +129,22 @@ impl Transfers {
         let bytes = record_bytes(groups.len(), collectives);
         let peer = |_| PeerState { record: vec![0; bytes], request: None, ended: None };
         let state =
-            TransferState { groups: states.collect(), peers: (0..count).map(peer).collect(), has_failed: false };
+            CrossingState { groups: states.collect(), peers: (0..count).map(peer).collect(), has_failed: false };
         let (messages, active) = (Some(messages), AtomicUsize::new(0));
-        Transfers { process, groups, transfers, messages, state: Mutex::new(state), active, collectives }
+        Crossings { process, groups, crossings, messages, state: Mutex::new(state), active, collectives }
     }
 
     pub fn process(&self) -> &Process {
         &self.process
     }
 
-    fn lock(&self) -> MutexGuard<'_, TransferState> {
+    fn lock(&self) -> MutexGuard<'_, CrossingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The barrier of a transfer.
-    pub fn barrier(&self, transfer: usize) -> usize {
-        let group = &self.groups[self.transfers[transfer].group];
+    /// The barrier of a crossing.
+    pub fn barrier(&self, crossing: usize) -> usize {
+        let group = &self.groups[self.crossings[crossing].group];
         group.barrier.expect("a device that arrives is in the group")
     }
 
@@ -173,20 +173,20 @@ impl Transfers {
         Ok(())
     }
 
-    /// Packs the messages of a transfer, and begins to send and to receive. True if all are complete.
+    /// Packs the messages of a crossing, and begins to send and to receive. True if all are complete.
     ///
     /// # Safety
     /// All devices of the group in this process must have arrived, so that no other thread uses what is packed or the messages.
-    pub unsafe fn begin(&self, transfer: usize) -> Result<bool, RunError> {
-        let Transfer { group, peers } = &self.transfers[transfer];
-        // SAFETY: as promised by the caller; all rows were checked when the transfer was planned.
+    pub unsafe fn begin(&self, crossing: usize) -> Result<bool, RunError> {
+        let Crossing { group, peers } = &self.crossings[crossing];
+        // SAFETY: as promised by the caller; all rows were checked when the crossing was planned.
         peers.iter().flat_map(|peer| &peer.packing).for_each(|copy| unsafe { copy.run() });
         let mut state = self.lock();
         let state = &mut state.groups[*group];
-        debug_assert!(!state.is_active && state.pending.is_empty(), "a group has one transfer at a time");
+        debug_assert!(!state.is_active && state.pending.is_empty(), "a group has one crossing at a time");
         // All receives first: a message that is expected needs no memory of the library.
         for (peer, (bytes, len)) in peers.iter().filter_map(|peer| Some((peer, peer.received?))) {
-            // SAFETY: the memory of messages lives as long as the session, and is not used before the transfer is complete.
+            // SAFETY: the memory of messages lives as long as the session, and is not used before the crossing is complete.
             let request = unsafe { self.process.transport.receive(peer.process, *group as u32, bytes, len)? };
             debug_assert_ne!(peer.process, self.process.rank(), "no process receives from itself");
             state.pending.push(PendingMessage { process: peer.process, is_receive: true, request });
@@ -221,8 +221,8 @@ impl Transfers {
         }
     }
 
-    fn advance(&self, state: &mut TransferState, run: RunningDevices<'_>) -> Result<(), RunError> {
-        let TransferState { groups, peers, has_failed } = state;
+    fn advance(&self, state: &mut CrossingState, run: RunningDevices<'_>) -> Result<(), RunError> {
+        let CrossingState { groups, peers, has_failed } = state;
         let is_waiting = groups.iter().any(|group| group.is_active);
         if is_waiting {
             self.records(peers, run.failures)?;
@@ -378,7 +378,7 @@ impl GroupState {
     }
 }
 
-impl Drop for Transfers {
+impl Drop for Crossings {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         if state.has_failed || state.peers.iter().any(|peer| peer.request.is_some()) {
