@@ -365,20 +365,34 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
             // SAFETY: as for the sources, and nothing else refers to the target.
             let to = unsafe { std::slice::from_raw_parts_mut(plan.to.add(to).cast::<E>().add(begin), len) };
             if len == TILE {
-                // The common case separately: with a constant length, all of this stays in vector registers.
-                E::load(plan.dtype, &tile(first)[..TILE], &mut total);
-                for source in others {
-                    if source.ends == 0 {
-                        waiting[count_waiting].write(total);
-                        count_waiting += 1;
-                        E::load(plan.dtype, &tile(source)[..TILE], &mut total);
+                // The common case separately: with a constant length, tiles stay in vector registers.
+                let mut rest = &plan.sources[..];
+                while let Some(source) = rest.first() {
+                    let is_first = rest.len() == plan.sources.len();
+                    let tile = |source: &PartialValue| &tile(source)[..TILE];
+                    let (used, ends) = match rest {
+                        [a, b, c, d, ..] if (a.ends, b.ends, c.ends) == (0, 1, 0) && d.ends >= 2 => {
+                            combine_four::<E, O>(plan.dtype, [tile(a), tile(b), tile(c), tile(d)], &mut next);
+                            (4, d.ends - 2)
+                        }
+                        _ => {
+                            E::load(plan.dtype, tile(source), &mut next);
+                            (1, source.ends)
+                        }
+                    };
+                    rest = &rest[used..];
+                    if ends == 0 {
+                        if !is_first {
+                            waiting[count_waiting].write(total);
+                            count_waiting += 1;
+                        }
+                        total = next;
                         continue;
                     }
-                    E::load(plan.dtype, &tile(source)[..TILE], &mut next);
                     for (a, b) in total.iter_mut().zip(&next) {
                         *a = O::apply(*a, *b);
                     }
-                    for _ in 1..source.ends {
+                    for _ in 1..ends {
                         count_waiting -= 1;
                         // SAFETY: it has been written when it began to wait.
                         let before = unsafe { waiting[count_waiting].assume_init_ref() };
@@ -413,6 +427,24 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
                 E::store(plan.dtype, &total[..len], to);
             }
             debug_assert_eq!(count_waiting, 0, "every value is combined");
+        }
+    }
+}
+
+/// Elements of which four values are in registers at a time.
+const PART: usize = 16;
+
+/// Combines tiles of four neighbours: both pairs, and the pair of these. Nothing waits in memory meanwhile.
+#[inline(always)]
+fn combine_four<E: Element, O: Operation<E::Wide>>(dtype: DType, tiles: [&[E]; 4], to: &mut [E::Wide; TILE]) {
+    for (begin, to) in (0..TILE).step_by(PART).zip(to.chunks_exact_mut(PART)) {
+        let mut parts = [[E::Wide::default(); PART]; 4];
+        for (part, tile) in parts.iter_mut().zip(tiles) {
+            E::load(dtype, &tile[begin..begin + PART], part);
+        }
+        let [a, b, c, d] = &parts;
+        for (at, to) in to.iter_mut().enumerate() {
+            *to = O::apply(O::apply(a[at], b[at]), O::apply(c[at], d[at]));
         }
     }
 }
