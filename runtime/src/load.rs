@@ -439,8 +439,8 @@ impl<'a> Loader<'a> {
         }
         // The devices of a process read in the same order as when their messages were planned.
         let mut planned: BTreeMap<usize, T> = BTreeMap::new();
-        for instance in 0..instances {
-            let mut reads = DeviceReads::resolve(memory, &arrivals[instance]);
+        for (instance, arrivals) in arrivals.iter().enumerate() {
+            let mut reads = DeviceReads::resolve(memory, arrivals);
             for device in members(instance).into_iter().filter(|device| memory.devices().contains(device)) {
                 planned.insert(device, plan(&mut reads, device)?);
             }

@@ -71,7 +71,7 @@ impl Session {
         });
         let shared = {
             let streams = Streams::new(program.params.len(), ahead);
-            Shared::new(memory, barriers, prints, streams, crossings, outline, options.timeout, staff.workers)
+            Shared::new(memory, barriers, prints, streams, crossings, outline, (options.timeout, staff.workers))
         };
         let workforce = Workforce::new(shared, staff, devices)?;
         Ok(Session { program, workforce, collectives })

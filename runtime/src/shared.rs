@@ -78,8 +78,7 @@ impl Shared {
         streams: Streams,
         crossings: Option<Crossings>,
         outline: Outline,
-        timeout: Duration,
-        workers: usize,
+        (timeout, workers): (Duration, usize),
     ) -> Shared {
         let positions = (0..memory.mesh().devices()).map(|_| Position::new()).collect();
         Shared {

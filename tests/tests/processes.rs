@@ -19,7 +19,7 @@ use spmdc_tests::random::failures::{ARGS, program as failing_program};
 use spmdc_tests::random::programs::{Scale, Writer};
 use spmdc_tests::random::{Draw, Mesh};
 use spmdc_tests::{engine, problems, root};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The numbers of processes for this many devices: two if they divide them, and another one in turn.
@@ -40,7 +40,7 @@ fn same_in_processes(compilation: &Compilation, inputs: &[HostArray], number: us
     let expected = engine::run(compilation, inputs, None);
     for (at, &count) in counts.iter().enumerate() {
         // Every other time all devices of a process are on one thread.
-        let workers = ((number + at) % 2 == 0).then_some(1);
+        let workers = (number + at).is_multiple_of(2).then_some(1);
         let found = engine::run_in_processes(compilation, inputs, (count, workers));
         match (&expected, found) {
             (Ok(expected), Ok(found)) => {
@@ -59,7 +59,7 @@ fn same_in_processes(compilation: &Compilation, inputs: &[HostArray], number: us
     Ok(counts.len())
 }
 
-fn case_problems(path: &PathBuf) -> Result<usize, String> {
+fn case_problems(path: &Path) -> Result<usize, String> {
     let case = Case::read(path)?;
     let mut runs = 0;
     for (number, mesh) in case.meshes_to_run().iter().enumerate() {
