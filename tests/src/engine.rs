@@ -12,7 +12,7 @@ use spmdc_ir::array::Array;
 use spmdc_ir::eval::evaluate;
 use spmdc_ir::layout::types::ArrayType;
 use spmdc_ir::program::{Module, Stage};
-use spmdc_kernel::backend::CodegenError;
+use spmdc_kernel::backend::{CodegenError, LoadedCode};
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::inputs::{Argument, Source, bind};
@@ -89,52 +89,64 @@ fn compiled_with(mut options: Options, (name, text, mesh): (&str, &str, &str)) -
 
 /// Runs a compiled program by the JIT, if no two devices can be in each other's way.
 pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
-    let mut outcomes = runs(compilation, inputs, &[workers])?;
-    Ok(outcomes.pop().expect("one run has one outcome"))
+    Loaded::new(compilation)?.run(inputs, workers)
 }
 
-/// As [`run`], once with each of these numbers of workers.
-pub fn runs(
-    compilation: &Compilation,
-    inputs: &[HostArray],
-    workers: &[Option<usize>],
-) -> Result<Vec<Outcome>, Failure> {
-    let (program, code) = (raceless(compilation)?, backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?);
-    let functions = code.functions().map_err(no_code)?;
-    // SAFETY: these are the kernels of this very program, and `code` outlives the sessions.
-    let kernels = || unsafe { Kernels::new(functions.to_vec()) };
-    workers.iter().map(|&workers| run_once(None, (program.clone(), kernels()), inputs, workers)).collect()
+/// A compiled program with its code, in which no two devices can be in each other's way.
+pub struct Loaded {
+    program: Program,
+    code: Box<dyn LoadedCode>,
 }
 
-/// As [`run`], with the devices in so many processes, which are threads here, each with its own memory. The results are those of
-/// process 0; all processes must fail alike.
-pub fn run_in_processes(
-    compilation: &Compilation,
-    inputs: &[HostArray],
-    (processes, workers): (usize, Option<usize>),
-) -> Result<Outcome, Failure> {
-    let (program, code) = (raceless(compilation)?, backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?);
-    let functions = code.functions().map_err(no_code)?;
-    // SAFETY: as in `runs`.
-    let kernels = || unsafe { Kernels::new(functions.to_vec()) };
-    let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
-        let start = |process| {
-            let loaded = (program.clone(), kernels());
-            scope.spawn(move || run_once(Some(process), loaded, inputs, workers))
-        };
-        let threads: Vec<_> = Process::threads(processes).into_iter().map(start).collect();
-        let panicked = |_| Err(internal("a process panicked".to_string()));
-        threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
-    });
-    let failures: Vec<&Failure> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
-    let alike = failures.iter().all(|failure| *failure == failures[0]);
-    if !alike || !failures.is_empty() && failures.len() < processes {
-        return Err(internal(format!("processes fail in different ways: {failures:?}")));
+impl Loaded {
+    /// Loads the code by the JIT.
+    pub fn new(compilation: &Compilation) -> Result<Loaded, Failure> {
+        let (program, code) = (raceless(compilation)?, backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?);
+        Ok(Loaded { program, code })
     }
-    if outcomes.iter().skip(1).flatten().any(|outcome| !outcome.printed.is_empty()) {
-        return Err(internal("a process other than the first prints".to_string()));
+
+    /// The number of devices.
+    pub fn devices(&self) -> usize {
+        self.program.device_count()
     }
-    outcomes.into_iter().next().expect("there is a process")
+
+    fn kernels(&self) -> Result<Kernels, Failure> {
+        // SAFETY: these are the kernels of this very program, and `code` outlives the sessions, which borrow this.
+        Ok(unsafe { Kernels::new(self.code.functions().map_err(no_code)?.to_vec()) })
+    }
+
+    /// Runs it in one process.
+    pub fn run(&self, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
+        run_once(None, (self.program.clone(), self.kernels()?), inputs, workers)
+    }
+
+    /// Runs it with the devices in so many processes, which are threads here, each with its own memory. The results are those of process
+    /// 0; all processes must fail alike.
+    pub fn run_in_processes(
+        &self,
+        inputs: &[HostArray],
+        (processes, workers): (usize, Option<usize>),
+    ) -> Result<Outcome, Failure> {
+        let kernels = self.kernels()?;
+        let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
+            let start = |process| {
+                let loaded = (self.program.clone(), kernels.clone());
+                scope.spawn(move || run_once(Some(process), loaded, inputs, workers))
+            };
+            let threads: Vec<_> = Process::threads(processes).into_iter().map(start).collect();
+            let panicked = |_| Err(internal("a process panicked".to_string()));
+            threads.into_iter().map(|thread| thread.join().unwrap_or_else(panicked)).collect()
+        });
+        let failures: Vec<&Failure> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+        let alike = failures.iter().all(|failure| *failure == failures[0]);
+        if !alike || !failures.is_empty() && failures.len() < processes {
+            return Err(internal(format!("processes fail in different ways: {failures:?}")));
+        }
+        if outcomes.iter().skip(1).flatten().any(|outcome| !outcome.printed.is_empty()) {
+            return Err(internal("a process other than the first prints".to_string()));
+        }
+        outcomes.into_iter().next().expect("there is a process")
+    }
 }
 
 fn internal(message: String) -> Failure {

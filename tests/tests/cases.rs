@@ -10,7 +10,8 @@ use spmdc_runtime::array::HostArray;
 use spmdc_tests::case::{Case, files, programs};
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps;
-use spmdc_tests::engine::{self, Failure};
+use spmdc_tests::engine::{self, Failure, Loaded};
+use spmdc_tests::processes::same_in_processes;
 use spmdc_tests::{problems, root};
 use std::collections::BTreeMap;
 
@@ -91,8 +92,9 @@ fn answers_agree(
         }
         Ok(())
     };
-    let outcomes = engine::runs(&compilation, &inputs, &[None, Some(1)]).map_err(|failure| format!("{failure:?}"))?;
-    let [actual, again] = outcomes.as_slice() else { unreachable!("two runs have two outcomes") };
+    let failed = |failure: Failure| format!("{failure:?}");
+    let loaded = Loaded::new(&compilation).map_err(failed)?;
+    let (actual, again) = (&loaded.run(&inputs, None).map_err(failed)?, &loaded.run(&inputs, Some(1)).map_err(failed)?);
     agree("run", &actual.results)?;
     let printed: Vec<&str> = actual.printed.lines().collect();
     if !case.printed.is_empty() && printed != case.printed {
@@ -104,6 +106,7 @@ fn answers_agree(
     if again.results != actual.results {
         return Err("one worker gives other bits".to_string());
     }
+    same_in_processes(&loaded, &inputs, Ok(actual), case.text.len() + number)?;
     // On four meshes the dumps of all four stages run.
     dumps::read_back(&compilation, &inputs, &actual.results, case.text.len() + number)?;
     if number % 2 == 0 {

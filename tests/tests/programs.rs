@@ -1,4 +1,4 @@
-//! Random whole programs, each on four meshes: every answer is the evaluator's.
+//! Random whole programs, each on four meshes: every answer is the evaluator's, also in several processes.
 //!
 //! 2,000 programs. `PROGRAMS=20000` tries more, `PROGRAM=17` one, both together as many from there on; `TINY=1` all on tiny machines,
 //! `DERIVATIVES=1` all with derivatives; `SMOOTH=6000` compares the derivatives of more functions with differences.
@@ -10,6 +10,8 @@ use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference, numbers};
 use spmdc_tests::dumps::{read_back, text};
+use spmdc_tests::engine::Loaded;
+use spmdc_tests::processes::same_in_processes;
 use spmdc_tests::random::programs::{Scale, Writer};
 use spmdc_tests::random::{Draw, Mesh};
 use spmdc_tests::{engine, problems};
@@ -84,11 +86,17 @@ fn holds(number: u64) -> Result<(), String> {
             let answer = engine::evaluated(&program, module, &inputs);
             expected = Some(answer.map_err(|failure| failed(text(&[failure])))?);
         }
-        let run = engine::run(&compilation, &inputs, None).map_err(|failure| failed(text(&[failure])))?;
+        let stopped = |failure| failed(text(&[failure]));
+        let loaded = Loaded::new(&compilation).map_err(stopped)?;
+        let run = loaded.run(&inputs, None).map_err(stopped)?;
         for (index, (expected, actual)) in expected.iter().flatten().zip(&run.results).enumerate() {
             if let Some(text) = difference(expected, actual, tolerances[index]) {
                 return Err(failed(format!("result {index}: {text}")));
             }
+        }
+        // Every other one also in several processes, on one of the meshes.
+        if number.is_multiple_of(2) && at == 1 + number as usize / 2 % 3 {
+            same_in_processes(&loaded, &inputs, Ok(&run), number as usize).map_err(failed)?;
         }
         // A dump is compiled for real machines, which sum in another order.
         if mesh == MESHES[number as usize % 4] && !is_tiny {
