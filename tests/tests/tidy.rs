@@ -27,10 +27,11 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 17] = [
     ("grammar", &[]),
     ("runtime/abi", &[]),
     ("runtime/matrix", &[]),
+    ("runtime/mpi", &[]),
     ("runtime", &["spmdc-abi", "spmdc-matrix"]),
     ("runtime/executable", &["spmdc-abi", "spmdc-runtime"]),
     ("compiler/math", &[]),
