@@ -6,6 +6,7 @@
 //! | 1 | the program is wrong |
 //! | 2 | the command line is wrong, or a file that it names |
 //! | 3 | an error while running |
+//! | 65, 75 | a job of several processes, see `spmdc_runtime::processes::job` |
 
 mod ar;
 mod commands;
@@ -25,7 +26,8 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::draw::Style;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::io::unwritable_output;
-use spmdc_runtime::start::{Failure, without_panic};
+use spmdc_runtime::processes::job;
+use spmdc_runtime::start::{Failure, Told, without_panic};
 use spmdc_runtime::trap::RunError;
 
 use crate::options::{Command, CommandLine};
@@ -62,14 +64,20 @@ fn main() -> ExitCode {
     let mut texts = SourceTexts::default();
     let done = without_panic(|| Ok(perform(&options, &reporter, &mut texts)));
     match done.unwrap_or_else(|failure| Err(CommandError::Failure(failure))) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => {
+            job::leave(None);
+            ExitCode::SUCCESS
+        }
         Err(CommandError::Program(diagnostics)) => {
             reporter.diagnostics(&diagnostics, &texts);
             let is_command = diagnostics.iter().all(|diagnostic| diagnostic.of_command);
             ExitCode::from(if is_command && !diagnostics.is_empty() { 2 } else { 1 })
         }
         Err(CommandError::Failure(failure)) => {
-            reporter.failure(&failure, &texts);
+            if failure.told != Told::Elsewhere {
+                reporter.failure(&failure, &texts);
+            }
+            job::leave(Some(&failure));
             ExitCode::from(failure.status)
         }
     }
@@ -78,6 +86,7 @@ fn main() -> ExitCode {
 fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), CommandError> {
     match &options.command {
         Command::Run(command) => commands::run::run(command, &options.messages, reporter, texts),
+        Command::Launch(command) => commands::launch::launch(command),
         Command::Build(command) => commands::build::build(command, reporter, texts),
         Command::Check(command) => print(&commands::check::check(command, reporter, texts)?),
         Command::Dump(command) => print(&commands::dump::dump(command, reporter, texts)?),

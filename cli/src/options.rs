@@ -1,5 +1,6 @@
 //! The commands and their options.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -28,6 +29,8 @@ pub enum Command {
     Run(RunCommand),
     /// Compile to an executable that needs nothing of spmdc
     Build(BuildCommand),
+    /// Start an executable in several processes, on this host or on others, by the launcher of an MPI library
+    Launch(LaunchCommand),
     /// Say what is wrong with a program
     Check(CheckCommand),
     /// Show the program after a stage of the compiler
@@ -161,6 +164,49 @@ pub struct RunCommand {
     pub program: ProgramOptions,
     #[command(flatten)]
     pub options: RunSettings,
+    /// Only show which process, on which host, has which devices
+    #[arg(long)]
+    pub show_devices: bool,
+    /// How --show-devices is written
+    #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
+    pub format: MessageFormat,
+}
+
+impl RunCommand {
+    /// The options in the form that they have in a built executable too.
+    pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
+        let args = self.options.run_args(format)?;
+        Ok(RunArgs { shows_devices: self.show_devices, format: self.format.into(), ..args })
+    }
+}
+
+#[derive(Debug, Args)]
+pub struct LaunchCommand {
+    /// How many processes; without it one on each host
+    #[arg(short = 'n', value_name = "P")]
+    pub processes: Option<usize>,
+    /// The hosts, to which the processes are dealt in order; without it this host
+    #[arg(long, value_delimiter = ',', value_name = "A,B")]
+    pub hosts: Vec<String>,
+    /// Whose launcher to use; without it Open MPI's if it is installed
+    #[arg(long, value_enum)]
+    pub mpi: Option<MpiFamily>,
+    /// How long the other processes may take to end after one has failed
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
+    pub grace: f64,
+    /// Only print the launcher's line
+    #[arg(long)]
+    pub dry_run: bool,
+    /// The executable and its arguments
+    #[arg(last = true, required = true, value_name = "EXE")]
+    pub words: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MpiFamily {
+    Openmpi,
+    /// And its relatives
+    Mpich,
 }
 
 /// What a run takes beside the program. Commands that only look at a program take it too, and do without, so that one command line serves
@@ -355,6 +401,11 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     spmdc_runtime::args::parse_bytes(text).ok_or_else(|| "write a number of bytes, such as 64MiB".to_string())
 }
 
+fn parse_seconds(text: &str) -> Result<f64, String> {
+    let seconds = text.parse().ok().filter(|&seconds: &f64| (0.0..=1e6).contains(&seconds));
+    seconds.ok_or_else(|| "write a number of seconds, at most a million".to_string())
+}
+
 fn parse_lint(text: &str) -> Result<Lint, String> {
     Lint::named(text).ok_or_else(|| format!("known are {}", Lint::names().collect::<Vec<_>>().join(", ")))
 }
@@ -380,7 +431,7 @@ mod tests {
     fn run_takes_what_an_executable_takes() {
         let words = ["spmdc", "run", "p.spmd", "--mesh", "2x4", "--arg", "x=-1", "--bench", "3", "--stats=json"];
         let Command::Run(run) = CommandLine::try_parse_from(words).unwrap().command else { panic!("another command") };
-        let args = run.options.run_args(MessageFormat::Json).unwrap();
+        let args = run.run_args(MessageFormat::Json).unwrap();
         assert_eq!((args.bench, args.stats, args.arguments.len()), (Some(3), true, 1));
         assert_eq!(args.error_format, ErrorFormat::Json);
     }

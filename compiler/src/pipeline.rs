@@ -5,7 +5,7 @@
 //! take it from [`Compilation::stages`]. A dump is a program at its stage: its compilation starts after that stage.
 
 use crate::totals::{collectives, cost};
-use spmdc_abi::{Program, Site};
+use spmdc_abi::{Place, Program, Site};
 pub use spmdc_check::CheckOptions;
 use spmdc_check::check;
 use spmdc_check::sources::SourceSet;
@@ -42,6 +42,7 @@ use spmdc_schedule::fuse::fuse;
 use spmdc_schedule::order::schedule;
 use spmdc_schedule::plan_memory::{Planned, plan_memory};
 use std::cell::{OnceCell, RefCell};
+use std::fmt;
 use std::time::{Duration, Instant};
 
 /// The input of a compilation, and its last stage.
@@ -111,6 +112,7 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
                 vec![Diagnostic::error(Code::E0999, Span::default(), message)]
             })?;
             run.time("plan_memory");
+            program.fingerprint = fingerprint(&mut program, &kernels);
             program.files = set.files.iter().map(|file| file.name.clone()).collect();
             program.compile_ms = run.out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();
             (run.out.program, run.out.kernels, run.out.doubtful) = (Some(program), kernels, doubtful);
@@ -118,6 +120,33 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
         }
     }
     Ok(run.out)
+}
+
+/// A hash of a program without files and times, the same on every machine: FNV-1a of its description. Processes of a job compare it.
+fn fingerprint(program: &mut Program, kernels: &[Kernel]) -> u64 {
+    struct Fnv(u64);
+    impl Fnv {
+        fn add(&mut self, bytes: &[u8]) {
+            let next = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            self.0 = bytes.iter().fold(self.0, next);
+        }
+    }
+    impl fmt::Write for Fnv {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.add(text.as_bytes());
+            Ok(())
+        }
+    }
+    debug_assert!(program.files.is_empty() && program.compile_ms == 0.0, "these are set later");
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    // The description of a byte is longer than the byte.
+    let constants = std::mem::take(&mut program.constants);
+    constants.iter().for_each(|constant| hash.add(&constant.bytes));
+    let places: Vec<Place> = constants.iter().map(|constant| constant.place).collect();
+    let described = fmt::Write::write_fmt(&mut hash, format_args!("{program:?} {places:?} {kernels:?}"));
+    described.expect("hashing cannot fail");
+    program.constants = constants;
+    hash.0
 }
 
 struct PipelineRun<'a> {

@@ -70,6 +70,7 @@ fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
         constants: vec![],
         body: vec![Step::For { counter, start: Bound::Const(0), end: Bound::Const(trips), body, site }],
         kernels: vec![],
+        fingerprint: 0,
         compile_ms: 0.0,
     };
     // SAFETY: there are no kernels, and every collective stands between barriers.

@@ -37,6 +37,7 @@ fn program(steps: Vec<Step>, arenas: Vec<Arena>, trips: i64) -> Program {
         constants: vec![],
         body: vec![trips],
         kernels: vec![],
+        fingerprint: 0,
         compile_ms: 0.0,
     }
 }

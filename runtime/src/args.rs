@@ -44,6 +44,10 @@ pub struct RunArgs {
     pub error_format: ErrorFormat,
     /// Timeout, number of threads and memory limit.
     pub options: RunOptions,
+    /// Whether to print which process has which devices, and stop.
+    pub shows_devices: bool,
+    /// The format of what `--show-devices` prints.
+    pub format: ErrorFormat,
     /// Whether to print the options and stop.
     pub help: bool,
 }
@@ -56,7 +60,7 @@ struct RunOption {
 }
 
 /// All options except `--help`; `spmdc run` has the same.
-const OPTIONS: [RunOption; 9] = [
+const OPTIONS: [RunOption; 11] = [
     RunOption {
         name: "--arg",
         value: "NAME=VALUE",
@@ -75,6 +79,8 @@ const OPTIONS: [RunOption; 9] = [
     RunOption { name: "--timeout", value: "SECONDS", help: "how long a device waits for the others (60)" },
     RunOption { name: "--workers", value: "N", help: "how many threads to use (one for each core)" },
     RunOption { name: "--memory-limit", value: "BYTES", help: "refuse to use more memory; 512M and 2G are understood" },
+    RunOption { name: "--show-devices", value: "", help: "only show which process, on which host, has which devices" },
+    RunOption { name: "--format", value: "text|json", help: "how --show-devices is written" },
     RunOption { name: "--error-format", value: "text|json", help: "how errors are written to standard error" },
 ];
 
@@ -144,12 +150,14 @@ impl RunArgs {
                 let limit = parse_bytes(value);
                 self.options.memory_limit = Some(limit.ok_or_else(|| wrong("a number of bytes, such as 512M or 2G"))?);
             }
-            "--error-format" => {
-                self.error_format = match value {
+            "--show-devices" => self.shows_devices = true,
+            "--format" | "--error-format" => {
+                let format = match value {
                     "text" => ErrorFormat::Text,
                     "json" => ErrorFormat::Json,
                     _ => return Err(wrong("text or json")),
                 };
+                *(if name == "--format" { &mut self.format } else { &mut self.error_format }) = format;
             }
             _ => return Err(unknown_option(name)),
         }

@@ -13,6 +13,7 @@ mod collectives;
 mod cpu;
 mod crew;
 mod device;
+mod failure;
 mod gemm;
 pub mod inputs;
 pub mod io;

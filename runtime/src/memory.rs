@@ -371,6 +371,7 @@ mod tests {
             constants: vec![],
             body: vec![],
             kernels: vec![],
+            fingerprint: 0,
             compile_ms: 0.0,
         };
         assert_eq!(check_fits(&program, &mesh(), 0, Some(9000)), Ok(()));

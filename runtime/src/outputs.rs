@@ -72,8 +72,9 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// `requests` are the texts after `--out`: `y.npy`, `loss=loss.npy`, `all.npz`, `p=p.safetensors`.
-    pub fn plan(results: &[Binding], requests: &[String]) -> Result<Outputs, RunError> {
+    /// `requests` are the texts after `--out`: `y.npy`, `loss=loss.npy`, `all.npz`, `p=p.safetensors`. `is_writer` is whether this
+    /// process writes the files: then they must be writable.
+    pub fn plan(results: &[Binding], requests: &[String], is_writer: bool) -> Result<Outputs, RunError> {
         let results = whole(results);
         let mut files: Vec<OutputFile> = Vec::new();
         for request in requests {
@@ -84,7 +85,9 @@ impl Outputs {
                     if earlier.path == file.path { String::new() } else { format!(", which is also `{known}`,") };
                 return Err(RunError::new("E0702", format!("`{path}`{also} would be written twice")));
             }
-            check_writable(&file.path)?;
+            if is_writer {
+                check_writable(&file.path)?;
+            }
             files.push(file);
         }
         Ok(Outputs { results, files })
@@ -252,7 +255,7 @@ mod tests {
             let (name, file) = request.rsplit_once('=').map_or((String::new(), request), |(n, f)| (format!("{n}="), f));
             format!("{name}{}", at(file).display())
         });
-        let outputs = Outputs::plan(&results, &requests).unwrap();
+        let outputs = Outputs::plan(&results, &requests, true).unwrap();
         assert!(!outputs.is_printed() && (0..3).all(|i| outputs.needs(i)));
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "planning leaves nothing behind");
         outputs.write(&[scalar(1), scalar(2), scalar(3)]).unwrap();
@@ -280,7 +283,7 @@ mod tests {
             ("loss=/no/such/folder/y.npy", "E0704", "cannot write `/no/such/folder/y.npy`: No such file or directory"),
         ] {
             let results = if request == "p.safetensors" { &reserved } else { &two };
-            let error = Outputs::plan(results, &[request.to_string()]).unwrap_err();
+            let error = Outputs::plan(results, &[request.to_string()], true).unwrap_err();
             assert_eq!(error.code, code, "{request}");
             assert!(error.message.contains(part), "{}", error.message);
         }
@@ -295,7 +298,9 @@ mod tests {
         std::fs::write(at("y.npy"), "").unwrap();
         let two = results(&["loss", "n"]);
         let both = |a: &str, b: &str| {
-            Outputs::plan(&two, &[format!("loss={}", at(a)), format!("n={}", at(b))]).err().map(|error| error.message)
+            Outputs::plan(&two, &[format!("loss={}", at(a)), format!("n={}", at(b))], true)
+                .err()
+                .map(|error| error.message)
         };
         for (a, b) in [("z.npy", "z.npy"), ("z.npy", "deep/../z.npy"), ("y.npy", "link.npy")] {
             assert!(both(a, b).is_some_and(|message| message.ends_with("would be written twice")), "{a} {b}");

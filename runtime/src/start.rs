@@ -8,6 +8,8 @@
 //! | 0 | done |
 //! | 2 | the command line is wrong, or a file that it names |
 //! | 3 | an error while running |
+//! | 65 | the processes of a job were about to do different things |
+//! | 75 | another process of a job does not answer |
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -16,101 +18,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use serde::Serialize;
-
 use crate::args::{ErrorFormat, RunArgs};
 use crate::array::HostArray;
 use crate::cpu;
+pub use crate::failure::{Failure, JsonMessage, Told};
 use crate::inputs;
 use crate::io::unwritable_output;
 use crate::outputs::{self, Outputs};
+use crate::processes::devices;
+use crate::processes::job::{self, JoinedJob};
 use crate::progress;
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::trap::RunError;
 use spmdc_abi::{Binding, Image, Kernels, Plane, Program};
-
-/// An error as it is reported to the user.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Failure {
-    /// The error.
-    pub error: RunError,
-    /// The source file of the error, if it is known.
-    pub file: Option<String>,
-    /// The exit status.
-    pub status: u8,
-}
-
-impl Failure {
-    /// An error without a source position: of the command line and its files, or of the machine.
-    pub fn new(error: RunError) -> Failure {
-        let is_usage = error.code.starts_with("E07") || error.code == "E0901";
-        Failure { error, file: None, status: if is_usage { 2 } else { 3 } }
-    }
-
-    /// An error of a program with these source files.
-    pub(crate) fn of_program(error: RunError, files: &[String]) -> Failure {
-        let site = error.site.filter(|site| site.line > 0);
-        let file = site.and_then(|site| files.get(usize::from(site.file)).cloned());
-        Failure { file, ..Failure::new(error) }
-    }
-
-    /// Several lines of text, or a JSON object; with a newline at the end.
-    pub fn render(&self, format: ErrorFormat) -> String {
-        let RunError { code, message, help, .. } = &self.error;
-        let place = self.error.site.filter(|_| self.file.is_some());
-        match format {
-            ErrorFormat::Text => {
-                let mut text = format!("error[{code}]: {message}\n");
-                if let (Some(file), Some(site)) = (&self.file, place) {
-                    let _ = writeln!(text, "  --> {file}:{}:{}", site.line, site.column);
-                }
-                if let Some(help) = help {
-                    let _ = writeln!(text, "  help: {help}");
-                }
-                text
-            }
-            ErrorFormat::Json => {
-                let object = JsonMessage {
-                    code,
-                    severity: "error",
-                    message,
-                    file: self.file.as_deref(),
-                    line: place.map(|site| site.line),
-                    column: place.map(|site| site.column),
-                    help: help.as_deref(),
-                };
-                object.to_line()
-            }
-        }
-    }
-}
-
-/// A message as one JSON object a line.
-#[derive(Serialize)]
-pub struct JsonMessage<'a> {
-    /// The code, such as `E0801`.
-    pub code: &'a str,
-    /// `error` or `warning`.
-    pub severity: &'a str,
-    /// The message, without code and source position.
-    pub message: &'a str,
-    /// The source file, if it is known.
-    pub file: Option<&'a str>,
-    /// The source line, from 1.
-    pub line: Option<u32>,
-    /// The column of the source line, from 1.
-    pub column: Option<u32>,
-    /// The way out, if there is one.
-    pub help: Option<&'a str>,
-}
-
-impl JsonMessage<'_> {
-    /// The message as one line of JSON, with its line break.
-    pub fn to_line(&self) -> String {
-        serde_json::to_string(self).expect("numbers and texts are JSON") + "\n"
-    }
-}
 
 /// Encodes a program for [`start`] and [`call`](crate::call::call).
 pub fn encode(program: &Program) -> Result<Vec<u8>, RunError> {
@@ -153,49 +74,82 @@ pub unsafe fn start(image: &Image, words: impl Iterator<Item = OsString>) -> u8 
         }
         execute(program, kernels, &args)
     });
-    match done {
-        Ok(()) => 0,
-        Err(failure) => {
-            let _ = io::stderr().write_all(failure.render(format).as_bytes());
-            failure.status
-        }
+    let failure = done.err();
+    if let Some(failure) = failure.as_ref().filter(|failure| failure.told != Told::Elsewhere) {
+        let _ = io::stderr().write_all(failure.render(format).as_bytes());
     }
+    job::leave(failure.as_ref());
+    failure.map_or(0, |failure| failure.status)
 }
 
 /// Runs a program with its arguments and writes its results.
 pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
-    let sources = inputs::bind(&program.params, &args.arguments).map_err(Failure::new)?;
-    let outputs = Outputs::plan(&program.results, &args.outputs).map_err(Failure::new)?;
+    let job = JoinedJob::join(&program, args)?;
+    if args.shows_devices {
+        return show_devices(program.device_count(), job.as_deref(), args.format);
+    }
+    let job = job.as_deref();
+    // Of several processes the first one prints and writes.
+    let is_writer = job.is_none_or(|job| job.process().rank() == 0);
+    let sources = inputs::bind(&program.params, &args.arguments);
+    let outputs = Outputs::plan(&program.results, &args.outputs, is_writer);
+    let bound = sources.and_then(|sources| Ok((sources, outputs?))).map_err(Failure::new);
+    let (sources, outputs) = agree(job, bound)?;
     let compile_ms = program.compile_ms;
     let files = program.files.clone();
     let of_program = |error| Failure::of_program(error, &files);
-    let mut session = Session::load(program, kernels, args.options.clone()).map_err(of_program)?;
-    for (index, source) in sources.into_iter().enumerate() {
-        session.give(index, source).map_err(of_program)?;
-    }
+    let process = job.map(|job| job.process().clone());
+    let loaded = Session::load_in(process, program, kernels, args.options.clone()).and_then(|mut session| {
+        for (index, source) in sources.into_iter().enumerate() {
+            session.give(index, source)?;
+        }
+        Ok(session)
+    });
+    let mut session = agree(job, loaded.map_err(of_program))?;
     let load_ms = begin.elapsed().as_secs_f64() * 1e3;
 
     let mut out = QuietOutput { out: io::stdout().lock(), is_closed: false };
     // Whatever stops a running program is an error of its run, even a file that cannot be written.
     let while_running = |error| Failure { status: 3, ..of_program(error) };
     let progress = session.progress();
-    let first = progress::shown(args.progress, &progress, &mut out, |out| session.run(out));
-    let mut reports = vec![first.map_err(while_running)?];
+    let first = progress::shown(args.progress && is_writer, &progress, &mut out, |out| session.run(out));
+    let mut reports = vec![agree(job, first.map_err(while_running))?];
     if let Some(runs) = args.bench {
         // The first run was the warm-up. The timed runs would print the same text again, and printing would be timed.
         reports.clear();
         for _ in 0..runs {
-            reports.push(session.run(&mut io::sink()).map_err(while_running)?);
+            reports.push(agree(job, session.run(&mut io::sink()).map_err(while_running))?);
         }
     }
 
     let results = session.program().results.clone();
-    let arrays = gather(&session, &results, &outputs).map_err(of_program)?;
-    // From here on errors are those of the machine, not of the command line.
-    outputs.write(&arrays).map_err(|error| Failure { status: 3, ..Failure::new(error) })?;
+    let arrays = agree(job, gather(&session, &results, &outputs).map_err(of_program))?;
     let stats = Stats::new(compile_ms, load_ms, &reports);
-    let printed = outputs.is_printed().then(|| outputs::print(&mut out, &results, &arrays));
+    let written = if is_writer { write(&mut out, &results, &outputs, &arrays, &stats, args) } else { Ok(()) };
+    agree(job, written)
+}
+
+/// Ends a part of the work: in a job, an error in one process is one in all.
+fn agree<T>(job: Option<&JoinedJob>, outcome: Result<T, Failure>) -> Result<T, Failure> {
+    match job {
+        Some(job) => job.agree(outcome),
+        None => outcome,
+    }
+}
+
+/// Writes the results and what was asked for beside them.
+fn write(
+    out: &mut impl Write,
+    results: &[Binding],
+    outputs: &Outputs,
+    arrays: &[Option<HostArray>],
+    stats: &Stats,
+    args: &RunArgs,
+) -> Result<(), Failure> {
+    // From here on errors are those of the machine, not of the command line.
+    outputs.write(arrays).map_err(|error| Failure { status: 3, ..Failure::new(error) })?;
+    let printed = outputs.is_printed().then(|| outputs::print(out, results, arrays));
     let benched = args.bench.map(|_| writeln!(out, "{}", stats.bench_line()));
     if let Some(error) = printed.into_iter().chain(benched).chain([out.flush()]).find_map(Result::err) {
         return Err(Failure { status: 3, ..Failure::new(unwritable_output(&error)) });
@@ -204,6 +158,25 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
         let _ = writeln!(io::stderr(), "{}", stats.to_json());
     }
     Ok(())
+}
+
+/// Prints which process has which devices, once.
+fn show_devices(count: usize, job: Option<&JoinedJob>, format: ErrorFormat) -> Result<(), Failure> {
+    let hosts = job.map_or_else(|| vec![devices::host_name()], |job| job.hosts().to_vec());
+    let processes = devices::dealt(count, &hosts);
+    let text = match format {
+        ErrorFormat::Text => devices::table(&processes),
+        ErrorFormat::Json => devices::json(&processes),
+    };
+    let printed = match job {
+        Some(job) if job.process().rank() > 0 => Ok(()),
+        Some(_) | None => {
+            let mut out = QuietOutput { out: io::stdout().lock(), is_closed: false };
+            let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+            written.map_err(|error| Failure { status: 3, ..Failure::new(unwritable_output(&error)) })
+        }
+    };
+    agree(job, printed)
 }
 
 fn gather(session: &Session, results: &[Binding], outputs: &Outputs) -> Result<Vec<Option<HostArray>>, RunError> {
@@ -265,8 +238,8 @@ impl<W: Write> Write for QuietOutput<W> {
 
 /// The `--help` text of a built program.
 fn help(command: &str, program: &Program) -> String {
-    let mesh: Vec<String> = program.mesh.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
-    let mut text = format!("Usage: {command} [OPTIONS]\n\n`{}` on the mesh ({})\n", program.entry, mesh.join(", "));
+    let mesh = devices::mesh_text(program);
+    let mut text = format!("Usage: {command} [OPTIONS]\n\n`{}` on the mesh ({mesh})\n", program.entry);
     for (title, bindings) in [("Arguments", &program.params), ("Results", &program.results)] {
         if !bindings.is_empty() {
             let _ = writeln!(text, "\n{title}:");

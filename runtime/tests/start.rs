@@ -49,6 +49,7 @@ fn program() -> Program {
             Step::Copy { from: place(0), to: place(128), bytes: 12, split: AxisSet::EMPTY },
         ],
         kernels: Vec::new(),
+        fingerprint: 0,
         compile_ms: 1.0,
     }
 }

@@ -32,7 +32,7 @@ const CRATES: [(&str, &[&str]); 17] = [
     ("runtime/abi", &[]),
     ("runtime/matrix", &[]),
     ("runtime/mpi", &[]),
-    ("runtime", &["spmdc-abi", "spmdc-matrix"]),
+    ("runtime", &["spmdc-abi", "spmdc-matrix", "spmdc-mpi"]),
     ("runtime/executable", &["spmdc-abi", "spmdc-runtime"]),
     ("compiler/math", &[]),
     ("compiler/kernel", &["spmdc-abi", "spmdc-grammar", "spmdc-math"]),

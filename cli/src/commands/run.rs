@@ -19,7 +19,7 @@ pub fn run(
     texts: &mut SourceTexts,
 ) -> Result<(), CommandError> {
     // Errors in the options are reported before compilation.
-    let args = command.options.run_args(messages.error_format)?;
+    let args = command.run_args(messages.error_format)?;
     let begin = Instant::now();
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     let style = if messages.ascii { Style::Ascii } else { Style::Unicode };

@@ -37,7 +37,7 @@ pub use matrix::{MatrixFunction, TriangularSystem};
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 16;
+pub const ABI_VERSION: u32 = 17;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -278,6 +278,8 @@ pub struct Program {
     pub body: Vec<Step>,
     /// Names of the kernels, in the order of their function table.
     pub kernels: Vec<String>,
+    /// A hash of the program and its kernels, but for the names of files and times.
+    pub fingerprint: u64,
     /// Milliseconds of compilation, for `--stats`.
     pub compile_ms: f64,
 }

@@ -19,23 +19,48 @@ pub(crate) type Handle = usize;
 #[derive(Clone, Copy)]
 pub(crate) struct MpiStatus(pub [u64; 8]);
 
-/// The functions that are used. Each returns 0 or an error code.
-#[derive(Clone, Copy)]
-pub(crate) struct MpiFunctions {
-    pub init_thread: unsafe extern "C" fn(*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int) -> c_int,
-    pub finalize: unsafe extern "C" fn() -> c_int,
-    pub abort: unsafe extern "C" fn(Handle, c_int) -> c_int,
-    pub comm_rank: unsafe extern "C" fn(Handle, *mut c_int) -> c_int,
-    pub comm_size: unsafe extern "C" fn(Handle, *mut c_int) -> c_int,
-    pub comm_dup: unsafe extern "C" fn(Handle, *mut Handle) -> c_int,
-    pub comm_set_errhandler: unsafe extern "C" fn(Handle, Handle) -> c_int,
-    pub get_library_version: unsafe extern "C" fn(*mut c_char, *mut c_int) -> c_int,
-    pub error_string: unsafe extern "C" fn(c_int, *mut c_char, *mut c_int) -> c_int,
-    pub type_size: unsafe extern "C" fn(Handle, *mut c_int) -> c_int,
-    pub isend: unsafe extern "C" fn(*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle) -> c_int,
-    pub irecv: unsafe extern "C" fn(*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle) -> c_int,
-    pub test: unsafe extern "C" fn(*mut Handle, *mut c_int, *mut MpiStatus) -> c_int,
-    pub get_count: unsafe extern "C" fn(*const MpiStatus, Handle, *mut c_int) -> c_int,
+macro_rules! functions {
+    ($($name:ident = $symbol:literal ($($parameter:ty),*);)*) => {
+        /// The functions that are used. Each returns 0 or an error code.
+        #[derive(Clone, Copy)]
+        pub(crate) struct MpiFunctions {
+            $(pub $name: unsafe extern "C" fn($($parameter),*) -> c_int,)*
+        }
+
+        impl MpiFunctions {
+            /// The functions at the addresses of these symbols.
+            ///
+            /// # Safety
+            /// The symbols must be those of an MPI library.
+            unsafe fn find(address: impl Fn(&str) -> Result<*mut c_void, MpiError>) -> Result<MpiFunctions, MpiError> {
+                Ok(MpiFunctions {
+                    $($name: {
+                        let found = address($symbol)?;
+                        // SAFETY: every MPI library defines the function with these parameters; handles are passed as described at
+                        // `Handle`.
+                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($parameter),*) -> c_int>(found) }
+                    },)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    init_thread = "MPI_Init_thread" (*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
+    finalize = "MPI_Finalize" ();
+    abort = "MPI_Abort" (Handle, c_int);
+    comm_rank = "MPI_Comm_rank" (Handle, *mut c_int);
+    comm_size = "MPI_Comm_size" (Handle, *mut c_int);
+    comm_dup = "MPI_Comm_dup" (Handle, *mut Handle);
+    comm_set_errhandler = "MPI_Comm_set_errhandler" (Handle, Handle);
+    get_library_version = "MPI_Get_library_version" (*mut c_char, *mut c_int);
+    error_string = "MPI_Error_string" (c_int, *mut c_char, *mut c_int);
+    type_size = "MPI_Type_size" (Handle, *mut c_int);
+    isend = "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
+    irecv = "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
+    test = "MPI_Test" (*mut Handle, *mut c_int, *mut MpiStatus);
+    get_count = "MPI_Get_count" (*const MpiStatus, Handle, *mut c_int);
 }
 
 /// The constants that are used.
@@ -115,29 +140,8 @@ impl MpiLibrary {
             let missing = || MpiError::new(format!("`{name}` is no MPI library: it has no `{symbol}`"));
             if found.is_null() { Err(missing()) } else { Ok(found) }
         };
-        macro_rules! function {
-            ($symbol:literal) => {
-                // SAFETY: every MPI library defines this function with the parameters of the field that it is assigned to; handles are
-                // passed as described at `Handle`.
-                unsafe { std::mem::transmute::<*mut c_void, _>(address($symbol)?) }
-            };
-        }
-        let functions = MpiFunctions {
-            init_thread: function!("MPI_Init_thread"),
-            finalize: function!("MPI_Finalize"),
-            abort: function!("MPI_Abort"),
-            comm_rank: function!("MPI_Comm_rank"),
-            comm_size: function!("MPI_Comm_size"),
-            comm_dup: function!("MPI_Comm_dup"),
-            comm_set_errhandler: function!("MPI_Comm_set_errhandler"),
-            get_library_version: function!("MPI_Get_library_version"),
-            error_string: function!("MPI_Error_string"),
-            type_size: function!("MPI_Type_size"),
-            isend: function!("MPI_Isend"),
-            irecv: function!("MPI_Irecv"),
-            test: function!("MPI_Test"),
-            get_count: function!("MPI_Get_count"),
-        };
+        // SAFETY: a library with all these functions is one of MPI.
+        let functions = unsafe { MpiFunctions::find(address)? };
         let constants = match MpiAbi::of(name, address("ompi_mpi_comm_world").is_ok()) {
             MpiAbi::OpenMpi => MpiConstants {
                 world: address("ompi_mpi_comm_world")?.addr(),

@@ -11,14 +11,25 @@
 //!
 //! At the end of a run each process tells all others how it ended ([`records`]): so all know of the first failure in the program, and a
 //! process that waits for a message of one that has stopped learns that it will not come.
+//!
+//! A launcher starts the processes; each finds its place in the launcher's variables, and all are connected by MPI ([`job`], [`mpi`]).
+//! They tell each other what they are about to run ([`handshake`]). No wait for another process is without a bound ([`watchdog`]).
 
 pub(crate) mod crossings;
+pub(crate) mod devices;
+mod exchange;
+pub mod group;
+pub(crate) mod handshake;
+pub mod job;
+pub(crate) mod journal;
+pub(crate) mod mpi;
 pub(crate) mod plans;
 pub(crate) mod reads;
 pub(crate) mod records;
 pub(crate) mod results;
 pub(crate) mod threads;
 pub(crate) mod transport;
+pub(crate) mod watchdog;
 
 use std::sync::Arc;
 use std::thread;

@@ -34,8 +34,9 @@ pub(crate) struct FailureRecord {
 }
 
 /// The codes of errors of a run.
-const CODES: [&str; 12] =
-    ["E0701", "E0702", "E0703", "E0704", "E0801", "E0802", "E0803", "E0804", "E0805", "E0806", "E0901", "E0999"];
+const CODES: [&str; 13] = [
+    "E0701", "E0702", "E0703", "E0704", "E0801", "E0802", "E0803", "E0804", "E0805", "E0806", "E0809", "E0901", "E0999",
+];
 
 impl FailureRecord {
     pub fn new(stop: &DeviceStop) -> FailureRecord {

@@ -41,6 +41,5 @@ pub(crate) trait Transport: Send + Sync {
     fn is_complete(&self, request: &mut Request) -> Result<bool, RunError>;
 
     /// Ends all processes of the job with this exit status.
-    #[allow(dead_code, reason = "the launcher's part ends jobs; there is none yet")]
     fn abort(&self, status: i32) -> !;
 }

@@ -33,6 +33,7 @@ impl Maker {
             constants: vec![],
             body: vec![],
             kernels: vec![],
+            fingerprint: 0,
             compile_ms: 0.0,
         };
         Maker { program, kernels: vec![] }

@@ -109,6 +109,7 @@ pub fn plan_memory(
         constants: constants.collect(),
         body,
         kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
+        fingerprint: 0,
         compile_ms: 0.0,
     };
     debug_assert_eq!(program.params.len(), func.body.params.len(), "every parameter is bound");

@@ -1,0 +1,345 @@
+//! Programs in several processes: `spmdc launch` with launchers that are scripts, and with those of the MPI libraries of this machine.
+//! What is not installed is skipped, with a line that says so.
+#![allow(clippy::unwrap_used)]
+
+mod folder;
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use folder::{Folder, Said};
+
+const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
+const PROGRAM: &str = "mesh (X = 4);\nfn main(x: f32[8@X]) -> f32 { sum(2 * x) }\n";
+
+/// A launcher in the folder `bin`, which runs these lines after `program` was set to the words behind the options.
+fn script(folder: &Folder, name: &str, version: &str, lines: &str) {
+    let text = format!(
+        "#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{version}'; exit 0; fi\n\
+         while [ \"$1\" != -n ]; do shift; done\nshift 2\nif [ \"$1\" = -x ]; then shift 2; fi\n{lines}\n"
+    );
+    let path = folder.path().join("bin").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// `spmdc launch` with these words, where only the scripts of the folder are launchers.
+fn launch(folder: &Folder, words: &[&str]) -> Said {
+    let mut command = Command::new(SPMDC);
+    command.arg("launch").args(words).current_dir(folder.path());
+    command.env("PATH", format!("{}:/bin-without-launchers", folder.path().join("bin").display()));
+    Said::of(command.output().unwrap())
+}
+
+#[test]
+fn the_line_of_the_launcher_is_shown() {
+    let folder = Folder::with(&[]);
+    let said = launch(&folder, &["-n", "2", "--mpi", "mpich", "--dry-run", "--", "./prog", "--arg", "x=[1, 2]"]);
+    said.expect(0, "mpiexec -n 2 ./prog --arg 'x=[1, 2]'\n", "");
+    let said = launch(&folder, &["--hosts", "a,b", "--mpi", "openmpi", "--dry-run", "--", "./prog"]);
+    said.expect(0, "mpirun --bind-to none --host a:1,b:1 -n 2 ./prog\n", "");
+    launch(&folder, &["-n", "2", "--", "./prog"]).expect(3, "", "no launcher of an MPI library was found");
+    launch(&folder, &["--", "./prog"]).expect(2, "", "write -n P, or --hosts a,b");
+    launch(&folder, &["-n", "2"]).expect(2, "", "EXE");
+    script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", "");
+    launch(&folder, &["-n", "3", "--dry-run", "--", "p"]).expect(
+        0,
+        "mpirun --bind-to none --oversubscribe -n 3 p\n",
+        "",
+    );
+}
+
+#[test]
+fn success_is_what_the_job_says_and_not_what_the_launcher_says() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    let run = ["-n", "1", "--", SPMDC, "run", "p.spmd", "--arg", "x=ones"];
+    // The launcher fails after the job has completed.
+    script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", "\"$@\"; exit 1");
+    let said = launch(&folder, &run);
+    said.expect(0, "f32\n16.0\n", "");
+    assert_eq!(said.err, "");
+    // The job is lost, and the launcher says that all is well.
+    script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", "exit 0");
+    launch(&folder, &run).expect(75, "", "the job has not completed (`mpirun`: exit status 0)");
+    // The program fails.
+    script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", "exec \"$@\"");
+    let said = launch(&folder, &["-n", "1", "--", SPMDC, "run", "p.spmd"]);
+    said.expect(2, "", "error[E0702]");
+    assert!(!said.err.contains("has not completed") && !said.err.contains('\u{1e}'), "{}", said.err);
+    // What it writes to standard error arrives.
+    let said = launch(&folder, &[&run[..], &["--stats", "json"]].concat());
+    said.expect(0, "16.0", "{\"compile_ms\":");
+    assert!(said.err.ends_with("}\n"), "{}", said.err);
+}
+
+#[test]
+fn a_launcher_that_goes_on_after_a_failure_is_ended() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    // It ignores the polite signal.
+    let lines = "trap '' TERM; \"$@\"; while :; do /bin/sleep 0.1; done";
+    script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", lines);
+    let said = launch(&folder, &["-n", "1", "--grace", "0", "--", SPMDC, "run", "p.spmd"]);
+    said.expect(3, "", "error[E0702]");
+}
+
+#[test]
+fn a_signal_ends_the_launcher() {
+    let folder = Folder::with(&[]);
+    script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", "echo started; exec /bin/sleep 1000");
+    let mut command = Command::new(SPMDC);
+    command.args(["launch", "-n", "1", "--", "./prog"]).env("PATH", folder.path().join("bin"));
+    let mut launch = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    let mut out = std::io::BufReader::new(launch.stdout.take().unwrap());
+    std::io::BufRead::read_line(&mut out, &mut line).unwrap();
+    assert_eq!(line, "started\n");
+    let killed = Command::new("kill").args(["-INT", &launch.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let said = Said::of(launch.wait_with_output().unwrap());
+    assert_eq!((said.status, said.err.as_str()), (130, ""));
+}
+
+#[test]
+fn devices_are_shown_in_one_process() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    let said = folder.spmdc(&["run", "p.spmd", "--show-devices"]);
+    said.expect(0, "process  host", "");
+    assert!(said.out.ends_with("  4              0 to 3\n") && said.out.lines().count() == 2, "{}", said.out);
+    let said = folder.spmdc(&["run", "p.spmd", "--show-devices", "--format", "json"]);
+    let table: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!((&table["devices"], &table["processes"][0]["devices"]), (&4.into(), &serde_json::json!([0, 1, 2, 3])));
+}
+
+#[test]
+fn processes_that_know_nothing_of_each_other_are_refused() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    for (variables, reason) in [
+        (&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "2")][..], "srun has started 2 processes"),
+        (&[("PMI_RANK", "7"), ("PMI_SIZE", "2")], "PMI_RANK is 7, and PMI_SIZE is 2"),
+        (
+            &[("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("SPMDC_MPI_LIB", "libno-such-mpi.so")],
+            "no MPI library could be loaded: libno-such-mpi.so",
+        ),
+    ] {
+        let mut command = Command::new(SPMDC);
+        command.args(["run", "p.spmd", "--arg", "x=ones"]).current_dir(folder.path()).envs(variables.iter().copied());
+        let said = Said::of(command.output().unwrap());
+        said.expect(3, "", reason);
+        assert!(said.err.contains("E0807") && said.out.is_empty(), "{}", said.err);
+    }
+    // One process needs no library, whoever has started it.
+    let mut command = Command::new(SPMDC);
+    command.args(["run", "p.spmd", "--arg", "x=ones"]).current_dir(folder.path());
+    command.envs([("PMI_RANK", "0"), ("PMI_SIZE", "1"), ("SPMDC_MPI_LIB", "libno-such-mpi.so")]);
+    Said::of(command.output().unwrap()).expect(0, "16.0", "");
+}
+
+/// The options of `spmdc launch` for each MPI that is installed; says which are not.
+fn installed() -> Vec<&'static str> {
+    let families = [("openmpi", "Open MPI", "mpirun.openmpi"), ("mpich", "HYDRA", "mpirun.mpich")];
+    let is_installed = |&(family, says, name): &(&'static str, &str, &str)| {
+        let says_so = |command: &str| {
+            let said = Command::new(command).arg("--version").output();
+            said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(says))
+        };
+        let found = [name, "mpirun", "mpiexec"].into_iter().any(says_so);
+        if !found {
+            eprintln!("skipped: {family} is not installed");
+        }
+        found
+    };
+    families.iter().filter(|family| is_installed(family)).map(|(family, ..)| *family).collect()
+}
+
+/// `spmdc launch -n 2` of this command with these words.
+fn in_two_processes(folder: &Folder, mpi: &str, words: &[&str]) -> Said {
+    folder.spmdc(&[&["launch", "-n", "2", "--mpi", mpi, "--", SPMDC, "run"], words].concat())
+}
+
+#[test]
+fn two_processes_find_each_other() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM), ("odd.spmd", "mesh (X = 3);\nfn main(x: f32[3@X]) { x }\n")]);
+    for mpi in installed() {
+        let said = in_two_processes(&folder, mpi, &["p.spmd", "--show-devices", "--format", "json"]);
+        said.expect(0, "", "");
+        let table: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        let devices = |process: usize| &table["processes"][process]["devices"];
+        assert_eq!((devices(0), devices(1)), (&serde_json::json!([0, 1]), &serde_json::json!([2, 3])), "{mpi}");
+        let said = in_two_processes(&folder, mpi, &["odd.spmd", "--show-devices"]);
+        assert!(said.status != 0 && said.err.contains("3 devices, which cannot be dealt equally to 2"), "{}", said.err);
+        assert_eq!(said.err.matches("error[E0807]").count(), 1, "{mpi}: {}", said.err);
+        assert!(!said.err.contains("has not completed"), "{}", said.err);
+    }
+}
+
+#[test]
+fn two_processes_give_what_one_gives() {
+    let text = "
+        mesh (X = 2, Y = 2);
+        fn main(x: f32[8@X, 6@Y], n: i32) -> (f32[8@X, 6@Y], f32) {
+          let mut y = x;
+          for i in 0..n { y = roll(y, 1, axis=0) @ eye(6) + 0.5 * y; }
+          print(\"the sum is {:.3}\", sum(y));
+          (y, sum(y[3]))
+        }";
+    let fails = "mesh (X = 4);\nfn main(x: i32[4@X], n: i32) -> i32[4@X] {\n  x // (n - x)\n}\n";
+    let folder = Folder::with(&[("p.spmd", text), ("fails.spmd", fails)]);
+    let arguments = ["--arg", "x=normal:1", "--arg", "n=5"];
+    let alone = folder.spmdc(&[&["run", "p.spmd"], &arguments[..]].concat());
+    alone.expect(0, "the sum is ", "");
+    folder.spmdc(&[&["run", "p.spmd", "--out", "alone.npz"], &arguments[..]].concat()).expect(0, "", "");
+    for mpi in installed() {
+        let said = in_two_processes(&folder, mpi, &[&["p.spmd"], &arguments[..]].concat());
+        assert_eq!((said.status, &said.out), (0, &alone.out), "{mpi}: {}", said.err);
+        let words = [&["p.spmd", "--out", "two.npz", "--stats", "json", "--bench", "2"], &arguments[..]].concat();
+        let said = in_two_processes(&folder, mpi, &words);
+        said.expect(0, "2 runs: min ", "{\"compile_ms\":");
+        assert_eq!(said.out.matches("the sum is").count(), 1, "{}", said.out);
+        let [one, two] = ["alone.npz", "two.npz"].map(|name| fs::read(folder.path().join(name)).unwrap());
+        assert!(one == two, "{mpi}: the results differ");
+        // The device that fails is in the second process.
+        let said = in_two_processes(&folder, mpi, &["fails.spmd", "--arg", "x=iota", "--arg", "n=3"]);
+        assert!(said.status != 0 && said.err.contains("fails.spmd:3:"), "{mpi}: {}", said.err);
+        assert_eq!(said.err.matches("error[E0802]").count(), 1, "{mpi}: {}", said.err);
+        let said = in_two_processes(&folder, mpi, &["fails.spmd", "--arg", "x=@absent.npy", "--arg", "n=3"]);
+        assert_eq!(said.err.matches("error[E0703]").count(), 1, "{mpi}: {}", said.err);
+        let said = in_two_processes(&folder, mpi, &["fails.spmd", "--arg", "x=iota", "--arg", "n=9"]);
+        said.expect(0, "[0 0 0 0]", "");
+    }
+}
+
+/// Two programs in one job, each with its words.
+fn side_by_side(folder: &Path, mpi: &str, first: &[&str], second: &[&str]) -> Said {
+    let name = if mpi == "openmpi" { "mpirun.openmpi" } else { "mpirun.mpich" };
+    let mut command = Command::new(name);
+    if mpi == "openmpi" {
+        command.args(["--bind-to", "none", "--oversubscribe"]);
+    }
+    command.args(["-n", "1", SPMDC, "run"]).args(first).args([":", "-n", "1", SPMDC, "run"]).args(second);
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    Said::of(command.current_dir(folder).output().unwrap())
+}
+
+#[test]
+fn processes_that_would_do_different_things_are_refused() {
+    let other = PROGRAM.replace("2 * x", "3 * x");
+    let mesh = PROGRAM.replace("X = 4", "X = 2");
+    let folder = Folder::with(&[("p.spmd", PROGRAM), ("other.spmd", &other), ("mesh.spmd", &mesh)]);
+    for mpi in installed() {
+        let run = |words: &[&str]| side_by_side(folder.path(), mpi, &["p.spmd", "--show-devices"], words);
+        for (words, reason) in [
+            (&["other.spmd", "--show-devices"][..], "process 1 on "),
+            (&["other.spmd", "--show-devices"], " has another program than process 0 on "),
+            (&["mesh.spmd", "--show-devices"], " has another mesh (X = 2) than process 0 on "),
+            (&["p.spmd", "--show-devices", "--timeout", "50"], " was started with other options than process 0 on "),
+        ] {
+            let said = run(words);
+            said.expect(65, "", reason);
+            assert_eq!(said.err.matches("error[E0808]").count(), 1, "{mpi}: {}", said.err);
+        }
+    }
+}
+
+/// The blocks of a page that begin with a command, as its words and what it prints.
+fn shown_commands(page: &str) -> Vec<(String, String)> {
+    let text = fs::read_to_string(root().join(page)).unwrap();
+    let blocks = text.split("```\n$ ").skip(1).map(|rest| rest.split("```").next().unwrap());
+    blocks.map(|block| block.split_once('\n').unwrap()).map(|(line, out)| (line.to_string(), out.to_string())).collect()
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+#[test]
+fn commands_of_the_page_print_what_is_shown() {
+    let folder = Folder::with(&[]);
+    let commands = shown_commands("docs/clusters.md");
+    assert_eq!(commands.len(), 2);
+    let path = format!("{}:/usr/bin:/bin", Path::new(SPMDC).parent().unwrap().display());
+    for (line, out) in commands {
+        // The launchers of this machine would stand in the line under their own names.
+        script(&folder, "mpiexec", "HYDRA", "");
+        for hidden in ["mpiexec.hydra", "mpirun.mpich"] {
+            script(&folder, hidden, "hidden", "");
+        }
+        let mut command = Command::new("sh");
+        command.args(["-c", &line]).env("PATH", format!("{}:{path}", folder.path().join("bin").display()));
+        let said = Said::of(command.output().unwrap());
+        assert_eq!((said.status, said.out), (0, out), "{line}: {}", said.err);
+    }
+}
+
+#[test]
+fn recipes_have_their_form() {
+    let folder = root().join("examples/clusters");
+    let page = fs::read_to_string(root().join("docs/clusters.md")).unwrap();
+    for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(page.contains(&format!("(../examples/clusters/{name})")), "docs/clusters.md does not name {name}");
+        let text = fs::read_to_string(&file).unwrap();
+        match name.rsplit_once('.').map(|(_, extension)| extension) {
+            Some("sh") => {
+                let checked = Command::new("bash").arg("-n").arg(&file).output().unwrap();
+                assert!(checked.status.success(), "{name}: {checked:?}");
+            }
+            Some("yaml") => {
+                let parsed = yaml_rust2::YamlLoader::load_from_str(&text).unwrap();
+                let [object] = parsed.as_slice() else { panic!("{name} is not one object") };
+                assert!(object["apiVersion"].as_str().is_some() && object["kind"].as_str().is_some(), "{name}");
+                // Every command begins with an absolute path or a launcher, and the numbers of processes agree.
+                match object["kind"].as_str() {
+                    Some("JobSet") => {
+                        let job = &object["spec"]["replicatedJobs"][0]["template"]["spec"];
+                        let container = &job["template"]["spec"]["containers"][0];
+                        let hosts = container["env"][0]["value"].as_str().unwrap().split(',').count();
+                        assert_eq!(job["completions"].as_i64(), Some(hosts as i64));
+                        assert_eq!(job["parallelism"].as_i64(), Some(hosts as i64));
+                        assert_eq!(container["command"][0].as_str(), Some("/opt/start.sh"));
+                    }
+                    Some("MPIJob") => {
+                        let replicas = &object["spec"]["mpiReplicaSpecs"];
+                        let workers = replicas["Worker"]["replicas"].as_i64().unwrap();
+                        let container = &replicas["Launcher"]["template"]["spec"]["containers"][0];
+                        let words: Vec<&str> =
+                            container["command"].as_vec().unwrap().iter().filter_map(|word| word.as_str()).collect();
+                        assert_eq!(words[..5], ["mpirun", "--bind-to", "none", "-n", &(workers + 1).to_string()]);
+                    }
+                    other => panic!("{name}: {other:?}"),
+                }
+            }
+            Some(_) | None => assert_eq!(name, "Dockerfile"),
+        }
+    }
+}
+
+/// The pods are processes of this machine, and their names are those of this host.
+#[test]
+fn pods_without_ssh_find_each_other() {
+    let is_there = |command: &str| Command::new(command).arg("--version").output().is_ok();
+    if !is_there("mpiexec.hydra") || !is_there("hydra_pmi_proxy") {
+        eprintln!("skipped: MPICH is not installed");
+        return;
+    }
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let pod = |index: &str| {
+        let mut command = Command::new(root().join("examples/clusters/start.sh"));
+        command.args([SPMDC, "run", "p.spmd", "--show-devices"]).current_dir(folder.path());
+        command.envs([("HOSTS", "localhost,127.0.0.1"), ("JOB_COMPLETION_INDEX", index)]).env("PORT", port.to_string());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let (second, first) = (pod("1"), pod("0"));
+    let said = Said::of(first.wait_with_output().unwrap());
+    said.expect(0, "process  host", "");
+    assert!(
+        said.out.contains("  2              0 to 1\n") && said.out.contains("  2              2 to 3\n"),
+        "{}",
+        said.out
+    );
+    assert!(second.wait_with_output().unwrap().status.success());
+}

@@ -1,0 +1,108 @@
+//! Errors as they are reported to the user.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+
+use crate::args::ErrorFormat;
+use crate::trap::RunError;
+
+/// An error as it is reported to the user.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Failure {
+    /// The error.
+    pub error: RunError,
+    /// The source file of the error, if it is known.
+    pub file: Option<String>,
+    /// The exit status.
+    pub status: u8,
+    /// Which processes of a job know of it.
+    pub told: Told,
+}
+
+/// Which processes of a job know of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// This process alone: it reports the failure and ends the others.
+    Here,
+    /// All of them; this one reports it.
+    Everywhere,
+    /// All of them; another one reports it.
+    Elsewhere,
+}
+
+impl Failure {
+    /// An error without a source position: of the command line and its files, or of the machine.
+    pub fn new(error: RunError) -> Failure {
+        let status = match error.code {
+            "E0808" => 65,
+            "E0809" => 75,
+            code if code.starts_with("E07") || code == "E0901" => 2,
+            _ => 3,
+        };
+        Failure { error, file: None, status, told: Told::Here }
+    }
+
+    /// An error of a program with these source files.
+    pub(crate) fn of_program(error: RunError, files: &[String]) -> Failure {
+        let site = error.site.filter(|site| site.line > 0);
+        let file = site.and_then(|site| files.get(usize::from(site.file)).cloned());
+        Failure { file, ..Failure::new(error) }
+    }
+
+    /// Several lines of text, or a JSON object; with a newline at the end.
+    pub fn render(&self, format: ErrorFormat) -> String {
+        let RunError { code, message, help, .. } = &self.error;
+        let place = self.error.site.filter(|_| self.file.is_some());
+        match format {
+            ErrorFormat::Text => {
+                let mut text = format!("error[{code}]: {message}\n");
+                if let (Some(file), Some(site)) = (&self.file, place) {
+                    let _ = writeln!(text, "  --> {file}:{}:{}", site.line, site.column);
+                }
+                if let Some(help) = help {
+                    let _ = writeln!(text, "  help: {help}");
+                }
+                text
+            }
+            ErrorFormat::Json => {
+                let object = JsonMessage {
+                    code,
+                    severity: "error",
+                    message,
+                    file: self.file.as_deref(),
+                    line: place.map(|site| site.line),
+                    column: place.map(|site| site.column),
+                    help: help.as_deref(),
+                };
+                object.to_line()
+            }
+        }
+    }
+}
+
+/// A message as one JSON object a line.
+#[derive(Serialize)]
+pub struct JsonMessage<'a> {
+    /// The code, such as `E0801`.
+    pub code: &'a str,
+    /// `error` or `warning`.
+    pub severity: &'a str,
+    /// The message, without code and source position.
+    pub message: &'a str,
+    /// The source file, if it is known.
+    pub file: Option<&'a str>,
+    /// The source line, from 1.
+    pub line: Option<u32>,
+    /// The column of the source line, from 1.
+    pub column: Option<u32>,
+    /// The way out, if there is one.
+    pub help: Option<&'a str>,
+}
+
+impl JsonMessage<'_> {
+    /// The message as one line of JSON, with its line break.
+    pub fn to_line(&self) -> String {
+        serde_json::to_string(self).expect("numbers and texts are JSON") + "\n"
+    }
+}

@@ -1,0 +1,88 @@
+//! `--show-devices`: which process, on which host, has which devices.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use serde::Serialize;
+use spmdc_abi::Program;
+
+/// The devices of a process.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct ProcessDevices {
+    process: usize,
+    host: String,
+    devices: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct DeviceTable<'a> {
+    devices: usize,
+    processes: &'a [ProcessDevices],
+}
+
+/// The mesh as messages show it: `X = 2, Y = 4`.
+pub(crate) fn mesh_text(program: &Program) -> String {
+    let axes = program.mesh.iter().map(|axis| format!("{} = {}", axis.name, axis.size));
+    axes.collect::<Vec<_>>().join(", ")
+}
+
+/// The devices of each process, equally many in their order.
+pub(crate) fn dealt(devices: usize, hosts: &[String]) -> Vec<ProcessDevices> {
+    debug_assert_eq!(devices % hosts.len().max(1), 0, "every process has equally many devices");
+    let each = devices / hosts.len().max(1);
+    let own = |process: usize| -> Range<usize> { process * each..(process + 1) * each };
+    let row = |(process, host): (usize, &String)| ProcessDevices {
+        process,
+        host: host.clone(),
+        devices: own(process).collect(),
+    };
+    hosts.iter().enumerate().map(row).collect()
+}
+
+/// A table for people.
+pub(crate) fn table(processes: &[ProcessDevices]) -> String {
+    let host = processes.iter().map(|one| one.host.chars().count()).max().unwrap_or(0).max("host".len());
+    let mut text = format!("process  {:host$}  local devices  global devices\n", "host");
+    for ProcessDevices { process, host: name, devices } in processes {
+        let range = match devices.as_slice() {
+            [] => "none".to_string(),
+            [one] => one.to_string(),
+            [first, .., last] => format!("{first} to {last}"),
+        };
+        let _ = writeln!(text, "{process:<7}  {name:host$}  {:<13}  {range}", devices.len());
+    }
+    text
+}
+
+/// One JSON object.
+pub(crate) fn json(processes: &[ProcessDevices]) -> String {
+    let devices = processes.iter().map(|one| one.devices.len()).sum();
+    serde_json::to_string(&DeviceTable { devices, processes }).expect("numbers and texts are JSON") + "\n"
+}
+
+/// The name of this host.
+pub(crate) fn host_name() -> String {
+    let mut name = [0u8; 256];
+    // SAFETY: the name has room for this many bytes.
+    let code = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let end = name.iter().position(|&byte| byte == 0).expect("the last byte is zero");
+    if code == 0 { String::from_utf8_lossy(&name[..end]).into_owned() } else { "unknown".to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_dealt_in_order() {
+        let processes = dealt(6, &["a".to_string(), "host-2".to_string()]);
+        let expected = "process  host    local devices  global devices\n\
+                        0        a       3              0 to 2\n\
+                        1        host-2  3              3 to 5\n";
+        assert_eq!(table(&processes), expected);
+        let expected = r#"{"devices":6,"processes":[{"process":0,"host":"a","devices":[0,1,2]},{"process":1,"host":"host-2","devices":[3,4,5]}]}"#;
+        assert_eq!(json(&processes), format!("{expected}\n"));
+        assert!(table(&dealt(1, &["a".to_string()])).ends_with("0        a     1              0\n"));
+        assert!(!host_name().is_empty());
+    }
+}

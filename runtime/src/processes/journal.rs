@@ -1,0 +1,110 @@
+//! The messages of a process: those that have not arrived, and the last ones that have. From the journals of two processes one can
+//! tell which of them is late.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Instant;
+
+/// The number of complete messages that are kept.
+const KEPT: usize = 256;
+/// The numbers of incomplete and complete messages that are shown.
+const SHOWN_INCOMPLETE: usize = 32;
+const SHOWN_COMPLETE: usize = 8;
+
+/// A message.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JournalEntry {
+    is_received: bool,
+    other: usize,
+    tag: u32,
+    bytes: usize,
+    begun: Instant,
+}
+
+impl JournalEntry {
+    pub fn sent(to: usize, tag: u32, bytes: usize) -> JournalEntry {
+        JournalEntry { is_received: false, other: to, tag, bytes, begun: Instant::now() }
+    }
+
+    pub fn received(from: usize, tag: u32, bytes: usize) -> JournalEntry {
+        JournalEntry { is_received: true, other: from, tag, bytes, begun: Instant::now() }
+    }
+}
+
+impl fmt::Display for JournalEntry {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let direction = if self.is_received { "from" } else { "to" };
+        write!(f, "{} bytes {direction} process {}, tag {}", self.bytes, self.other, self.tag)
+    }
+}
+
+/// The messages of a process. Incomplete ones are known by token.
+#[derive(Default)]
+pub(crate) struct Journal {
+    incomplete: Vec<Option<JournalEntry>>,
+    complete: VecDeque<JournalEntry>,
+    /// The number of messages so far.
+    begun: u64,
+}
+
+impl Journal {
+    pub fn begin(&mut self, token: usize, entry: JournalEntry) {
+        if token >= self.incomplete.len() {
+            self.incomplete.resize(token + 1, None);
+        }
+        debug_assert!(self.incomplete[token].is_none(), "the message of token {token} is not complete");
+        self.incomplete[token] = Some(entry);
+        self.begun += 1;
+    }
+
+    pub fn complete(&mut self, token: usize) {
+        let entry = self.incomplete[token].take().expect("a message is complete once");
+        if self.complete.len() == KEPT {
+            self.complete.pop_front();
+        }
+        self.complete.push_back(entry);
+    }
+}
+
+impl fmt::Display for Journal {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let mut waiting: Vec<&JournalEntry> = self.incomplete.iter().flatten().collect();
+        waiting.sort_by_key(|entry| entry.begun);
+        writeln!(f, "{} messages have begun, {} are not complete:", self.begun, waiting.len())?;
+        for entry in waiting.iter().take(SHOWN_INCOMPLETE) {
+            writeln!(f, "  {entry}, for {:.1} s", entry.begun.elapsed().as_secs_f64())?;
+        }
+        if !self.complete.is_empty() {
+            writeln!(f, "the last ones that are:")?;
+        }
+        for entry in self.complete.iter().rev().take(SHOWN_COMPLETE) {
+            writeln!(f, "  {entry}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_shows_what_is_awaited() {
+        let mut journal = Journal::default();
+        for message in 0..300 {
+            journal.begin(1, JournalEntry::sent(2, 5, message));
+            journal.complete(1);
+        }
+        journal.begin(0, JournalEntry::received(3, 17, 4096));
+        assert_eq!(journal.complete.len(), KEPT);
+        let text = journal.to_string();
+        let mut lines = text.lines();
+        assert_eq!(lines.next(), Some("301 messages have begun, 1 are not complete:"));
+        assert!(
+            lines.next().is_some_and(|line| line.starts_with("  4096 bytes from process 3, tag 17, for ")),
+            "{text}"
+        );
+        assert_eq!(lines.next(), Some("the last ones that are:"));
+        assert_eq!(lines.next(), Some("  299 bytes to process 2, tag 5"));
+    }
+}
