@@ -202,7 +202,9 @@ impl LinearMap for Patches {
             for element in 0..patch.size {
                 let one = slice_dim(build, all, elements, SliceRange { start: element, step: 1, len: 1 })?;
                 let one = reshape(build, one, &kept)?;
-                let range = SliceRange { start: element * patch.dilation, step: patch.stride as i64, len: patch.len };
+                // The stride of a single patch may be longer than the dimension.
+                let step = if patch.len > 1 { patch.stride as i64 } else { 1 };
+                let range = SliceRange { start: element * patch.dilation, step, len: patch.len };
                 let placed = placed(build, one, &target, dim, range)?;
                 sum = Some(match sum {
                     Some(sum) => Terms(build).add(sum, placed)?,
