@@ -261,7 +261,8 @@ impl Writer {
         if self.derivatives > 0 && self.draw.below(self.derivatives) == 0 {
             return self.derivative();
         }
-        if self.draw.chance(1) {
+        // What a reverse keeps of nested loops has a dimension more for each, and there are limits.
+        if self.draw.chance(1) && self.inside.depth == 0 {
             return self.nest();
         }
         let has_complex = !self.complex_params.is_empty();

@@ -13,9 +13,10 @@ use super::residuals::Kept;
 use super::reverse::Reverse;
 use super::units::{mapped, repeat};
 use super::{captured, conformed, missing, needed_for, zeros};
-use crate::layout::types::{DType, Type};
+use crate::layout::types::{DType, MAX_RANK, Type};
 use crate::ops::Op;
 use crate::ops::call::build::CallBuilder;
+use crate::ops::call::errors::rank_too_large;
 use crate::ops::constant::Constant;
 use crate::ops::derivative::Terms;
 use crate::ops::dynamic_slice::DynamicSlice;
@@ -290,6 +291,10 @@ fn with_residuals(
                 Some(at) => stmt.results[carries + at],
                 None => {
                     let trips = op.trips().expect("the range of a loop that keeps values is known") as usize;
+                    let rank = build.ty(value).rank() + 1;
+                    if rank > MAX_RANK {
+                        return Err(rank_too_large(rank, build.span));
+                    }
                     op.body.results.push(value);
                     op.collected += 1;
                     let ty = build.stacked_type(value, trips);
