@@ -106,7 +106,10 @@ fn answers_agree(
     if again.results != actual.results {
         return Err("one worker gives other bits".to_string());
     }
-    same_in_processes(&loaded, &inputs, Ok(actual), case.text.len() + number)?;
+    // On two of six meshes, one of which has an even number of devices.
+    if case.meshes_to_run().len() < 4 || (case.text.len() + number).is_multiple_of(3) {
+        same_in_processes(&loaded, &inputs, Ok(actual), case.text.len() + number)?;
+    }
     // On four meshes the dumps of all four stages run.
     dumps::read_back(&compilation, &inputs, &actual.results, case.text.len() + number)?;
     if number % 2 == 0 {
