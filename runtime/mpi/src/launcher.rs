@@ -105,7 +105,9 @@ mod tests {
     #[test]
     fn every_launcher_tells_the_place_of_a_process() {
         use Launcher::{OpenMpi, Pmi, SlurmPmix};
-        let table: [(&[(&str, &str)], Launcher, usize, usize, Option<usize>); 6] = [
+        /// Variables, and the place that they tell: launcher, number, size, and size on the host.
+        type Row<'a> = (&'a [(&'a str, &'a str)], Launcher, usize, usize, Option<usize>);
+        let table: [Row<'_>; 6] = [
             // Open MPI 4 and 5.
             (
                 &[

@@ -266,7 +266,7 @@ mod tests {
         let silent = Err(("E0809", 2, Told::Elsewhere));
         assert_eq!(
             agreed(&[None, Some("E0703"), Some("E0801")]),
-            [silent.clone(), Err(("E0703", 2, Told::Everywhere)), silent]
+            [silent, Err(("E0703", 2, Told::Everywhere)), silent]
         );
     }
 
