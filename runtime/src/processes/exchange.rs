@@ -2,14 +2,9 @@
 
 use std::time::Duration;
 
+use super::Process;
 use super::transport::ProcessPlace;
-use super::{Process, tags};
 use crate::trap::RunError;
-
-/// The tag of what processes tell of themselves at the beginning.
-pub(super) const INTRODUCTION: u32 = tags::GROUPS + 3;
-/// The tag of whether all processes have done a part of the work.
-pub(super) const AGREEMENT: u32 = tags::GROUPS + 2;
 
 impl Process {
     /// Sends the same bytes to all other processes and receives as many from each, or waits in vain for longer than the limit: then

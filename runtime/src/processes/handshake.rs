@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::exchange::INTRODUCTION;
-use super::{Process, numbered_processes};
+use super::{Process, numbered_processes, shortened, tags};
 use crate::trap::RunError;
 
 /// Bytes of an introduction as it is sent. Its beginning, up to `VERSION`, is the same in all versions of the runtime.
@@ -38,7 +37,11 @@ pub(crate) struct Introduction {
 
 impl Introduction {
     fn encode(&self) -> Result<Vec<u8>, RunError> {
-        let short = Introduction { mesh: shortened(&self.mesh), host: shortened(&self.host), ..self.clone() };
+        let short = Introduction {
+            mesh: shortened(&self.mesh, LONGEST_TEXT),
+            host: shortened(&self.host, LONGEST_TEXT),
+            ..self.clone()
+        };
         let content = postcard::to_stdvec(&short);
         let content = content.map_err(|error| RunError::internal(format!("an introduction: {error}")))?;
         let mut bytes = MARK.to_vec();
@@ -64,15 +67,10 @@ fn decode(bytes: &[u8]) -> Result<Introduction, String> {
     }
 }
 
-fn shortened(text: &str) -> String {
-    let end = (0..=text.len().min(LONGEST_TEXT)).rev().find(|&end| text.is_char_boundary(end));
-    text[..end.unwrap_or(0)].to_string()
-}
-
 /// What all processes tell, in their order. An error that all of them find if they are about to do different things (E0808); E0809 if
 /// one does not answer within the limit.
 pub(crate) fn introduce(process: &Process, own: &Introduction, limit: Duration) -> Result<Vec<Introduction>, RunError> {
-    let answers = process.exchange(INTRODUCTION, &own.encode()?, limit)?;
+    let answers = process.exchange(tags::INTRODUCTION, &own.encode()?, limit)?;
     let missing: Vec<usize> = (0..answers.len()).filter(|&other| answers[other].is_none()).collect();
     if !missing.is_empty() {
         let message = format!("{} did not answer within {limit:?}", numbered_processes(&missing));

@@ -17,12 +17,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use super::exchange::AGREEMENT;
 use super::handshake::{Introduction, introduce};
 use super::mpi::{MpiTransport, exit_now, unconnected};
 use super::transport::Transport;
 use super::watchdog::{Calls, Watchdog};
-use super::{Process, devices, numbered_processes};
+use super::{Process, devices, numbered_processes, tags};
 use crate::args::RunArgs;
 use crate::failure::{Failure, Told};
 use crate::trap::RunError;
@@ -196,7 +195,7 @@ fn tell_launch(how: &str) {
 fn agree<T>(process: &Process, outcome: Result<T, Failure>, limit: Duration) -> Result<T, Failure> {
     let own = outcome.as_ref().err().map_or(0, |failure| failure.status);
     debug_assert!(outcome.is_ok() == (own == 0), "a failure has a status");
-    let answers = process.exchange(AGREEMENT, &[own], limit).map_err(Failure::new)?;
+    let answers = process.exchange(tags::AGREEMENT, &[own], limit).map_err(Failure::new)?;
     let missing: Vec<usize> = (0..answers.len()).filter(|&other| answers[other].is_none()).collect();
     if !missing.is_empty() {
         // What happened here may be why the others do not answer.

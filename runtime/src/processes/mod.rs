@@ -53,6 +53,10 @@ pub(crate) mod tags {
     pub const RECORD: u32 = GROUPS;
     /// Blocks of results.
     pub const RESULT: u32 = GROUPS + 1;
+    /// Whether all processes have done a part of the work.
+    pub const AGREEMENT: u32 = GROUPS + 2;
+    /// What processes tell of themselves at the beginning.
+    pub const INTRODUCTION: u32 = GROUPS + 3;
 }
 
 impl Process {
@@ -95,6 +99,11 @@ impl Process {
 /// Waits for a moment between two looks at messages, of which the first was so long ago.
 fn pause(waited: Duration) {
     if waited < Duration::from_micros(200) { thread::yield_now() } else { thread::sleep(Duration::from_micros(30)) }
+}
+
+/// The beginning of a text, of at most so many bytes.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    text[..text.floor_char_boundary(most)].to_string()
 }
 
 /// `process 1`, or `processes 1, 2 and 5`.

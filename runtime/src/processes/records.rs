@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::shortened;
 use crate::trap::{DeviceStop, RunError};
 use spmdc_abi::Site;
 
@@ -41,10 +42,7 @@ const CODES: [&str; 13] = [
 impl FailureRecord {
     pub fn new(stop: &DeviceStop) -> FailureRecord {
         let DeviceStop { clock, device, error } = stop;
-        let cut = |text: &str| {
-            let end = (0..=text.len().min(TEXT / 3)).rev().find(|&end| text.is_char_boundary(end));
-            text[..end.unwrap_or(0)].to_string()
-        };
+        let cut = |text: &str| shortened(text, TEXT / 3);
         FailureRecord {
             clock: *clock,
             device: *device,
