@@ -5,14 +5,16 @@
 //! take it from [`Compilation::stages`]. A dump is a program at its stage: its compilation starts after that stage.
 
 use crate::totals::{collectives, cost};
-use spmdc_abi::{Place, Program, Site};
+use spmdc_abi::{ABI_VERSION, Binding, Channel, Layout, LayoutDim, Part, Place, Plane, Program, Site, Step};
 pub use spmdc_check::CheckOptions;
 use spmdc_check::check;
 use spmdc_check::sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
-use spmdc_ir::program::{Module, Stage};
+use spmdc_ir::layout::mesh::NamedMesh;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::program::{Module, Stage, Value, shown_type, whole_name};
 use spmdc_ir::reshard::Plans;
 use spmdc_ir::verify::{Violation, verify, verify_between, verify_layouts};
 use spmdc_kernel::loops::Kernel;
@@ -34,6 +36,7 @@ use spmdc_passes::local_argmax::local_argmax;
 use spmdc_passes::orient_products::orient_products;
 use spmdc_passes::overlap::overlap;
 use spmdc_passes::partition::partition;
+use spmdc_passes::project::{ChannelInfo, project};
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
 use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
 use spmdc_passes::share_halos::share_halos;
@@ -76,11 +79,30 @@ pub struct Compilation {
     pub warnings: Vec<Diagnostic>,
     /// Whether a requested replay of the memory plan is incomplete because the plan is too large or nested too deep.
     pub doubtful: bool,
+    /// The compilations of the programs of several meshes, from the stage `differentiated` on; empty for a program with one mesh.
+    pub parts: Vec<PartCompilation>,
     /// The time of each part, in order.
     pub timings: Vec<(&'static str, Duration)>,
 }
 
+/// The compilation of the program of one of several meshes.
+#[derive(Debug)]
+pub struct PartCompilation {
+    /// The mesh.
+    pub mesh: NamedMesh,
+    /// Its modules and the rest.
+    pub compilation: Compilation,
+}
+
 impl Compilation {
+    /// The compilations of all meshes: of a program with one mesh, this one.
+    pub fn of_meshes(&self) -> Vec<&Compilation> {
+        match self.parts.is_empty() {
+            true => vec![self],
+            false => self.parts.iter().map(|part| &part.compilation).collect(),
+        }
+    }
+
     /// The program after a stage, or as it was read if that was at a later stage.
     pub fn stage(&self, stage: Stage) -> Option<&Module> {
         self.stages.iter().find(|module| module.stage >= stage)
@@ -97,27 +119,16 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
         verify(&module).map_err(|violations| untrue(&module, violations))?;
     }
     run.time("check");
-    match run.stages(module)? {
-        Reached::Stop => {}
-        Reached::End => {
-            let module = run.out.stages.last().expect("the optimized program is kept");
-            let fused = fuse(&module.func, &module.mesh);
-            time(&mut run.started, &mut run.out.timings, "fuse");
-            let schedule = schedule(module, &fused)?;
-            time(&mut run.started, &mut run.out.timings, "schedule");
-            let lines: Vec<Lines> = set.files.iter().map(|file| Lines::new(&file.text)).collect();
-            let planned = plan_memory(module, &schedule, &|span| site(set, &lines, span), options.verify);
-            let Planned { mut program, kernels, doubtful, buffer_of } = planned.map_err(|fault| {
-                let message = format!("the plan of memory is wrong: {fault}");
-                vec![Diagnostic::error(Code::E0999, Span::default(), message)]
-            })?;
-            run.time("plan_memory");
-            program.fingerprint = fingerprint(&mut program, &kernels);
-            program.files = set.files.iter().map(|file| file.name.clone()).collect();
-            program.compile_ms = run.out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();
-            (run.out.program, run.out.kernels, run.out.doubtful) = (Some(program), kernels, doubtful);
-            run.out.buffer_of = buffer_of;
-        }
+    let lines: Vec<Lines> = set.files.iter().map(|file| Lines::new(&file.text)).collect();
+    let site = |span: Span| site(set, &lines, span);
+    match module.mesh.is_several() {
+        true => run.several(module, &site)?,
+        false => run.whole(module, &site)?,
+    }
+    if let Some(program) = &mut run.out.program {
+        program.fingerprint = fingerprint(program, &run.out.kernels);
+        program.files = set.files.iter().map(|file| file.name.clone()).collect();
+        program.compile_ms = run.out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();
     }
     Ok(run.out)
 }
@@ -156,6 +167,37 @@ struct PipelineRun<'a> {
     out: Compilation,
 }
 
+/// Lets steps call the kernels of a table from this one on.
+fn call_from(steps: &mut [Step], first: u32) {
+    for step in steps {
+        match step {
+            Step::Kernel(step) => step.kernel += first,
+            Step::Panels { kernels, .. } => kernels.iter_mut().for_each(|step| step.kernel += first),
+            Step::For { body, .. } => call_from(body, first),
+            Step::While { cond, body, .. } => {
+                call_from(cond, first);
+                call_from(body, first);
+            }
+            Step::If { then, otherwise, .. } => {
+                call_from(then, first);
+                call_from(otherwise, first);
+            }
+            Step::Gemm(_)
+            | Step::Library(_)
+            | Step::Exchange(_)
+            | Step::Reduce(_)
+            | Step::Permute(_)
+            | Step::Fetch(_)
+            | Step::Sync { .. }
+            | Step::Post { .. }
+            | Step::Await { .. }
+            | Step::Copy { .. }
+            | Step::CheckIndex { .. }
+            | Step::Print { .. } => {}
+        }
+    }
+}
+
 /// Where the passes from module to module ended.
 enum Reached {
     /// At the stage after which the caller wants to stop.
@@ -172,6 +214,152 @@ fn time(started: &mut Instant, timings: &mut Vec<(&'static str, Duration)>, what
 }
 
 impl PipelineRun<'_> {
+    /// Compiles a program with one mesh.
+    fn whole(&mut self, module: Module, site: &dyn Fn(Span) -> Site) -> Result<(), Vec<Diagnostic>> {
+        match self.stages(module)? {
+            Reached::Stop => {}
+            Reached::End => {
+                let module = self.out.stages.last().expect("the optimized program is kept");
+                let fused = fuse(&module.func, &module.mesh);
+                time(&mut self.started, &mut self.out.timings, "fuse");
+                let schedule = schedule(module, &fused)?;
+                time(&mut self.started, &mut self.out.timings, "schedule");
+                let planned = plan_memory(module, &schedule, site, self.options.verify);
+                let Planned { program, kernels, doubtful, buffer_of } = planned.map_err(|fault| {
+                    let message = format!("the plan of memory is wrong: {fault}");
+                    vec![Diagnostic::error(Code::E0999, Span::default(), message)]
+                })?;
+                self.time("plan_memory");
+                (self.out.program, self.out.kernels, self.out.doubtful) = (Some(program), kernels, doubtful);
+                self.out.buffer_of = buffer_of;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compiles a program with several meshes: one program for each of them.
+    fn several(&mut self, module: Module, site: &dyn Fn(Span) -> Site) -> Result<(), Vec<Diagnostic>> {
+        debug_assert!(module.stage <= Stage::Differentiated, "later stages have one mesh");
+        let mut m = module;
+        if m.stage == Stage::Typed {
+            m = self.watch.pass("check", m);
+            let stops = self.stops(&m)?;
+            self.out.stages.push(m.clone());
+            if stops {
+                return Ok(());
+            }
+            m = self.watch.tidied(m);
+            m.stage = Stage::Differentiated;
+        }
+        let stops = self.stops(&m)?;
+        self.out.stages.push(m.clone());
+        if stops {
+            return Ok(());
+        }
+        let projected = project(&m)?;
+        self.time("project");
+        let mut programs = Vec::new();
+        for part in projected.parts {
+            let named = part.module.mesh.named.first().cloned().expect("the mesh of a part has a name");
+            let (started, watch) = (Instant::now(), Watch::new(self.options));
+            let mut run = PipelineRun { options: self.options, started, watch, out: Compilation::default() };
+            run.watch.pass("project", part.module.clone());
+            run.whole(part.module, site)?;
+            self.out.timings.append(&mut run.out.timings.clone());
+            self.out.doubtful |= run.out.doubtful;
+            if let Some(program) = run.out.program.clone() {
+                programs.push((program, named.clone(), part.params, part.results));
+            }
+            self.out.parts.push(PartCompilation { mesh: named, compilation: run.out });
+        }
+        if programs.len() == self.out.parts.len() {
+            let program = self.joined(&m, programs, &projected.channels, site);
+            self.out.program = Some(program);
+        }
+        Ok(())
+    }
+
+    /// The whole program, of the programs of its meshes.
+    fn joined(
+        &mut self,
+        whole: &Module,
+        programs: Vec<(Program, NamedMesh, Vec<usize>, Vec<usize>)>,
+        channels: &[ChannelInfo],
+        site: &dyn Fn(Span) -> Site,
+    ) -> Program {
+        let mut parts = Vec::new();
+        for ((mut program, named, params, results), compiled) in programs.into_iter().zip(&mut self.out.parts) {
+            // The kernels of all parts are in one table.
+            let first = self.out.kernels.len() as u32;
+            call_from(&mut program.body, first);
+            program.kernels = (first..first + program.kernels.len() as u32).map(|at| format!("kernel{at}")).collect();
+            self.out.kernels.append(&mut compiled.compilation.kernels);
+            let numbers = |all: Vec<usize>| all.into_iter().map(|at| at as u32).collect();
+            parts.push(Part {
+                name: named.name,
+                devices: named.devices.iter().map(|&device| device as u32).collect(),
+                program,
+                params: numbers(params),
+                results: numbers(results),
+            });
+        }
+        let func = &whole.func;
+        let binding = |(name, plane): (&String, Option<Plane>), value: Value, found: Vec<(&Binding, &str)>| {
+            let ty = func.ty(value);
+            let shown = match found.as_slice() {
+                [(own, mesh)] => format!("{} on {mesh}", own.ty),
+                _ => {
+                    let plain = Type { array: ty.array.clone(), ..Type::replicated(ty.array.clone()) };
+                    shown_type(&plain, plane, &whole.mesh)
+                }
+            };
+            let dims = ty.shape().iter().map(|&size| LayoutDim { size, axes: Vec::new() }).collect();
+            Binding {
+                name: whole_name(name, plane),
+                ty: shown,
+                plane,
+                layout: Layout { dtype: ty.dtype(), dims },
+                place: (!ty.array.is_stream).then_some(Place { arena: 0, offset: 0 }),
+            }
+        };
+        let of = |at: usize, list: fn(&Part) -> (&Vec<u32>, &Vec<Binding>)| {
+            let own = |part: &'_ Part| list(part).0.iter().position(|&whole| whole as usize == at);
+            parts.iter().filter_map(|part| Some((&list(part).1[own(part)?], part.name.as_str()))).collect::<Vec<_>>()
+        };
+        let params = func.params.iter().zip(&func.body.params).enumerate().map(|(at, (param, &value))| {
+            binding((&param.name, param.plane), value, of(at, |part| (&part.params, &part.program.params)))
+        });
+        let params = params.collect();
+        let results = func.results.iter().zip(&func.body.results).enumerate().map(|(at, (info, &value))| {
+            binding((&info.name, info.plane), value, of(at, |part| (&part.results, &part.program.results)))
+        });
+        let results = results.collect();
+        let channel = |info: &ChannelInfo| Channel {
+            from: info.from as u32,
+            to: info.to as u32,
+            dtype: info.ty.dtype,
+            shape: info.ty.shape.clone(),
+            site: site(info.origin.span),
+        };
+        Program {
+            abi_version: ABI_VERSION,
+            entry: func.name.clone(),
+            files: Vec::new(),
+            mesh: Vec::new(),
+            arenas: Vec::new(),
+            buffers: Vec::new(),
+            params,
+            results,
+            constants: Vec::new(),
+            body: Vec::new(),
+            kernels: (0..self.out.kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
+            fingerprint: 0,
+            compile_ms: 0.0,
+            parts,
+            channels: channels.iter().map(channel).collect(),
+        }
+    }
+
     fn time(&mut self, what: &'static str) {
         time(&mut self.started, &mut self.out.timings, what);
     }

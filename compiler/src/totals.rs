@@ -5,6 +5,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::cost::{Trips, collective as of_collective, operations, reported_trips};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::{AxisSet, DType};
+use spmdc_ir::ops::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{ASKED, Lineage};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
@@ -63,6 +64,9 @@ pub fn collectives(module: &Module) -> Vec<Collective> {
 /// The collective that a statement is, if its groups have several devices.
 fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Collective> {
     let op = stmt.op()?;
+    if let Op::Send(_) | Op::Receive(_) = op {
+        return end_of_transfer(func, mesh, stmt, trips);
+    }
     let (exchange, args, results) = (op.exchange()?, func.types(&stmt.args), func.types(&stmt.results));
     let (kind, group) = exchange.collective(&args, &results, mesh);
     if mesh.size_of_set(group) == 1 {
@@ -89,6 +93,35 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
         asked: op.rules().properties().group().is_some() || stmt.origin.reason == ASKED,
         gathers_all: kind == CollectiveKind::AllGather
             && stmt.results.iter().all(|&result| func.ty(result).distinct_axes().is_empty()),
+    })
+}
+
+/// An end of a transfer: where the value leaves, nothing is received; where it arrives, there is no operand.
+fn end_of_transfer(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Collective> {
+    let (value, arrives) = match stmt.args.first() {
+        Some(&sent) => (sent, false),
+        None => (*stmt.results.first()?, true),
+    };
+    let ty = func.ty(value);
+    let (bytes, whole) = (ty.block_bytes(mesh) as u64, (ty.array.len() * ty.dtype().size()) as u64);
+    let axes: Vec<u8> = (0..mesh.axes.len() as u8).collect();
+    let local_shape = ty.block_shape(mesh);
+    Some(Collective {
+        kind: CollectiveKind::Transfer,
+        axes: mesh.names(&axes).into_iter().map(str::to_string).collect(),
+        group_size: mesh.device_count(),
+        dtype: ty.dtype(),
+        bytes: if arrives { 0 } else { bytes },
+        local_shape,
+        received: if arrives { bytes } else { 0 },
+        received_by_all: if arrives { whole } else { 0 },
+        trips: trips.known,
+        assumed_trips: trips.assumed,
+        span: stmt.origin.span,
+        reason: String::new(),
+        lineage: stmt.origin.lineage,
+        asked: true,
+        gathers_all: false,
     })
 }
 

@@ -86,6 +86,7 @@ codes! {
     E0505 "malformed permutation",
     E0506 "an axis is not manual here",
     E0601 "the mesh does not fit the program",
+    E0602 "a value is on another mesh",
     E0701 "an argument has the wrong type",
     E0702 "an argument is missing or unknown",
     E0703 "a file is malformed or cannot be read",

@@ -72,6 +72,8 @@ fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
         kernels: vec![],
         fingerprint: 0,
         compile_ms: 0.0,
+        parts: Vec::new(),
+        channels: Vec::new(),
     };
     // SAFETY: there are no kernels, and every collective stands between barriers.
     let kernels = unsafe { Kernels::new(vec![]) };

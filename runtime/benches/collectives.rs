@@ -39,6 +39,8 @@ fn program(steps: Vec<Step>, arenas: Vec<Arena>, trips: i64) -> Program {
         kernels: vec![],
         fingerprint: 0,
         compile_ms: 0.0,
+        parts: Vec::new(),
+        channels: Vec::new(),
     }
 }
 

@@ -10,23 +10,68 @@ use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
-    GemmStep, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines, PermuteStep,
-    Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, StreamRows, TakenPlaces,
-    TextPurpose, places,
+    GemmStep, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines, Message,
+    PermuteStep, Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, StreamRows,
+    TakenPlaces, TextPurpose, places,
 };
 
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
 const HUGE: u64 = 1 << 48;
 
-/// Checks the program and returns its mesh.
-pub(crate) fn check(program: &Program, kernels: usize) -> Result<DeviceMesh, RunError> {
+/// Checks the program and returns its mesh, or those of its parts.
+pub(crate) fn check(program: &Program, kernels: usize) -> Result<Vec<DeviceMesh>, RunError> {
+    if program.parts.is_empty() {
+        ensure(program.channels.is_empty(), || "transfers without meshes".into())?;
+        return Ok(vec![check_mesh(program, kernels, None)?]);
+    }
+    let mut meshes = Vec::new();
+    for channel in &program.channels {
+        let exists = |part: u32| (part as usize) < program.parts.len();
+        ensure(exists(channel.from) && exists(channel.to) && channel.from != channel.to, || {
+            "a transfer between other meshes than there are".into()
+        })?;
+        let elements = channel.shape.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
+        ensure(elements.is_some_and(|all| (all as u64) < HUGE), || "a transfer of too many elements".into())?;
+    }
+    for (number, part) in program.parts.iter().enumerate() {
+        ensure(part.program.parts.is_empty(), || "a part has parts".into())?;
+        let mesh = check_mesh(&part.program, kernels, Some((program, number as u32)))?;
+        let mut devices = part.devices.clone();
+        devices.sort_unstable();
+        devices.dedup();
+        ensure(devices.len() == mesh.devices() && part.devices.len() == mesh.devices(), || {
+            "a mesh has other devices than it lists".into()
+        })?;
+        for (own, wholes, all) in [
+            (&part.program.params, &part.params, &program.params),
+            (&part.program.results, &part.results, &program.results),
+        ] {
+            let same = |(own, whole): (&Binding, &u32)| {
+                let sizes = |binding: &Binding| binding.layout.dims.iter().map(|dim| dim.size).collect::<Vec<_>>();
+                all.get(*whole as usize).is_some_and(|whole| {
+                    whole.layout.dtype == own.layout.dtype
+                        && sizes(whole) == sizes(own)
+                        && whole.place.is_some() == own.place.is_some()
+                })
+            };
+            ensure(own.len() == wholes.len() && own.iter().zip(wholes).all(same), || {
+                "a part takes or gives other arrays than the program".into()
+            })?;
+        }
+        meshes.push(mesh);
+    }
+    Ok(meshes)
+}
+
+/// Checks a program without parts, which may be a part of another one.
+fn check_mesh(program: &Program, kernels: usize, part_of: Option<(&Program, u32)>) -> Result<DeviceMesh, RunError> {
     if program.abi_version != ABI_VERSION {
         let message =
             format!("the program is of version {}, this runtime of version {ABI_VERSION}", program.abi_version);
         return Err(RunError::internal(message));
     }
     let mesh = DeviceMesh::new(&program.mesh).map_err(RunError::internal)?;
-    let checker = ProgramChecker { program, mesh, kernels };
+    let checker = ProgramChecker { program, mesh, kernels, part_of };
     for arena in &program.arenas {
         checker.axis_set(arena.axes)?;
         ensure(arena.bytes < HUGE, || format!("an arena of {} bytes", arena.bytes))?;
@@ -58,6 +103,8 @@ struct ProgramChecker<'a> {
     program: &'a Program,
     mesh: DeviceMesh,
     kernels: usize,
+    /// The program of which it is a part, and the number of the part.
+    part_of: Option<(&'a Program, u32)>,
 }
 
 impl ProgramChecker<'_> {
@@ -281,6 +328,9 @@ impl ProgramChecker<'_> {
         if let LibraryFunction::Rows(rows) = &step.function {
             self.rows(step, rows)?;
         }
+        if let LibraryFunction::Send(message) | LibraryFunction::Receive(message) = &step.function {
+            self.message(step, message)?;
+        }
         if let LibraryFunction::Matrix(function) = &step.function {
             function.first().map_or(Ok(()), |first| self.scalar(first))?;
         }
@@ -332,6 +382,20 @@ impl ProgramChecker<'_> {
             library::check(&self.mesh, step, device).or_else(|message| ensure(false, || message))?;
         }
         Ok(())
+    }
+
+    /// Checks that an end of a transfer is of one that leaves or enters this part.
+    fn message(&self, step: &LibraryStep, message: &Message) -> Result<(), RunError> {
+        let known =
+            self.part_of.and_then(|(program, part)| Some((program.channels.get(message.channel as usize)?, part)));
+        let Some((channel, part)) = known else { return ensure(false, || "a transfer that does not exist".into()) };
+        message.layout.dims.iter().try_for_each(|dim| self.layout_dim(dim))?;
+        let sends = matches!(step.function, LibraryFunction::Send(_));
+        ensure(part == if sends { channel.from } else { channel.to }, || "a transfer of other meshes".into())?;
+        let sizes = message.layout.dims.iter().map(|dim| dim.size);
+        ensure(sizes.eq(channel.shape.iter().copied()) && message.layout.dtype == channel.dtype, || {
+            "the ends of a transfer are different arrays".into()
+        })
     }
 
     /// Checks that rows are those of a stream, and that each device reads a part of them.

@@ -59,6 +59,15 @@ pub(crate) enum Op {
         barrier: usize,
         slot: usize,
     },
+    /// Arrives at the barrier and continues; the device never waits for it.
+    Arrive {
+        barrier: usize,
+    },
+    /// As `Await`, if the barrier was posted in this slot at all.
+    AwaitPosted {
+        barrier: usize,
+        slot: usize,
+    },
     /// Counts an execution of a collective.
     Count {
         collective: usize,
@@ -167,7 +176,12 @@ pub(crate) enum DeviceState {
 
 #[derive(Debug)]
 pub(crate) struct Device {
+    /// Its number among the devices of all parts.
     pub number: usize,
+    /// The part of the program that it runs; 0 for a program without parts.
+    pub part: usize,
+    /// Its position in the mesh of that part.
+    pub place: usize,
     pub ops: Vec<Op>,
     pub buffers: Vec<*mut u8>,
     pub scalars: Vec<i64>,
@@ -205,9 +219,11 @@ pub(crate) struct Attendance {
 }
 
 impl Device {
-    pub fn new(number: usize) -> Device {
+    pub fn new(number: usize, part: usize, place: usize) -> Device {
         Device {
             number,
+            part,
+            place,
             ops: Vec::new(),
             buffers: Vec::new(),
             scalars: Vec::new(),
@@ -245,6 +261,8 @@ impl Device {
             | Op::Sync { .. }
             | Op::Post { .. }
             | Op::Await { .. }
+            | Op::Arrive { .. }
+            | Op::AwaitPosted { .. }
             | Op::Crossing { .. }
             | Op::Count { .. }
             | Op::CheckIndex(_)
@@ -327,7 +345,7 @@ impl Device {
                     // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
                     let code = unsafe { call.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
-                        return Err(trapped(code, call.checks.iter(), shared.outline.site(self.at - 1)));
+                        return Err(trapped(code, call.checks.iter(), shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
                 Op::Panels(panels) => {
@@ -335,27 +353,27 @@ impl Device {
                     let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
                         let checks = panels.calls.iter().flat_map(|call| &call.checks);
-                        return Err(trapped(code, checks, shared.outline.site(self.at - 1)));
+                        return Err(trapped(code, checks, shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
                 Op::Products(products) => {
                     for product in products {
                         // SAFETY: as promised by the caller; all offsets were checked when the product was prepared.
                         if !unsafe { product.run(context.team.as_deref_mut()) } {
-                            return Err(trapped(PANICKED, [].iter(), shared.outline.site(self.at - 1)));
+                            return Err(trapped(PANICKED, [].iter(), shared.outlines[self.part].site(self.at - 1)));
                         }
                     }
                 }
                 Op::Library(calls) => {
                     // SAFETY: as promised by the caller; all extents were checked when the calls were prepared.
                     if !unsafe { calls.run(context.team.as_deref_mut()) } {
-                        return Err(trapped(PANICKED, [].iter(), shared.outline.site(self.at - 1)));
+                        return Err(trapped(PANICKED, [].iter(), shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
                 Op::Read(read) => {
                     // SAFETY: as promised by the caller; all extents were checked when the read was prepared.
                     let done = unsafe { read.run(&shared.streams) };
-                    done.map_err(|error| error.at(shared.outline.site(self.at - 1)))?;
+                    done.map_err(|error| error.at(shared.outlines[self.part].site(self.at - 1)))?;
                 }
                 // SAFETY: as promised by the caller; ranges and overlaps were checked.
                 Op::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.run() }),
@@ -409,6 +427,26 @@ impl Device {
                         return Ok(());
                     }
                 }
+                Op::Arrive { barrier } => {
+                    if shared.failures.stops(self.clock) {
+                        self.stop(context);
+                        return Ok(());
+                    }
+                    context.arrive(attendance, *barrier);
+                }
+                Op::AwaitPosted { barrier, slot } => {
+                    if shared.failures.stops(self.clock) {
+                        self.stop(context);
+                        return Ok(());
+                    }
+                    if let Some((_, generation)) = self.posted[*slot].take()
+                        && !shared.barriers[*barrier].is_complete(generation)
+                    {
+                        shared.positions[self.number].set(*barrier, generation);
+                        self.state = DeviceState::Waiting { barrier: *barrier, generation };
+                        return Ok(());
+                    }
+                }
                 Op::Crossing { crossing } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
@@ -428,7 +466,7 @@ impl Device {
                 }
                 Op::Count { collective } => self.counts[*collective] += 1,
                 // SAFETY: the addresses of index and target were checked when the step was prepared.
-                Op::CheckIndex(check) => unsafe { check.run(shared.outline.site(self.at - 1))? },
+                Op::CheckIndex(check) => unsafe { check.run(shared.outlines[self.part].site(self.at - 1))? },
                 Op::For { counter, start, end, exit } => {
                     // SAFETY: the addresses of the bounds and of the counter were checked.
                     let (start, end) = unsafe { (start.read(), end.read()) };
@@ -484,7 +522,7 @@ impl Device {
                             shared.parkers[0].wake();
                             return Ok(());
                         };
-                        shared.prints[*print].write(&shared.memory, out, &shared.saver)?;
+                        shared.prints[*print].write(&shared.memories[self.part], out, &shared.saver)?;
                     }
                 }
                 Op::End => {

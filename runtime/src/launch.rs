@@ -24,39 +24,52 @@ use crate::trap::RunError;
 use spmdc_abi::mesh::share;
 
 /// The numbers of workers and helpers of a program.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Staff {
-    /// The first device of this process, and the number of its devices.
+    /// The first device of this process.
     first: usize,
-    devices: usize,
+    /// For each device of this process its worker; neighbouring devices have the same one or neighbouring ones.
+    worker_of: Vec<usize>,
     pub workers: usize,
     helpers: usize,
 }
 
 impl Staff {
-    pub fn new(devices: Range<usize>, cores: usize) -> Staff {
+    /// For devices that are numbered from `first` on and have these labels, in ascending order. Those of one label, which several meshes
+    /// have in common, have one worker.
+    pub fn new(first: usize, labels: &[usize], cores: usize) -> Staff {
+        debug_assert!(labels.is_sorted(), "devices are in the order of their labels");
+        let mut different = labels.to_vec();
+        different.dedup();
         let cores = cores.max(1);
-        let workers = devices.len().min(cores);
+        let workers = different.len().min(cores);
         debug_assert!(workers > 0, "a process has a device");
-        Staff { first: devices.start, devices: devices.len(), workers, helpers: cores - workers }
+        let worker = |label: &usize| {
+            let at = different.partition_point(|other| other < label);
+            // The inverse of the shares, whose cuts are at `floor(worker * devices / workers)`.
+            let worker = ((at + 1) * workers - 1) / different.len();
+            debug_assert!(
+                share(different.len() as i64, worker, workers).contains(&(at as i64)),
+                "device {at} is not of worker {worker}"
+            );
+            worker
+        };
+        Staff { first, worker_of: labels.iter().map(worker).collect(), workers, helpers: cores - workers }
     }
 
     /// Whether the device is one of this process.
     pub fn has(&self, device: usize) -> bool {
-        (self.first..self.first + self.devices).contains(&device)
+        (self.first..self.first + self.worker_of.len()).contains(&device)
     }
 
     /// The worker of a device.
     pub fn worker_of(&self, device: usize) -> usize {
-        // The inverse of `devices_of`, whose cuts are at `floor(worker * devices / workers)`.
-        let worker = ((device - self.first + 1) * self.workers - 1) / self.devices;
-        debug_assert!(self.devices_of(worker).contains(&device), "device {device} is not of worker {worker}");
-        worker
+        self.worker_of[device - self.first]
     }
 
     pub fn devices_of(&self, worker: usize) -> Range<usize> {
-        let devices = share(self.devices as i64, worker, self.workers);
-        self.first + devices.start as usize..self.first + devices.end as usize
+        let before = |worker: usize| self.first + self.worker_of.partition_point(|other| *other < worker);
+        before(worker)..before(worker + 1)
     }
 
     /// The number of threads that work for a worker's devices, the worker included.
@@ -191,10 +204,14 @@ impl Shared {
     fn waited_too_long(&self, device: &Device, barrier: usize, generation: u32) -> RunError {
         let at = device.waits_at();
         let members = self.barriers[barrier].members.iter().copied();
-        let missing: Vec<usize> = members.filter(|&member| !self.positions[member].is(barrier, generation)).collect();
-        let site = self.outline.site(at);
+        let late = members.filter(|&member| !self.positions[member].is(barrier, generation));
+        let mut missing: Vec<usize> = late.map(|member| self.labels[member]).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        let outline = &self.outlines[device.part];
+        let site = outline.site(at);
         let line = if site.line > 0 { format!(" of line {}", site.line) } else { String::new() };
-        let what = self.outline.what(at);
+        let what = outline.what(at);
         // A lone worker has not waited: there is no other worker to wait for.
         let is_alone = self.parkers.len() == 1 && self.crossings.is_none();
         let waited = if !is_alone { format!("waited {:?}", self.timeout) } else { "waits".into() };
@@ -354,7 +371,8 @@ impl Drop for Workforce {
 
 impl Floor {
     fn touch(&self, crew: usize) {
-        self.crews[crew].devices.clone().for_each(|device| self.shared.memory.touch(device));
+        let own = self.crews[crew].lock();
+        own.devices.iter().for_each(|device| self.shared.memories[device.part].touch(device.place));
     }
 }
 
@@ -396,7 +414,7 @@ mod tests {
     fn every_device_has_one_worker() {
         for devices in 1..20 {
             for cores in 1..9 {
-                let staff = Staff::new(3..3 + devices, cores);
+                let staff = Staff::new(3, &(3..3 + devices).collect::<Vec<_>>(), cores);
                 for worker in 0..staff.workers {
                     assert!(!staff.devices_of(worker).is_empty());
                     assert!(staff.devices_of(worker).all(|device| staff.worker_of(device) == worker));

@@ -15,7 +15,7 @@ use crate::barrier::Barrier;
 use crate::boxes::Rows;
 use crate::check::overlap;
 use crate::collectives::reduce::BoxReduction;
-use crate::collectives::{exchange, fetch, permute, reduce};
+use crate::collectives::{exchange, fetch, permute, reduce, transfer};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, LoopBound, Op, Panels};
 use crate::gemm;
 use crate::launch::Staff;
@@ -31,8 +31,8 @@ use crate::trap::RunError;
 use spmdc_abi::CollectiveKind;
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{
-    AxisSet, Binding, Bound, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryFunction, LibraryStep,
-    MeshAxis, PermuteStep, Place, Program, ReduceStep, Site, Step, StreamRows, TextPurpose,
+    AxisSet, Binding, Bound, Channel, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryFunction,
+    LibraryStep, MeshAxis, Message, PermuteStep, Place, Program, ReduceStep, Site, Step, StreamRows, TextPurpose,
 };
 
 /// A program prepared for all devices.
@@ -42,7 +42,8 @@ pub(crate) struct Loaded {
     pub prints: Vec<PreparedPrint>,
     /// Where rows of streams are read ahead.
     pub ahead: Vec<AheadSlot>,
-    pub outline: Outline,
+    /// The outline of each part.
+    pub outlines: Vec<Outline>,
     /// For each collective, or uncounted part of one: its kind, and the bytes of one device's operand.
     pub collectives: Vec<Counted>,
     pub messages: MessagePlans,
@@ -57,50 +58,101 @@ pub(crate) struct Counted {
     pub counts: bool,
 }
 
-/// Prepares a program that has been checked.
+/// A program that runs on the devices of one mesh: a part of the program that is loaded, or all of it.
+pub(crate) struct MeshProgram<'a> {
+    pub program: &'a Program,
+    pub memory: &'a Memory,
+    /// The number of each of its devices among those of all parts.
+    pub numbers: Vec<usize>,
+}
+
+/// A transfer between two parts, and its mailbox.
+pub(crate) struct LoadedTransfer<'a> {
+    pub channel: &'a Channel,
+    pub mailbox: &'a Memory,
+}
+
+/// Prepares a program that has been checked: its parts, or the only one.
 pub(crate) fn load(
-    program: &Program,
+    parts: &[MeshProgram<'_>],
+    transfers: &[LoadedTransfer<'_>],
     kernels: &[KernelFn],
-    memory: &Memory,
     staff: &Staff,
 ) -> Result<Loaded, RunError> {
-    let mesh = memory.mesh();
-    let mut loader = Loader {
-        mesh,
-        axes: &program.mesh,
-        params: &program.params,
-        memory,
-        kernels,
-        staff,
-        groups: BTreeMap::new(),
-        counters: 0,
-        in_known_loop: false,
-        varying: AxisSet::EMPTY,
-        out: Loaded {
-            devices: memory.devices().map(Device::new).collect(),
-            barriers: Vec::new(),
-            prints: Vec::new(),
-            ahead: Vec::new(),
-            outline: Outline::default(),
-            collectives: Vec::new(),
-            messages: MessagePlans::default(),
-        },
+    let mut out = Loaded {
+        devices: Vec::new(),
+        barriers: Vec::new(),
+        prints: Vec::new(),
+        ahead: Vec::new(),
+        outlines: Vec::new(),
+        collectives: Vec::new(),
+        messages: MessagePlans::default(),
     };
-    loader.steps(&program.body)?;
-    loader.emit(Site::default(), "program", |_, _| Op::End);
-    let groups = loader.groups.len();
+    // Each transfer has two barriers of all its devices: one for a full mailbox, and one for an empty one.
+    for transfer in transfers {
+        let ends = [transfer.channel.from, transfer.channel.to];
+        let mut members: Vec<usize> = ends.iter().flat_map(|&part| parts[part as usize].numbers.clone()).collect();
+        members.sort_unstable();
+        let mut workers: Vec<usize> = members.iter().map(|&member| staff.worker_of(member)).collect();
+        workers.dedup();
+        for _ in 0..2 {
+            out.barriers.push(Barrier::new(members.clone().into(), workers.clone().into()));
+        }
+    }
+    let mut devices = Vec::new();
+    let mut first_param = 0;
+    for (part, mesh_program) in parts.iter().enumerate() {
+        let MeshProgram { program, memory, numbers } = mesh_program;
+        let mesh = memory.mesh();
+        debug_assert_eq!(numbers.len(), mesh.devices(), "each device of a part has a number");
+        out.devices = memory.devices().map(|place| Device::new(numbers[place], part, place)).collect();
+        let mut loader = Loader {
+            mesh,
+            axes: &program.mesh,
+            params: &program.params,
+            memory,
+            kernels,
+            staff,
+            numbers,
+            part,
+            transfers,
+            first_param,
+            outline: Outline::default(),
+            groups: BTreeMap::new(),
+            counters: 0,
+            in_known_loop: false,
+            varying: AxisSet::EMPTY,
+            out,
+        };
+        loader.steps(&program.body)?;
+        loader.last_transfers();
+        loader.emit(Site::default(), "program", |_, _| Op::End);
+        let groups = loader.groups.len();
+        out = loader.out;
+        out.outlines.push(loader.outline);
+        debug_assert!(
+            out.devices.iter().all(|device| matches!(device.ops.last(), Some(Op::End))),
+            "a device's operations end"
+        );
+        for device in &mut out.devices {
+            device.posted = vec![None; transfers.len() + groups];
+        }
+        devices.append(&mut out.devices);
+        first_param += program.params.len();
+    }
+    devices.sort_by_key(|device: &Device| device.number);
+    let first = devices.first().map_or(0, |device| device.number);
     debug_assert!(
-        loader.out.devices.iter().all(|device| matches!(device.ops.last(), Some(Op::End))),
-        "a device's operations end"
+        devices.iter().zip(first..).all(|(device, number)| device.number == number),
+        "devices are numbered in order"
     );
-    let mut out = loader.out;
     for (index, barrier) in out.barriers.iter().enumerate() {
-        barrier.members.iter().for_each(|&member| out.devices[member - memory.devices().start].barriers.push(index));
+        barrier.members.iter().for_each(|&member| devices[member - first].barriers.push(index));
     }
-    for device in &mut out.devices {
+    for device in &mut devices {
         device.counts = vec![0; out.collectives.len()];
-        device.posted = vec![None; groups];
     }
+    out.devices = devices;
     Ok(out)
 }
 
@@ -112,6 +164,13 @@ struct Loader<'a> {
     memory: &'a Memory,
     kernels: &'a [KernelFn],
     staff: &'a Staff,
+    /// The number of each device of this part among all devices.
+    numbers: &'a [usize],
+    part: usize,
+    transfers: &'a [LoadedTransfer<'a>],
+    /// The number of parameters of the parts before.
+    first_param: usize,
+    outline: Outline,
     /// For each set of axes along which devices wait for each other, its number and the index of its first barrier; the barriers of
     /// the other groups follow.
     groups: BTreeMap<AxisSet, (usize, usize)>,
@@ -183,7 +242,7 @@ impl<'a> Loader<'a> {
                 let memory = self.memory;
                 let slot = self.counters;
                 self.counters += 1;
-                let head = self.out.outline.len();
+                let head = self.outline.len();
                 self.emit(*site, "loop", |device, out| {
                     let place = memory.address(*counter, device).cast();
                     debug_assert_eq!(out.counters.len(), slot, "every device has the loop's counter");
@@ -219,7 +278,7 @@ impl<'a> Loader<'a> {
                 }
             }
             Step::While { cond, flag, body, site } => {
-                let head = self.out.outline.len();
+                let head = self.outline.len();
                 let outside = self.varying;
                 self.varying = outside.union(self.own_axes(*flag));
                 self.steps(cond)?;
@@ -234,7 +293,7 @@ impl<'a> Loader<'a> {
                 self.varying = outside.union(self.own_axes(*flag));
                 let branch = self.unless(*flag, *site);
                 self.steps(then)?;
-                let jump = self.out.outline.len();
+                let jump = self.outline.len();
                 self.emit(*site, "branch", |_, _| Op::Jump { target: 0 });
                 self.land(branch);
                 self.steps(otherwise)?;
@@ -267,12 +326,12 @@ impl<'a> Loader<'a> {
     /// Appends an operation to the list of every device.
     fn emit(&mut self, site: Site, what: &'static str, mut op: impl FnMut(usize, &mut Device) -> Op) {
         debug_assert!(
-            self.out.devices.iter().all(|device| device.ops.len() == self.out.outline.len()),
+            self.out.devices.iter().all(|device| device.ops.len() == self.outline.len()),
             "an operation is the same step on all devices"
         );
-        self.out.outline.push(site, what);
+        self.outline.push(site, what);
         for device in &mut self.out.devices {
-            let op = op(device.number, device);
+            let op = op(device.place, device);
             device.ops.push(op);
         }
     }
@@ -281,12 +340,12 @@ impl<'a> Loader<'a> {
     fn unless(&mut self, flag: Place, site: Site) -> usize {
         let memory = self.memory;
         self.emit(site, "branch", |device, _| Op::Unless { flag: memory.address(flag, device), target: 0 });
-        self.out.outline.len() - 1
+        self.outline.len() - 1
     }
 
     /// Sets the target of the jump that was emitted as operation `jump` to the next operation.
     fn land(&mut self, jump: usize) {
-        let here = self.out.outline.len();
+        let here = self.outline.len();
         for device in &mut self.out.devices {
             if let Op::For { exit: target, .. } | Op::Unless { target, .. } | Op::Jump { target } =
                 &mut device.ops[jump]
@@ -335,7 +394,7 @@ impl<'a> Loader<'a> {
                     mesh.devices(),
                     "every device is in one group"
                 );
-                let slot = self.groups.len();
+                let slot = self.transfers.len() + self.groups.len();
                 self.groups.insert(group, (slot, first));
                 (slot, first)
             }
@@ -346,6 +405,8 @@ impl<'a> Loader<'a> {
     /// The barrier of those of these devices that are in this process.
     fn barrier(&self, mut members: Vec<usize>) -> Barrier {
         members.retain(|&member| self.mesh.process(member) == self.memory.process());
+        members.iter_mut().for_each(|member| *member = self.numbers[*member]);
+        members.sort_unstable();
         let mut workers: Vec<usize> = members.iter().map(|&member| self.staff.worker_of(member)).collect();
         debug_assert!(workers.is_sorted(), "neighbouring devices have neighbouring workers");
         workers.dedup();
@@ -545,17 +606,19 @@ impl<'a> Loader<'a> {
     }
 
     fn call_maker(&self) -> CallMaker<'a> {
-        CallMaker { memory: self.memory, mesh: self.mesh, staff: self.staff }
+        CallMaker { memory: self.memory, mesh: self.mesh, staff: self.staff, numbers: self.numbers }
     }
 
     fn gemm(&mut self, step: &GemmStep) -> Result<(), RunError> {
-        let staff = self.staff;
+        let (staff, numbers) = (self.staff, self.numbers);
         let group = step.ring.as_ref().map_or(AxisSet::EMPTY, |ring| set_of(&ring.axes));
         if let Some(ring) = &step.ring {
             self.collective((group, Counted { kind: ring.kind, bytes: ring.bytes, counts: true }), step.site, None);
         }
         let what = step.ring.as_ref().map_or("product", |ring| ring.kind.name());
-        let plan = |reads: &mut DeviceReads<'_>, device| Ok(gemm::plan(reads, step, device, team(staff, device)));
+        let plan = |reads: &mut DeviceReads<'_>, device: usize| {
+            Ok(gemm::plan(reads, step, device, team(staff, numbers[device])))
+        };
         let products = self.planned((group, Senders::Owners), (step.site, what), plan)?;
         self.emit_each(step.site, "product", products.into_iter().map(Op::Products));
         Ok(())
@@ -566,13 +629,23 @@ impl<'a> Loader<'a> {
             self.read_rows(step, rows);
             return Ok(());
         }
-        let staff = self.staff;
+        if let LibraryFunction::Send(message) = &step.function {
+            self.send(step, message);
+            return Ok(());
+        }
+        if let LibraryFunction::Receive(message) = &step.function {
+            self.receive(step, message);
+            return Ok(());
+        }
+        let (staff, numbers) = (self.staff, self.numbers);
         let group = step.owners.as_ref().map_or(AxisSet::EMPTY, |owners| set_of(&owners.axes));
         if let Some(owners) = &step.owners {
             self.collective((group, Counted { kind: owners.kind, bytes: owners.bytes, counts: true }), step.site, None);
         }
         let what = step.owners.as_ref().map_or("library function", |owners| owners.kind.name());
-        let plan = |reads: &mut DeviceReads<'_>, device| Ok(library::plan(reads, step, device, team(staff, device)));
+        let plan = |reads: &mut DeviceReads<'_>, device: usize| {
+            Ok(library::plan(reads, step, device, team(staff, numbers[device])))
+        };
         let calls = self.planned((group, Senders::Owners), (step.site, what), plan)?;
         self.emit_each(step.site, "library function", calls.into_iter().map(|calls| Op::Library(Box::new(calls))));
         Ok(())
@@ -598,6 +671,7 @@ fn set_of(axes: &[u8]) -> AxisSet {
 impl Loader<'_> {
     fn read_rows(&mut self, step: &LibraryStep, rows: &StreamRows) {
         let layout = &self.params[rows.param as usize].layout;
+        let rows = &StreamRows { param: rows.param + self.first_param as u32, ..rows.clone() };
         let mut reads = Vec::new();
         for device in self.memory.devices() {
             let (read, ahead) = streams::plan(self.memory, (step, rows), layout, (device, self.out.ahead.len()));
@@ -605,6 +679,56 @@ impl Loader<'_> {
             reads.push(read);
         }
         self.emit_each(step.site, "read of rows", reads.into_iter().map(|read| Op::Read(Box::new(read))));
+    }
+}
+
+impl Loader<'_> {
+    /// Copies the device's block into the mailbox once that is empty, and says that it is full.
+    fn send(&mut self, step: &LibraryStep, message: &Message) {
+        let slot = message.channel as usize;
+        let (memory, LoadedTransfer { channel, mailbox }) = (self.memory, &self.transfers[slot]);
+        debug_assert_eq!(channel.from as usize, self.part, "a part sends what it has");
+        let (full, empty) = (2 * slot, 2 * slot + 1);
+        let bytes = self.mesh.stored_shape(&message.layout).iter().product::<usize>() * channel.dtype.size();
+        let counted = Counted { kind: CollectiveKind::Transfer, bytes: bytes as u64, counts: true };
+        let collective = self.out.collectives.len();
+        self.out.collectives.push(counted);
+        let what = CollectiveKind::Transfer.name();
+        self.emit(step.site, what, |_, _| Op::AwaitPosted { barrier: empty, slot });
+        self.emit(step.site, what, |_, _| Op::Count { collective });
+        self.emit(step.site, what, |device, _| {
+            let place = step.operands[0].place;
+            let moves = transfer::sent(memory, place, message, channel, device, mailbox);
+            Op::Move(moves.into_iter().collect())
+        });
+        self.emit(step.site, what, |_, _| Op::Arrive { barrier: full });
+        self.emit(step.site, what, |_, _| Op::Post { barrier: empty, slot });
+    }
+
+    /// Copies the device's block out of the mailbox once that is full, and says that it has read it.
+    fn receive(&mut self, step: &LibraryStep, message: &Message) {
+        let slot = message.channel as usize;
+        let (memory, LoadedTransfer { channel, mailbox }) = (self.memory, &self.transfers[slot]);
+        debug_assert_eq!(channel.to as usize, self.part, "a part receives what is for it");
+        let (full, empty) = (2 * slot, 2 * slot + 1);
+        let what = CollectiveKind::Transfer.name();
+        self.emit(step.site, what, |_, _| Op::AwaitPosted { barrier: empty, slot });
+        self.emit(step.site, what, |_, _| Op::Sync { barrier: full });
+        self.emit(step.site, what, |device, _| {
+            let moves = transfer::received(memory, step, message, channel, device, mailbox);
+            Op::Move(moves.into_iter().collect())
+        });
+        self.emit(step.site, what, |_, _| Op::Post { barrier: empty, slot });
+    }
+
+    /// At the end, waits until the last value of each transfer has been read.
+    fn last_transfers(&mut self) {
+        for (slot, LoadedTransfer { channel, .. }) in self.transfers.iter().enumerate() {
+            if [channel.from, channel.to].contains(&(self.part as u32)) {
+                let barrier = 2 * slot + 1;
+                self.emit(channel.site, CollectiveKind::Transfer.name(), |_, _| Op::AwaitPosted { barrier, slot });
+            }
+        }
     }
 }
 
@@ -618,11 +742,12 @@ struct CallMaker<'a> {
     memory: &'a Memory,
     mesh: &'a DeviceMesh,
     staff: &'a Staff,
+    numbers: &'a [usize],
 }
 
 impl CallMaker<'_> {
     fn team(&self, device: usize) -> i64 {
-        self.staff.team_of(self.staff.worker_of(device)) as i64
+        self.staff.team_of(self.staff.worker_of(self.numbers[device])) as i64
     }
 
     fn call(&self, step: &KernelStep, function: KernelFn, device: usize, out: &mut Device) -> KernelCall {

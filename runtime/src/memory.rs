@@ -14,7 +14,7 @@ use std::ptr;
 
 use crate::trap::RunError;
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{Arena, AxisSet, Place, Program};
+use spmdc_abi::{Arena, AxisSet, BufferInfo, Channel, Place, Program};
 
 /// Minimum size of mappings that are aligned to huge pages and request them, in bytes (2 MiB).
 const HUGE_PAGE: usize = 2 << 20;
@@ -206,15 +206,25 @@ impl Memory {
 
 /// Checks that the devices of a process need at most `limit` bytes, or without a limit at most the free memory; an error (E0803)
 /// otherwise.
-pub fn check_fits(program: &Program, mesh: &DeviceMesh, process: usize, limit: Option<u64>) -> Result<(), RunError> {
-    let devices = || mesh.devices_of(process);
-    let copies = |axes: AxisSet| {
-        let instances: BTreeSet<usize> = devices().map(|device| mesh.linear(device, axes.iter())).collect();
-        instances.len() as u64
+pub fn check_fits(
+    program: &Program,
+    meshes: &[DeviceMesh],
+    process: usize,
+    limit: Option<u64>,
+) -> Result<(), RunError> {
+    let programs = programs(program);
+    let copies = |mesh: &DeviceMesh, axes: AxisSet| {
+        let instance = |device| mesh.linear(device, axes.iter());
+        mesh.devices_of(process).map(instance).collect::<BTreeSet<usize>>().len() as u64
     };
-    let needed: u128 = program.arenas.iter().map(|arena| arena.bytes as u128 * copies(arena.axes) as u128).sum();
-    let ahead: u128 = devices().map(|device| u128::from(program.ahead_bytes(mesh, device))).sum();
-    let needed = needed + ahead;
+    let mut needed = 0u128;
+    for (program, mesh) in programs.iter().zip(meshes) {
+        let bytes = |arena: &Arena| u128::from(arena.bytes) * u128::from(copies(mesh, arena.axes));
+        needed += program.arenas.iter().map(bytes).sum::<u128>();
+        needed += mesh.devices_of(process).map(|device| u128::from(program.ahead_bytes(mesh, device))).sum::<u128>();
+    }
+    let mailbox = |channel: &Channel| channel.shape.iter().product::<usize>() as u128 * channel.dtype.size() as u128;
+    needed += program.channels.iter().map(mailbox).sum::<u128>();
     // The query takes about 0.3 ms; for little memory the result of the allocation itself suffices.
     if limit.is_none() && needed <= LITTLE {
         return Ok(());
@@ -223,11 +233,14 @@ pub fn check_fits(program: &Program, mesh: &DeviceMesh, process: usize, limit: O
     if needed <= available as u128 {
         return Ok(());
     }
-    let mut buffers: Vec<_> = program
-        .buffers
-        .iter()
-        .filter_map(|buffer| Some((buffer, copies(program.arenas.get(buffer.place.arena as usize)?.axes))))
-        .collect();
+    let mut buffers: Vec<(&BufferInfo, u64)> = Vec::new();
+    for (program, mesh) in programs.iter().zip(meshes) {
+        let copies = |buffer: &BufferInfo| {
+            let arena = program.arenas.get(buffer.place.arena as usize)?;
+            Some(mesh.count(arena.axes.iter()) as u64)
+        };
+        buffers.extend(program.buffers.iter().filter_map(|buffer| Some((buffer, copies(buffer)?))));
+    }
     buffers.sort_by_key(|(buffer, copies)| std::cmp::Reverse(buffer.bytes.saturating_mul(*copies)));
     let largest: Vec<String> = buffers
         .iter()
@@ -247,6 +260,14 @@ pub fn check_fits(program: &Program, mesh: &DeviceMesh, process: usize, limit: O
         error = error.at(buffer.site).with_help(format!("the largest values: {}", largest.join(", ")));
     }
     Err(error)
+}
+
+/// The programs that run side by side: the parts, or the program itself.
+pub(crate) fn programs(program: &Program) -> Vec<&Program> {
+    match program.parts.is_empty() {
+        true => vec![program],
+        false => program.parts.iter().map(|part| &part.program).collect(),
+    }
 }
 
 /// Bytes in a readable unit.
@@ -322,7 +343,7 @@ fn group_limit(groups: &str, root: &Path) -> Option<u64> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use spmdc_abi::{BufferInfo, MeshAxis, Site};
+    use spmdc_abi::{MeshAxis, Site};
 
     fn mesh() -> DeviceMesh {
         DeviceMesh::new(&[MeshAxis { name: "X".into(), size: 2 }, MeshAxis { name: "Y".into(), size: 3 }]).unwrap()
@@ -373,9 +394,11 @@ mod tests {
             kernels: vec![],
             fingerprint: 0,
             compile_ms: 0.0,
+            parts: Vec::new(),
+            channels: Vec::new(),
         };
-        assert_eq!(check_fits(&program, &mesh(), 0, Some(9000)), Ok(()));
-        let error = check_fits(&program, &mesh(), 0, Some(8999)).unwrap_err();
+        assert_eq!(check_fits(&program, &[mesh()], 0, Some(9000)), Ok(()));
+        let error = check_fits(&program, &[mesh()], 0, Some(8999)).unwrap_err();
         assert_eq!(error.code, "E0803");
         assert_eq!(error.message, "the program needs 8.8 KiB of memory, but 8.8 KiB are available");
         assert_eq!(error.site.unwrap().line, 8);

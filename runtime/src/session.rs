@@ -12,6 +12,7 @@
 //! # }
 //! ```
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -20,10 +21,11 @@ use std::time::Instant;
 use crate::array::{BlockSource, HostArray};
 use crate::blocks::{self, FarBlocks};
 use crate::check::check;
+use crate::collectives::transfer;
 use crate::inputs::Source;
 use crate::launch::{Staff, Workforce};
-use crate::load::{Counted, Loaded, load};
-use crate::memory::{ByteSize, Memory, check_fits};
+use crate::load::{Counted, Loaded, LoadedTransfer, MeshProgram, load};
+use crate::memory::{ByteSize, Memory, check_fits, programs};
 use crate::processes::Process;
 use crate::processes::crossings::{Crossings, Ending};
 use crate::processes::results::collect;
@@ -32,7 +34,8 @@ use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::shared::Shared;
 use crate::streams::Streams;
 use crate::trap::RunError;
-use spmdc_abi::{Binding, CollectiveKind, Kernels, Place, Program};
+use spmdc_abi::mesh::DeviceMesh;
+use spmdc_abi::{Binding, CollectiveKind, Kernels, Part, Place, Program};
 
 /// A program in memory, with its threads. Buffers and threads are kept from run to run.
 pub struct Session {
@@ -55,23 +58,50 @@ impl Session {
         kernels: Kernels,
         options: RunOptions,
     ) -> Result<Session, RunError> {
-        let whole = check(&program, kernels.functions().len())?;
+        let wholes = check(&program, kernels.functions().len())?;
         let (rank, count) = process.as_ref().map_or((0, 1), |process| (process.rank(), process.count()));
-        let mesh = whole.dealt(count).ok_or_else(|| undealt(whole.devices(), count))?;
-        check_fits(&program, &mesh, rank, options.memory_limit)?;
-        let memory = Memory::allocate(&mesh, rank, &program.arenas)?;
-        blocks::write_constants(&memory, &program.constants);
+        let dealt = |whole: DeviceMesh| whole.dealt(count).ok_or_else(|| undealt(whole.devices(), count));
+        let meshes: Vec<DeviceMesh> = wholes.into_iter().map(dealt).collect::<Result<_, _>>()?;
+        check_fits(&program, &meshes, rank, options.memory_limit)?;
+        let programs = programs(&program);
+        let memories: Vec<Memory> = programs
+            .iter()
+            .zip(&meshes)
+            .map(|(program, mesh)| Memory::allocate(mesh, rank, &program.arenas))
+            .collect::<Result<_, _>>()?;
+        for (program, memory) in programs.iter().zip(&memories) {
+            blocks::write_constants(memory, &program.constants);
+        }
+        let mailboxes: Vec<Memory> = program.channels.iter().map(transfer::mailbox).collect::<Result<_, _>>()?;
+        let (labels, numbers) = numbered(&program, &meshes);
         let cores = options.workers.or_else(|| available_parallelism().ok().map(usize::from)).unwrap_or(1);
-        let staff = Staff::new(memory.devices(), cores);
-        let Loaded { devices, barriers, prints, ahead, outline, collectives, messages } =
-            load(&program, kernels.functions(), &memory, &staff)?;
+        // The devices of this process are those of its mesh, or of all of its meshes.
+        let own = if program.parts.is_empty() { memories[0].devices() } else { 0..labels.len() };
+        let staff = Staff::new(own.start, &labels[own], cores);
+        let params = programs.iter().map(|program| program.params.len()).sum();
+        let parts: Vec<MeshProgram<'_>> = programs
+            .iter()
+            .zip(&memories)
+            .zip(numbers)
+            .map(|((program, memory), numbers)| MeshProgram { program, memory, numbers })
+            .collect();
+        let transfers: Vec<LoadedTransfer<'_>> = program
+            .channels
+            .iter()
+            .zip(&mailboxes)
+            .map(|(channel, mailbox)| LoadedTransfer { channel, mailbox })
+            .collect();
+        let Loaded { devices, barriers, prints, ahead, outlines, collectives, messages } =
+            load(&parts, &transfers, kernels.functions(), &staff)?;
         check_messages(messages.bytes(), options.memory_limit)?;
         let crossings = process.filter(|process| process.count() > 1).map(|process| {
             Crossings::new(process, messages.groups, messages.crossings, messages.messages, collectives.len())
         });
         let shared = {
-            let streams = Streams::new(program.params.len(), ahead);
-            Shared::new(memory, barriers, prints, streams, crossings, outline, (options.timeout, staff.workers))
+            let streams = Streams::new(params, ahead);
+            let memories = (memories, mailboxes);
+            let limits = (options.timeout, staff.workers);
+            Shared::new(memories, barriers, prints, streams, crossings, (outlines, labels), limits)
         };
         let workforce = Workforce::new(shared, staff, devices)?;
         Ok(Session { program, workforce, collectives })
@@ -86,7 +116,10 @@ impl Session {
     pub fn write_param(&mut self, index: usize, source: &mut dyn BlockSource) -> Result<(), RunError> {
         let param = binding(&self.program.params, index)?;
         check_source(param, source)?;
-        blocks::scatter(self.memory(), in_memory(param)?, &param.layout, source)
+        for (part, own) in self.bindings(index, param, |part| (&part.params, &part.program.params)) {
+            blocks::scatter(&self.memories()[part], in_memory(own)?, &own.layout, source)?;
+        }
+        Ok(())
     }
 
     /// Gives a parameter its argument: fills it, or keeps the source of a stream, of which every run reads rows.
@@ -96,24 +129,39 @@ impl Session {
             return self.write_param(index, &mut *source);
         }
         check_source(param, &*source)?;
-        self.workforce.shared().streams.open(index, source)
+        let mut first = index;
+        if !self.program.parts.is_empty() {
+            // The streams of all parts are numbered one after the other.
+            let mut before = 0;
+            let mut found = None;
+            for part in &self.program.parts {
+                let own = part.params.iter().position(|&whole| whole as usize == index);
+                found = found.or(own.map(|own| before + own));
+                before += part.params.len();
+            }
+            let Some(found) = found else { return Ok(()) };
+            first = found;
+        }
+        self.workforce.shared().streams.open(first, source)
     }
 
     /// A whole result, assembled from the blocks of the devices. Of several processes, the first one gets the result, and the others an
     /// array of zeros.
     pub fn read_result(&self, index: usize) -> Result<HostArray, RunError> {
         let result = binding(&self.program.results, index)?;
-        let array = (in_memory(result)?, &result.layout);
+        let (part, own) = self.result(index, result)?;
+        let (memory, array) = (&self.memories()[part], (in_memory(own)?, &own.layout));
         match &self.workforce.shared().crossings {
-            Some(crossings) => collect(crossings.process(), self.memory(), array, self.workforce.shared().timeout),
-            None => Ok(blocks::gather(self.memory(), &FarBlocks::default(), array.0, array.1, 0)),
+            Some(crossings) => collect(crossings.process(), memory, array, self.workforce.shared().timeout),
+            None => Ok(blocks::gather(memory, &FarBlocks::default(), array.0, array.1, 0)),
         }
     }
 
     /// The block of a result on each device of this process, in the order of their numbers.
     pub fn read_blocks(&self, index: usize) -> Result<Vec<HostArray>, RunError> {
         let result = binding(&self.program.results, index)?;
-        Ok(blocks::each_block(self.memory(), in_memory(result)?, &result.layout))
+        let (part, own) = self.result(index, result)?;
+        Ok(blocks::each_block(&self.memories()[part], in_memory(own)?, &own.layout))
     }
 
     /// Runs the program; its printed text goes to `out`. After an error the session can be run again.
@@ -139,7 +187,7 @@ impl Session {
         Ok(RunReport {
             run_ms,
             collectives: CollectiveKind::ALL.into_iter().map(total).filter(|total| total.count > 0).collect(),
-            peak_bytes_per_device: self.program.bytes_per_device(self.memory().mesh()),
+            peak_bytes_per_device: self.peak_bytes(),
         })
     }
 
@@ -153,9 +201,66 @@ impl Session {
         self.workforce.shared().crossings.as_ref().is_none_or(Crossings::reports)
     }
 
-    fn memory(&self) -> &Memory {
-        &self.workforce.shared().memory
+    fn memories(&self) -> &[Memory] {
+        &self.workforce.shared().memories
     }
+
+    /// The most bytes that a device uses, in all parts together.
+    fn peak_bytes(&self) -> u64 {
+        let mut of_device: BTreeMap<usize, u64> = BTreeMap::new();
+        let programs = programs(&self.program);
+        for (part, (program, memory)) in programs.iter().zip(self.memories()).enumerate() {
+            let bytes = program.bytes_per_device(memory.mesh());
+            for place in 0..memory.mesh().devices() {
+                *of_device.entry(label(&self.program, part, place)).or_default() += bytes;
+            }
+        }
+        of_device.into_values().max().unwrap_or(0)
+    }
+
+    /// A parameter or result in each part that has it, with the number of the part.
+    fn bindings<'a>(
+        &'a self,
+        index: usize,
+        whole: &'a Binding,
+        of: impl Fn(&'a Part) -> (&'a Vec<u32>, &'a Vec<Binding>),
+    ) -> Vec<(usize, &'a Binding)> {
+        if self.program.parts.is_empty() {
+            return vec![(0, whole)];
+        }
+        let mut found = Vec::new();
+        for (part, own) in self.program.parts.iter().enumerate() {
+            let (wholes, bindings) = of(own);
+            let own = wholes.iter().zip(bindings).filter(|(whole, _)| **whole as usize == index);
+            found.extend(own.map(|(_, binding)| (part, binding)));
+        }
+        found
+    }
+
+    /// The part that computes a result, and its binding there.
+    fn result<'a>(&'a self, index: usize, whole: &'a Binding) -> Result<(usize, &'a Binding), RunError> {
+        let found = self.bindings(index, whole, |part| (&part.results, &part.program.results));
+        found.first().copied().ok_or_else(|| RunError::internal(format!("no part computes result {index}")))
+    }
+}
+
+/// The number, in the program, of the device at a place of the mesh of a part.
+fn label(program: &Program, part: usize, place: usize) -> usize {
+    program.parts.get(part).map_or(place, |part| part.devices[place] as usize)
+}
+
+/// The labels of all devices of all parts, in ascending order, and for each part the position of each of its devices in this order.
+fn numbered(program: &Program, meshes: &[DeviceMesh]) -> (Vec<usize>, Vec<Vec<usize>>) {
+    let places = |(part, mesh): (usize, &DeviceMesh)| {
+        (0..mesh.devices()).map(move |place| (label(program, part, place), part, place)).collect::<Vec<_>>()
+    };
+    let mut all: Vec<(usize, usize, usize)> = meshes.iter().enumerate().flat_map(places).collect();
+    all.sort_unstable();
+    let mut numbers: Vec<Vec<usize>> = meshes.iter().map(|mesh| vec![0; mesh.devices()]).collect();
+    for (number, &(_, part, place)) in all.iter().enumerate() {
+        numbers[part][place] = number;
+    }
+    (all.into_iter().map(|(label, ..)| label).collect(), numbers)
 }
 
 /// E0803 if the messages alone take more memory than is allowed; without a limit the system decides when they are used.

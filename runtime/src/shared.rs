@@ -16,7 +16,8 @@ use spmdc_abi::Site;
 
 /// The state that all workers of a session share.
 pub(crate) struct Shared {
-    pub memory: Memory,
+    /// The memory of each part; of a program without parts, its own.
+    pub memories: Vec<Memory>,
     pub barriers: Vec<Barrier>,
     pub prints: Vec<PreparedPrint>,
     pub saver: Saver,
@@ -24,7 +25,12 @@ pub(crate) struct Shared {
     /// The messages between processes; None if there is one process.
     pub crossings: Option<Crossings>,
     pub progress: Arc<LoopProgress>,
-    pub outline: Outline,
+    /// As `memories`.
+    pub outlines: Vec<Outline>,
+    /// The numbers of the devices in the meshes of the program, in ascending order, for messages.
+    pub labels: Vec<usize>,
+    /// The memory of transfers under way.
+    _mailboxes: Vec<Memory>,
     pub positions: Vec<Position>,
     pub failures: Failures,
     pub timeout: Duration,
@@ -72,24 +78,31 @@ impl Outline {
 
 impl Shared {
     pub fn new(
-        memory: Memory,
+        (memories, mailboxes): (Vec<Memory>, Vec<Memory>),
         barriers: Vec<Barrier>,
         prints: Vec<PreparedPrint>,
         streams: Streams,
         crossings: Option<Crossings>,
-        outline: Outline,
+        (outlines, labels): (Vec<Outline>, Vec<usize>),
         (timeout, workers): (Duration, usize),
     ) -> Shared {
-        let positions = (0..memory.mesh().devices()).map(|_| Position::new()).collect();
+        debug_assert_eq!(
+            labels.len(),
+            memories.iter().map(|memory| memory.mesh().devices()).sum::<usize>(),
+            "each device has a number"
+        );
+        let positions = labels.iter().map(|_| Position::new()).collect();
         Shared {
-            memory,
+            memories,
             barriers,
             prints,
             saver: Saver::default(),
             streams,
             crossings,
             progress: Arc::default(),
-            outline,
+            outlines,
+            labels,
+            _mailboxes: mailboxes,
             positions,
             failures: Failures::new(),
             timeout,
@@ -127,7 +140,7 @@ impl Shared {
             Some(barrier) => self.wake(barrier, usize::MAX),
             None => self.wake_all(),
         };
-        let (first, timeout) = (self.memory.devices().start, self.timeout);
+        let (first, timeout) = (self.memories.first().map_or(0, |memory| memory.devices().start), self.timeout);
         call(RunningDevices { barriers: &self.barriers, failures: &self.failures, first, timeout, wake: &wake })
     }
 

@@ -238,8 +238,12 @@ impl<W: Write> Write for QuietOutput<W> {
 
 /// The `--help` text of a built program.
 fn help(command: &str, program: &Program) -> String {
-    let mesh = devices::mesh_text(program);
-    let mut text = format!("Usage: {command} [OPTIONS]\n\n`{}` on the mesh ({mesh})\n", program.entry);
+    let meshes: Vec<String> = program.parts.iter().map(|part| format!("`{}`", part.name)).collect();
+    let place = match meshes.as_slice() {
+        [] => format!("on the mesh ({})", devices::mesh_text(program)),
+        meshes => format!("on the meshes {}", meshes.join(", ")),
+    };
+    let mut text = format!("Usage: {command} [OPTIONS]\n\n`{}` {place}\n", program.entry);
     for (title, bindings) in [("Arguments", &program.params), ("Results", &program.results)] {
         if !bindings.is_empty() {
             let _ = writeln!(text, "\n{title}:");

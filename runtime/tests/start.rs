@@ -51,6 +51,8 @@ fn program() -> Program {
         kernels: Vec::new(),
         fingerprint: 0,
         compile_ms: 1.0,
+        parts: Vec::new(),
+        channels: Vec::new(),
     }
 }
 

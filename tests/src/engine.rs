@@ -110,6 +110,11 @@ impl Loaded {
         self.program.device_count()
     }
 
+    /// Whether it has several meshes, whose devices are all in one process.
+    pub fn has_several_meshes(&self) -> bool {
+        !self.program.parts.is_empty()
+    }
+
     fn kernels(&self) -> Result<Kernels, Failure> {
         // SAFETY: these are the kernels of this very program, and `code` outlives the sessions, which borrow this.
         Ok(unsafe { Kernels::new(self.code.functions().map_err(no_code)?.to_vec()) })
@@ -160,7 +165,9 @@ fn no_code(error: CodegenError) -> Failure {
 /// The program, if no two devices can be in each other's way.
 fn raceless(compilation: &Compilation) -> Result<Program, Failure> {
     let program = compilation.program.clone().ok_or_else(|| internal("no program was made".to_string()))?;
-    match races::race(&program, &compilation.kernels) {
+    let parts = program.parts.iter().map(|part| &part.program);
+    let programs = if program.parts.is_empty() { vec![&program] } else { parts.collect() };
+    match programs.into_iter().find_map(|program| races::race(program, &compilation.kernels)) {
         Some(race) => Err(internal(race)),
         None => Ok(program),
     }

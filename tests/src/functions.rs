@@ -5,7 +5,7 @@
 use crate::compare::{Tolerance, difference};
 use crate::engine;
 use spmdc_compiler::report::functions::{element_types, functions, parameters, program};
-use spmdc_ir::ops::call::signature::{Signature, Status};
+use spmdc_ir::ops::call::signature::Signature;
 use spmdc_runtime::outputs;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -31,9 +31,6 @@ This page is generated.
         let answer = answer(signature).map_err(|error| format!("the example of `{}`: {error}", function.name))?;
         let _ = write!(text, "\n\n```spmd\n{}```\n\n```text\n{answer}```\n", program(signature));
     }
-    let later = spmdc_ir::ops::functions().filter(|function| function.signature().status == Status::Later);
-    let later: Vec<String> = later.map(|function| format!("`{}`", function.name)).collect();
-    let _ = write!(text, "\n## Not there yet\n\n{}\n", later.join(" "));
     Ok(text)
 }
 

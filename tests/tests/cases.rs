@@ -3,8 +3,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-use spmdc_compiler::report::plan;
-use spmdc_ir::program::Stage;
+use spmdc_abi::CollectiveKind;
+use spmdc_compiler::report::plan::{self, Collective};
+use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::case::{Case, files, programs};
@@ -13,7 +14,7 @@ use spmdc_tests::dumps;
 use spmdc_tests::engine::{self, Failure, Loaded};
 use spmdc_tests::processes::same_in_processes;
 use spmdc_tests::{problems, root};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything that is wrong with a case.
 fn check(case: &Case, stages: bool) -> Vec<String> {
@@ -128,21 +129,35 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
     let own = if case.meshes.is_some() { own } else { "" };
     let stage = Some(Stage::Optimized);
     let compilation = engine::compiled("case.spmd", &case.text, own, stage).map_err(|f| format!("{f:?}"))?;
-    let propagated = compilation.stage(Stage::Propagated).ok_or("no propagated stage")?;
+    let at = |stage: Stage| -> Result<Vec<&Module>, String> {
+        let modules = compilation.of_meshes().into_iter().map(|of_mesh| of_mesh.stage(stage));
+        modules.collect::<Option<_>>().ok_or(format!("no stage `{}`", stage.name()))
+    };
     for expected in &case.types {
         let line = |offset: u32| case.text[..offset as usize].matches('\n').count() + 1;
-        let types = propagated.func.values.iter().filter(|value| value.name.is_some());
-        let types = types.filter(|value| line(value.named.start) == expected.line);
-        let types: Vec<String> = types.map(|value| value.ty.display(&propagated.mesh)).collect();
+        let mut types: Vec<String> = Vec::new();
+        for module in at(Stage::Propagated)? {
+            // The table of a mesh has the values of the others, too.
+            let mut own: BTreeSet<Value> = module.func.body.params.iter().copied().collect();
+            module.func.body.walk(&mut |stmt| {
+                own.extend(&stmt.results);
+                stmt.blocks().for_each(|block| own.extend(&block.params));
+            });
+            if compilation.parts.is_empty() {
+                own.extend((0..module.func.values.len() as u32).map(Value));
+            }
+            let values = own.iter().map(|&value| module.func.info(value)).filter(|info| info.name.is_some());
+            let values = values.filter(|info| line(info.named.start) == expected.line);
+            types.extend(values.map(|info| info.ty.display(&module.mesh)));
+        }
         if !types.contains(&expected.text) {
             return Err(format!("line {}: expected {}, found {types:?}", expected.line, expected.text));
         }
     }
     for (stage, expected) in [(Stage::Partitioned, &case.collectives), (Stage::Optimized, &case.combined)] {
         let Some(expected) = expected else { continue };
-        let module = compilation.stage(stage).ok_or("a stage is missing")?;
         let mut found: BTreeMap<String, usize> = BTreeMap::new();
-        for collective in plan::collectives(module) {
+        for collective in collectives(&at(stage)?) {
             *found.entry(collective.kind.name().to_string()).or_default() += 1;
         }
         if found != *expected {
@@ -150,13 +165,18 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
         }
     }
     if let Some(expected) = &case.bytes {
-        let partitioned = compilation.stage(Stage::Partitioned).ok_or("no partitioned stage")?;
-        let found: Vec<u64> = plan::collectives(partitioned).iter().map(|collective| collective.bytes).collect();
+        let found: Vec<u64> = collectives(&at(Stage::Partitioned)?).iter().map(|collective| collective.bytes).collect();
         if found != *expected {
             return Err(format!("expected collectives of {expected:?} bytes, found {found:?}"));
         }
     }
     Ok(())
+}
+
+/// The collectives of all meshes. A transfer is where it is sent.
+fn collectives(modules: &[&Module]) -> Vec<Collective> {
+    let all = modules.iter().flat_map(|module| plan::collectives(module));
+    all.filter(|collective| collective.kind != CollectiveKind::Transfer || collective.bytes > 0).collect()
 }
 
 fn run_all(folder: &str, stages: bool) {

@@ -332,13 +332,14 @@ fn every_operation_has_a_documented_rule() {
 const LINES_PER_ASSERTION: usize = 60;
 
 /// Who is about an op may name it. All others ask for the properties of ops (`ops/rules.rs`), so that a new op needs no change there.
-const NAMED_OPS: [(&str, &[&str]); 28] = [
+const NAMED_OPS: [(&str, &[&str]); 31] = [
     ("compiler/check/src/stage.rs", &["Combined", "Reshard"]),
     ("compiler/check/src/windows.rs", &["Binary", "Cast", "Constant", "PVary", "Unary"]),
     ("compiler/ir/src/derivatives/loops.rs", &["Binary", "Update"]),
     ("compiler/ir/src/eval.rs", &["Print"]),
     ("compiler/ir/src/print.rs", &["Reshard"]),
     ("compiler/ir/src/program/explicit.rs", &["Reshape"]),
+    ("compiler/ir/src/program/placement.rs", &["Transfer"]),
     ("compiler/ir/src/program/typing.rs", &["ReadRows"]),
     (
         "compiler/ir/src/verify/mod.rs",
@@ -375,11 +376,13 @@ const NAMED_OPS: [(&str, &[&str]); 28] = [
     ("compiler/passes/src/insert_reshards.rs", &["Broadcast", "Reshape", "Reshard"]),
     ("compiler/passes/src/local_argmax.rs", &["ArgReduce"]),
     ("compiler/passes/src/orient_products.rs", &["Einsum", "Reshard"]),
+    ("compiler/passes/src/project.rs", &["Receive", "Transfer"]),
     ("compiler/passes/src/propagate/mod.rs", &["Reshard"]),
     ("compiler/passes/src/share_halos.rs", &["Halo", "Window"]),
     ("compiler/passes/src/simplify.rs", &["Binary", "Cast"]),
     ("compiler/schedule/src/fuse.rs", &["Reshard"]),
     ("compiler/src/pipeline.rs", &["Reshard"]),
+    ("compiler/src/totals.rs", &["Receive", "Send"]),
 ];
 
 #[test]

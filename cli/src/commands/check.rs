@@ -1,5 +1,6 @@
 //! `spmdc check`: reports the errors of a program.
 
+use spmdc_abi::CollectiveKind;
 use spmdc_compiler::report::named::named_values;
 use spmdc_compiler::report::plan::plan;
 use spmdc_ir::program::Stage;
@@ -17,11 +18,16 @@ pub fn check(command: &CheckCommand, reporter: &Reporter, texts: &mut SourceText
     if command.quiet {
         return Ok(String::new());
     }
-    let module = compilation.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?;
-    let values = module.func.params.len() + named_values(&module.func).len();
-    let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
-    let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
-    let collectives = plan(module, program).collectives;
+    let (mut values, mut collectives) = (0, Vec::new());
+    for of_mesh in compilation.of_meshes() {
+        let module = of_mesh.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?;
+        values += module.func.params.len() + named_values(&module.func).len();
+        let module = of_mesh.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
+        let program = of_mesh.program.as_ref().ok_or_else(|| super::absent("program"))?;
+        let found = plan(module, program).collectives.into_iter();
+        // A transfer is where it is received.
+        collectives.extend(found.filter(|each| each.kind != CollectiveKind::Transfer || each.received > 0));
+    }
     let counted = |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     let mut text = format!("ok: {}", counted(values, "value"));
     if collectives.is_empty() {

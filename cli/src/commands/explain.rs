@@ -74,9 +74,6 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
     let mut text = String::new();
     match signature.status {
         Status::Shipped => {}
-        Status::Later => {
-            return Ok(format!("`{}` is a function of the language that is not there yet.\n", function.name));
-        }
         Status::InDumps { instead, .. } => {
             for form in function.forms() {
                 let _ = writeln!(text, "{form}");
@@ -222,6 +219,6 @@ Example, with --arg x=iota:
         assert_eq!(refused("sofmax").help.as_deref(), Some("did you mean `softmax`?"));
         assert!(refused("E123").message.contains("no diagnostic `E123`"));
         assert!(explained(Some("index")).ok().unwrap().contains("in a program write x[i]"));
-        assert!(explained(Some("transfer")).ok().unwrap().contains("not there yet"));
+        assert!(explained(Some("transfer")).ok().unwrap().contains("on another mesh"));
     }
 }

@@ -57,7 +57,7 @@ fn compile_sources(
         reporter.diagnostics(&[warning.help("make its arrays smaller with `--set`, or nest fewer loops")], texts);
     }
     // A command that stops before the stage that lints need has no collectives to check.
-    if let Some(module) = compilation.stage(Stage::Partitioned) {
+    for module in compilation.of_meshes().into_iter().filter_map(|of_mesh| of_mesh.stage(Stage::Partitioned)) {
         let (errors, warnings): (Vec<_>, Vec<_>) =
             findings(module, &policy).into_iter().partition(|found| found.severity == Severity::Error);
         reporter.diagnostics(&warnings, texts);
@@ -66,6 +66,30 @@ fn compile_sources(
         }
     }
     Ok((compilation, loaded.set, options))
+}
+
+/// The texts of all meshes, one after the other.
+fn each_part(
+    compilation: &Compilation,
+    show: impl FnMut(&Compilation) -> Result<String, CommandError>,
+) -> Result<String, CommandError> {
+    let texts: Result<Vec<String>, CommandError> = compilation.of_meshes().into_iter().map(show).collect();
+    Ok(texts?.join("\n"))
+}
+
+/// The compilation of each mesh, under the heading of that mesh if there are several.
+fn each_mesh(
+    compilation: &Compilation,
+    mut show: impl FnMut(&Compilation) -> Result<String, CommandError>,
+) -> Result<String, CommandError> {
+    if compilation.parts.is_empty() {
+        return show(compilation);
+    }
+    let mut text = Vec::new();
+    for part in &compilation.parts {
+        text.push(format!("on {}\n\n{}", part.mesh.describe(), show(&part.compilation)?));
+    }
+    Ok(text.join("\n"))
 }
 
 /// An error for a missing output of the compiler.

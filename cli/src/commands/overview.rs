@@ -31,6 +31,10 @@ const VALUES_LISTED: usize = 8;
 
 /// The overview, printed before the program runs.
 pub fn overview(compilation: &Compilation, style: Style, texts: &SourceTexts) -> Result<String, CommandError> {
+    super::each_mesh(compilation, |of_mesh| overview_of_mesh(of_mesh, style, texts))
+}
+
+fn overview_of_mesh(compilation: &Compilation, style: Style, texts: &SourceTexts) -> Result<String, CommandError> {
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| absent("partitioned program"))?;
     let propagated = compilation.stage(Stage::Propagated).ok_or_else(|| absent("layouts"))?;
     let program = compilation.program.as_ref().ok_or_else(|| absent("program"))?;

@@ -35,13 +35,25 @@ pub fn plan(
     let (compilation, set, options) = super::compile_sources(&command.program, None, reporter, texts)?;
     let trials = checkpoints(&compilation, &set, &options);
     if command.format == MessageFormat::Json {
-        let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
-        let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
-        let plan = costs(module, program);
-        let json = plan_json(&program.entry, &plan, &kept(&compilation), &trials, &|span| texts.line_column(span));
-        return Ok(json.map_err(|error| RunError::internal(error.to_string()))? + "\n");
+        let mut objects = Vec::new();
+        for compilation in compilation.of_meshes() {
+            let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
+            let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
+            let plan = costs(module, program);
+            let json = plan_json(&program.entry, &plan, &kept(compilation), &trials, &|span| texts.line_column(span));
+            objects.push(json.map_err(|error| RunError::internal(error.to_string()))?);
+        }
+        return Ok(match (compilation.parts.as_slice(), objects.as_slice()) {
+            ([], [only]) => format!("{only}\n"),
+            (parts, _) => {
+                let names = parts.iter().map(|part| &part.mesh.name);
+                let objects =
+                    names.zip(&objects).map(|(name, plan)| format!("{{\"mesh\":\"{name}\",\"plan\":{plan}}}"));
+                format!("{{\"meshes\":[{}]}}\n", objects.collect::<Vec<_>>().join(","))
+            }
+        });
     }
-    show(&compilation, &trials, ascii, texts)
+    super::each_mesh(&compilation, |of_mesh| show(of_mesh, &trials, ascii, texts))
 }
 
 /// The costs of a compiled program, as tables, and of those programs in which more is checkpointed.

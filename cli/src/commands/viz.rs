@@ -22,13 +22,25 @@ pub fn viz(
     texts: &mut SourceTexts,
 ) -> Result<String, CommandError> {
     let compilation = super::compile(&command.program, Some(Stage::Propagated), reporter, texts)?;
-    let module = compilation.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?;
-    let values = named_values(module);
+    let mut modules = Vec::new();
+    for of_mesh in compilation.of_meshes() {
+        modules.push(of_mesh.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?);
+    }
+    let all: Vec<(String, Value)> = modules.iter().flat_map(|module| named_values(module)).collect();
     for wanted in &command.values {
-        if !values.iter().any(|(name, _)| name == wanted) {
-            return Err(unknown_value(&values, wanted).into());
+        if !all.iter().any(|(name, _)| name == wanted) {
+            return Err(unknown_value(&all, wanted).into());
         }
     }
+    super::each_mesh(&compilation, |of_mesh| {
+        let module = of_mesh.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?;
+        Ok(drawings(module, command, style))
+    })
+}
+
+/// The drawings of the values of one mesh.
+fn drawings(module: &Module, command: &VizCommand, style: Style) -> String {
+    let values = named_values(module);
     let mut text = legend(module);
     let is_wanted = |name: &String| command.values.is_empty() || command.values.contains(name);
     for (name, value) in values.iter().filter(|(name, _)| is_wanted(name)) {
@@ -39,7 +51,7 @@ pub fn viz(
         }
         let _ = write!(text, "\n{name}: {}\n{}", ty.display(&module.mesh), draw(ty, &module.mesh, style, width()));
     }
-    Ok(text)
+    text
 }
 
 /// The legend of the drawings.
@@ -58,8 +70,10 @@ fn legend(module: &Module) -> String {
         ),
         ([], _) => format!("{count} devices"),
     };
-    let text =
-        format!("{devices}. Each box is a block of a value: beside it its indices, in it the devices that hold it.");
+    let numbers = module.mesh.named.first().map_or(String::new(), |named| format!(", which are {}", named.describe()));
+    let text = format!(
+        "{devices}{numbers}. Each box is a block of a value: beside it its indices, in it the devices that hold it."
+    );
     indented(&text, "", "", width())
 }
 

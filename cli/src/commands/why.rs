@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use spmdc_compiler::pipeline::{self, Options};
+use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::why::{self, Forced, Tried, ValueLayout};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::suggest;
@@ -22,19 +22,33 @@ pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Comm
     let options = Options { check: loaded.options, stop_after: None, ..Options::default() };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
     let on_line = |span: Span| span != Span::default() && span.file.0 == 0 && texts.line_column(span).0 == line;
-    let layouts = why::layouts(&compilation, command.name.as_deref(), &on_line);
-    if let (Some(name), true) = (&command.name, layouts.is_empty()) {
-        let here = why::layouts(&compilation, None, &on_line);
-        return Err(unknown(name, line, &why::names(&compilation), &here).into());
-    }
-    let (forced, tried) = why::forced(&compilation, &loaded.set, &options, &on_line);
-    if layouts.is_empty() && forced.is_empty() {
-        return Ok(format!("line {line} names no value and needs no collective\n"));
+    let found: Vec<(&Compilation, Vec<ValueLayout>)> = compilation
+        .of_meshes()
+        .into_iter()
+        .map(|of_mesh| (of_mesh, why::layouts(of_mesh, command.name.as_deref(), &on_line)))
+        .collect();
+    if let (Some(name), true) = (&command.name, found.iter().all(|(_, layouts)| layouts.is_empty())) {
+        let here: Vec<ValueLayout> =
+            found.iter().flat_map(|(of_mesh, _)| why::layouts(of_mesh, None, &on_line)).collect();
+        let names: Vec<String> = found.iter().flat_map(|(of_mesh, _)| why::names(of_mesh)).collect();
+        return Err(unknown(name, line, &names, &here).into());
     }
     let mut text = String::new();
-    let mut shown = ShownChains::default();
-    layouts.iter().for_each(|layout| show_layout(&mut text, layout, "", texts, &mut shown));
-    forced.iter().for_each(|forced| show_forced(&mut text, forced, tried, texts, &mut shown));
+    for (at, (of_mesh, layouts)) in found.iter().enumerate() {
+        let (forced, tried) = why::forced(of_mesh, &loaded.set, &options, &on_line);
+        if layouts.is_empty() && forced.is_empty() {
+            continue;
+        }
+        if let Some(part) = compilation.parts.get(at) {
+            let _ = writeln!(text, "on {}", part.mesh.describe());
+        }
+        let mut shown = ShownChains::default();
+        layouts.iter().for_each(|layout| show_layout(&mut text, layout, "", texts, &mut shown));
+        forced.iter().for_each(|forced| show_forced(&mut text, forced, tried, texts, &mut shown));
+    }
+    if text.is_empty() {
+        return Ok(format!("line {line} names no value and needs no collective\n"));
+    }
     Ok(text)
 }
 

@@ -73,6 +73,7 @@ pub(super) fn same_static(left: &Term, right: &Term) -> bool {
         (Term::Bool(left), Term::Bool(right)) => left == right,
         (Term::Str(left), Term::Str(right)) => left == right,
         (Term::Axis(left), Term::Axis(right)) => left == right,
+        (Term::Mesh(left), Term::Mesh(right)) => left == right,
         (Term::Module(left), Term::Module(right)) => left == right,
         (Term::Nothing, Term::Nothing) => true,
         (Term::Function(left), Term::Function(right)) => std::rc::Rc::ptr_eq(left, right),

@@ -15,6 +15,7 @@ use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::complex::joined;
 use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::placement;
 use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
 
 impl<'a> Checker<'a> {
@@ -28,6 +29,9 @@ impl<'a> Checker<'a> {
                 self.entry_body(id, function);
             }
             let mut func = std::mem::replace(&mut self.build.func, Func::new(name));
+            if self.build.mesh.is_several() && !self.has_errors() {
+                self.place(&mut func);
+            }
             quotes::quote(&mut func, self.set);
             Module { stage: self.exact.unwrap_or(Stage::Typed), mesh: self.build.mesh.clone(), func }
         });
@@ -35,6 +39,18 @@ impl<'a> Checker<'a> {
             self.expand_uncalled();
         }
         module
+    }
+
+    /// Checks that operands are on one mesh, and names the meshes to which values go.
+    fn place(&mut self, func: &mut Func) {
+        if self.exact.is_some_and(|stage| stage >= Stage::Propagated) {
+            let message = "a dump of one of several meshes is a part of a program";
+            self.report(errors::items::not_yet(Span::default(), message));
+        } else if let Err(errors) = placement::resolve(func, &self.build.mesh) {
+            errors.into_iter().for_each(|error| {
+                self.report(error);
+            });
+        }
     }
 
     /// `main`. In a dump of another entry, the last function, after the manual functions that it calls.
@@ -152,7 +168,10 @@ impl<'a> Checker<'a> {
             return Term::Poison;
         }
         let mut terms = Vec::new();
-        for (path, mut ty, span, plane) in leaves {
+        let mut meshes = Vec::new();
+        declared.meshes(&self.build.mesh, &mut meshes);
+        debug_assert_eq!(meshes.len(), leaves.len(), "each leaf has its mesh");
+        for ((path, mut ty, span, plane), on) in leaves.into_iter().zip(meshes) {
             if is_manual {
                 // Inside, the value varies as its type says; outside, its dimensions are split.
                 ty.varying = Default::default();
@@ -164,7 +183,7 @@ impl<'a> Checker<'a> {
             }
             let info = self.build.func.info_mut(value);
             (info.name, info.named) = (Some(path.clone()), span);
-            self.build.func.params.push(Param { name: path, span, plane });
+            self.build.func.params.push(Param { name: path, span, plane, on });
             self.build.blocks[0].params.push(value);
             terms.push(Term::Array(value));
         }

@@ -123,15 +123,26 @@ fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Di
     checker.check_sets(&options.sets);
     let declared = meshes::declared(set, &mut checker.diagnostics);
     let mut mesh_errors = Vec::new();
-    let mesh = meshes::build(declared, options.mesh.as_ref(), &mut |size| checker.mesh_size(size), &mut mesh_errors);
+    let mut reader = meshes::MeshReader {
+        given: options.mesh.as_ref(),
+        size: &mut |size| checker.mesh_size(size),
+        diagnostics: &mut mesh_errors,
+    };
+    let mesh = reader.build(&declared);
     checker.diagnostics.append(&mut mesh_errors);
     if checker.exact.is_some() && options.mesh.is_some() {
-        let own = meshes::build(declared, None, &mut |size| checker.mesh_size(size), &mut mesh_errors);
+        let mut reader = meshes::MeshReader {
+            given: None,
+            size: &mut |size| checker.mesh_size(size),
+            diagnostics: &mut mesh_errors,
+        };
+        let own = reader.build(&declared);
         checker.refuse_other_mesh(&own, &mesh);
     }
     let axes: Vec<String> = mesh.axes.iter().map(|axis| axis.name.clone()).collect();
     checker.build.mesh = Mesh { machine: options.machine, ..mesh };
-    names::resolve(set, &checker.names, &axes, &mut checker.diagnostics);
+    let meshes: Vec<String> = checker.build.mesh.named.iter().map(|mesh| mesh.name.clone()).collect();
+    names::resolve(set, &checker.names, (&axes, &meshes), &mut checker.diagnostics);
     let module = checker.program(options.entry.as_deref());
     checker.finish(module)
 }

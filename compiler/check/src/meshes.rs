@@ -1,16 +1,18 @@
-//! The mesh: from the program's `mesh` item and the command line's `--mesh`.
+//! The meshes: from the program's `mesh` items and the command line's `--mesh`.
 
 use crate::errors::items::mesh as error;
-use crate::errors::items::not_yet;
 use crate::sources::SourceSet;
-use spmdc_grammar::ast::{AxisKind, Expr, ItemKind, MeshAxisNode, MeshItem, MeshKind};
+use spmdc_grammar::ast::{AxisKind, Expr, Ident, ItemKind, MeshAxisNode, MeshItem, MeshKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::mesh::MAX_AXES;
-use spmdc_ir::layout::mesh::{Axis, Mesh};
+use spmdc_ir::layout::mesh::{Axis, Mesh, NamedMesh};
 
 /// Maximum number of devices, which are threads of one process: more are a mistake.
 const MAX_DEVICES: usize = 4096;
+
+/// Maximum number of axes of all meshes of a program: a set of axes has one bit for each.
+const MAX_ALL_AXES: usize = 32;
 
 /// The value of `--mesh`: `2x4`, or `data=4,model=2`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,39 +53,111 @@ impl MeshOverride {
     }
 }
 
-/// The program's mesh item; several meshes, and sub-meshes, are not supported yet.
-pub fn declared<'a>(set: &'a SourceSet, diagnostics: &mut Vec<Diagnostic>) -> Option<(&'a MeshItem, Span)> {
-    let mut found: Option<(&MeshItem, Span)> = None;
+/// The mesh items of a program, in order; several are named.
+pub fn declared<'a>(set: &'a SourceSet, diagnostics: &mut Vec<Diagnostic>) -> Vec<(&'a MeshItem, Span)> {
+    let mut found: Vec<(&MeshItem, Span)> = Vec::new();
     for item in set.files.iter().flat_map(|file| &file.program.items) {
         let ItemKind::Mesh(mesh) = &item.kind else { continue };
-        match (&mesh.kind, found) {
-            (MeshKind::Sub { .. }, _) => diagnostics.push(not_yet(item.span, "a sub-mesh")),
-            (MeshKind::Axes { devices: Some(_), .. }, _) => diagnostics.push(not_yet(item.span, "an order of devices")),
-            (MeshKind::Axes { .. }, Some((_, first))) => {
-                diagnostics.push(not_yet(item.span, "a second mesh").label(first, "the first mesh is here"));
-            }
-            (MeshKind::Axes { .. }, None) => found = Some((mesh, item.span)),
+        let name = mesh.name.as_ref().map(|name| &name.name);
+        if let Some((_, first)) =
+            found.iter().find(|(other, _)| name.is_some() && other.name.as_ref().map(|name| &name.name) == name)
+        {
+            diagnostics.push(crate::errors::items::defined_twice(mesh.name.as_ref().expect("it has a name"), *first));
+            continue;
         }
+        found.push((mesh, item.span));
+    }
+    let unnamed = found.iter().position(|(mesh, _)| mesh.name.is_none());
+    if let Some(unnamed) = unnamed.filter(|_| found.len() > 1) {
+        let error = error(found[unnamed].1, "of several meshes, each has a name")
+            .help("write `mesh all (X = 2, Y = 4);`: types and `transfer` name the mesh");
+        diagnostics.push(error);
+        found.remove(unnamed);
     }
     found
 }
 
-/// The mesh of the program. `size` computes a size expression; it has reported the error if it returns None.
-pub fn build(
-    declared: Option<(&MeshItem, Span)>,
-    given: Option<&MeshOverride>,
-    size: &mut dyn FnMut(&Expr) -> Option<i128>,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> Mesh {
-    let mut mesh = Mesh::default();
-    let mut span = Span::default();
-    if let Some((item, place)) = declared
-        && let MeshKind::Axes { axes, .. } = &item.kind
-    {
-        span = place;
+/// Reads the meshes of a program.
+pub struct MeshReader<'a> {
+    /// `--mesh`.
+    pub given: Option<&'a MeshOverride>,
+    /// Computes a size or a device number; it has reported the error if it returns None.
+    pub size: &'a mut dyn FnMut(&Expr) -> Option<i128>,
+    /// The errors.
+    pub diagnostics: &'a mut Vec<Diagnostic>,
+}
+
+impl MeshReader<'_> {
+    /// The mesh of the program; of several meshes, the axes of all of them.
+    pub fn build(&mut self, declared: &[(&MeshItem, Span)]) -> Mesh {
+        let roots = declared.iter().filter(|(item, _)| matches!(item.kind, MeshKind::Axes { .. })).count();
+        let [(first, span), others @ ..] = declared else {
+            let mut mesh = Mesh { axes: undeclared(self.given, self.diagnostics), ..Mesh::default() };
+            let known = self.diagnostics.len();
+            check_sizes(&mut mesh, Span::default(), self.diagnostics);
+            self.of_command(known);
+            return mesh;
+        };
+        if roots > 1 && self.given.is_some() {
+            let message = "--mesh: the program has several meshes with sizes of their own";
+            let error = error(Span::default(), message).help("use constants for the sizes, and --set");
+            self.diagnostics.push(error.of_command());
+        }
+        let given = self.given.filter(|_| roots == 1);
+        let mut all = Mesh::default();
+        if others.is_empty() {
+            let Some((mesh, devices)) = self.root(first, *span, given) else { return all };
+            let is_plain = first.name.is_none() && devices.iter().enumerate().all(|(at, &device)| at == device);
+            let axes = (0..mesh.axes.len() as u8).collect();
+            let named = NamedMesh { name: name_of(first), axes, devices };
+            return Mesh { named: if is_plain { Vec::new() } else { vec![named] }, ..mesh };
+        }
+        // A sub-mesh may be declared before its mesh.
+        let mut found: Vec<Option<(Mesh, Vec<usize>)>> = Vec::new();
+        for (item, span) in declared {
+            found.push(self.root(item, *span, given));
+        }
+        loop {
+            let mut moved = false;
+            for at in 0..declared.len() {
+                let MeshKind::Sub { of, fixed } = &declared[at].0.kind else { continue };
+                let parent = declared.iter().position(|(other, _)| name_of(other) == of.name);
+                if let (None, Some(Some(parent))) = (&found[at], parent.map(|parent| found[parent].clone())) {
+                    found[at] = Some(self.sub(&parent, fixed));
+                    moved = true;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+        for ((item, span), found) in declared.iter().zip(found) {
+            match (found, &item.kind) {
+                (Some((mesh, devices)), _) => self.join(&mut all, &name_of(item), mesh, devices, *span),
+                (None, MeshKind::Sub { of, .. }) => {
+                    self.diagnostics
+                        .push(error(of.span, format!("there is no mesh `{}` of which this is a part", of.name)));
+                }
+                (None, MeshKind::Axes { .. }) => {}
+            }
+        }
+        all
+    }
+
+    fn of_command(&mut self, known: usize) {
+        if self.given.is_some() {
+            // The sizes come from the command line.
+            self.diagnostics[known..].iter_mut().for_each(|diagnostic| diagnostic.of_command = true);
+        }
+    }
+
+    /// A mesh with axes of its own, and its devices; None for a part of another one, or after an error.
+    fn root(&mut self, item: &MeshItem, span: Span, given: Option<&MeshOverride>) -> Option<(Mesh, Vec<usize>)> {
+        let MeshKind::Axes { axes, devices } = &item.kind else { return None };
+        let mut mesh = Mesh::default();
         let needs_sizes = !matches!(given, Some(MeshOverride::Sizes(sizes)) if sizes.len() == axes.len());
         for axis in axes {
-            declare(&mut mesh, axis, needs_sizes, size, diagnostics);
+            declare(&mut mesh, axis, needs_sizes, self.size, self.diagnostics);
         }
         match given {
             Some(MeshOverride::Sizes(sizes)) if sizes.len() == mesh.axes.len() => {
@@ -91,7 +165,7 @@ pub fn build(
             }
             Some(MeshOverride::Sizes(sizes)) => {
                 let message = format!("--mesh gives {} sizes, the mesh has {} axes", sizes.len(), mesh.axes.len());
-                diagnostics.push(misfit(&mesh, span, message));
+                self.diagnostics.push(misfit(&mesh, span, message));
             }
             Some(MeshOverride::Named(named)) => {
                 for (name, size) in named {
@@ -99,23 +173,121 @@ pub fn build(
                         Some(axis) => axis.size = *size,
                         None => {
                             let message = format!("--mesh names an axis `{name}`, which the mesh does not have");
-                            diagnostics.push(misfit(&mesh, span, message));
+                            self.diagnostics.push(misfit(&mesh, span, message));
                         }
                     }
                 }
             }
             None => {}
         }
-    } else {
-        mesh.axes = undeclared(given, diagnostics);
+        let known = self.diagnostics.len();
+        check_sizes(&mut mesh, span, self.diagnostics);
+        self.of_command(known);
+        let count = mesh.device_count();
+        let devices = match devices {
+            None => (0..count).collect(),
+            Some(listed) => {
+                let numbers: Option<Vec<usize>> = listed.iter().map(|device| self.device(device)).collect();
+                let numbers = numbers?;
+                if numbers.len() != count {
+                    let message = format!("the mesh has {count} devices, and {} are listed", numbers.len());
+                    self.diagnostics.push(error(span, message));
+                    return None;
+                }
+                if let Some(at) = (0..numbers.len()).find(|&at| numbers[..at].contains(&numbers[at])) {
+                    let message = format!("device {} is listed twice", numbers[at]);
+                    self.diagnostics.push(error(listed[at].span, message));
+                    return None;
+                }
+                numbers
+            }
+        };
+        Some((mesh, devices))
     }
-    let known = diagnostics.len();
-    check_sizes(&mut mesh, span, diagnostics);
-    if given.is_some() {
-        // The sizes come from the command line.
-        diagnostics[known..].iter_mut().for_each(|diagnostic| diagnostic.of_command = true);
+
+    /// The number of a device.
+    fn device(&mut self, number: &Expr) -> Option<usize> {
+        let value = (self.size)(number)?;
+        match usize::try_from(value) {
+            Ok(value) if value < MAX_DEVICES => Some(value),
+            Ok(_) | Err(_) => {
+                let message = format!("there is no device {value}: their numbers are 0 to {}", MAX_DEVICES - 1);
+                self.diagnostics.push(error(number.span, message));
+                None
+            }
+        }
     }
-    mesh
+
+    /// The devices of a mesh whose coordinates along some axes are these.
+    fn sub(&mut self, (mesh, devices): &(Mesh, Vec<usize>), fixed: &[(Ident, Expr)]) -> (Mesh, Vec<usize>) {
+        let mut wanted: Vec<Option<usize>> = vec![None; mesh.axes.len()];
+        for (axis, at) in fixed {
+            let Some(position) = mesh.find(&axis.name).map(usize::from) else {
+                let names: Vec<String> = mesh.axes.iter().map(|axis| axis.name.clone()).collect();
+                self.diagnostics.push(crate::errors::names::unknown_axis(&axis.name, axis.span, &names));
+                continue;
+            };
+            let Some(value) = (self.size)(at) else { continue };
+            let size = mesh.axes[position].size;
+            match usize::try_from(value).ok().filter(|value| *value < size) {
+                Some(value) => wanted[position] = Some(value),
+                None => {
+                    let message = format!("axis `{}` has the coordinates 0 to {}, not {value}", axis.name, size - 1);
+                    self.diagnostics.push(error(at.span, message));
+                }
+            }
+        }
+        let holds = |position: &usize| {
+            let own = mesh.coordinates(*position);
+            own.iter().zip(&wanted).all(|(own, wanted)| wanted.is_none_or(|wanted| wanted == *own))
+        };
+        let kept = (0..devices.len()).filter(holds).map(|position| devices[position]).collect();
+        let axes = mesh.axes.iter().zip(&wanted).filter(|(_, fixed)| fixed.is_none()).map(|(axis, _)| axis.clone());
+        (Mesh { axes: axes.collect(), ..Mesh::default() }, kept)
+    }
+
+    /// Adds a mesh to those of the program. Axes of one name are the same axis.
+    fn join(&mut self, all: &mut Mesh, name: &str, mesh: Mesh, devices: Vec<usize>, span: Span) {
+        debug_assert_eq!(mesh.device_count(), devices.len(), "each position of a mesh has a device");
+        let mut axes = Vec::new();
+        for axis in mesh.axes {
+            let position = match all.find(&axis.name) {
+                Some(known) => {
+                    let other = &all.axes[usize::from(known)];
+                    if *other != axis {
+                        let first = all.named.iter().find(|mesh| mesh.axes.contains(&known));
+                        let first = first.map_or("", |mesh| mesh.name.as_str());
+                        let message = format!("axis `{}` is not the same in `{name}` and in `{first}`", axis.name);
+                        let how = |axis: &Axis| {
+                            format!("{} {}", axis.size, if axis.kind == AxisKind::Auto { "auto" } else { "explicit" })
+                        };
+                        let text = format!("{} here, {} there", how(&axis), how(other));
+                        self.diagnostics.push(error(span, message).here(text).help(
+                            "axes of one name are one axis, so that layouts mean the same on all meshes: choose another name",
+                        ));
+                    }
+                    known
+                }
+                None => {
+                    all.axes.push(axis);
+                    (all.axes.len() - 1) as u8
+                }
+            };
+            axes.push(position);
+        }
+        if all.axes.len() > MAX_ALL_AXES {
+            self.diagnostics
+                .push(error(span, format!("the meshes of a program have at most {MAX_ALL_AXES} axes in all")));
+            all.axes.clear();
+            axes.clear();
+        }
+        all.named.push(NamedMesh { name: name.to_string(), axes, devices });
+    }
+}
+
+/// The name of a mesh; empty if it has none.
+fn name_of(item: &MeshItem) -> String {
+    item.name.as_ref().map_or(String::new(), |name| name.name.clone())
 }
 
 /// `--mesh` names or counts axes differently from the program's mesh.

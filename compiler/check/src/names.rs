@@ -82,8 +82,13 @@ fn own_names(set: &SourceSet, file: FileId, diagnostics: &mut Vec<Diagnostic>) -
     names
 }
 
-/// Reports every unknown name in every function. `axes` are the mesh's.
-pub fn resolve(set: &SourceSet, names: &Names, axes: &[String], diagnostics: &mut Vec<Diagnostic>) {
+/// Reports every unknown name in every function, given the names of axes and of meshes.
+pub fn resolve(
+    set: &SourceSet,
+    names: &Names,
+    (axes, meshes): (&[String], &[String]),
+    diagnostics: &mut Vec<Diagnostic>,
+) {
     let fields = field_names(set);
     for (position, file) in set.files.iter().enumerate() {
         let id = FileId(position as u16);
@@ -92,6 +97,7 @@ pub fn resolve(set: &SourceSet, names: &Names, axes: &[String], diagnostics: &mu
                 set,
                 names,
                 axes,
+                meshes,
                 fields: &fields,
                 file: id,
                 scopes: Vec::new(),
@@ -141,6 +147,7 @@ struct Resolver<'a> {
     set: &'a SourceSet,
     names: &'a Names,
     axes: &'a [String],
+    meshes: &'a [String],
     fields: &'a BTreeSet<String>,
     file: FileId,
     /// The local names of the function, innermost scope last.
@@ -194,7 +201,8 @@ impl Resolver<'_> {
 
     fn ty(&mut self, ty: &TypeExpr) {
         match &ty.kind {
-            TypeExprKind::Array { dtype, dims, unreduced, varying, .. } => {
+            TypeExprKind::Array { dtype, dims, unreduced, varying, mesh } => {
+                mesh.iter().for_each(|mesh| self.mesh(mesh));
                 if let ElementType::Param(name) = dtype
                     && !self.is_local(&name.name)
                 {
@@ -214,7 +222,11 @@ impl Resolver<'_> {
                 self.type_name(module.as_ref(), name);
                 args.iter().for_each(|arg| self.expr(arg));
             }
-            TypeExprKind::Stream(ty) | TypeExprKind::On { ty, .. } => self.ty(ty),
+            TypeExprKind::Stream(ty) => self.ty(ty),
+            TypeExprKind::On { ty, mesh } => {
+                self.mesh(mesh);
+                self.ty(ty);
+            }
         }
     }
 
@@ -247,6 +259,12 @@ impl Resolver<'_> {
     fn axis(&mut self, axis: &Ident) {
         if !self.axes.contains(&axis.name) {
             self.diagnostics.push(errors::names::unknown_axis(&axis.name, axis.span, self.axes));
+        }
+    }
+
+    fn mesh(&mut self, mesh: &Ident) {
+        if !self.meshes.contains(&mesh.name) {
+            self.diagnostics.push(errors::names::unknown_mesh(&mesh.name, mesh.span, self.meshes));
         }
     }
 
@@ -435,14 +453,14 @@ impl Resolver<'_> {
     fn is_known(&self, name: &str) -> bool {
         self.is_local(name)
             || self.names.find(self.file, name).is_some()
-            || self.axes.iter().any(|axis| axis == name)
+            || self.axes.iter().chain(self.meshes).any(|known| known == name)
             || is_builtin(name)
     }
 
     fn unknown(&mut self, name: &str, span: Span) {
         let mut candidates: Vec<&str> = self.scopes.iter().flatten().map(String::as_str).collect();
         candidates.extend(self.names.of_file(self.file));
-        candidates.extend(self.axes.iter().map(String::as_str));
+        candidates.extend(self.axes.iter().chain(self.meshes).map(String::as_str));
         // `extend` would require all names to live as long as these.
         ops::builtin_names().filter(|name| ops::instead_of(name).is_none()).for_each(|name| candidates.push(name));
         candidates.extend(["true", "false", "None"]);

@@ -165,6 +165,9 @@ impl Checker<'_> {
         if let Some(axis) = self.build.mesh.find(name) {
             return Term::Axis(axis);
         }
+        if let Some(mesh) = self.build.mesh.find_mesh(name) {
+            return Term::Mesh(mesh as u8);
+        }
         if is_builtin(name) {
             return Callable::Builtin(name.to_string()).into_term();
         }
@@ -183,6 +186,10 @@ impl Checker<'_> {
         let local = self.local(name).map(|binding| binding.term.clone());
         match local {
             Some(term @ (Term::Function(_) | Term::Type(_) | Term::Poison)) => term,
+            // A mesh called `all` does not hide the function.
+            None if is_builtin(name) && self.names.find(self.file(), name).is_none() => {
+                Callable::Builtin(name.to_string()).into_term()
+            }
             None => self.name(name, span),
             Some(other) => match self.names.find(self.file(), name) {
                 Some(entity) if self.is_function(entity) => self.entity(entity, name, span),

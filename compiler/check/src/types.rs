@@ -15,14 +15,14 @@ use spmdc_grammar::ast::{
 };
 use spmdc_grammar::ast::{PrefixOp, TypeExprKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::mesh::AxisKind;
+use spmdc_ir::layout::mesh::{AxisKind, Mesh};
 use spmdc_ir::layout::sharding::{self, DimSharding, Sharding};
 use spmdc_ir::layout::types::MAX_RANK;
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::call::errors::{not_whole, rank_too_large, too_large};
 use spmdc_ir::ops::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::ops::read_rows::refused_at;
-use spmdc_ir::ops::{complex, shape};
+use spmdc_ir::ops::{complex, shape, transfer};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
 use spmdc_ir::reshard::step::{Reshard, ReshardStep};
@@ -47,6 +47,8 @@ pub struct ArrayTy {
     pub unreduced: AxisSet,
     pub varying: AxisSet,
     pub is_stream: bool,
+    /// The mesh on which it is, by its position in [`Mesh::named`](spmdc_ir::layout::mesh::Mesh::named), if the type says so.
+    pub on: Option<u8>,
     pub span: Span,
 }
 
@@ -56,6 +58,34 @@ pub struct DimTy {
     pub span: Span,
     /// None if the type has no layout for this dimension.
     pub axes: Option<DimSharding>,
+}
+
+impl Ty {
+    /// Says of all its arrays on which mesh they are.
+    pub fn put_on(&mut self, mesh: u8) {
+        match self {
+            Ty::Array(array) | Ty::Complex(array) => array.on = array.on.or(Some(mesh)),
+            Ty::Tuple(parts) => parts.iter_mut().for_each(|part| part.put_on(mesh)),
+            Ty::Struct(fields) => fields.iter_mut().for_each(|(_, field)| field.put_on(mesh)),
+            Ty::Poison => {}
+        }
+    }
+
+    /// For each leaf of a parameter, the mesh on which it is: that which the type names, or the first one that has its axes.
+    pub fn meshes(&self, mesh: &Mesh, found: &mut Vec<Option<u8>>) {
+        let of = |array: &ArrayTy| {
+            let axes = array.layout().map_or(AxisSet::EMPTY, |layout| layout.used_axes().union(layout.unreduced));
+            let first = (!axes.is_empty()).then(|| mesh.first_with(axes)).flatten();
+            array.on.or(first.map(|on| on as u8)).filter(|_| mesh.is_several())
+        };
+        match self {
+            Ty::Array(array) => found.push(of(array)),
+            Ty::Complex(array) => found.extend([of(array); 2]),
+            Ty::Tuple(parts) => parts.iter().for_each(|part| part.meshes(mesh, found)),
+            Ty::Struct(fields) => fields.iter().for_each(|(_, field)| field.meshes(mesh, found)),
+            Ty::Poison => {}
+        }
+    }
 }
 
 impl ArrayTy {
@@ -129,9 +159,7 @@ impl Checker<'_> {
     fn resolve_part(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
         match &ty.kind {
             TypeExprKind::Array { dtype: name, dims, unreduced, varying, mesh } => {
-                if let Some(mesh) = mesh {
-                    self.report(errors::items::not_yet(mesh.span, "a value on a named mesh"));
-                }
+                let on = mesh.as_ref().and_then(|mesh| self.build.mesh.find_mesh(&mesh.name)).map(|on| on as u8);
                 let dims = dims
                     .iter()
                     .map(|dim| DimTy {
@@ -148,7 +176,7 @@ impl Checker<'_> {
                         None => return Ty::Poison,
                     },
                 };
-                let array = ArrayTy { dtype, dims, unreduced, varying, is_stream: false, span: ty.span };
+                let array = ArrayTy { dtype, dims, unreduced, varying, is_stream: false, on, span: ty.span };
                 if let Some(axis) = array.layout().and_then(|layout| layout.repeated_axis()) {
                     self.report(shardings::axis_twice(&self.build.mesh.axes[axis as usize].name.clone(), ty.span));
                     return Ty::Poison;
@@ -173,8 +201,15 @@ impl Checker<'_> {
                 match self.element_type(name) {
                     Some((dtype, is_complex)) => {
                         let (unreduced, varying) = (AxisSet::EMPTY, AxisSet::EMPTY);
-                        let array =
-                            ArrayTy { dtype, dims: Vec::new(), unreduced, varying, is_stream: false, span: ty.span };
+                        let array = ArrayTy {
+                            dtype,
+                            dims: Vec::new(),
+                            unreduced,
+                            varying,
+                            is_stream: false,
+                            on: None,
+                            span: ty.span,
+                        };
                         if is_complex { Ty::Complex(array) } else { Ty::Array(array) }
                     }
                     None => Ty::Poison,
@@ -188,8 +223,11 @@ impl Checker<'_> {
                 Ty::Poison
             }
             TypeExprKind::On { ty, mesh } => {
-                self.report(errors::items::not_yet(mesh.span, "a value on a named mesh"));
-                self.resolve(ty, params)
+                let mut ty = self.resolve(ty, params);
+                if let Some(on) = self.build.mesh.find_mesh(&mesh.name) {
+                    ty.put_on(on as u8);
+                }
+                ty
             }
         }
     }
@@ -524,6 +562,13 @@ impl Checker<'_> {
         let value = match self.vary_as(value, ty.varying, span) {
             Ok(value) => value,
             Err(diagnostic) => return self.report(diagnostic),
+        };
+        let value = match ty.on.filter(|_| self.build.mesh.is_several() && self.exact.is_none()) {
+            None => value,
+            Some(on) => match transfer::declared(&mut self.build, value, on) {
+                Ok(value) => value,
+                Err(diagnostic) => return self.report(diagnostic),
+            },
         };
         match ty.layout() {
             Some(layout) if ty.is_stream => Term::Array(self.stream_laid_out(value, layout)),

@@ -13,7 +13,7 @@
 //! One statement a line, every type written. A value has the name of the user's variable if that is unique, otherwise a number in
 //! the order of printing; after differentiation names that are not unique get a number, and the derivative of `h` is `d_h`. Control flow prints as that of the language, a manual region as a `manual fn` above and a call of it.
 
-use crate::layout::mesh::{AxisKind, Mesh};
+use crate::layout::mesh::{AxisKind, Mesh, NamedMesh};
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, Type};
 use crate::ops::Op;
@@ -43,8 +43,8 @@ pub fn module_with_places(module: &Module, places: Places<'_>) -> String {
     let mut printer = Printer::new(module, &mesh, places);
     let body = printer.entry();
     let mut text = format!("stage {};\n", module.stage.name());
-    if !module.mesh.axes.is_empty() {
-        text += &format!("mesh ({});\n", module.mesh.axes.iter().map(axis_text).collect::<Vec<_>>().join(", "));
+    if !module.mesh.axes.is_empty() || !module.mesh.named.is_empty() {
+        text += &meshes(&module.mesh);
     }
     for function in &printer.manual_functions {
         text += function;
@@ -52,8 +52,27 @@ pub fn module_with_places(module: &Module, places: Places<'_>) -> String {
     text + &body
 }
 
+/// The declarations of the meshes of a program.
+fn meshes(mesh: &Mesh) -> String {
+    let axes =
+        |axes: &[u8]| axes.iter().map(|&axis| axis_text(&mesh.axes[usize::from(axis)])).collect::<Vec<_>>().join(", ");
+    let all: Vec<u8> = (0..mesh.axes.len() as u8).collect();
+    if mesh.named.is_empty() {
+        return format!("mesh ({});\n", axes(&all));
+    }
+    let line = |named: &NamedMesh| {
+        let name = if named.name.is_empty() { String::new() } else { format!("{} ", named.name) };
+        let is_in_order = named.devices.iter().enumerate().all(|(at, &device)| at == device);
+        let numbers = named.devices.iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
+        let devices = if is_in_order { String::new() } else { format!(" devices [{numbers}]") };
+        // The axes of the only mesh may have parts.
+        format!("mesh {name}({}){devices};\n", axes(if mesh.is_several() { &named.axes } else { &all }))
+    };
+    mesh.named.iter().map(line).collect()
+}
+
 fn axis_names(mesh: &Mesh) -> BTreeSet<String> {
-    mesh.axes.iter().map(|axis| axis.name.clone()).collect()
+    mesh.axes.iter().map(|axis| &axis.name).chain(mesh.named.iter().map(|named| &named.name)).cloned().collect()
 }
 
 fn axis_text(axis: &crate::layout::mesh::Axis) -> String {
@@ -109,7 +128,10 @@ impl<'a> Printer<'a> {
             self.taken.insert(param.name.split('.').next().unwrap_or_default().to_string());
             self.names.insert(value, param.name.clone());
         }
-        let types = func.body.params.iter().map(|&value| self.ty(value));
+        let types = func.params.iter().zip(&func.body.params).map(|(param, &value)| {
+            let on = param.on.and_then(|on| self.mesh.named.get(usize::from(on)));
+            on.map_or(self.ty(value), |on| format!("{} on {}", self.ty(value), on.name))
+        });
         let params = Tree::of(func.params.iter().map(|param| param.name.as_str()).zip(types));
         let params: Vec<String> = match params {
             Tree::Node(parts) => parts.iter().map(|(name, ty)| format!("{name}: {}", ty.text())).collect(),

@@ -1,6 +1,7 @@
 //! The passes, in the order of the pipeline, each with its postcondition.
 //!
 //! - `simplify`, `cse`, `dce`: no expression is computed twice or without a use. They keep every contract.
+//! - `project`: every module has one mesh; values move between modules by `send` and `receive`.
 //! - `commute_reshapes`: no pair of inverse reshapes surrounds statements that do not depend on the shape.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
@@ -41,6 +42,7 @@ pub mod local_argmax;
 pub mod orient_products;
 pub mod overlap;
 pub mod partition;
+pub mod project;
 pub mod propagate;
 mod rewrite;
 pub mod share_halos;

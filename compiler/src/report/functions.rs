@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 /// The mesh on which collectives are measured.
 pub const MESH: &str = "mesh (X = 2, Y = 2);";
 
-/// The available functions of the language, by name, without those that occur in dumps only and those not implemented yet.
+/// The available functions of the language, by name, without those that occur in dumps only.
 pub fn functions() -> Vec<Function> {
     let mut found: Vec<Function> = spmdc_ir::ops::functions()
         .filter(|function| match function.signature().status {
             Status::Shipped => true,
-            Status::Later | Status::InDumps { .. } => false,
+            Status::InDumps { .. } => false,
         })
         .collect();
     found.sort_by_key(|function| function.name);
@@ -52,7 +52,12 @@ pub fn example(signature: &Signature) -> String {
 pub fn program(signature: &Signature) -> String {
     let text = example(signature);
     let names_axes = text.contains('@') || text.contains("P(") || text.starts_with("manual");
-    if names_axes { format!("{MESH}\n{text}\n") } else { format!("{text}\n") }
+    if names_axes { format!("{}\n{text}\n", mesh(&text)) } else { format!("{text}\n") }
+}
+
+/// The declaration of the mesh of an example, which has a name if the example names it.
+fn mesh(text: &str) -> String {
+    if text.contains("transfer(") { MESH.replace("mesh (", "mesh all (") } else { MESH.to_string() }
 }
 
 /// The names of the example's parameters.
@@ -92,7 +97,7 @@ pub fn exchanges(signature: &Signature) -> Result<Vec<(String, Vec<Collective>)>
     let (set, _) = SourceSet::load("example", &text, &NoSources);
     let mut found = Vec::new();
     let mut measure = |what: String, text: &str| -> Result<(), Vec<Diagnostic>> {
-        let compilation = compiled(&format!("{MESH}\n{text}\n"), Stage::Optimized)?;
+        let compilation = compiled(&format!("{}\n{text}\n", mesh(text)), Stage::Optimized)?;
         found.push((what, compilation.stage(Stage::Optimized).map(collectives).unwrap_or_default()));
         Ok(())
     };
@@ -116,7 +121,7 @@ pub fn exchanges(signature: &Signature) -> Result<Vec<(String, Vec<Collective>)>
         }
     }
     if found.is_empty() {
-        let compilation = compiled(&format!("{MESH}\n{text}\n"), Stage::Optimized)?;
+        let compilation = compiled(&format!("{}\n{text}\n", mesh(&text)), Stage::Optimized)?;
         let of_example = compilation.stage(Stage::Optimized).map(collectives).unwrap_or_default();
         found.push(("as in the example".to_string(), of_example));
     }

@@ -21,6 +21,7 @@ mod format;
 mod library;
 mod matrix;
 pub mod mesh;
+mod parts;
 mod streams;
 pub mod threefry;
 
@@ -34,6 +35,7 @@ pub use library::{
     TakenPlaces, Transform,
 };
 pub use matrix::{MatrixFunction, TriangularSystem};
+pub use parts::{Channel, Message, Part};
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
@@ -282,13 +284,11 @@ pub struct Program {
     pub fingerprint: u64,
     /// Milliseconds of compilation, for `--stats`.
     pub compile_ms: f64,
-}
-
-impl Program {
-    /// The number of devices: the product of the sizes of the mesh.
-    pub fn device_count(&self) -> usize {
-        self.mesh.iter().map(|axis| axis.size).product()
-    }
+    /// The programs of several meshes, which run side by side instead of steps of this one. Then this program has no steps, arenas,
+    /// constants and axes, its parameters and results are in no memory, and its kernels are those of all parts.
+    pub parts: Vec<Part>,
+    /// The transfers between the parts.
+    pub channels: Vec<Channel>,
 }
 
 /// An arena of memory that the compiler has planned.

@@ -2,6 +2,7 @@
 
 use crate::matrix::MatrixFunction;
 use crate::mesh::{DeviceMesh, share};
+use crate::parts::Message;
 use crate::streams::StreamRows;
 use crate::{AxisSet, CollectiveKind, DType, Place, ReduceOp, Scalar, Site, Width};
 use serde::{Deserialize, Serialize};
@@ -90,6 +91,10 @@ pub enum LibraryFunction {
     Matrix(MatrixFunction),
     /// Reads rows of a stream: see [`StreamRows`].
     Rows(StreamRows),
+    /// Sends the only operand to the devices of another mesh; there is no result.
+    Send(Message),
+    /// Receives the only result from the devices of another mesh; there is no operand.
+    Receive(Message),
     /// A Fourier transform: every operand and every result is a line of the same length, at least 1.
     Fft(Transform),
 }
@@ -119,6 +124,8 @@ impl LibraryFunction {
             | LibraryFunction::Matrix(_)
             | LibraryFunction::Fft(_) => None,
             LibraryFunction::Scatter(scatter) => Some(scatter.divided),
+            LibraryFunction::Send(_) => None,
+            LibraryFunction::Receive(message) => (!message.layout.dims.is_empty()).then_some(0),
             // The dimensions of a row alone are read as a whole.
             LibraryFunction::Rows(rows) => rows.has_several.then_some(0),
         }

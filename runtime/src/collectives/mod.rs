@@ -12,6 +12,7 @@ pub(crate) mod exchange;
 pub(crate) mod fetch;
 pub(crate) mod permute;
 pub(crate) mod reduce;
+pub(crate) mod transfer;
 
 use std::ops::Range;
 

@@ -319,6 +319,8 @@ pub(crate) fn slots(step: &LibraryStep) -> Option<usize> {
         | LibraryFunction::Merge(_)
         | LibraryFunction::Scatter(_)
         | LibraryFunction::Rows(_)
+        | LibraryFunction::Send(_)
+        | LibraryFunction::Receive(_)
         | LibraryFunction::Fft(_) => None,
     }
 }
@@ -347,9 +349,12 @@ fn extents(mesh: &DeviceMesh, array: &LibraryArray, device: usize) -> Box<[ViewD
 
 fn block(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> Box<[i64]> {
     match function {
-        LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Rows(_) | LibraryFunction::Fft(_) => {
-            Box::new([])
-        }
+        LibraryFunction::Sort(_)
+        | LibraryFunction::Merge(_)
+        | LibraryFunction::Rows(_)
+        | LibraryFunction::Send(_)
+        | LibraryFunction::Receive(_)
+        | LibraryFunction::Fft(_) => Box::new([]),
         LibraryFunction::Matrix(function) => {
             function.first().map(|first| mesh.resolve(first, device)).into_iter().collect()
         }
@@ -363,6 +368,8 @@ fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
         | LibraryFunction::Scatter(_)
         | LibraryFunction::Matrix(_)
         | LibraryFunction::Rows(_)
+        | LibraryFunction::Send(_)
+        | LibraryFunction::Receive(_)
         | LibraryFunction::Fft(_) => 0,
         LibraryFunction::Merge(merge) => match &merge.taken {
             TakenPlaces::From(first) => mesh.resolve(first, device),
@@ -434,6 +441,22 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
             expect(rows.has_several == (indexed > 0) && step.batch.is_empty(), "a read of other rows than it says")?;
             let is_one = rows.consecutive && at.is_empty() && indexed == 1;
             expect(is_one || !rows.consecutive && at == to[..indexed], "a read of rows with indices of another shape")
+        }
+        LibraryFunction::Send(message) | LibraryFunction::Receive(message) => {
+            let arrays: Vec<&LibraryArray> = step.operands.iter().chain(&step.results).collect();
+            let [array] = arrays.as_slice() else { return Err("a transfer of several arrays".to_string()) };
+            let sends = matches!(step.function, LibraryFunction::Send(_));
+            expect(sends != step.operands.is_empty(), "an end of a transfer in the wrong direction")?;
+            expect(step.owners.is_none() && step.batch.is_empty(), "a transfer of several blocks")?;
+            expect(array.dtype == message.layout.dtype, "a transfer of another type")?;
+            let block: Vec<usize> = mesh.blocks(&message.layout, device).iter().map(|range| range.len()).collect();
+            expect(lens(array, device) == block, "a transfer of another block")?;
+            let stored = mesh.stored_shape(&message.layout);
+            let strides = (0..stored.len()).map(|dim| stored[dim + 1..].iter().product::<usize>() as i64);
+            expect(
+                array.dims.iter().map(|dim| dim.stride).eq(strides),
+                "a transfer of a block that is stored otherwise",
+            )
         }
         LibraryFunction::Fft(transform) => {
             expect(owners.len() == 1 && lines(), "a transform of other arrays than lines")?;
@@ -526,7 +549,9 @@ impl PreparedLibrary {
                 }
                 LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
                 LibraryFunction::Scatter(scatter) => scatter::scatter(&call, scatter, &self.block, parts),
-                LibraryFunction::Rows(_) => unreachable!("rows are read by an operation of their own"),
+                LibraryFunction::Rows(_) | LibraryFunction::Send(_) | LibraryFunction::Receive(_) => {
+                    unreachable!("rows and transfers are operations of their own")
+                }
                 LibraryFunction::Fft(_) => {
                     self.transform.as_ref().expect("`plan` has made its tables").run(&call, slot);
                 }

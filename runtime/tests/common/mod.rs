@@ -35,6 +35,8 @@ impl Maker {
             kernels: vec![],
             fingerprint: 0,
             compile_ms: 0.0,
+            parts: Vec::new(),
+            channels: Vec::new(),
         };
         Maker { program, kernels: vec![] }
     }

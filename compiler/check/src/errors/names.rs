@@ -51,6 +51,17 @@ pub fn unknown_axis(name: &str, span: Span, axes: &[String]) -> Diagnostic {
     }
 }
 
+/// E0101
+pub fn unknown_mesh(name: &str, span: Span, meshes: &[String]) -> Diagnostic {
+    let error = Diagnostic::error(Code::E0101, span, format!("there is no mesh called `{name}`"));
+    let known: Vec<&str> = meshes.iter().map(String::as_str).filter(|mesh| !mesh.is_empty()).collect();
+    match nearest(name, known.iter().copied()) {
+        Some(near) => error.help(format!("did you mean `{near}`?")),
+        None if known.is_empty() => error.help(format!("declare it, as in `mesh {name} (X = 2);`")),
+        None => error.help(format!("the meshes are {}", known.join(", "))),
+    }
+}
+
 fn suggest(error: Diagnostic, name: &str, span: Span, candidates: &[&str]) -> Diagnostic {
     let is_name = error.code == Code::E0101;
     if let Some(meant) = DTypeName::meant_by(name).filter(|_| is_name) {

@@ -45,9 +45,60 @@ pub struct Mesh {
     pub axes: Vec<Axis>,
     /// The sizes at which the compiler changes its choices.
     pub machine: Machine,
+    /// The meshes that the program names, in the order of their declaration. Several of them share their axes of one name. Empty for
+    /// a mesh without a name whose devices are in the order of their numbers.
+    pub named: Vec<NamedMesh>,
+}
+
+/// A mesh that a program names: some axes of [`Mesh::axes`], over some devices of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedMesh {
+    /// Its name; empty for a mesh without one.
+    pub name: String,
+    /// Its axes, major to minor, by their positions in [`Mesh::axes`].
+    pub axes: Vec<u8>,
+    /// The number of the device at each position, row-major.
+    pub devices: Vec<usize>,
+}
+
+impl NamedMesh {
+    /// Its axes, as a set.
+    pub fn axis_set(&self) -> AxisSet {
+        self.axes.iter().map(|&axis| usize::from(axis)).collect()
+    }
+
+    /// Its name and devices, for messages: `first` (devices 0 to 3).
+    pub fn describe(&self) -> String {
+        let consecutive = self.devices.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let list = match self.devices.as_slice() {
+            [only] => format!("device {only}"),
+            [first, .., last] if consecutive => format!("devices {first} to {last}"),
+            all if all.len() <= 8 => {
+                format!("devices {}", all.iter().map(usize::to_string).collect::<Vec<_>>().join(", "))
+            }
+            [first, second, .., last] => format!("{} devices, {first}, {second}, ..., {last}", self.devices.len()),
+            [..] => "no devices".to_string(),
+        };
+        format!("`{}` ({list})", self.name)
+    }
 }
 
 impl Mesh {
+    /// Whether the program has several meshes, so that each value lies on one of them; these are axes and devices of all of them.
+    pub fn is_several(&self) -> bool {
+        self.named.len() > 1
+    }
+
+    /// The position of the mesh of this name.
+    pub fn find_mesh(&self, name: &str) -> Option<usize> {
+        self.named.iter().position(|mesh| !mesh.name.is_empty() && mesh.name == name)
+    }
+
+    /// The first mesh of the program that has all these axes; None if none has.
+    pub fn first_with(&self, axes: AxisSet) -> Option<usize> {
+        self.named.iter().position(|mesh| axes.is_subset_of(mesh.axis_set()))
+    }
+
     /// The product of the sizes of all axes; 1 without axes.
     pub fn device_count(&self) -> usize {
         self.axes.iter().map(|axis| axis.size).product()
@@ -115,13 +166,13 @@ impl Mesh {
                 (None, _) => axes.push(axis.clone()),
             }
         }
-        Mesh { axes, machine: self.machine }
+        Mesh { axes, machine: self.machine, named: self.named.clone() }
     }
 
     /// The same axes as axes of their own, as dumps name them.
     pub fn plain(&self) -> Mesh {
         let axes = self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect();
-        Mesh { axes, machine: self.machine }
+        Mesh { axes, machine: self.machine, named: self.named.clone() }
     }
 
     /// `X`, or `(X,Y)` for several.

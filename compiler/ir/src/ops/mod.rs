@@ -41,6 +41,7 @@ pub mod margins;
 pub mod masked;
 mod matrix_power;
 pub mod meshgrid;
+pub mod message;
 pub mod norm;
 pub mod pad;
 mod partials;
@@ -71,6 +72,7 @@ pub mod split;
 pub mod take;
 #[cfg(test)]
 mod testing;
+pub mod transfer;
 pub mod transformations;
 pub mod transpose;
 mod trigamma;
@@ -330,6 +332,12 @@ ops! {
     ShowSharding(print::ShowSharding) = "show_sharding",
     /// The same values, which count as others.
     OptimizationBarrier(barrier::OptimizationBarrier) = "barrier",
+    /// Moves a value to another mesh.
+    Transfer(transfer::Transfer) = "transfer",
+    /// The end of a transfer at which a value leaves.
+    Send(message::SendMessage) = "send",
+    /// The end of a transfer at which a value arrives.
+    Receive(message::ReceiveMessage) = "receive",
     /// Gives a value another layout.
     Reshard(crate::reshard::step::Reshard) = "reshard" | "pin" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
     /// Several small collectives at once; dumps name it as one of them.
@@ -375,7 +383,7 @@ composites! {
     keys::Keys = "key",
     transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "jacobian" | "hessian" | "stop_gradient" | "checkpoint"
         | "custom_vjp" | "vmap",
-    later::Later = "tree_map" | "tree_reduce" | "associative_scan" | "transfer",
+    later::Later = "tree_map" | "tree_reduce" | "associative_scan",
 }
 
 /// A shipped function.
@@ -419,16 +427,13 @@ impl Function {
     /// Binds the arguments of a call to the parameters of its form.
     pub fn bind(&self, given: Vec<Arg>, span: Span, exact: bool) -> Result<Args<'static>, Diagnostic> {
         let mut form = self.signature();
-        if form.status == Status::Later {
-            return Err(later::not_supported(self.name, span));
-        }
         let marked = self.forms().skip(1).find_map(|other| Some((other, other.mark(form, &given)?)));
         if let Some((other, mark)) = marked {
             match (exact, other.status) {
                 (false, Status::InDumps { with, instead }) => {
                     return Err(only_in_dumps(&format!("`{}` {with}", self.name), instead, mark.span));
                 }
-                (true, Status::InDumps { .. }) | (_, Status::Shipped | Status::Later) => form = other,
+                (true, Status::InDumps { .. }) | (_, Status::Shipped) => form = other,
             }
         }
         Args::bind(self.name, form, given, span, exact)
@@ -458,7 +463,7 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
 pub fn instead_of(name: &str) -> Option<&'static str> {
     match builtin(name)?.signature().status {
         Status::InDumps { instead, .. } => Some(instead),
-        Status::Shipped | Status::Later => None,
+        Status::Shipped => None,
     }
 }
 

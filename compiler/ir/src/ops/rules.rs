@@ -251,6 +251,8 @@ pub enum Effect {
     Text,
     /// Shows a layout.
     Layout,
+    /// Exchanges a value with the devices of another mesh.
+    Message,
 }
 
 /// The role of an op in the code of a `manual` function.
@@ -392,7 +394,7 @@ impl Properties<'_> {
     pub fn has_effect(&self) -> bool {
         match self.effect {
             Effect::None | Effect::Stops => false,
-            Effect::Check | Effect::Text | Effect::Layout => true,
+            Effect::Check | Effect::Text | Effect::Layout | Effect::Message => true,
         }
     }
 

@@ -19,8 +19,10 @@ pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     let wanted = match op.rules().properties().effect {
         // A layout is shown as it is.
         Effect::Layout => all,
-        Effect::None | Effect::Stops | Effect::Check | Effect::Text if stmt.results.is_empty() => AxisSet::EMPTY,
-        Effect::None | Effect::Stops | Effect::Check | Effect::Text => {
+        Effect::None | Effect::Stops | Effect::Check | Effect::Text | Effect::Message if stmt.results.is_empty() => {
+            AxisSet::EMPTY
+        }
+        Effect::None | Effect::Stops | Effect::Check | Effect::Text | Effect::Message => {
             stmt.results.iter().fold(all, |set, &result| set.intersect(func.ty(result).sharding.unreduced))
         }
     };

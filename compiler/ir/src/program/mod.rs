@@ -12,6 +12,7 @@ pub mod explicit;
 pub mod local;
 pub mod origin;
 pub mod partial_sums;
+pub mod placement;
 pub mod typing;
 pub mod units;
 pub mod walk;
@@ -112,6 +113,8 @@ pub struct Param {
     pub name: String,
     /// Set for a plane of complex numbers.
     pub plane: Option<Plane>,
+    /// The mesh on which it is, if the program has several; None: wherever it is used.
+    pub on: Option<u8>,
     /// The source position of the parameter.
     pub span: Span,
 }
@@ -288,7 +291,7 @@ impl Func {
     pub fn may_stop(&self, stmt: &Stmt) -> bool {
         let Some(op) = stmt.op() else { return false };
         match op.rules().properties().effect {
-            Effect::None | Effect::Text | Effect::Layout => false,
+            Effect::None | Effect::Text | Effect::Layout | Effect::Message => false,
             Effect::Stops => stmt.results.iter().any(|&result| self.ty(result).dtype().is_integer()),
             Effect::Check => true,
         }

@@ -111,6 +111,8 @@ pub fn plan_memory(
         kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
         fingerprint: 0,
         compile_ms: 0.0,
+        parts: Vec::new(),
+        channels: Vec::new(),
     };
     debug_assert_eq!(program.params.len(), func.body.params.len(), "every parameter is bound");
     debug_assert_eq!(program.results.len(), func.body.results.len(), "every result is bound");

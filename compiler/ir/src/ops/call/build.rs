@@ -54,6 +54,8 @@ pub struct CallBuilder {
     aliases: BTreeMap<Value, Value>,
     /// Those on which a derivative that is being taken depends as on other arrays, and those without derivatives.
     opaque: BTreeSet<Value>,
+    /// The mesh to which each transfer of the program goes, by its number.
+    pub transfers: BTreeMap<u32, u8>,
     /// The values of functions that derivatives treat as one: see [`Unit`].
     pub units: Vec<Unit>,
     /// Bounds of values as factors of partial sums; a value without an entry has none.
@@ -78,6 +80,7 @@ impl CallBuilder {
             conflict: None,
             aliases: BTreeMap::new(),
             opaque: BTreeSet::new(),
+            transfers: BTreeMap::new(),
             units: Vec::new(),
             factors: BTreeMap::new(),
             layouts_of_rows: BTreeMap::new(),
@@ -272,10 +275,10 @@ impl CallBuilder {
         let properties = op.rules().properties();
         let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
             (Effect::Text | Effect::Layout, _) => self.mesh.all(),
-            (Effect::None | Effect::Stops | Effect::Check, Some(group)) => {
+            (Effect::None | Effect::Stops | Effect::Check | Effect::Message, Some(group)) => {
                 group.axes().iter().map(|&axis| usize::from(axis)).collect()
             }
-            (Effect::None | Effect::Stops | Effect::Check, None) => return Ok(()),
+            (Effect::None | Effect::Stops | Effect::Check | Effect::Message, None) => return Ok(()),
         };
         let blocking = self.conditions.iter().find(|(varies, _)| !varies.intersect(axes).is_empty());
         let Some((varies, place)) = blocking else { return Ok(()) };

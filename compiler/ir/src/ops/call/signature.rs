@@ -33,8 +33,6 @@ pub struct Signature {
 pub enum Status {
     /// Programs and dumps.
     Shipped,
-    /// A name of the language whose calls are errors (E0901).
-    Later,
     /// Dumps only. `with` distinguishes the form from that of programs, such as "with `dims=`"; `instead` is what programs write.
     InDumps {
         /// The completion of "`name` ..." in the message to a program; empty if the name has no form for programs.
@@ -200,10 +198,10 @@ impl ParamSpec {
 }
 
 impl Signature {
-    /// Whether programs may name this form, even if its calls are errors (E0901).
+    /// Whether programs may name this form.
     pub fn is_for_programs(&self) -> bool {
         match self.status {
-            Status::Shipped | Status::Later => true,
+            Status::Shipped => true,
             Status::InDumps { .. } => false,
         }
     }

@@ -32,6 +32,8 @@ pub enum Term {
     Sharding(ShardingTerm),
     /// The name of a mesh axis.
     Axis(u8),
+    /// The name of a mesh, by its position in [`Mesh::named`](crate::layout::mesh::Mesh::named).
+    Mesh(u8),
     /// `_` or `None`.
     Nothing,
     /// A function of the program, a lambda, or the transformation of one.
@@ -136,6 +138,7 @@ impl Term {
             Term::Type(_) => "a type",
             Term::Sharding(_) => "a sharding",
             Term::Axis(_) => "a mesh axis",
+            Term::Mesh(_) => "a mesh",
             Term::Nothing => "nothing",
             Term::Function(_) => "a function",
             Term::Module(_) => "a module",

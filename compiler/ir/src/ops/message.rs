@@ -1,0 +1,247 @@
+//! `send(x, channel=0)` and `receive(f32[4, 8], channel=0)`: the two ends of a `transfer`, in the programs of two meshes.
+//!
+//! A program with several meshes is compiled as one program for each of them, and a value that moves leaves one and enters another. Both
+//! ends have an effect: they stay, in their order, so that the devices of both meshes make the same moves. The layouts of the two
+//! ends are chosen separately; the runtime moves boxes of elements between any two.
+
+use super::print::any_layout;
+use super::{Call, Mismatch};
+use crate::array::{Array, Trap};
+use crate::cost;
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
+use crate::layout::types::ArrayType;
+use crate::lower::library::LibraryCalls;
+use crate::lower::work::{Lowering, layout_of};
+use crate::ops::batching::Batching;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::derivative::Derivative;
+use crate::ops::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
+    Rules, Semantics, Typing,
+};
+use crate::program::Stmt;
+use spmdc_abi::{LibraryFunction, Message};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+/// The end of a transfer at which the value leaves; it has no result.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SendMessage {
+    /// The number of the transfer among those of the program.
+    pub channel: u32,
+}
+
+/// The end of a transfer at which the value arrives; it has no operand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReceiveMessage {
+    /// The number of the transfer among those of the program.
+    pub channel: u32,
+    /// The element type and shape of the value.
+    pub ty: ArrayType,
+    /// Its layout on explicit axes.
+    pub out: Option<Sharding>,
+}
+
+impl Semantics for SendMessage {
+    fn name(&self) -> &'static str {
+        "send"
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        any_layout(args)
+    }
+
+    fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(Vec::new())
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("send({}, channel={})", args[0], self.channel)
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+}
+
+impl Infer for SendMessage {
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(Vec::new())
+    }
+}
+
+impl Rules for SendMessage {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
+    }
+
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        super::print::properties(Effect::Message)
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl NestLowering for SendMessage {
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let value = stmt.args[0];
+        let ty = lowering.ty(value);
+        let array = lowering.call_array(value, &(0..ty.rank()).collect::<Vec<_>>());
+        lowering.library(LibraryCalls {
+            function: LibraryFunction::Send(Message { channel: self.channel, layout: layout_of(ty) }),
+            operands: vec![array],
+            results: Vec::new(),
+            batch: Vec::new(),
+            owners: None,
+            cost: cost::of_reading(ty.block_bytes(lowering.mesh)),
+        });
+        Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+}
+
+impl Semantics for ReceiveMessage {
+    fn name(&self) -> &'static str {
+        "receive"
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
+    }
+
+    fn factors(&self, _: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims = results[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.results.push(dims);
+        rule
+    }
+
+    /// What arrives is not known to this mesh alone: a part of a program is not evaluated by itself.
+    fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let message = "a value arrives from another mesh".to_string();
+        Err(Trap { code: Code::E0999, message })
+    }
+
+    fn print(&self, _: &[String], mesh: &Mesh) -> String {
+        let out = self.out.as_ref().map_or(String::new(), |out| format!(", out={}", out.display(mesh)));
+        format!("receive({}, channel={}{out})", self.ty, self.channel)
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+}
+
+impl Infer for ReceiveMessage {
+    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        Ok(vec![self.ty.clone()])
+    }
+}
+
+impl Rules for ReceiveMessage {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Zero
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Never
+    }
+
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::Message,
+            manual: Manual::Local,
+            placement: Placement::Out(self.out.as_ref()),
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            keeps_alignment: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl NestLowering for ReceiveMessage {
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let value = stmt.results[0];
+        let ty = lowering.ty(value);
+        let array = lowering.call_array(value, &(0..ty.rank()).collect::<Vec<_>>());
+        lowering.library(LibraryCalls {
+            function: LibraryFunction::Receive(Message { channel: self.channel, layout: layout_of(ty) }),
+            operands: Vec::new(),
+            results: vec![array],
+            batch: Vec::new(),
+            owners: None,
+            cost: cost::of_reading(ty.block_bytes(lowering.mesh)),
+        });
+        Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+}
+
+/// The number of a transfer in a dump.
+fn channel(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
+    let channel = args.int("channel")?;
+    u32::try_from(channel)
+        .map_err(|_| Diagnostic::error(Code::E0218, args.span, format!("there is no transfer number {channel}")))
+}
+
+impl Call for SendMessage {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// A value leaves for another mesh.
+        send(x: Array, [named] channel: Int) in_dumps "" "write transfer(x, mesh)";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let channel = channel(args)?;
+        let value = args.array(build, "x")?;
+        build.emit(SendMessage { channel }, &[value])?;
+        Ok(Term::Tuple(Vec::new()))
+    }
+}
+
+impl Call for ReceiveMessage {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// A value arrives from another mesh.
+        receive(type: Type, [named] channel: Int, [named] out: Sharding = None) in_dumps "" "write transfer(x, mesh)";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let channel = channel(args)?;
+        let ty = args.ty("type")?.array;
+        let out = args.optional_sharding("out")?.map(|(out, _)| out.sharding);
+        Ok(Term::Array(build.emit1(ReceiveMessage { channel, ty, out }, &[])?))
+    }
+}

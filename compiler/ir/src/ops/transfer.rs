@@ -1,0 +1,260 @@
+//! `transfer(x, mesh, P(..))`: the same value on another mesh.
+//!
+//! On whole arrays it is the identity, so it means nothing to the evaluator. It exists until the program is projected on its meshes
+//! (`docs/design/0016-several-meshes.md`): then it is a message from one of these to another one. The cotangent of a transfer goes back
+//! to the mesh from which the value came; as that is known only when all statements are there, `placement` names it in the end.
+
+use super::reshard::{complete, explicit_out};
+use super::{Call, Mismatch};
+use crate::array::{Array, Trap};
+use crate::layout::factors::{FactorKind, Factors};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::{ArrayType, Type};
+use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::derivative::{Derivative, LinearMap, Linearity};
+use crate::ops::rules::{
+    Combines, Effect, Elements, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties, Rules,
+    Semantics, Typing,
+};
+use crate::program::typing::explicit_part;
+use crate::program::{Stmt, Value};
+use crate::reshard::step::Reshard;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+
+/// `transfer(x, second)`: the value on this mesh.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transfer {
+    /// Where the value goes.
+    pub to: Target,
+    /// Distinguishes the transfers that a program writes, for those back; 0 in a finished module.
+    pub number: u32,
+    /// The layout on explicit axes, if the program gives it.
+    pub out: Option<Sharding>,
+}
+
+/// Where a value goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To this mesh, by its position in [`Mesh::named`].
+    Mesh(u8),
+    /// To this mesh, on which it must be unless it is on none: `x: f32[4] on first`. Only while a program is checked.
+    Declared(u8),
+    /// To where the operand of the transfer of the same number was. Only while a program is checked.
+    Back,
+}
+
+impl Semantics for Transfer {
+    fn name(&self) -> &'static str {
+        "transfer"
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::Placed(self)
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.operands.push(dims.clone());
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(vec![args[0].clone()])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        let to = match self.to {
+            Target::Mesh(to) | Target::Declared(to) => mesh.named.get(usize::from(to)).map_or("?", |mesh| &mesh.name),
+            Target::Back => "?",
+        };
+        let out = self.out.as_ref().map_or(String::new(), |out| format!(", {}", out.display(mesh)));
+        format!("transfer({}, {to}{out})", args[0])
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        0
+    }
+}
+
+impl PlacesResults for Transfer {
+    /// The axes that the new mesh has, too, split the value as before; what auto axes split is decided anew.
+    fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+        if let Some(out) = &self.out {
+            return Ok(vec![Type { sharding: out.clone(), ..args[0].clone() }]);
+        }
+        let known = explicit_part(&args[0].sharding, mesh);
+        let has = match self.to {
+            Target::Mesh(to) => mesh.named[usize::from(to)].axis_set(),
+            Target::Declared(_) | Target::Back => mesh.all(),
+        };
+        let keep = |axis: &u8| has.contains(usize::from(*axis));
+        let dims = known
+            .dims
+            .into_iter()
+            .map(|dim| DimSharding { axes: dim.axes.iter().copied().take_while(keep).collect(), ..dim });
+        let sharding = Sharding { dims: dims.collect(), unreduced: known.unreduced.intersect(has), ..known };
+        Ok(vec![Type { sharding, ..args[0].clone() }])
+    }
+}
+
+impl Rules for Transfer {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
+    /// The projection on the meshes replaces it.
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Request
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::No,
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            keeps_alignment: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl Batched for Transfer {
+    /// The mapped dimension keeps its layout.
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        _: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let mut op = self.clone();
+        op.out.iter_mut().for_each(|out| out.dims.insert(0, batch.layout.clone()));
+        build.emit(op, &[operands[0].value()])
+    }
+}
+
+impl LinearMap for Transfer {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0])
+    }
+
+    /// A transfer back, or that of a cotangent of a cotangent, which goes where the value went.
+    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
+        match self.to {
+            Target::Mesh(_) => build.emit1(Transfer { to: Target::Back, number: self.number, out: None }, &[cotangent]),
+            Target::Declared(_) => Ok(cotangent),
+            Target::Back => {
+                let to = build.transfers.get(&self.number).copied();
+                let to = to.expect("the transfer of which this is the way back was emitted before");
+                build.emit1(Transfer { to: Target::Mesh(to), number: self.number, out: None }, &[cotangent])
+            }
+        }
+    }
+}
+
+/// The value, declared to be on a mesh.
+pub fn declared(build: &mut CallBuilder, value: Value, mesh: u8) -> Result<Value, Diagnostic> {
+    build.emit1(Transfer { to: Target::Declared(mesh), number: 0, out: None }, &[value])
+}
+
+impl Call for Transfer {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The same value on another mesh of the program, in a layout that is chosen if none is given.
+        transfer(x: Array, mesh: Of("mesh"), sharding: Sharding = None), Any, "(x: f32[4, 6]) { transfer(x, all, P(X, _)) }";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let mut value = args.array(build, "x")?;
+        let arg = args.required("mesh")?;
+        let Term::Mesh(to) = arg.term else {
+            let message = format!("`transfer` needs the name of a mesh, not {}", arg.term.describe());
+            let error = Diagnostic::error(Code::E0210, arg.span, message);
+            return Err(error.help("declare one, as in `mesh first = all[stage = 0];`"));
+        };
+        if !build.mesh.is_several() {
+            // It is there already.
+            let Some(layout) = layout_of_call(args, build.ty(value).rank())? else {
+                return Ok(Term::Array(value));
+            };
+            return Ok(Term::Array(build.emit1(Reshard::request(layout), &[value])?));
+        }
+        if !build.manual.is_empty() {
+            return Err(inside_manual(build.span));
+        }
+        let ty = build.ty(value);
+        if !ty.sharding.unreduced.is_empty() {
+            let sharding = Sharding { unreduced: Default::default(), ..ty.sharding.clone() };
+            value = build.emit1(Reshard::request(sharding), &[value])?;
+        }
+        let span = args.peek("sharding").map_or(build.span, |arg| arg.span);
+        let wanted = layout_of_call(args, build.ty(value).rank())?.map(|layout| (layout, span));
+        let own = build.mesh.named[usize::from(to)].axis_set();
+        if let Some((layout, span)) = &wanted {
+            let foreign = layout.used_axes().union(layout.unreduced).minus(own);
+            if let Some(axis) = foreign.iter().next() {
+                let mesh = &build.mesh.named[usize::from(to)];
+                let message = format!("{} has no axis `{}`", mesh.describe(), build.mesh.axes[axis].name);
+                let axes = format!("its axes are {}", build.mesh.display_axes(&mesh.axes));
+                return Err(Diagnostic::error(Code::E0602, *span, message).help(axes));
+            }
+        }
+        let number = build.func.values.len() as u32;
+        build.transfers.insert(number, to);
+        let given = wanted.map(|(layout, _)| layout);
+        let out = match build.exact {
+            true => given.clone(),
+            false => given.as_ref().and_then(|given| explicit_out(build, given)),
+        };
+        let moved = build.emit1(Transfer { to: Target::Mesh(to), number, out: out.clone() }, &[value])?;
+        match given {
+            Some(given) if out.as_ref() != Some(&given) => Ok(Term::Array(build.emit1(Reshard::pin(given), &[moved])?)),
+            Some(_) | None => Ok(Term::Array(moved)),
+        }
+    }
+}
+
+/// The layout that a call gives, for a value of this rank.
+fn layout_of_call(args: &mut Args<'_>, rank: usize) -> Result<Option<Sharding>, Diagnostic> {
+    let given = args.optional_sharding("sharding")?;
+    given.map(|(given, span)| complete(given.sharding, rank, span)).transpose()
+}
+
+/// E0901
+fn inside_manual(span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0901, span, "`transfer` inside a manual function is not supported yet")
+        .help("transfer the arguments before the call, or the results after it: their blocks stay what they are")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::ops::testing;
+
+    #[test]
+    fn a_mesh_is_needed() {
+        let mut build = testing::builder();
+        let error = testing::call(&mut build, "transfer", &[Term::Int(1), Term::Axis(0)], &[]).unwrap_err();
+        assert_eq!(error.code, Code::E0210);
+        assert!(error.message.contains("needs the name of a mesh"), "{}", error.message);
+    }
+}

@@ -1,0 +1,283 @@
+//! The mesh of each value, in a program with several.
+//!
+//! A value is *committed* to a mesh by a `transfer`, or because it is computed from values that are. Everything else is made where it is
+//! needed: literals, `zeros`, keys, and parameters that name no mesh. A value that control flow returns is also committed by the condition
+//! that decides about it, unless it is a value of another mesh: then the condition goes there, too.
+//!
+//! The meshes follow from the statements alone, so no pass has to keep them.
+
+use super::control::Control;
+use super::{Block, Func, Stmt, StmtKind, Value};
+use crate::layout::mesh::Mesh;
+use crate::layout::types::AxisSet;
+use crate::ops::Op;
+use crate::ops::rules::Effect;
+use crate::ops::transfer::Target;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// For each value, the mesh to which it is committed, by its position in [`Mesh::named`]; None if it is made wherever it is needed.
+pub type Placement = Vec<Option<u8>>;
+
+/// The meshes of all values; E0602 for operands on different ones, and for values on meshes without their axes.
+pub fn placement(func: &Func, mesh: &Mesh) -> Result<Placement, Vec<Diagnostic>> {
+    let found = found(func, mesh);
+    if found.errors.is_empty() { Ok(found.of) } else { Err(found.errors) }
+}
+
+/// Names the meshes to which cotangents go back, and drops declarations, which have been checked; E0602 as for [`placement`].
+pub fn resolve(func: &mut Func, mesh: &Mesh) -> Result<(), Vec<Diagnostic>> {
+    let found = found(func, mesh);
+    if !found.errors.is_empty() {
+        return Err(found.errors);
+    }
+    func.body.walk_mut(&mut |stmt| {
+        let result = stmt.results.first().copied();
+        if let (StmtKind::Op(Op::Transfer(op)), Some(result)) = (&mut stmt.kind, result) {
+            op.number = 0;
+            if let (Target::Back | Target::Declared(_), Some(on)) = (op.to, found.of[result.0 as usize]) {
+                op.to = Target::Mesh(on);
+            }
+        }
+    });
+    // What goes back to no mesh stays where it is.
+    let mut stays: BTreeMap<Value, Value> = BTreeMap::new();
+    remove_identities(&mut func.body, &mut stays);
+    let original = |mut value: Value| {
+        while let Some(&of) = stays.get(&value) {
+            value = of;
+        }
+        value
+    };
+    func.body.each_use_mut(&mut |value| *value = original(*value));
+    func.body.walk_mut(&mut |stmt| stmt.origin.lineage.of = stmt.origin.lineage.of.map(original));
+    func.values.iter_mut().for_each(|info| info.kin = info.kin.map(|kin| kin.mapped(original)));
+    Ok(())
+}
+
+fn remove_identities(block: &mut Block, stays: &mut BTreeMap<Value, Value>) {
+    block.stmts.retain(|stmt| match stmt.op() {
+        Some(Op::Transfer(op)) if op.to == Target::Back => {
+            stays.insert(stmt.results[0], stmt.args[0]);
+            false
+        }
+        Some(_) | None => true,
+    });
+    block.stmts.iter_mut().flat_map(Stmt::blocks_mut).for_each(|inner| remove_identities(inner, stays));
+}
+
+fn found<'a>(func: &'a Func, mesh: &'a Mesh) -> PlacementFinder<'a> {
+    let mut finder = PlacementFinder {
+        func,
+        mesh,
+        of: vec![None; func.values.len()],
+        sources: BTreeMap::new(),
+        changed: true,
+        is_last: false,
+        errors: Vec::new(),
+        told: BTreeSet::new(),
+    };
+    for (param, &value) in func.params.iter().zip(&func.body.params) {
+        finder.of[value.0 as usize] = param.on;
+    }
+    // Each round that changes something commits a value, so there are no more rounds than values.
+    while std::mem::take(&mut finder.changed) {
+        finder.block(&func.body);
+    }
+    finder.is_last = true;
+    finder.block(&func.body);
+    finder
+}
+
+struct PlacementFinder<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    of: Placement,
+    /// For each transfer of the program, by its number, the mesh from which it comes.
+    sources: BTreeMap<u32, Option<u8>>,
+    changed: bool,
+    /// Whether nothing changes any more, and errors are told.
+    is_last: bool,
+    errors: Vec<Diagnostic>,
+    told: BTreeSet<(Span, u8, u8)>,
+}
+
+impl PlacementFinder<'_> {
+    fn at(&self, value: Value) -> Option<u8> {
+        self.of[value.0 as usize]
+    }
+
+    fn commit(&mut self, value: Value, on: Option<u8>) {
+        let known = &mut self.of[value.0 as usize];
+        if known.is_none() && on.is_some() {
+            *known = on;
+            self.changed = true;
+        }
+    }
+
+    /// The mesh of the first of these values that is on one. An error if others are on another one.
+    fn joined(&mut self, values: &[Value], span: Span, what: &str) -> Option<u8> {
+        let first = values.iter().copied().find(|&value| self.at(value).is_some())?;
+        let on = self.at(first)?;
+        let other = values.iter().copied().find(|&value| self.at(value).is_some_and(|other| other != on));
+        if let (true, Some(other)) = (self.is_last, other)
+            && let Some(second) = self.at(other)
+            && self.told.insert((span, on, second))
+        {
+            let meshes = [on, second].map(|on| self.mesh.named[usize::from(on)].describe());
+            let message = format!("{what} are on different meshes: {} and {}", meshes[0], meshes[1]);
+            let mut error = Diagnostic::error(Code::E0602, span, message);
+            for (value, on) in [(first, on), (other, second)] {
+                let place = self.func.info(value).origin.span;
+                if place != span && place != Span::default() {
+                    error = error.label(place, format!("this is on `{}`", self.mesh.named[usize::from(on)].name));
+                }
+            }
+            let name = self.func.info(other).name.as_deref().unwrap_or("x");
+            let help = format!("move one of them: `transfer({name}, {})`", self.mesh.named[usize::from(on)].name);
+            self.errors.push(error.help(help));
+        }
+        Some(on)
+    }
+
+    fn block(&mut self, block: &Block) {
+        for stmt in &block.stmts {
+            self.stmt(stmt);
+            if self.is_last {
+                stmt.results.iter().for_each(|&result| self.has_axes(result, stmt.origin.span));
+            }
+        }
+    }
+
+    /// Checks that the mesh of a value has the axes over which it lies.
+    fn has_axes(&mut self, value: Value, span: Span) {
+        let Some(on) = self.at(value) else { return };
+        let (ty, mesh) = (self.func.ty(value), &self.mesh.named[usize::from(on)]);
+        let foreign = ty.distinct_axes().minus(mesh.axis_set());
+        if !foreign.is_empty() && self.told.insert((span, on, on)) {
+            let axes = self.mesh.display_set(foreign);
+            let message =
+                format!("{} has no axis {axes}, over which `{}` lies", mesh.describe(), ty.display(self.mesh));
+            let help = format!("its axes are {}", self.mesh.display_axes(&mesh.axes));
+            self.errors.push(Diagnostic::error(Code::E0602, span, message).help(help));
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        let span = stmt.origin.span;
+        match &stmt.kind {
+            StmtKind::Op(Op::Transfer(op)) => {
+                let from = self.at(stmt.args[0]);
+                let on = match op.to {
+                    Target::Mesh(to) => {
+                        // A derivative may contain the same transfer for tangents.
+                        let source = self.sources.entry(op.number).or_insert(from);
+                        *source = source.or(from);
+                        Some(to)
+                    }
+                    Target::Declared(to) => {
+                        if self.is_last {
+                            self.declared(stmt.args[0], to, span);
+                        }
+                        Some(to)
+                    }
+                    Target::Back => self.sources.get(&op.number).copied().flatten(),
+                };
+                // A value that goes back to no mesh stays where it is, once all others are known.
+                self.commit(stmt.results[0], on);
+                if self.is_last && on.is_none() {
+                    self.commit(stmt.results[0], from);
+                }
+            }
+            StmtKind::Op(op) => {
+                let effect = op.rules().properties().effect;
+                if matches!(effect, Effect::Text) {
+                    // What is shown is brought together.
+                    return;
+                }
+                let on = self.joined(&stmt.args, span, "the operands");
+                stmt.results.iter().for_each(|&result| self.commit(result, on));
+            }
+            StmtKind::Control(Control::Branch(op)) => {
+                op.sides().into_iter().for_each(|side| self.block(side));
+                let control = self.at(stmt.args[0]);
+                for (at, &result) in stmt.results.iter().enumerate() {
+                    let values = [op.then.results[at], op.otherwise.results[at]];
+                    let on = self.joined(&values, span, "the values of both branches").or(control);
+                    self.commit(result, on);
+                }
+            }
+            StmtKind::Control(Control::For(op)) => {
+                let (bounds, starts) = stmt.args.split_at(op.bounds());
+                let control = bounds.iter().find_map(|&bound| self.at(bound));
+                self.block(&op.body);
+                for (at, &start) in starts.iter().enumerate() {
+                    let carried = [op.body.params[at + 1], stmt.results[at]];
+                    self.carried(&carried, [start, op.body.results[at]], control, span);
+                }
+                for at in starts.len()..stmt.results.len() {
+                    let on = self.at(op.body.results[at]).or(control);
+                    self.commit(stmt.results[at], on);
+                }
+            }
+            StmtKind::Control(Control::While(op)) => {
+                self.block(&op.cond);
+                self.block(&op.body);
+                let control = self.at(op.cond.results[0]);
+                for (at, &start) in stmt.args.iter().enumerate() {
+                    let carried = [op.cond.params[at], op.body.params[at], stmt.results[at]];
+                    self.carried(&carried, [start, op.body.results[at]], control, span);
+                }
+            }
+            StmtKind::Control(Control::Manual(op)) => {
+                let on = self.joined(&stmt.args, span, "the arguments");
+                for (&arg, &param) in stmt.args.iter().zip(&op.body.params) {
+                    let own = self.at(arg);
+                    self.commit(param, own);
+                }
+                self.block(&op.body);
+                for (&result, &inner) in stmt.results.iter().zip(&op.body.results) {
+                    let own = self.at(inner).or(on);
+                    self.commit(result, own);
+                }
+                if let (true, Some(on)) = (self.is_last, on) {
+                    self.region(op.axes, on, span);
+                }
+            }
+        }
+    }
+
+    fn carried(&mut self, values: &[Value], ends: [Value; 2], control: Option<u8>, span: Span) {
+        let on = self.joined(&ends, span, "a carried value before and after a trip").or(control);
+        values.iter().for_each(|&value| self.commit(value, on));
+    }
+
+    /// E0602 if a value is on another mesh than its type says.
+    fn declared(&mut self, value: Value, to: u8, span: Span) {
+        let Some(on) = self.at(value).filter(|on| *on != to) else { return };
+        if self.told.insert((span, on, to)) {
+            let [on, to] = [on, to].map(|on| &self.mesh.named[usize::from(on)]);
+            let message = format!("this is declared to be on {}, and is on {}", to.describe(), on.describe());
+            let place = self.func.info(value).origin.span;
+            let mut error = Diagnostic::error(Code::E0602, span, message);
+            if place != span && place != Span::default() {
+                error = error.label(place, "made here");
+            }
+            self.errors.push(error.help(format!("move it: `transfer(x, {})`", to.name)));
+        }
+    }
+
+    /// E0602 if a manual function is about axes that the mesh of its arguments does not have.
+    fn region(&mut self, axes: AxisSet, on: u8, span: Span) {
+        let mesh = &self.mesh.named[usize::from(on)];
+        let foreign = axes.minus(mesh.axis_set());
+        if !foreign.is_empty() && self.told.insert((span, on, on)) {
+            let axes = self.mesh.display_set(foreign);
+            let message =
+                format!("the arguments of this manual function are on {}, which has no axis {axes}", mesh.describe());
+            self.errors.push(Diagnostic::error(Code::E0602, span, message));
+        }
+    }
+}

@@ -1,0 +1,507 @@
+//! Cuts a program with several meshes into one program for each of them.
+//!
+//! ```text
+//! mesh a (X = 2); mesh b (Y = 2) devices [2, 3];         on a:                     on b:
+//! let y = exp(x);                                        let y = exp(x);
+//! let z = transfer(y, b);                        =>      send(y, channel=0);       let z = receive(f32[8], channel=0);
+//! let w = 2 * z;                                                                   let w = 2 * z;
+//! ```
+//!
+//! Each statement is on the mesh of its values (`ir/program/placement`), and stays in the program of that mesh, with the control flow
+//! around it. What is on no mesh is in the program of every one, and goes where nobody uses it. A condition or bound that several
+//! meshes need is sent to the others. Text is printed by a program of its own on one device, so that lines come in the order of the
+//! program, and no mesh waits for another one to print.
+//!
+//! It runs after derivatives, so that these see transfers, and before propagation, which chooses the layouts of each program by itself.
+//! Afterwards every value of a module is on its mesh, and all ends of transfers are in the order of the program.
+
+use crate::dce::dce;
+use spmdc_abi::Plane;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::layout::mesh::{AxisKind, Mesh, NamedMesh};
+use spmdc_ir::layout::parts::AxisParts;
+use spmdc_ir::layout::types::{ArrayType, Type};
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::message::{ReceiveMessage, SendMessage};
+use spmdc_ir::ops::rules::{Effect, NamedAxes};
+use spmdc_ir::ops::transfer::{Target, Transfer};
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::placement::{Placement, placement};
+use spmdc_ir::program::typing::explicit_part;
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The name of the mesh of one device that prints.
+pub const OUTPUT: &str = "output";
+
+/// The programs of the meshes of a program.
+pub struct Projected {
+    /// The programs, at the stage of the whole one. If text is printed and there are several, the first one prints it.
+    pub parts: Vec<MeshProjection>,
+    /// The transfers between them, by their numbers.
+    pub channels: Vec<ChannelInfo>,
+}
+
+/// The program of one mesh.
+pub struct MeshProjection {
+    /// The module; its mesh is the only one that it names.
+    pub module: Module,
+    /// For each parameter, its position among those of the whole program.
+    pub params: Vec<usize>,
+    /// For each result, its position among those of the whole program.
+    pub results: Vec<usize>,
+}
+
+/// A transfer from one mesh to another.
+pub struct ChannelInfo {
+    /// The program that sends, by its position.
+    pub from: usize,
+    /// The program that receives, by its position.
+    pub to: usize,
+    /// The array that moves.
+    pub ty: ArrayType,
+    /// The statement that moves it.
+    pub origin: Origin,
+}
+
+/// The programs of all meshes on which something happens. E0602 for operands on different meshes; E0901 for what a part of a program
+/// cannot do yet.
+pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
+    let mut mesh = module.mesh.clone();
+    let mut func = module.func.clone();
+    debug_assert!(mesh.is_several(), "only programs with several meshes are cut");
+    let mut of = placement(&func, &mesh)?;
+    let mut used: BTreeSet<u8> = of.iter().copied().flatten().collect();
+    if used.is_empty() || func.body.results.iter().any(|result| of[result.0 as usize].is_none()) {
+        used.insert(DEFAULT);
+    }
+    let prints = |func: &Func| {
+        let mut found = false;
+        func.body.walk(&mut |stmt| found |= effect(stmt) == Some(Effect::Text));
+        found
+    };
+    // A program that uses one of its meshes prints there.
+    let only = (used.len() == 1).then(|| used.iter().next().copied()).flatten();
+    let output = match only {
+        Some(only) => only,
+        None => {
+            refuse(&func.body, false)?;
+            let first = used.iter().flat_map(|&on| &mesh.named[usize::from(on)].devices).min().copied().unwrap_or(0);
+            mesh.named.push(NamedMesh { name: OUTPUT.to_string(), axes: Vec::new(), devices: vec![first] });
+            (mesh.named.len() - 1) as u8
+        }
+    };
+    let mut order: Vec<u8> = if only.is_none() && prints(&func) { vec![output] } else { Vec::new() };
+    order.extend(&used);
+    if only.is_none() {
+        let mut body = std::mem::take(&mut func.body);
+        let mut mover = Mover { func: &mut func, of: &mut of, output };
+        mover.block(&mut body);
+        func.body = body;
+    }
+    let mut channels = Vec::new();
+    let mut numbers = BTreeMap::new();
+    number(&func, &func.body, &of, &order, &mut channels, &mut numbers);
+    let parts: Vec<MeshProjection> = order
+        .iter()
+        .map(|&on| {
+            let projector = Projector {
+                func: &func,
+                mesh: &mesh,
+                of: &of,
+                numbers: &numbers,
+                on,
+                is_default: on == DEFAULT || only == Some(on),
+                output,
+            };
+            projector.project(module)
+        })
+        .collect();
+    let streams = |param: usize| parts.iter().filter(|part| part.params.contains(&param)).count() > 1;
+    for (at, (param, &value)) in module.func.params.iter().zip(&module.func.body.params).enumerate() {
+        if module.func.ty(value).array.is_stream && streams(at) {
+            let message = format!("a stream that several meshes read, like `{}`, is not supported yet", param.name);
+            let help = "read its rows on one mesh, and transfer them";
+            return Err(vec![Diagnostic::error(Code::E0901, param.span, message).help(help)]);
+        }
+    }
+    debug_assert!(
+        channels.iter().all(|channel: &ChannelInfo| channel.from != channel.to),
+        "a value is sent to another mesh"
+    );
+    Ok(Projected { parts, channels })
+}
+
+/// The mesh of results that are on none: the first of the program.
+const DEFAULT: u8 = 0;
+
+fn effect(stmt: &Stmt) -> Option<Effect> {
+    stmt.op().map(|op| op.rules().properties().effect)
+}
+
+/// E0901 for what can happen in a program with one mesh only.
+fn refuse(block: &Block, is_manual: bool) -> Result<(), Vec<Diagnostic>> {
+    for stmt in &block.stmts {
+        let what = match effect(stmt) {
+            Some(Effect::Text) if is_manual => "text in a manual function",
+            Some(Effect::Layout) => "`show_sharding`",
+            Some(Effect::None | Effect::Stops | Effect::Check | Effect::Text | Effect::Message) | None => {
+                let inside = is_manual || matches!(stmt.control(), Some(Control::Manual(_)));
+                stmt.blocks().try_for_each(|block| refuse(block, inside))?;
+                continue;
+            }
+        };
+        let message = format!("{what} in a program that uses several meshes is not supported yet");
+        let help = if is_manual { "print its result" } else { "`spmdc viz` draws the layouts of all values" };
+        return Err(vec![Diagnostic::error(Code::E0901, stmt.origin.span, message).help(help)]);
+    }
+    Ok(())
+}
+
+/// Makes every move of a value a `transfer`: of text, and of conditions and bounds.
+struct Mover<'a> {
+    func: &'a mut Func,
+    of: &'a mut Placement,
+    output: u8,
+}
+
+impl Mover<'_> {
+    fn at(&self, value: Value) -> Option<u8> {
+        self.of[value.0 as usize]
+    }
+
+    /// The value on a mesh.
+    fn moved(&mut self, value: Value, to: u8, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
+        let array = self.func.ty(value).array.clone();
+        let moved = self.func.new_value(Type::open(array), origin.clone());
+        debug_assert_eq!(self.of.len(), moved.0 as usize, "values are numbered in order");
+        self.of.push(Some(to));
+        let op = Transfer { to: Target::Mesh(to), number: 0, out: None };
+        stmts.push(Stmt::new(op.into(), vec![value], vec![moved], origin.clone()));
+        moved
+    }
+
+    fn block(&mut self, block: &mut Block) {
+        let mut stmts = Vec::with_capacity(block.stmts.len());
+        for mut stmt in std::mem::take(&mut block.stmts) {
+            let origin = stmt.origin.clone();
+            if effect(&stmt) == Some(Effect::Text) {
+                for arg in &mut stmt.args {
+                    if self.at(*arg).is_some() {
+                        *arg = self.moved(*arg, self.output, &origin, &mut stmts);
+                    }
+                }
+            }
+            if !matches!(stmt.control(), Some(Control::Manual(_))) {
+                stmt.blocks_mut().for_each(|inner| self.block(inner));
+                self.control(&mut stmt, &mut stmts);
+            }
+            stmts.push(stmt);
+        }
+        block.stmts = stmts;
+    }
+
+    /// Sends the condition or the bounds of control flow to the other meshes on which something happens in it.
+    fn control(&mut self, stmt: &mut Stmt, stmts: &mut Vec<Stmt>) {
+        let origin = stmt.origin.clone();
+        let mut there = BTreeSet::new();
+        content(stmt, self.of, self.output, &mut there);
+        let StmtKind::Control(control) = &mut stmt.kind else { return };
+        let (decides, inside): (Vec<Value>, Option<&mut Block>) = match control {
+            Control::Branch(_) => (vec![stmt.args[0]], None),
+            Control::For(op) => (stmt.args[..op.bounds()].to_vec(), None),
+            Control::While(op) => (op.cond.results.clone(), Some(&mut op.cond)),
+            Control::Manual(_) => return,
+        };
+        let mut own = Vec::new();
+        for value in decides {
+            let Some(from) = self.at(value) else { continue };
+            for &to in there.iter().filter(|&&to| to != from) {
+                self.moved(value, to, &origin, &mut own);
+            }
+        }
+        match inside {
+            Some(cond) => cond.stmts.append(&mut own),
+            None => stmts.append(&mut own),
+        }
+    }
+}
+
+/// The meshes on which a statement does something.
+fn content(stmt: &Stmt, of: &Placement, output: u8, found: &mut BTreeSet<u8>) {
+    let at = |value: &Value| of[value.0 as usize];
+    found.extend(stmt.results.iter().filter_map(at));
+    match &stmt.kind {
+        StmtKind::Op(op) => match op.rules().properties().effect {
+            Effect::Text => {
+                found.insert(output);
+            }
+            Effect::None | Effect::Stops | Effect::Check | Effect::Layout | Effect::Message => {
+                found.extend(stmt.args.iter().filter_map(at));
+            }
+        },
+        StmtKind::Control(Control::Manual(_)) => found.extend(stmt.args.iter().filter_map(at)),
+        StmtKind::Control(control) => {
+            control.blocks().flat_map(|block| &block.stmts).for_each(|stmt| content(stmt, of, output, found));
+        }
+    }
+}
+
+/// Numbers the transfers between different meshes, in program order.
+fn number(
+    func: &Func,
+    block: &Block,
+    of: &Placement,
+    order: &[u8],
+    channels: &mut Vec<ChannelInfo>,
+    numbers: &mut BTreeMap<Value, u32>,
+) {
+    for stmt in &block.stmts {
+        if let Some(Op::Transfer(op)) = stmt.op()
+            && let (Target::Mesh(to), Some(from)) = (op.to, of[stmt.args[0].0 as usize])
+            && to != from
+        {
+            let part = |on: u8| order.iter().position(|&other| other == on).expect("the mesh of a value has a program");
+            numbers.insert(stmt.results[0], channels.len() as u32);
+            channels.push(ChannelInfo {
+                from: part(from),
+                to: part(to),
+                ty: func.ty(stmt.results[0]).array.clone(),
+                origin: stmt.origin.clone(),
+            });
+        }
+        stmt.blocks().for_each(|inner| number(func, inner, of, order, channels, numbers));
+    }
+}
+
+/// Makes the program of one mesh.
+struct Projector<'a> {
+    func: &'a Func,
+    mesh: &'a Mesh,
+    of: &'a Placement,
+    numbers: &'a BTreeMap<Value, u32>,
+    on: u8,
+    /// Whether results that are on no mesh are computed here.
+    is_default: bool,
+    output: u8,
+}
+
+/// The values of the whole program that have another name here: those that a transfer leaves where they are, and copies of conditions.
+type Renamed = BTreeMap<Value, Value>;
+
+impl Projector<'_> {
+    fn at(&self, value: Value) -> Option<u8> {
+        self.of[value.0 as usize]
+    }
+
+    fn is_here(&self, value: Value) -> bool {
+        self.at(value).is_none_or(|on| on == self.on)
+    }
+
+    fn project(&self, whole: &Module) -> MeshProjection {
+        let named = &self.mesh.named[usize::from(self.on)];
+        let axes: Vec<_> = named.axes.iter().map(|&axis| self.mesh.axes[usize::from(axis)].clone()).collect();
+        let own = NamedMesh {
+            name: named.name.clone(),
+            axes: (0..axes.len() as u8).collect(),
+            devices: named.devices.clone(),
+        };
+        let mesh = Mesh { axes, machine: self.mesh.machine, named: vec![own] };
+        let position = |axis: usize| named.axes.iter().position(|&own| usize::from(own) == axis);
+        let parts = (0..self.mesh.axes.len()).map(|axis| position(axis).map(|at| at as u8).into_iter().collect());
+        let parts = AxisParts(parts.collect());
+        let is_open = !mesh.of_kind(AxisKind::Auto).is_empty();
+
+        let mut func = Func { body: Block::default(), ..self.func.clone() };
+        func.values.iter_mut().for_each(|info| {
+            info.ty.sharding = parts.sharding(&info.ty.sharding);
+            info.ty.varying = parts.set(info.ty.varying);
+            info.ty.sharding.dims.iter_mut().for_each(|dim| dim.open &= is_open);
+        });
+        let mut renamed = Renamed::new();
+        let mut body = self.block(&self.func.body, &func, &mesh, &mut renamed);
+        let mut results = Vec::new();
+        for (at, &value) in self.func.body.results.iter().enumerate() {
+            if self.at(value) == Some(self.on) || self.at(value).is_none() && self.is_default {
+                results.push(at);
+            }
+        }
+        body.params = self.func.body.params.iter().copied().filter(|&param| self.is_here(param)).collect();
+        body.results = results.iter().map(|&at| now(&renamed, self.func.body.results[at])).collect();
+        body.walk_mut(&mut |stmt| {
+            // The ends of transfers are made for this mesh.
+            if !matches!(stmt.op(), Some(Op::Receive(_))) {
+                stmt.name_parts(&parts);
+            }
+            if let StmtKind::Op(op) = &mut stmt.kind
+                && !is_open
+            {
+                for axes in op.rules_mut().named_axes() {
+                    if let NamedAxes::Layout(layout) = axes {
+                        layout.dims.iter_mut().for_each(|dim| dim.open = false);
+                    }
+                }
+            }
+        });
+        func.results = results.iter().map(|&at| self.func.results[at].clone()).collect();
+        // They are numbered anew, as a tuple has no gaps; the whole program keeps their names.
+        let mut next = 0;
+        for result in &mut func.results {
+            result.name = match result.plane {
+                Some(plane) => format!("{next}.{}", plane.name()),
+                None => next.to_string(),
+            };
+            next += usize::from(result.plane != Some(Plane::Real));
+        }
+        func.params = Vec::new();
+        let mut params = Vec::new();
+        for (at, (param, &value)) in self.func.params.iter().zip(&self.func.body.params).enumerate() {
+            if self.is_here(value) {
+                params.push(at);
+                func.params.push(param.clone());
+            }
+        }
+        func.params.iter_mut().for_each(|param| param.on = None);
+        func.body = body;
+        let mut module = dce(Module { stage: whole.stage, mesh, func });
+        // A parameter that is on no mesh is a parameter where it is used.
+        let mut used = BTreeSet::new();
+        let func = &mut module.func;
+        func.body.each_use(&mut |value| {
+            used.insert(value);
+        });
+        used.extend(&func.body.results);
+        let keeps: Vec<bool> =
+            func.body.params.iter().map(|param| used.contains(param) || self.at(*param).is_some()).collect();
+        let mut keep = keeps.iter();
+        func.params.retain(|_| *keep.next().expect("each parameter has an answer"));
+        let mut keep = keeps.iter();
+        func.body.params.retain(|_| *keep.next().expect("each parameter has an answer"));
+        let mut keep = keeps.iter();
+        params.retain(|_| *keep.next().expect("each parameter has an answer"));
+        debug_assert_eq!(params.len(), module.func.params.len(), "each parameter is one of the whole program");
+        MeshProjection { module, params, results }
+    }
+
+    fn block(&self, block: &Block, func: &Func, mesh: &Mesh, renamed: &mut Renamed) -> Block {
+        let mut stmts = Vec::new();
+        for stmt in &block.stmts {
+            match &stmt.kind {
+                StmtKind::Op(Op::Transfer(op)) => self.transfer(op, stmt, func, mesh, renamed, &mut stmts),
+                StmtKind::Op(op) => {
+                    let is_here = match op.rules().properties().effect {
+                        Effect::Text => self.on == self.output,
+                        Effect::None | Effect::Stops | Effect::Check | Effect::Layout | Effect::Message => {
+                            stmt.args.iter().chain(&stmt.results).all(|&value| self.is_here(value))
+                        }
+                    };
+                    if is_here {
+                        let args = stmt.args.iter().map(|&arg| now(renamed, arg)).collect();
+                        stmts.push(Stmt { args, ..stmt.clone() });
+                    }
+                }
+                StmtKind::Control(control) => {
+                    let mut there = BTreeSet::new();
+                    content(stmt, self.of, self.output, &mut there);
+                    let is_free = there.is_empty() || stmt.results.iter().any(|&result| self.at(result).is_none());
+                    if there.contains(&self.on) || is_free {
+                        stmts.push(self.control(control, stmt, func, mesh, renamed));
+                    }
+                }
+            }
+        }
+        Block {
+            params: block.params.iter().copied().filter(|&param| self.is_here(param)).collect(),
+            stmts,
+            results: Vec::new(),
+        }
+    }
+
+    fn transfer(
+        &self,
+        op: &Transfer,
+        stmt: &Stmt,
+        func: &Func,
+        mesh: &Mesh,
+        renamed: &mut Renamed,
+        stmts: &mut Vec<Stmt>,
+    ) {
+        let (arg, result) = (stmt.args[0], stmt.results[0]);
+        let Target::Mesh(to) = op.to else { unreachable!("a finished program names the mesh of each transfer") };
+        let Some(&channel) = self.numbers.get(&result) else {
+            // It is there already, or on no mesh.
+            if to == self.on {
+                let stays = now(renamed, arg);
+                renamed.insert(result, stays);
+            }
+            return;
+        };
+        if self.at(arg) == Some(self.on) {
+            let args = vec![now(renamed, arg)];
+            stmts.push(Stmt::new(SendMessage { channel }.into(), args, Vec::new(), stmt.origin.clone()));
+        }
+        if to == self.on {
+            let ty = func.ty(result);
+            let explicit = mesh.of_kind(AxisKind::Explicit);
+            let out = (!explicit.is_empty()).then(|| explicit_part(&ty.sharding, mesh));
+            let op = ReceiveMessage { channel, ty: ty.array.clone(), out };
+            stmts.push(Stmt::new(op.into(), Vec::new(), vec![result], stmt.origin.clone()));
+            // A copy of a condition stands for it here.
+            if !self.is_here(arg) {
+                renamed.insert(arg, result);
+            }
+        }
+    }
+
+    fn control(&self, control: &Control, stmt: &Stmt, func: &Func, mesh: &Mesh, renamed: &Renamed) -> Stmt {
+        let mut stmt = stmt.clone();
+        let here = |values: &[Value]| -> Vec<bool> { values.iter().map(|&value| self.is_here(value)).collect() };
+        let kept = here(&stmt.results);
+        let inner = |block: &Block, keeps: &[bool]| {
+            let mut own = renamed.clone();
+            let mut made = self.block(block, func, mesh, &mut own);
+            let results = block.results.iter().zip(keeps).filter(|(_, keeps)| **keeps);
+            made.results = results.map(|(&result, _)| now(&own, result)).collect();
+            made
+        };
+        let mut keeps_args = vec![true; stmt.args.len()];
+        let changed = match control {
+            Control::Branch(op) => {
+                let (then, otherwise) = (inner(&op.then, &kept), inner(&op.otherwise, &kept));
+                Control::Branch(spmdc_ir::program::control::Branch { then, otherwise })
+            }
+            Control::For(op) => {
+                let bounds = op.bounds();
+                let carries = stmt.args.len() - bounds;
+                keeps_args[bounds..].copy_from_slice(&kept[..carries]);
+                let collected = kept[carries..].iter().filter(|keeps| **keeps).count();
+                let body = inner(&op.body, &kept);
+                Control::For(spmdc_ir::program::control::ForLoop { range: op.range, collected, body })
+            }
+            Control::While(op) => {
+                keeps_args.copy_from_slice(&kept);
+                let (cond, body) = (inner(&op.cond, &[true]), inner(&op.body, &kept));
+                Control::While(spmdc_ir::program::control::WhileLoop { cond, body })
+            }
+            Control::Manual(op) => {
+                let body = inner(&op.body, &vec![true; op.body.results.len()]);
+                Control::Manual(spmdc_ir::program::control::ManualRegion { body, ..op.clone() })
+            }
+        };
+        stmt.kind = StmtKind::Control(changed);
+        let args = stmt.args.iter().zip(&keeps_args).filter(|(_, keeps)| **keeps);
+        stmt.args = args.map(|(&arg, _)| now(renamed, arg)).collect();
+        let results = stmt.results.iter().zip(&kept).filter(|(_, keeps)| **keeps);
+        stmt.results = results.map(|(&result, _)| result).collect();
+        stmt
+    }
+}
+
+fn now(renamed: &Renamed, mut value: Value) -> Value {
+    while let Some(&other) = renamed.get(&value) {
+        value = other;
+    }
+    value
+}

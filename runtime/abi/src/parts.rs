@@ -1,0 +1,56 @@
+//! Programs with several meshes: the program of each, and the transfers between them.
+
+use crate::{DType, Layout, Program, Site};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+
+/// The program of one of several meshes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Part {
+    /// The name of the mesh.
+    pub name: String,
+    /// The number of the device at each position of the mesh, row-major. Meshes may have devices in common.
+    pub devices: Vec<u32>,
+    /// Its steps, without parts of its own. It calls the kernels of the whole program.
+    pub program: Program,
+    /// For each of its parameters, that of the whole program which it is. Several parts may have the same parameter.
+    pub params: Vec<u32>,
+    /// For each of its results, that of the whole program which it is.
+    pub results: Vec<u32>,
+}
+
+/// A transfer between two parts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Channel {
+    /// The part that sends, by its index in [`Program::parts`].
+    pub from: u32,
+    /// The part that receives; another one.
+    pub to: u32,
+    /// The element type.
+    pub dtype: DType,
+    /// The shape of the whole array.
+    pub shape: Vec<usize>,
+    /// The statement that moves the value.
+    pub site: Site,
+}
+
+/// One end of a transfer between two meshes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// The transfer, by its index in [`Program::channels`](crate::Program::channels). The program of one mesh sends it, that of another
+    /// one receives it, equally often and in the same order among all transfers.
+    pub channel: u32,
+    /// The layout of the array on the devices of this end.
+    pub layout: Layout,
+}
+
+impl Program {
+    /// The number of devices: the product of the sizes of the mesh; of several meshes, the number of different devices.
+    pub fn device_count(&self) -> usize {
+        if self.parts.is_empty() {
+            return self.mesh.iter().map(|axis| axis.size).product();
+        }
+        let all: BTreeSet<u32> = self.parts.iter().flat_map(|part| part.devices.iter().copied()).collect();
+        all.len()
+    }
+}
