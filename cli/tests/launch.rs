@@ -212,6 +212,23 @@ fn two_processes_give_what_one_gives() {
     }
 }
 
+/// Stages of a pipeline in different processes, and a mesh that leaves one process without devices.
+#[test]
+fn meshes_lie_in_different_processes() {
+    let half = "mesh all (x = 4);\nmesh half (a = 2) devices [3, 2];\n\
+                fn main() -> i32[8@a] on half {\n  let x = transfer(arange(8), half, P(a));\n  print(\"sum {}\", sum(x));\n  x\n}\n";
+    let folder = Folder::with(&[("half.spmd", half)]);
+    let pipeline = root().join("examples/pipeline.spmd");
+    for path in [pipeline.to_str().unwrap(), "half.spmd"] {
+        let alone = folder.spmdc(&["run", path]);
+        alone.expect(0, "", "");
+        for mpi in installed() {
+            let said = in_two_processes(&folder, mpi, &[path]);
+            assert_eq!((said.status, &said.out), (0, &alone.out), "{mpi}: {}", said.err);
+        }
+    }
+}
+
 /// Two programs in one job, each with its words.
 fn side_by_side(folder: &Path, mpi: &str, first: &[&str], second: &[&str]) -> Said {
     let name = if mpi == "openmpi" { "mpirun.openmpi" } else { "mpirun.mpich" };

@@ -4,8 +4,11 @@
 //! pass; a program that was read as a dump is always checked. Callers that need the program in between (`dump`, reports, tests)
 //! take it from [`Compilation::stages`]. A dump is a program at its stage: its compilation starts after that stage.
 
+mod several;
+
+use self::several::{MeshCode, joined};
 use crate::totals::{collectives, cost};
-use spmdc_abi::{ABI_VERSION, Binding, Channel, Layout, LayoutDim, Part, Place, Plane, Program, Site, Step};
+use spmdc_abi::{Place, Program, Site};
 pub use spmdc_check::CheckOptions;
 use spmdc_check::check;
 use spmdc_check::sources::SourceSet;
@@ -13,8 +16,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_ir::layout::mesh::NamedMesh;
-use spmdc_ir::layout::types::Type;
-use spmdc_ir::program::{Module, Stage, Value, shown_type, whole_name};
+use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::reshard::Plans;
 use spmdc_ir::verify::{Violation, verify, verify_between, verify_layouts};
 use spmdc_kernel::loops::Kernel;
@@ -36,7 +38,7 @@ use spmdc_passes::local_argmax::local_argmax;
 use spmdc_passes::orient_products::orient_products;
 use spmdc_passes::overlap::overlap;
 use spmdc_passes::partition::partition;
-use spmdc_passes::project::{ChannelInfo, project};
+use spmdc_passes::project::project;
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
 use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
 use spmdc_passes::share_halos::share_halos;
@@ -167,37 +169,6 @@ struct PipelineRun<'a> {
     out: Compilation,
 }
 
-/// Lets steps call the kernels of a table from this one on.
-fn call_from(steps: &mut [Step], first: u32) {
-    for step in steps {
-        match step {
-            Step::Kernel(step) => step.kernel += first,
-            Step::Panels { kernels, .. } => kernels.iter_mut().for_each(|step| step.kernel += first),
-            Step::For { body, .. } => call_from(body, first),
-            Step::While { cond, body, .. } => {
-                call_from(cond, first);
-                call_from(body, first);
-            }
-            Step::If { then, otherwise, .. } => {
-                call_from(then, first);
-                call_from(otherwise, first);
-            }
-            Step::Gemm(_)
-            | Step::Library(_)
-            | Step::Exchange(_)
-            | Step::Reduce(_)
-            | Step::Permute(_)
-            | Step::Fetch(_)
-            | Step::Sync { .. }
-            | Step::Post { .. }
-            | Step::Await { .. }
-            | Step::Copy { .. }
-            | Step::CheckIndex { .. }
-            | Step::Print { .. } => {}
-        }
-    }
-}
-
 /// Where the passes from module to module ended.
 enum Reached {
     /// At the stage after which the caller wants to stop.
@@ -268,96 +239,17 @@ impl PipelineRun<'_> {
             self.out.timings.append(&mut run.out.timings.clone());
             self.out.doubtful |= run.out.doubtful;
             if let Some(program) = run.out.program.clone() {
-                programs.push((program, named.clone(), part.params, part.results));
+                let kernels = std::mem::take(&mut run.out.kernels);
+                let (params, results) = (part.params, part.results);
+                programs.push(MeshCode { mesh: named.clone(), program, kernels, params, results });
             }
             self.out.parts.push(PartCompilation { mesh: named, compilation: run.out });
         }
         if programs.len() == self.out.parts.len() {
-            let program = self.joined(&m, programs, &projected.channels, site);
-            self.out.program = Some(program);
+            let (program, kernels) = joined(&m, programs, &projected.channels, site);
+            (self.out.program, self.out.kernels) = (Some(program), kernels);
         }
         Ok(())
-    }
-
-    /// The whole program, of the programs of its meshes.
-    fn joined(
-        &mut self,
-        whole: &Module,
-        programs: Vec<(Program, NamedMesh, Vec<usize>, Vec<usize>)>,
-        channels: &[ChannelInfo],
-        site: &dyn Fn(Span) -> Site,
-    ) -> Program {
-        let mut parts = Vec::new();
-        for ((mut program, named, params, results), compiled) in programs.into_iter().zip(&mut self.out.parts) {
-            // The kernels of all parts are in one table.
-            let first = self.out.kernels.len() as u32;
-            call_from(&mut program.body, first);
-            program.kernels = (first..first + program.kernels.len() as u32).map(|at| format!("kernel{at}")).collect();
-            self.out.kernels.append(&mut compiled.compilation.kernels);
-            let numbers = |all: Vec<usize>| all.into_iter().map(|at| at as u32).collect();
-            parts.push(Part {
-                name: named.name,
-                devices: named.devices.iter().map(|&device| device as u32).collect(),
-                program,
-                params: numbers(params),
-                results: numbers(results),
-            });
-        }
-        let func = &whole.func;
-        let binding = |(name, plane): (&String, Option<Plane>), value: Value, found: Vec<(&Binding, &str)>| {
-            let ty = func.ty(value);
-            let shown = match found.as_slice() {
-                [(own, mesh)] => format!("{} on {mesh}", own.ty),
-                _ => {
-                    let plain = Type { array: ty.array.clone(), ..Type::replicated(ty.array.clone()) };
-                    shown_type(&plain, plane, &whole.mesh)
-                }
-            };
-            let dims = ty.shape().iter().map(|&size| LayoutDim { size, axes: Vec::new() }).collect();
-            Binding {
-                name: whole_name(name, plane),
-                ty: shown,
-                plane,
-                layout: Layout { dtype: ty.dtype(), dims },
-                place: (!ty.array.is_stream).then_some(Place { arena: 0, offset: 0 }),
-            }
-        };
-        let of = |at: usize, list: fn(&Part) -> (&Vec<u32>, &Vec<Binding>)| {
-            let own = |part: &'_ Part| list(part).0.iter().position(|&whole| whole as usize == at);
-            parts.iter().filter_map(|part| Some((&list(part).1[own(part)?], part.name.as_str()))).collect::<Vec<_>>()
-        };
-        let params = func.params.iter().zip(&func.body.params).enumerate().map(|(at, (param, &value))| {
-            binding((&param.name, param.plane), value, of(at, |part| (&part.params, &part.program.params)))
-        });
-        let params = params.collect();
-        let results = func.results.iter().zip(&func.body.results).enumerate().map(|(at, (info, &value))| {
-            binding((&info.name, info.plane), value, of(at, |part| (&part.results, &part.program.results)))
-        });
-        let results = results.collect();
-        let channel = |info: &ChannelInfo| Channel {
-            from: info.from as u32,
-            to: info.to as u32,
-            dtype: info.ty.dtype,
-            shape: info.ty.shape.clone(),
-            site: site(info.origin.span),
-        };
-        Program {
-            abi_version: ABI_VERSION,
-            entry: func.name.clone(),
-            files: Vec::new(),
-            mesh: Vec::new(),
-            arenas: Vec::new(),
-            buffers: Vec::new(),
-            params,
-            results,
-            constants: Vec::new(),
-            body: Vec::new(),
-            kernels: (0..self.out.kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
-            fingerprint: 0,
-            compile_ms: 0.0,
-            parts,
-            channels: channels.iter().map(channel).collect(),
-        }
     }
 
     fn time(&mut self, what: &'static str) {

@@ -73,6 +73,7 @@ fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
         fingerprint: 0,
         compile_ms: 0.0,
         parts: Vec::new(),
+        devices: Vec::new(),
         channels: Vec::new(),
     };
     // SAFETY: there are no kernels, and every collective stands between barriers.

@@ -40,6 +40,7 @@ fn program(steps: Vec<Step>, arenas: Vec<Arena>, trips: i64) -> Program {
         fingerprint: 0,
         compile_ms: 0.0,
         parts: Vec::new(),
+        devices: Vec::new(),
         channels: Vec::new(),
     }
 }

@@ -101,13 +101,13 @@ pub(crate) fn each_block(memory: &Memory, place: Place, layout: &Layout) -> Vec<
         unsafe { BoxCopy::new(memory.address(place, device), array.bytes.as_mut_ptr(), rows).run() };
         array
     };
-    memory.devices().map(packed).collect()
+    memory.devices().iter().map(|&device| packed(device)).collect()
 }
 
 /// Writes the constants of a program into every instance of their places, which must have been checked.
 pub(crate) fn write_constants(memory: &Memory, constants: &[ConstantData]) {
     for ConstantData { place, bytes } in constants {
-        for device in memory.devices() {
+        for &device in memory.devices() {
             let rows = Rows::contiguous(bytes.len());
             // SAFETY: the place was checked to hold these bytes, and no device runs yet.
             unsafe { BoxCopy::new(bytes.as_ptr().cast_mut(), memory.address(*place, device), rows).run() };
@@ -130,7 +130,7 @@ pub(crate) fn scatter(
     let bytes = stored.iter().product::<usize>() * layout.dtype.size();
     let mut filled = BTreeMap::new();
     let mut read = BTreeMap::new();
-    for device in memory.devices() {
+    for &device in memory.devices() {
         let to = memory.address(place, device);
         if filled.insert(to.addr(), ()).is_some() {
             continue;

@@ -24,22 +24,17 @@ pub(crate) fn check(program: &Program, kernels: usize) -> Result<Vec<DeviceMesh>
         ensure(program.channels.is_empty(), || "transfers without meshes".into())?;
         return Ok(vec![check_mesh(program, kernels, None)?]);
     }
+    ensure(program.devices.is_sorted_by(|a, b| a < b), || "devices in another order".into())?;
     let mut meshes = Vec::new();
-    for channel in &program.channels {
-        let exists = |part: u32| (part as usize) < program.parts.len();
-        ensure(exists(channel.from) && exists(channel.to) && channel.from != channel.to, || {
-            "a transfer between other meshes than there are".into()
-        })?;
-        let elements = channel.shape.iter().try_fold(1usize, |all, &size| all.checked_mul(size));
-        ensure(elements.is_some_and(|all| (all as u64) < HUGE), || "a transfer of too many elements".into())?;
-    }
+    (0..program.channels.len()).try_for_each(|channel| check_channel(program, channel))?;
     for (number, part) in program.parts.iter().enumerate() {
         ensure(part.program.parts.is_empty(), || "a part has parts".into())?;
         let mesh = check_mesh(&part.program, kernels, Some((program, number as u32)))?;
         let mut devices = part.devices.clone();
         devices.sort_unstable();
         devices.dedup();
-        ensure(devices.len() == mesh.devices() && part.devices.len() == mesh.devices(), || {
+        let known = devices.iter().all(|device| program.devices.binary_search(device).is_ok());
+        ensure(known && devices.len() == mesh.devices() && part.devices.len() == mesh.devices(), || {
             "a mesh has other devices than it lists".into()
         })?;
         for (own, wholes, all) in [
@@ -61,6 +56,27 @@ pub(crate) fn check(program: &Program, kernels: usize) -> Result<Vec<DeviceMesh>
         meshes.push(mesh);
     }
     Ok(meshes)
+}
+
+/// Checks that a transfer is of one array, and that two parts have its ends, once each.
+fn check_channel(program: &Program, number: usize) -> Result<(), RunError> {
+    let channel = &program.channels[number];
+    let part = |number: u32| program.parts.get(number as usize);
+    let (Some(from), Some(to), true) = (part(channel.from), part(channel.to), channel.from != channel.to) else {
+        return ensure(false, || "a transfer between other meshes than there are".into());
+    };
+    let sizes = |layout: &Layout| layout.dims.iter().map(|dim| dim.size).collect::<Vec<_>>();
+    let is_same = sizes(&channel.sent) == sizes(&channel.received) && channel.sent.dtype == channel.received.dtype;
+    ensure(is_same, || "the ends of a transfer are different arrays".into())?;
+    let elements = sizes(&channel.sent).iter().try_fold(1usize, |all, &size| all.checked_mul(size));
+    ensure(elements.is_some_and(|all| (all as u64) < HUGE), || "a transfer of too many elements".into())?;
+    for (end, layout) in [(from, &channel.sent), (to, &channel.received)] {
+        let messages = end.program.messages();
+        let own = messages.iter().filter(|message| message.channel as usize == number);
+        let layouts: Vec<&Layout> = own.map(|message| &message.layout).collect();
+        ensure(layouts == [layout], || "a transfer with other ends than one of each".into())?;
+    }
+    Ok(())
 }
 
 /// Checks a program without parts, which may be a part of another one.
@@ -392,10 +408,8 @@ impl ProgramChecker<'_> {
         message.layout.dims.iter().try_for_each(|dim| self.layout_dim(dim))?;
         let sends = matches!(step.function, LibraryFunction::Send(_));
         ensure(part == if sends { channel.from } else { channel.to }, || "a transfer of other meshes".into())?;
-        let sizes = message.layout.dims.iter().map(|dim| dim.size);
-        ensure(sizes.eq(channel.shape.iter().copied()) && message.layout.dtype == channel.dtype, || {
-            "the ends of a transfer are different arrays".into()
-        })
+        let layout = if sends { &channel.sent } else { &channel.received };
+        ensure(message.layout == *layout, || "an end of a transfer in another layout".into())
     }
 
     /// Checks that rows are those of a stream, and that each device reads a part of them.

@@ -89,6 +89,9 @@ impl Crew {
             device.reset();
             shared.positions[device.number].start();
         }
+        if inner.devices.is_empty() {
+            inner.settle(shared);
+        }
     }
 
     /// Whether its own worker could tend it, as far as its positions show.

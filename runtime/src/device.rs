@@ -59,9 +59,12 @@ pub(crate) enum Op {
         barrier: usize,
         slot: usize,
     },
-    /// Arrives at the barrier and continues; the device never waits for it.
-    Arrive {
+    /// Arrives at the barrier and continues; the last device begins the crossing, if there is one, whose messages complete the
+    /// barrier.
+    PostMessages {
         barrier: usize,
+        crossing: Option<usize>,
+        slot: usize,
     },
     /// As `Await`, if the barrier was posted in this slot at all.
     AwaitPosted {
@@ -261,7 +264,7 @@ impl Device {
             | Op::Sync { .. }
             | Op::Post { .. }
             | Op::Await { .. }
-            | Op::Arrive { .. }
+            | Op::PostMessages { .. }
             | Op::AwaitPosted { .. }
             | Op::Crossing { .. }
             | Op::Count { .. }
@@ -340,6 +343,13 @@ impl Device {
             let op = &self.ops[self.at];
             self.clock += 1;
             self.at += 1;
+            // Messages move only while someone looks at them, and other meshes may wait for those of this one.
+            if let Some(crossings) = &shared.crossings
+                && shared.memories.len() > 1
+                && crossings.is_active()
+            {
+                shared.with_run(|run| crossings.poll(run));
+            }
             match op {
                 Op::Kernel(call) => {
                     // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
@@ -427,12 +437,24 @@ impl Device {
                         return Ok(());
                     }
                 }
-                Op::Arrive { barrier } => {
+                Op::PostMessages { barrier, crossing, slot } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
                     }
-                    context.arrive(attendance, *barrier);
+                    let generation = shared.barriers[*barrier].current();
+                    debug_assert!(self.posted[*slot].is_none(), "messages are posted twice");
+                    self.posted[*slot] = Some((*barrier, generation));
+                    shared.positions[self.number].post(*barrier, generation);
+                    match (*crossing, &shared.crossings) {
+                        // SAFETY: as promised by the caller.
+                        (Some(crossing), Some(crossings)) => unsafe {
+                            context.arrive_at_crossing(attendance, *barrier, crossing, crossings)?;
+                        },
+                        (Some(_), None) | (None, _) => {
+                            context.arrive(attendance, *barrier);
+                        }
+                    }
                 }
                 Op::AwaitPosted { barrier, slot } => {
                     if shared.failures.stops(self.clock) {
@@ -513,6 +535,7 @@ impl Device {
                     }
                 }
                 Op::Print { print } => {
+                    // The first device of all: its worker is that of the calling thread.
                     if self.number == 0 {
                         let Some(out) = context.out.as_deref_mut() else {
                             self.clock -= 1;

@@ -42,8 +42,8 @@ impl Staff {
         let mut different = labels.to_vec();
         different.dedup();
         let cores = cores.max(1);
-        let workers = different.len().min(cores);
-        debug_assert!(workers > 0, "a process has a device");
+        // A process without devices has a worker that waits for the others.
+        let workers = different.len().clamp(1, cores);
         let worker = |label: &usize| {
             let at = different.partition_point(|other| other < label);
             // The inverse of the shares, whose cuts are at `floor(worker * devices / workers)`.

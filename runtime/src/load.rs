@@ -9,18 +9,21 @@
 //!                                             6 End
 //! ```
 
+mod transfers;
+
 use std::collections::BTreeMap;
 
+use self::transfers::{LoadedTransfer, TransferEnd, ends};
 use crate::barrier::Barrier;
 use crate::boxes::Rows;
 use crate::check::overlap;
 use crate::collectives::reduce::BoxReduction;
-use crate::collectives::{exchange, fetch, permute, reduce, transfer};
+use crate::collectives::{exchange, fetch, permute, reduce};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, LoopBound, Op, Panels};
 use crate::gemm;
 use crate::launch::Staff;
 use crate::library;
-use crate::memory::Memory;
+use crate::memory::{Mapping, Memory};
 use crate::print::PreparedPrint;
 use crate::processes::plans::{MessagePlans, Senders, plan_group};
 use crate::processes::reads::DeviceReads;
@@ -47,6 +50,8 @@ pub(crate) struct Loaded {
     /// For each collective, or uncounted part of one: its kind, and the bytes of one device's operand.
     pub collectives: Vec<Counted>,
     pub messages: MessagePlans,
+    /// The memory of transfers between devices of this process.
+    pub mailboxes: Vec<Mapping>,
 }
 
 /// The figures that each execution of a collective, or of a part of one, adds to the report.
@@ -66,16 +71,10 @@ pub(crate) struct MeshProgram<'a> {
     pub numbers: Vec<usize>,
 }
 
-/// A transfer between two parts, and its mailbox.
-pub(crate) struct LoadedTransfer<'a> {
-    pub channel: &'a Channel,
-    pub mailbox: &'a Memory,
-}
-
 /// Prepares a program that has been checked: its parts, or the only one.
 pub(crate) fn load(
     parts: &[MeshProgram<'_>],
-    transfers: &[LoadedTransfer<'_>],
+    channels: &[Channel],
     kernels: &[KernelFn],
     staff: &Staff,
 ) -> Result<Loaded, RunError> {
@@ -87,25 +86,25 @@ pub(crate) fn load(
         outlines: Vec::new(),
         collectives: Vec::new(),
         messages: MessagePlans::default(),
+        mailboxes: Vec::new(),
     };
-    // Each transfer has two barriers of all its devices: one for a full mailbox, and one for an empty one.
-    for transfer in transfers {
-        let ends = [transfer.channel.from, transfer.channel.to];
-        let mut members: Vec<usize> = ends.iter().flat_map(|&part| parts[part as usize].numbers.clone()).collect();
-        members.sort_unstable();
-        let mut workers: Vec<usize> = members.iter().map(|&member| staff.worker_of(member)).collect();
-        workers.dedup();
-        for _ in 0..2 {
-            out.barriers.push(Barrier::new(members.clone().into(), workers.clone().into()));
-        }
+    let end = |part: u32| {
+        let MeshProgram { memory, numbers, .. } = &parts[part as usize];
+        TransferEnd { memory, numbers }
+    };
+    let mut transfers = Vec::new();
+    for channel in channels {
+        let between = (end(channel.from), end(channel.to));
+        transfers.push(LoadedTransfer::new(channel, between, staff, &mut out.barriers, &mut out.messages)?);
     }
     let mut devices = Vec::new();
     let mut first_param = 0;
     for (part, mesh_program) in parts.iter().enumerate() {
         let MeshProgram { program, memory, numbers } = mesh_program;
+        out.messages.begin_part();
         let mesh = memory.mesh();
         debug_assert_eq!(numbers.len(), mesh.devices(), "each device of a part has a number");
-        out.devices = memory.devices().map(|place| Device::new(numbers[place], part, place)).collect();
+        out.devices = memory.devices().iter().map(|&place| Device::new(numbers[place], part, place)).collect();
         let mut loader = Loader {
             mesh,
             axes: &program.mesh,
@@ -115,7 +114,7 @@ pub(crate) fn load(
             staff,
             numbers,
             part,
-            transfers,
+            transfers: &transfers,
             first_param,
             outline: Outline::default(),
             groups: BTreeMap::new(),
@@ -135,7 +134,7 @@ pub(crate) fn load(
             "a device's operations end"
         );
         for device in &mut out.devices {
-            device.posted = vec![None; transfers.len() + groups];
+            device.posted = vec![None; 2 * transfers.len() + groups];
         }
         devices.append(&mut out.devices);
         first_param += program.params.len();
@@ -153,6 +152,7 @@ pub(crate) fn load(
         device.counts = vec![0; out.collectives.len()];
     }
     out.devices = devices;
+    out.mailboxes = transfers.into_iter().map(|transfer| transfer.mailbox).collect();
     Ok(out)
 }
 
@@ -308,8 +308,9 @@ impl<'a> Loader<'a> {
                 };
                 let mut prepared = PreparedPrint::new(text, values.clone(), purpose, *site, self.axes);
                 self.sync(self.mesh.axes(), *site, what)?;
+                let first = self.first();
                 let of_first = |reads: &mut DeviceReads<'_>, device: usize| {
-                    if device == 0 {
+                    if device == first {
                         prepared.read(reads);
                     }
                     Ok(())
@@ -321,6 +322,12 @@ impl<'a> Loader<'a> {
             }
         }
         Ok(())
+    }
+
+    /// The place of the device that prints: the one with the lowest number.
+    fn first(&self) -> usize {
+        let first = (0..self.numbers.len()).min_by_key(|&place| self.numbers[place]);
+        first.expect("a mesh has a device")
     }
 
     /// Appends an operation to the list of every device.
@@ -394,7 +401,7 @@ impl<'a> Loader<'a> {
                     mesh.devices(),
                     "every device is in one group"
                 );
-                let slot = self.transfers.len() + self.groups.len();
+                let slot = 2 * self.transfers.len() + self.groups.len();
                 self.groups.insert(group, (slot, first));
                 (slot, first)
             }
@@ -436,7 +443,7 @@ impl<'a> Loader<'a> {
         let (mesh, memory) = (self.mesh, self.memory);
         if mesh.processes() == 1 {
             let mut reads = DeviceReads::resolve(memory, &[]);
-            return memory.devices().map(|device| plan(&mut reads, device)).collect();
+            return memory.devices().iter().map(|&device| plan(&mut reads, device)).collect();
         }
         let joined = group.union(mesh.axes().minus(self.varying)).intersect(mesh.axes());
         let others: Vec<usize> = mesh.axes().minus(joined).iter().collect();
@@ -446,9 +453,10 @@ impl<'a> Loader<'a> {
         for instance in 0..instances {
             all.push(plan_group(memory, &members(instance), &mut |reads, device| plan(reads, device).map(drop))?);
         }
+        let first = self.first();
         let is_sent = |from: usize, to: usize| match senders {
             Senders::Owners => false,
-            Senders::AllToFirst => from > 0 && to == 0,
+            Senders::AllToFirst => from != to && to == mesh.process(first),
             Senders::AllToAll => true,
         };
         let has_bytes = all.iter().flatten().flatten().any(|message| message.bytes() > 0);
@@ -673,7 +681,7 @@ impl Loader<'_> {
         let layout = &self.params[rows.param as usize].layout;
         let rows = &StreamRows { param: rows.param + self.first_param as u32, ..rows.clone() };
         let mut reads = Vec::new();
-        for device in self.memory.devices() {
+        for &device in self.memory.devices() {
             let (read, ahead) = streams::plan(self.memory, (step, rows), layout, (device, self.out.ahead.len()));
             self.out.ahead.extend(ahead);
             reads.push(read);
@@ -683,50 +691,55 @@ impl Loader<'_> {
 }
 
 impl Loader<'_> {
-    /// Copies the device's block into the mailbox once that is empty, and says that it is full.
+    /// Copies the device's block into the messages once those before have been read, and says that they are full.
     fn send(&mut self, step: &LibraryStep, message: &Message) {
-        let slot = message.channel as usize;
-        let (memory, LoadedTransfer { channel, mailbox }) = (self.memory, &self.transfers[slot]);
-        debug_assert_eq!(channel.from as usize, self.part, "a part sends what it has");
-        let (full, empty) = (2 * slot, 2 * slot + 1);
-        let bytes = self.mesh.stored_shape(&message.layout).iter().product::<usize>() * channel.dtype.size();
+        let (memory, transfer) = (self.memory, &self.transfers[message.channel as usize]);
+        debug_assert_eq!(transfer.channel.from as usize, self.part, "a part sends what it has");
+        let (full, empty) = ends(message.channel);
+        let bytes = self.mesh.stored_shape(&message.layout).iter().product::<usize>() * message.layout.dtype.size();
         let counted = Counted { kind: CollectiveKind::Transfer, bytes: bytes as u64, counts: true };
         let collective = self.out.collectives.len();
         self.out.collectives.push(counted);
-        let what = CollectiveKind::Transfer.name();
-        self.emit(step.site, what, |_, _| Op::AwaitPosted { barrier: empty, slot });
-        self.emit(step.site, what, |_, _| Op::Count { collective });
-        self.emit(step.site, what, |device, _| {
-            let place = step.operands[0].place;
-            let moves = transfer::sent(memory, place, message, channel, device, mailbox);
-            Op::Move(moves.into_iter().collect())
+        let (site, what) = (step.site, CollectiveKind::Transfer.name());
+        self.emit(site, what, |_, _| Op::AwaitPosted { barrier: full, slot: full });
+        self.emit(site, what, |_, _| Op::AwaitPosted { barrier: empty, slot: empty });
+        self.emit(site, what, |_, _| Op::Count { collective });
+        self.emit(site, what, |device, _| {
+            let block = (step.operands[0].place, &message.layout);
+            Op::Move(transfer.plan.sent(memory, block, device, &transfer.departures))
         });
-        self.emit(step.site, what, |_, _| Op::Arrive { barrier: full });
-        self.emit(step.site, what, |_, _| Op::Post { barrier: empty, slot });
+        let crossing = transfer.crossing;
+        self.emit(site, what, |_, _| Op::PostMessages { barrier: full, crossing, slot: full });
+        self.emit(site, what, |_, _| Op::Post { barrier: empty, slot: empty });
     }
 
-    /// Copies the device's block out of the mailbox once that is full, and says that it has read it.
+    /// Copies the device's block out of the messages once they are full, and says that it has read them.
     fn receive(&mut self, step: &LibraryStep, message: &Message) {
-        let slot = message.channel as usize;
-        let (memory, LoadedTransfer { channel, mailbox }) = (self.memory, &self.transfers[slot]);
-        debug_assert_eq!(channel.to as usize, self.part, "a part receives what is for it");
-        let (full, empty) = (2 * slot, 2 * slot + 1);
-        let what = CollectiveKind::Transfer.name();
-        self.emit(step.site, what, |_, _| Op::AwaitPosted { barrier: empty, slot });
-        self.emit(step.site, what, |_, _| Op::Sync { barrier: full });
-        self.emit(step.site, what, |device, _| {
-            let moves = transfer::received(memory, step, message, channel, device, mailbox);
-            Op::Move(moves.into_iter().collect())
+        let (memory, transfer) = (self.memory, &self.transfers[message.channel as usize]);
+        debug_assert_eq!(transfer.channel.to as usize, self.part, "a part receives what is for it");
+        let (full, empty) = ends(message.channel);
+        let (site, what) = (step.site, CollectiveKind::Transfer.name());
+        let crossing = transfer.crossing;
+        self.emit(site, what, |_, _| Op::AwaitPosted { barrier: empty, slot: empty });
+        self.emit(site, what, |_, _| match crossing {
+            Some(_) => Op::Crossing { crossing },
+            None => Op::Sync { barrier: full },
         });
-        self.emit(step.site, what, |_, _| Op::Post { barrier: empty, slot });
+        self.emit(site, what, |device, _| {
+            Op::Move(transfer.plan.received(memory, (step, &message.layout), device, &transfer.arrivals))
+        });
+        self.emit(site, what, |_, _| Op::Post { barrier: empty, slot: empty });
     }
 
-    /// At the end, waits until the last value of each transfer has been read.
+    /// At the end, waits until the last value of each transfer has been sent and read.
     fn last_transfers(&mut self) {
-        for (slot, LoadedTransfer { channel, .. }) in self.transfers.iter().enumerate() {
+        for (number, LoadedTransfer { channel, .. }) in self.transfers.iter().enumerate() {
             if [channel.from, channel.to].contains(&(self.part as u32)) {
-                let barrier = 2 * slot + 1;
-                self.emit(channel.site, CollectiveKind::Transfer.name(), |_, _| Op::AwaitPosted { barrier, slot });
+                let (full, empty) = ends(number as u32);
+                for barrier in [full, empty] {
+                    let what = CollectiveKind::Transfer.name();
+                    self.emit(channel.site, what, |_, _| Op::AwaitPosted { barrier, slot: barrier });
+                }
             }
         }
     }

@@ -8,7 +8,6 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
@@ -122,8 +121,9 @@ impl Drop for Mapping {
 #[derive(Debug)]
 pub struct Memory {
     mesh: DeviceMesh,
-    /// The process whose memory it is.
+    /// The process whose memory it is, and its devices.
     process: usize,
+    devices: Vec<usize>,
     arenas: Vec<ArenaMemory>,
 }
 
@@ -138,12 +138,13 @@ struct ArenaMemory {
 impl Memory {
     /// Maps every instance of every arena that a device of the process uses. Nothing is touched yet.
     pub fn allocate(mesh: &DeviceMesh, process: usize, arenas: &[Arena]) -> Result<Memory, RunError> {
+        let devices = mesh.devices_of(process);
         let mut mapped = Vec::with_capacity(arenas.len());
         for arena in arenas {
             let bytes = usize::try_from(arena.bytes)
                 .map_err(|_| RunError::new("E0803", format!("{} cannot be addressed", ByteSize(arena.bytes))))?;
             let mut instances: Vec<Option<Mapping>> = (0..mesh.count(arena.axes.iter())).map(|_| None).collect();
-            for device in mesh.devices_of(process) {
+            for &device in &devices {
                 let instance = &mut instances[mesh.linear(device, arena.axes.iter())];
                 if instance.is_none() {
                     *instance = Some(Mapping::new(bytes)?);
@@ -151,12 +152,12 @@ impl Memory {
             }
             mapped.push(ArenaMemory { axes: arena.axes, bytes: arena.bytes, instances });
         }
-        Ok(Memory { mesh: mesh.clone(), process, arenas: mapped })
+        Ok(Memory { mesh: mesh.clone(), process, devices, arenas: mapped })
     }
 
-    /// The devices of this process.
-    pub fn devices(&self) -> Range<usize> {
-        self.mesh.devices_of(self.process)
+    /// The devices of this process, in the order of their numbers.
+    pub fn devices(&self) -> &[usize] {
+        &self.devices
     }
 
     /// The process whose memory it is.
@@ -215,15 +216,19 @@ pub fn check_fits(
     let programs = programs(program);
     let copies = |mesh: &DeviceMesh, axes: AxisSet| {
         let instance = |device| mesh.linear(device, axes.iter());
-        mesh.devices_of(process).map(instance).collect::<BTreeSet<usize>>().len() as u64
+        mesh.devices_of(process).into_iter().map(instance).collect::<BTreeSet<usize>>().len() as u64
     };
     let mut needed = 0u128;
     for (program, mesh) in programs.iter().zip(meshes) {
         let bytes = |arena: &Arena| u128::from(arena.bytes) * u128::from(copies(mesh, arena.axes));
         needed += program.arenas.iter().map(bytes).sum::<u128>();
-        needed += mesh.devices_of(process).map(|device| u128::from(program.ahead_bytes(mesh, device))).sum::<u128>();
+        let ahead = |device| u128::from(program.ahead_bytes(mesh, device));
+        needed += mesh.devices_of(process).into_iter().map(ahead).sum::<u128>();
     }
-    let mailbox = |channel: &Channel| channel.shape.iter().product::<usize>() as u128 * channel.dtype.size() as u128;
+    let mailbox = |channel: &Channel| {
+        let elements: u128 = channel.sent.dims.iter().map(|dim| dim.size as u128).product();
+        elements * channel.sent.dtype.size() as u128
+    };
     needed += program.channels.iter().map(mailbox).sum::<u128>();
     // The query takes about 0.3 ms; for little memory the result of the allocation itself suffices.
     if limit.is_none() && needed <= LITTLE {
@@ -395,6 +400,7 @@ mod tests {
             fingerprint: 0,
             compile_ms: 0.0,
             parts: Vec::new(),
+            devices: Vec::new(),
             channels: Vec::new(),
         };
         assert_eq!(check_fits(&program, &[mesh()], 0, Some(9000)), Ok(()));

@@ -14,6 +14,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Instant;
@@ -21,10 +22,9 @@ use std::time::Instant;
 use crate::array::{BlockSource, HostArray};
 use crate::blocks::{self, FarBlocks};
 use crate::check::check;
-use crate::collectives::transfer;
 use crate::inputs::Source;
 use crate::launch::{Staff, Workforce};
-use crate::load::{Counted, Loaded, LoadedTransfer, MeshProgram, load};
+use crate::load::{Counted, Loaded, MeshProgram, load};
 use crate::memory::{ByteSize, Memory, check_fits, programs};
 use crate::processes::Process;
 use crate::processes::crossings::{Crossings, Ending};
@@ -60,8 +60,7 @@ impl Session {
     ) -> Result<Session, RunError> {
         let wholes = check(&program, kernels.functions().len())?;
         let (rank, count) = process.as_ref().map_or((0, 1), |process| (process.rank(), process.count()));
-        let dealt = |whole: DeviceMesh| whole.dealt(count).ok_or_else(|| undealt(whole.devices(), count));
-        let meshes: Vec<DeviceMesh> = wholes.into_iter().map(dealt).collect::<Result<_, _>>()?;
+        let meshes = dealt(&program, wholes, count)?;
         check_fits(&program, &meshes, rank, options.memory_limit)?;
         let programs = programs(&program);
         let memories: Vec<Memory> = programs
@@ -72,12 +71,11 @@ impl Session {
         for (program, memory) in programs.iter().zip(&memories) {
             blocks::write_constants(memory, &program.constants);
         }
-        let mailboxes: Vec<Memory> = program.channels.iter().map(transfer::mailbox).collect::<Result<_, _>>()?;
         let (labels, numbers) = numbered(&program, &meshes);
         let cores = options.workers.or_else(|| available_parallelism().ok().map(usize::from)).unwrap_or(1);
-        // The devices of this process are those of its mesh, or of all of its meshes.
-        let own = if program.parts.is_empty() { memories[0].devices() } else { 0..labels.len() };
-        let staff = Staff::new(own.start, &labels[own], cores);
+        let own = of_process(&meshes, &numbers, rank);
+        let first = own.start;
+        let staff = Staff::new(first, &labels[own], cores);
         let params = programs.iter().map(|program| program.params.len()).sum();
         let parts: Vec<MeshProgram<'_>> = programs
             .iter()
@@ -85,14 +83,8 @@ impl Session {
             .zip(numbers)
             .map(|((program, memory), numbers)| MeshProgram { program, memory, numbers })
             .collect();
-        let transfers: Vec<LoadedTransfer<'_>> = program
-            .channels
-            .iter()
-            .zip(&mailboxes)
-            .map(|(channel, mailbox)| LoadedTransfer { channel, mailbox })
-            .collect();
-        let Loaded { devices, barriers, prints, ahead, outlines, collectives, messages } =
-            load(&parts, &transfers, kernels.functions(), &staff)?;
+        let Loaded { devices, barriers, prints, ahead, outlines, collectives, messages, mailboxes } =
+            load(&parts, &program.channels, kernels.functions(), &staff)?;
         check_messages(messages.bytes(), options.memory_limit)?;
         let crossings = process.filter(|process| process.count() > 1).map(|process| {
             Crossings::new(process, messages.groups, messages.crossings, messages.messages, collectives.len())
@@ -101,7 +93,7 @@ impl Session {
             let streams = Streams::new(params, ahead);
             let memories = (memories, mailboxes);
             let limits = (options.timeout, staff.workers);
-            Shared::new(memories, barriers, prints, streams, crossings, (outlines, labels), limits)
+            Shared::new(memories, barriers, prints, streams, crossings, (outlines, labels, first), limits)
         };
         let workforce = Workforce::new(shared, staff, devices)?;
         Ok(Session { program, workforce, collectives })
@@ -242,6 +234,35 @@ impl Session {
         let found = self.bindings(index, whole, |part| (&part.results, &part.program.results));
         found.first().copied().ok_or_else(|| RunError::internal(format!("no part computes result {index}")))
     }
+}
+
+/// The meshes of all parts with their devices dealt to processes: those of the program in the order of their numbers, equally many to
+/// each.
+fn dealt(program: &Program, meshes: Vec<DeviceMesh>, processes: usize) -> Result<Vec<DeviceMesh>, RunError> {
+    let all = program.device_numbers();
+    if processes == 0 || !all.len().is_multiple_of(processes) {
+        return Err(undealt(all.len(), processes));
+    }
+    let each = all.len() / processes;
+    let process = |label: usize| all.partition_point(|&other| other < label) / each;
+    let deal = |(part, mesh): (usize, DeviceMesh)| {
+        let of = (0..mesh.devices()).map(|place| process(label(program, part, place))).collect();
+        mesh.dealt_to(processes, of)
+    };
+    Ok(meshes.into_iter().enumerate().map(deal).collect())
+}
+
+/// The numbers of the devices of a process, which follow each other as their labels do.
+fn of_process(meshes: &[DeviceMesh], numbers: &[Vec<usize>], process: usize) -> Range<usize> {
+    let mut own = Vec::new();
+    let mut before = 0;
+    for (mesh, numbers) in meshes.iter().zip(numbers) {
+        own.extend(mesh.devices_of(process).into_iter().map(|place| numbers[place]));
+        before += (0..process).map(|other| mesh.devices_of(other).len()).sum::<usize>();
+    }
+    own.sort_unstable();
+    debug_assert!(own.iter().copied().eq(before..before + own.len()), "devices of one process are neighbours");
+    before..before + own.len()
 }
 
 /// The number, in the program, of the device at a place of the mesh of a part.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::barrier::{Barrier, Parker};
-use crate::memory::Memory;
+use crate::memory::{Mapping, Memory};
 use crate::print::PreparedPrint;
 use crate::processes::crossings::{Crossings, RunningDevices};
 use crate::progress::LoopProgress;
@@ -30,7 +30,9 @@ pub(crate) struct Shared {
     /// The numbers of the devices in the meshes of the program, in ascending order, for messages.
     pub labels: Vec<usize>,
     /// The memory of transfers under way.
-    _mailboxes: Vec<Memory>,
+    _mailboxes: Vec<Mapping>,
+    /// The number of the first device of this process.
+    first: usize,
     pub positions: Vec<Position>,
     pub failures: Failures,
     pub timeout: Duration,
@@ -78,12 +80,12 @@ impl Outline {
 
 impl Shared {
     pub fn new(
-        (memories, mailboxes): (Vec<Memory>, Vec<Memory>),
+        (memories, mailboxes): (Vec<Memory>, Vec<Mapping>),
         barriers: Vec<Barrier>,
         prints: Vec<PreparedPrint>,
         streams: Streams,
         crossings: Option<Crossings>,
-        (outlines, labels): (Vec<Outline>, Vec<usize>),
+        (outlines, labels, first): (Vec<Outline>, Vec<usize>, usize),
         (timeout, workers): (Duration, usize),
     ) -> Shared {
         debug_assert_eq!(
@@ -103,6 +105,7 @@ impl Shared {
             outlines,
             labels,
             _mailboxes: mailboxes,
+            first,
             positions,
             failures: Failures::new(),
             timeout,
@@ -140,7 +143,7 @@ impl Shared {
             Some(barrier) => self.wake(barrier, usize::MAX),
             None => self.wake_all(),
         };
-        let (first, timeout) = (self.memories.first().map_or(0, |memory| memory.devices().start), self.timeout);
+        let (first, timeout) = (self.first, self.timeout);
         call(RunningDevices { barriers: &self.barriers, failures: &self.failures, first, timeout, wake: &wake })
     }
 

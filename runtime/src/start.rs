@@ -87,7 +87,7 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let begin = Instant::now();
     let job = JoinedJob::join(&program, args)?;
     if args.shows_devices {
-        return show_devices(program.device_count(), job.as_deref(), args.format);
+        return show_devices(&program.device_numbers(), job.as_deref(), args.format);
     }
     let job = job.as_deref();
     // Of several processes the first one prints and writes.
@@ -126,7 +126,11 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let results = session.program().results.clone();
     let arrays = agree(job, gather(&session, &results, &outputs).map_err(of_program))?;
     let stats = Stats::new(compile_ms, load_ms, &reports);
-    let written = if is_writer { write(&mut out, &results, &outputs, &arrays, &stats, args) } else { Ok(()) };
+    let written = match is_writer {
+        true => write(&mut out, &results, &outputs, &arrays, &stats, args),
+        // The devices that print may be in another process than the first.
+        false => flushed(&mut out),
+    };
     agree(job, written)
 }
 
@@ -160,10 +164,14 @@ fn write(
     Ok(())
 }
 
+fn flushed(out: &mut impl Write) -> Result<(), Failure> {
+    out.flush().map_err(|error| Failure { status: 3, ..Failure::new(unwritable_output(&error)) })
+}
+
 /// Prints which process has which devices, once.
-fn show_devices(count: usize, job: Option<&JoinedJob>, format: ErrorFormat) -> Result<(), Failure> {
+fn show_devices(numbers: &[usize], job: Option<&JoinedJob>, format: ErrorFormat) -> Result<(), Failure> {
     let hosts = job.map_or_else(|| vec![devices::host_name()], |job| job.hosts().to_vec());
-    let processes = devices::dealt(count, &hosts);
+    let processes = devices::dealt(numbers, &hosts);
     let text = match format {
         ErrorFormat::Text => devices::table(&processes),
         ErrorFormat::Json => devices::json(&processes),

@@ -52,6 +52,7 @@ fn program() -> Program {
         fingerprint: 0,
         compile_ms: 1.0,
         parts: Vec::new(),
+        devices: Vec::new(),
         channels: Vec::new(),
     }
 }

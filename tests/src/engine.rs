@@ -105,14 +105,9 @@ impl Loaded {
         Ok(Loaded { program, code })
     }
 
-    /// The number of devices.
+    /// The number of devices that are dealt to processes.
     pub fn devices(&self) -> usize {
-        self.program.device_count()
-    }
-
-    /// Whether it has several meshes, whose devices are all in one process.
-    pub fn has_several_meshes(&self) -> bool {
-        !self.program.parts.is_empty()
+        self.program.device_numbers().len()
     }
 
     fn kernels(&self) -> Result<Kernels, Failure> {
@@ -147,10 +142,13 @@ impl Loaded {
         if !alike || !failures.is_empty() && failures.len() < processes {
             return Err(internal(format!("processes fail in different ways: {failures:?}")));
         }
-        if outcomes.iter().skip(1).flatten().any(|outcome| !outcome.printed.is_empty()) {
-            return Err(internal("a process other than the first prints".to_string()));
+        let mut printed: Vec<String> = outcomes.iter().flatten().map(|outcome| outcome.printed.clone()).collect();
+        printed.retain(|text| !text.is_empty());
+        if printed.len() > 1 {
+            return Err(internal("several processes print".to_string()));
         }
-        outcomes.into_iter().next().expect("there is a process")
+        let first = outcomes.into_iter().next().expect("there is a process");
+        first.map(|first| Outcome { printed: printed.pop().unwrap_or_default(), ..first })
     }
 }
 

@@ -20,9 +20,6 @@ pub fn same_in_processes(
     expected: Result<&Outcome, &Failure>,
     number: usize,
 ) -> Result<(), String> {
-    if loaded.has_several_meshes() {
-        return Ok(());
-    }
     for (at, count) in numbers_of_processes(loaded.devices(), number).into_iter().enumerate() {
         // Every other time all devices of a process are on one thread.
         let workers = (number + at).is_multiple_of(2).then_some(1);

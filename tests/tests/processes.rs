@@ -54,6 +54,40 @@ fn no_line_is_printed_after_a_failure() {
     assert!(failures.iter().all(|failure| failure == "E0802"), "{failures:?}");
 }
 
+/// A failure on one mesh stops the others, in one process and in several, also while values are on their way.
+#[test]
+fn failures_on_one_of_several_meshes_stop_all() {
+    let text = "mesh all (stage = 4, X = 2);
+        mesh a = all[stage = 0];
+        mesh b = all[stage = 1];
+        mesh c = all[stage = 3];
+        fn main(x: i32[6, 8] on a, at: i32[6] on b) -> i32[6, 8] on c {
+          for i in 0..6 collect {
+            let y = transfer(x[i] + 1, b);
+            let z = y // at[i];
+            transfer(2 * z, c)
+          }
+        }";
+    let compilation = engine::compiled("failing.spmd", text, "", None).unwrap();
+    let mut inputs = engine::inputs(&compilation, &["x=iota".to_string(), "at=ones".to_string()], &root()).unwrap();
+    let loaded = Loaded::new(&compilation).unwrap();
+    let whole = loaded.run(&inputs, None);
+    assert!(whole.is_ok(), "{:?}", whole.err());
+    for number in 0..3 {
+        same_in_processes(&loaded, &inputs, whole.as_ref(), number).unwrap();
+    }
+    for trip in [0, 3, 5] {
+        inputs[1].bytes.chunks_exact_mut(4).for_each(|at| at.copy_from_slice(&1i32.to_le_bytes()));
+        inputs[1].bytes[4 * trip] = 0;
+        let alone = loaded.run(&inputs, None);
+        let failure = alone.as_ref().err().unwrap();
+        assert_eq!((failure.code.as_str(), failure.line), ("E0802", 8), "trip {trip}");
+        for number in 0..3 {
+            same_in_processes(&loaded, &inputs, alone.as_ref(), number).unwrap();
+        }
+    }
+}
+
 /// A process that does not come is named by those that wait for it, after the time limit.
 #[test]
 fn a_process_that_does_not_come_is_named() {

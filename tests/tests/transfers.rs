@@ -1,4 +1,5 @@
-//! Values that move between random meshes, in random layouts, arrive as they were, and each device that sends has no more than its block.
+//! Values that move between random meshes, in random layouts, arrive as they were, in one process and in several, and each device that
+//! sends has no more than its block.
 //!
 //! `TRANSFERS=N` draws so many programs, `TRANSFER=I` only number I.
 
@@ -7,7 +8,8 @@
 use spmdc_abi::CollectiveKind;
 use spmdc_compiler::report::plan;
 use spmdc_ir::program::Stage;
-use spmdc_tests::engine;
+use spmdc_tests::engine::{self, Loaded};
+use spmdc_tests::processes::same_in_processes;
 use spmdc_tests::random::Draw;
 use std::fmt::Write as _;
 
@@ -71,14 +73,18 @@ fn program(draw: &mut Draw) -> String {
 }
 
 /// What is wrong with a program; None if nothing is.
-fn problem(text: &str) -> Option<String> {
+fn problem(at: u64, text: &str) -> Option<String> {
     let compilation = match engine::compiled("transfer.spmd", text, "", None) {
         Ok(compilation) => compilation,
         Err(failures) => return Some(format!("{failures:?}")),
     };
     let inputs = engine::inputs(&compilation, &[], &spmdc_tests::root()).unwrap();
+    let loaded = match Loaded::new(&compilation) {
+        Ok(loaded) => loaded,
+        Err(failure) => return Some(format!("{failure:?}")),
+    };
     for workers in [None, Some(1)] {
-        let outcome = match engine::run(&compilation, &inputs, workers) {
+        let outcome = match loaded.run(&inputs, workers) {
             Ok(outcome) => outcome,
             Err(failure) => return Some(format!("{failure:?}")),
         };
@@ -86,6 +92,12 @@ fn problem(text: &str) -> Option<String> {
             if *result != inputs[0].clone().with_one_nan() {
                 return Some(format!("result {index} is {result:?}, not {:?}", inputs[0]));
             }
+        }
+        if workers.is_none()
+            && at.is_multiple_of(2)
+            && let Err(text) = same_in_processes(&loaded, &inputs, Ok(&outcome), at as usize / 2)
+        {
+            return Some(text);
         }
     }
     // A small value of a loop may be kept whole, as that saves barriers.
@@ -112,7 +124,7 @@ fn values_arrive_as_they_were() {
     let mut wrong = Vec::new();
     for at in numbers {
         let text = program(&mut Draw::new("transfers", at));
-        if let Some(problem) = problem(&text) {
+        if let Some(problem) = problem(at, &text) {
             wrong.push(format!("number {at}: {problem}\n{text}"));
         }
     }

@@ -21,7 +21,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::mesh::{AxisKind, Mesh, NamedMesh};
 use spmdc_ir::layout::parts::AxisParts;
-use spmdc_ir::layout::types::{ArrayType, Type};
+use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::message::{ReceiveMessage, SendMessage};
 use spmdc_ir::ops::rules::{Effect, NamedAxes};
@@ -60,8 +60,6 @@ pub struct ChannelInfo {
     pub from: usize,
     /// The program that receives, by its position.
     pub to: usize,
-    /// The array that moves.
-    pub ty: ArrayType,
     /// The statement that moves it.
     pub origin: Origin,
 }
@@ -82,13 +80,17 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
         func.body.walk(&mut |stmt| found |= effect(stmt) == Some(Effect::Text));
         found
     };
-    // A program that uses one of its meshes prints there.
-    let only = (used.len() == 1).then(|| used.iter().next().copied()).flatten();
+    // The first device of all prints: in a job it is in the first process. A program that uses one of its meshes prints there if it can.
+    let first = mesh.named.iter().flat_map(|named| &named.devices).min().copied().unwrap_or(0);
+    let one = (used.len() == 1).then(|| used.iter().next().copied()).flatten();
+    let only = one.filter(|&on| {
+        let is_first = mesh.named[usize::from(on)].devices.contains(&first);
+        is_first || !prints(&func) || refuse(&func.body, false).is_err()
+    });
     let output = match only {
         Some(only) => only,
         None => {
             refuse(&func.body, false)?;
-            let first = used.iter().flat_map(|&on| &mesh.named[usize::from(on)].devices).min().copied().unwrap_or(0);
             mesh.named.push(NamedMesh { name: OUTPUT.to_string(), axes: Vec::new(), devices: vec![first] });
             (mesh.named.len() - 1) as u8
         }
@@ -103,7 +105,7 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
     }
     let mut channels = Vec::new();
     let mut numbers = BTreeMap::new();
-    number(&func, &func.body, &of, &order, &mut channels, &mut numbers);
+    number(&func.body, &of, &order, &mut channels, &mut numbers);
     let parts: Vec<MeshProjection> = order
         .iter()
         .map(|&on| {
@@ -251,7 +253,6 @@ fn content(stmt: &Stmt, of: &Placement, output: u8, found: &mut BTreeSet<u8>) {
 
 /// Numbers the transfers between different meshes, in program order.
 fn number(
-    func: &Func,
     block: &Block,
     of: &Placement,
     order: &[u8],
@@ -265,14 +266,9 @@ fn number(
         {
             let part = |on: u8| order.iter().position(|&other| other == on).expect("the mesh of a value has a program");
             numbers.insert(stmt.results[0], channels.len() as u32);
-            channels.push(ChannelInfo {
-                from: part(from),
-                to: part(to),
-                ty: func.ty(stmt.results[0]).array.clone(),
-                origin: stmt.origin.clone(),
-            });
+            channels.push(ChannelInfo { from: part(from), to: part(to), origin: stmt.origin.clone() });
         }
-        stmt.blocks().for_each(|inner| number(func, inner, of, order, channels, numbers));
+        stmt.blocks().for_each(|inner| number(inner, of, order, channels, numbers));
     }
 }
 

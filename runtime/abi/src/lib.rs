@@ -39,7 +39,7 @@ pub use parts::{Channel, Message, Part};
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 17;
+pub const ABI_VERSION: u32 = 18;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -287,6 +287,8 @@ pub struct Program {
     /// The programs of several meshes, which run side by side instead of steps of this one. Then this program has no steps, arenas,
     /// constants and axes, its parameters and results are in no memory, and its kernels are those of all parts.
     pub parts: Vec<Part>,
+    /// The numbers of all devices of several meshes, in ascending order, also of those on which nothing happens.
+    pub devices: Vec<u32>,
     /// The transfers between the parts.
     pub channels: Vec<Channel>,
 }

@@ -3,6 +3,7 @@
 //! On a mesh `(X = 2, Y = 4)` device 6 has the coordinates `X = 1, Y = 2`. The devices that differ from it along Y only are
 //! 4, 5, 6 and 7; its linear coordinate along `(Y, X)`, major to minor, is `2 * 2 + 1 = 5`.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::{AxisSet, KernelStep, Layout, LayoutDim, MeshAxis, Scalar};
@@ -17,8 +18,15 @@ pub struct DeviceMesh {
     /// For each axis, the difference in number of two devices whose coordinates along it differ by one.
     strides: Vec<usize>,
     devices: usize,
-    /// The number of devices in each process: all, unless they have been dealt.
-    per_process: usize,
+    /// Where the devices are, if they have been dealt to several processes.
+    deal: Option<Deal>,
+}
+
+/// The process of each device of a mesh.
+#[derive(Clone, Debug)]
+struct Deal {
+    processes: usize,
+    of: Vec<usize>,
 }
 
 impl DeviceMesh {
@@ -33,7 +41,7 @@ impl DeviceMesh {
                     strides[axis - 1] = strides[axis] * sizes[axis];
                 }
                 debug_assert!(sizes.is_empty() || strides[0] * sizes[0] == devices, "devices are numbered row-major");
-                Ok(DeviceMesh { sizes, strides, devices, per_process: devices })
+                Ok(DeviceMesh { sizes, strides, devices, deal: None })
             }
             _ => Err(format!("a mesh with the sizes {sizes:?} cannot be run")),
         }
@@ -42,34 +50,46 @@ impl DeviceMesh {
     /// The same mesh with its devices dealt to so many processes in order, equally many to each; None if that cannot be.
     pub fn dealt(&self, processes: usize) -> Option<DeviceMesh> {
         let fits = processes > 0 && self.devices.is_multiple_of(processes);
-        fits.then(|| DeviceMesh { per_process: self.devices / processes, ..self.clone() })
+        let each = self.devices / processes.max(1);
+        fits.then(|| self.dealt_to(processes, (0..self.devices).map(|device| device / each).collect()))
+    }
+
+    /// The same mesh in so many processes, each device in the one that is given for it. A process may have none of them.
+    pub fn dealt_to(&self, processes: usize, of: Vec<usize>) -> DeviceMesh {
+        debug_assert_eq!(of.len(), self.devices, "every device is in a process");
+        debug_assert!(of.iter().all(|&process| process < processes), "there are {processes} processes");
+        DeviceMesh { deal: (processes > 1).then_some(Deal { processes, of }), ..self.clone() }
     }
 
     /// The number of processes to which the devices are dealt: 1 for a mesh that has not been dealt.
     pub fn processes(&self) -> usize {
-        self.devices / self.per_process
+        self.deal.as_ref().map_or(1, |deal| deal.processes)
     }
 
     /// The process of a device.
     pub fn process(&self, device: usize) -> usize {
         debug_assert!(device < self.devices, "there is no device {device}");
-        device / self.per_process
+        self.deal.as_ref().map_or(0, |deal| deal.of[device])
     }
 
-    /// The devices of a process.
-    pub fn devices_of(&self, process: usize) -> Range<usize> {
+    /// The devices of a process, in the order of their numbers.
+    pub fn devices_of(&self, process: usize) -> Vec<usize> {
         debug_assert!(process < self.processes(), "there is no process {process}");
-        process * self.per_process..(process + 1) * self.per_process
+        (0..self.devices).filter(|&device| self.process(device) == process).collect()
     }
 
-    /// Whether the devices of each process are a box: all that have their coordinates within a range along each axis. With any two
-    /// devices a box then has those with some coordinates of the one and some of the other.
+    /// Whether the devices of each process are a box: all with some coordinates along each axis. With any two devices a box has those
+    /// with some coordinates of the one and some of the other.
     pub fn has_boxes(&self) -> bool {
-        let fits = |axis: usize| {
-            let (stride, size) = (self.strides[axis], self.sizes[axis]);
-            self.per_process.is_multiple_of(stride) && size.is_multiple_of(self.per_process / stride)
-        };
-        self.processes() == 1 || (0..self.sizes.len()).any(|axis| self.per_process >= self.strides[axis] && fits(axis))
+        let Some(deal) = &self.deal else { return true };
+        (0..deal.processes).all(|process| {
+            let own = self.devices_of(process);
+            let spread = |axis: usize| {
+                let coordinates: BTreeSet<usize> = own.iter().map(|&device| self.coordinate(device, axis)).collect();
+                coordinates.len()
+            };
+            own.is_empty() || own.len() == (0..self.sizes.len()).map(spread).product::<usize>()
+        })
     }
 
     /// The rank of a device among those of its process that differ from it along these axes only, and their number.
@@ -269,7 +289,7 @@ mod tests {
     fn devices_are_dealt_in_order() {
         let dealt = |sizes: &[usize], processes| mesh(sizes).dealt(processes);
         let two = dealt(&[2, 4], 2).unwrap();
-        assert_eq!((two.processes(), two.process(3), two.process(4), two.devices_of(1)), (2, 0, 1, 4..8));
+        assert_eq!((two.processes(), two.process(3), two.process(4), two.devices_of(1)), (2, 0, 1, vec![4, 5, 6, 7]));
         assert_eq!(two.rank(6, AxisSet::all(2)), (2, 4));
         assert_eq!(two.rank(6, AxisSet::of(0)), (0, 1));
         assert_eq!(mesh(&[2, 4]).rank(6, AxisSet::of(0)), (1, 2));
@@ -283,6 +303,9 @@ mod tests {
         ] {
             assert_eq!(dealt(sizes, processes).unwrap().has_boxes(), boxes, "{sizes:?} in {processes}");
         }
+        let some = mesh(&[2, 2]).dealt_to(4, vec![3, 1, 3, 1]);
+        assert_eq!((some.devices_of(3), some.devices_of(0), some.has_boxes()), (vec![0, 2], vec![], true));
+        assert!(!mesh(&[2, 2]).dealt_to(2, vec![0, 1, 1, 0]).has_boxes());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Programs with several meshes: the program of each, and the transfers between them.
 
-use crate::{DType, Layout, Program, Site};
+use crate::{Layout, LibraryFunction, Program, Site, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -26,10 +26,10 @@ pub struct Channel {
     pub from: u32,
     /// The part that receives; another one.
     pub to: u32,
-    /// The element type.
-    pub dtype: DType,
-    /// The shape of the whole array.
-    pub shape: Vec<usize>,
+    /// The layout of the array on the devices that send.
+    pub sent: Layout,
+    /// Its layout on the devices that receive.
+    pub received: Layout,
     /// The statement that moves the value.
     pub site: Site,
 }
@@ -40,17 +40,70 @@ pub struct Message {
     /// The transfer, by its index in [`Program::channels`](crate::Program::channels). The program of one mesh sends it, that of another
     /// one receives it, equally often and in the same order among all transfers.
     pub channel: u32,
-    /// The layout of the array on the devices of this end.
+    /// The layout of the array on the devices of this end, as the channel has it.
     pub layout: Layout,
 }
 
 impl Program {
-    /// The number of devices: the product of the sizes of the mesh; of several meshes, the number of different devices.
+    /// The number of devices on which something happens: the product of the sizes of the mesh; of several meshes, the number of
+    /// different devices.
     pub fn device_count(&self) -> usize {
         if self.parts.is_empty() {
             return self.mesh.iter().map(|axis| axis.size).product();
         }
         let all: BTreeSet<u32> = self.parts.iter().flat_map(|part| part.devices.iter().copied()).collect();
         all.len()
+    }
+
+    /// The numbers of all devices that the program names, in ascending order: they are dealt to processes.
+    pub fn device_numbers(&self) -> Vec<usize> {
+        match self.parts.is_empty() {
+            true => (0..self.device_count()).collect(),
+            false => self.devices.iter().map(|&device| device as usize).collect(),
+        }
+    }
+
+    /// The ends of transfers in the steps, in their order.
+    pub fn messages(&self) -> Vec<&Message> {
+        fn of<'a>(steps: &'a [Step], found: &mut Vec<&'a Message>) {
+            for step in steps {
+                match step {
+                    Step::Library(step) => match &step.function {
+                        LibraryFunction::Send(message) | LibraryFunction::Receive(message) => found.push(message),
+                        LibraryFunction::Sort(_)
+                        | LibraryFunction::Merge(_)
+                        | LibraryFunction::Scatter(_)
+                        | LibraryFunction::Matrix(_)
+                        | LibraryFunction::Rows(_)
+                        | LibraryFunction::Fft(_) => {}
+                    },
+                    Step::For { body, .. } => of(body, found),
+                    Step::While { cond, body, .. } => {
+                        of(cond, found);
+                        of(body, found);
+                    }
+                    Step::If { then, otherwise, .. } => {
+                        of(then, found);
+                        of(otherwise, found);
+                    }
+                    Step::Kernel(_)
+                    | Step::Panels { .. }
+                    | Step::Gemm(_)
+                    | Step::Exchange(_)
+                    | Step::Reduce(_)
+                    | Step::Permute(_)
+                    | Step::Fetch(_)
+                    | Step::Sync { .. }
+                    | Step::Post { .. }
+                    | Step::Await { .. }
+                    | Step::Copy { .. }
+                    | Step::CheckIndex { .. }
+                    | Step::Print { .. } => {}
+                }
+            }
+        }
+        let mut found = Vec::new();
+        of(&self.body, &mut found);
+        found
     }
 }

@@ -1,80 +1,170 @@
-//! The two ends of a transfer between meshes.
+//! Transfers between meshes: which elements go from where to where, and the copies of each device.
 //!
-//! A transfer has a mailbox: memory for the whole array. A sender copies what it holds there and goes on; several devices that hold the
-//! same elements divide them. A receiver copies its block from there. So neither side knows the layout of the other, and every
-//! element is copied once by those that have it and once for each block that it is in.
+//! ```text
+//! first (a = 2), 6@a:   0 1 2 | 3 4 5        boxes:  0 1 | 2 | 3 | 4 5, packed one after another
+//! second (b = 3), 6@b:  0 1 | 2 3 | 4 5
+//! ```
+//!
+//! A *box* is the overlap of a block of the sender with a block of the receiver. The boxes for the devices of one process are packed into one
+//! message for each process that has them: in memory of the process, or to be sent to another one. A sender copies its part of each box
+//! into the message, several senders with the same block divide it, and a receiver copies its block out of the messages. So
+//! every element reaches every process that needs it once, and uneven, replicated and overlapping blocks are no special case.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::cut;
 use crate::boxes::{BoxCopy, Rows};
 use crate::memory::Memory;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
-use spmdc_abi::{Channel, LibraryStep, Message, Place};
+use spmdc_abi::{Channel, Layout, LibraryStep, Place};
 
-/// Where the mailbox of a transfer begins.
-pub(crate) const MAILBOX: Place = Place { arena: 0, offset: 0 };
+/// The alignment of boxes in a message.
+const BOX: usize = 16;
 
-/// The mailbox of a transfer.
-pub(crate) fn mailbox(channel: &Channel) -> Result<Memory, crate::trap::RunError> {
-    let mesh = DeviceMesh::new(&[]).map_err(crate::trap::RunError::internal)?;
-    let bytes = (channel.shape.iter().product::<usize>() * channel.dtype.size()) as u64;
-    Memory::allocate(&mesh, 0, &[spmdc_abi::Arena { axes: spmdc_abi::AxisSet::EMPTY, bytes }])
+/// All boxes of a transfer, and the messages that they are in.
+pub(crate) struct TransferPlan {
+    boxes: Vec<TransferBox>,
+    /// The length of the message from one process to another, or to itself.
+    bytes: BTreeMap<(usize, usize), usize>,
+    size: usize,
 }
 
-/// What a device copies into the mailbox, of the block that it has at `place`.
-pub(crate) fn sent(
-    memory: &Memory,
-    place: Place,
-    message: &Message,
-    channel: &Channel,
-    device: usize,
-    mailbox: &Memory,
-) -> Option<BoxCopy> {
-    let mesh = memory.mesh();
-    let block = mesh.blocks(&message.layout, device);
-    let mut range = block.clone();
-    // The devices with the same block.
-    let others = mesh.axes().minus(split_axes(&message.layout));
-    let (rank, count) = (mesh.linear(device, others.iter()), mesh.count(others.iter()));
-    if range.iter().any(Range::is_empty) || !cut(&mut range, rank, count) {
-        return None;
-    }
-    let lens: Vec<usize> = range.iter().map(Range::len).collect();
-    let within: Vec<usize> = range.iter().zip(&block).map(|(range, block)| range.start - block.start).collect();
-    let start: Vec<usize> = range.iter().map(|range| range.start).collect();
-    let size = message.layout.dtype.size();
-    let rows = Rows::new(size, &lens, &mesh.stored_shape(&message.layout), &within, &channel.shape, &start);
-    Some(BoxCopy::new(memory.address(place, device), mailbox.address(MAILBOX, 0), rows))
+struct TransferBox {
+    /// The elements, as positions in the whole array.
+    range: Vec<Range<usize>>,
+    /// The processes that send and receive.
+    from: usize,
+    to: usize,
+    /// The first device with the block of the sender, and of the receiver.
+    sender: usize,
+    receiver: usize,
+    /// Its offset in the message.
+    offset: usize,
 }
 
-/// What a device copies out of the mailbox, into the block that it has at `place`.
-pub(crate) fn received(
-    memory: &Memory,
-    step: &LibraryStep,
-    message: &Message,
-    channel: &Channel,
-    device: usize,
-    mailbox: &Memory,
-) -> Option<BoxCopy> {
-    let mesh = memory.mesh();
-    let block = mesh.blocks(&message.layout, device);
-    let mut range = block.clone();
-    // The devices that share the memory of the block divide its first dimension.
-    let own = step.share(mesh, device);
-    match range.first_mut() {
-        Some(first) => *first = first.start + own.start as usize..first.start + own.end as usize,
-        None if own.is_empty() => return None,
-        None => {}
+/// The different blocks of a layout: for each one its devices, the first of which stands for it.
+fn blocks(mesh: &DeviceMesh, layout: &Layout) -> Vec<(Vec<Range<usize>>, Vec<usize>)> {
+    let (split, copies) = (split_axes(layout), mesh.axes().minus(split_axes(layout)));
+    let block = |first: usize| (mesh.blocks(layout, first), mesh.group(first, copies));
+    mesh.group(0, split.intersect(mesh.axes())).into_iter().map(block).collect()
+}
+
+/// The first of the devices that have the same block as this one.
+fn first_copy(mesh: &DeviceMesh, layout: &Layout, device: usize) -> usize {
+    let copies = mesh.axes().minus(split_axes(layout));
+    mesh.group(device, copies)[0]
+}
+
+impl TransferPlan {
+    /// The plan for a transfer between these meshes, which all processes make alike.
+    pub fn new(channel: &Channel, from: &DeviceMesh, to: &DeviceMesh) -> TransferPlan {
+        debug_assert_eq!(from.processes(), to.processes(), "both meshes are dealt to the processes of the job");
+        let size = channel.sent.dtype.size();
+        let (sent, received) = (blocks(from, &channel.sent), blocks(to, &channel.received));
+        let mut plan = TransferPlan { boxes: Vec::new(), bytes: BTreeMap::new(), size };
+        for (wanted, readers) in &received {
+            let receiving: BTreeSet<usize> = readers.iter().map(|&device| to.process(device)).collect();
+            for (held, owners) in &sent {
+                let overlap = |(a, b): (&Range<usize>, &Range<usize>)| a.start.max(b.start)..a.end.min(b.end);
+                let range: Vec<Range<usize>> = held.iter().zip(wanted).map(overlap).collect();
+                if range.iter().any(Range::is_empty) {
+                    continue;
+                }
+                let sending: BTreeSet<usize> = owners.iter().map(|&device| from.process(device)).collect();
+                for &to in &receiving {
+                    let near = sending.contains(&to).then_some(to);
+                    // Readers in different processes read different copies.
+                    let far = || sending.iter().copied().nth(to % sending.len());
+                    let from = near.or_else(far).expect("a device has the block");
+                    plan.add(range.clone(), (from, to), (owners[0], readers[0]));
+                }
+            }
+        }
+        plan
     }
-    if range.iter().any(Range::is_empty) {
-        return None;
+
+    fn add(&mut self, range: Vec<Range<usize>>, (from, to): (usize, usize), (sender, receiver): (usize, usize)) {
+        let bytes = self.bytes.entry((from, to)).or_default();
+        let offset = bytes.next_multiple_of(BOX);
+        *bytes = offset + range.iter().map(Range::len).product::<usize>() * self.size;
+        self.boxes.push(TransferBox { range, from, to, sender, receiver, offset });
     }
-    debug_assert!(range.first().is_none_or(|range| range.end <= block[0].end), "a device receives its own block");
-    let lens: Vec<usize> = range.iter().map(Range::len).collect();
-    let within: Vec<usize> = range.iter().zip(&block).map(|(range, block)| range.start - block.start).collect();
-    let start: Vec<usize> = range.iter().map(|range| range.start).collect();
-    let size = message.layout.dtype.size();
-    let rows = Rows::new(size, &lens, &channel.shape, &start, &mesh.stored_shape(&message.layout), &within);
-    Some(BoxCopy::new(mailbox.address(MAILBOX, 0), memory.address(step.results[0].place, device), rows))
+
+    /// Bytes of the message from one process to another, or to itself.
+    pub fn bytes(&self, from: usize, to: usize) -> usize {
+        self.bytes.get(&(from, to)).copied().unwrap_or(0)
+    }
+
+    /// What a device copies into messages, of the block that it has at `place`; `messages` are those from its process, by the process that
+    /// receives them.
+    pub fn sent(
+        &self,
+        memory: &Memory,
+        (place, layout): (Place, &Layout),
+        device: usize,
+        messages: &[*mut u8],
+    ) -> Box<[BoxCopy]> {
+        let mesh = memory.mesh();
+        let (block, stored) = (mesh.blocks(layout, device), mesh.stored_shape(layout));
+        let first = first_copy(mesh, layout, device);
+        let (rank, count) = mesh.rank(device, mesh.axes().minus(split_axes(layout)));
+        let own = self.boxes.iter().filter(|each| each.from == mesh.process(device) && each.sender == first);
+        let copy = |each: &TransferBox| {
+            let mut range = each.range.clone();
+            if !cut(&mut range, rank, count) {
+                return None;
+            }
+            let (lens, whole) = (lengths(&range), lengths(&each.range));
+            let (within, start) = (starts(&range, &block), starts(&range, &each.range));
+            let rows = Rows::new(self.size, &lens, &stored, &within, &whole, &start);
+            Some(BoxCopy::new(memory.address(place, device), messages[each.to].wrapping_add(each.offset), rows))
+        };
+        own.filter_map(copy).collect()
+    }
+
+    /// What a device copies out of messages, into the block that the step has for it; `messages` are those for its process, by the
+    /// process that sends them.
+    pub fn received(
+        &self,
+        memory: &Memory,
+        (step, layout): (&LibraryStep, &Layout),
+        device: usize,
+        messages: &[*mut u8],
+    ) -> Box<[BoxCopy]> {
+        let mesh = memory.mesh();
+        let (block, stored) = (mesh.blocks(layout, device), mesh.stored_shape(layout));
+        let first = first_copy(mesh, layout, device);
+        // The devices that share the memory of the block divide its first dimension.
+        let share = step.share(mesh, device);
+        if share.is_empty() {
+            return Box::new([]);
+        }
+        let own = self.boxes.iter().filter(|each| each.to == mesh.process(device) && each.receiver == first);
+        let copy = |each: &TransferBox| {
+            let mut range = each.range.clone();
+            if let (Some(range), Some(block)) = (range.first_mut(), block.first()) {
+                let own = block.start + share.start as usize..block.start + share.end as usize;
+                *range = range.start.max(own.start)..range.end.min(own.end);
+            }
+            if range.iter().any(Range::is_empty) {
+                return None;
+            }
+            let (lens, whole) = (lengths(&range), lengths(&each.range));
+            let (within, start) = (starts(&range, &block), starts(&range, &each.range));
+            let rows = Rows::new(self.size, &lens, &whole, &start, &stored, &within);
+            let to = memory.address(step.results[0].place, device);
+            Some(BoxCopy::new(messages[each.from].wrapping_add(each.offset), to, rows))
+        };
+        own.filter_map(copy).collect()
+    }
+}
+
+fn lengths(range: &[Range<usize>]) -> Vec<usize> {
+    range.iter().map(Range::len).collect()
+}
+
+/// Where a box begins within another one.
+fn starts(range: &[Range<usize>], within: &[Range<usize>]) -> Vec<usize> {
+    range.iter().zip(within).map(|(range, within)| range.start - within.start).collect()
 }

@@ -1,10 +1,9 @@
 //! `--show-devices`: which process, on which host, has which devices.
 
 use std::fmt::Write;
-use std::ops::Range;
 
 use serde::Serialize;
-use spmdc_abi::Program;
+use spmdc_abi::{Part, Program};
 
 /// The devices of a process.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -20,21 +19,24 @@ struct DeviceTable<'a> {
     processes: &'a [ProcessDevices],
 }
 
-/// The mesh as messages show it: `X = 2, Y = 4`.
+/// The mesh as messages show it: `X = 2, Y = 4`; of several meshes their names with their devices.
 pub(crate) fn mesh_text(program: &Program) -> String {
+    if !program.parts.is_empty() {
+        let part = |part: &Part| format!("{}: {:?}", part.name, part.devices);
+        return program.parts.iter().map(part).collect::<Vec<_>>().join(", ");
+    }
     let axes = program.mesh.iter().map(|axis| format!("{} = {}", axis.name, axis.size));
     axes.collect::<Vec<_>>().join(", ")
 }
 
-/// The devices of each process, equally many in their order.
-pub(crate) fn dealt(devices: usize, hosts: &[String]) -> Vec<ProcessDevices> {
-    debug_assert_eq!(devices % hosts.len().max(1), 0, "every process has equally many devices");
-    let each = devices / hosts.len().max(1);
-    let own = |process: usize| -> Range<usize> { process * each..(process + 1) * each };
+/// These devices of each process, equally many in their order.
+pub(crate) fn dealt(devices: &[usize], hosts: &[String]) -> Vec<ProcessDevices> {
+    debug_assert_eq!(devices.len() % hosts.len().max(1), 0, "every process has equally many devices");
+    let each = devices.len() / hosts.len().max(1);
     let row = |(process, host): (usize, &String)| ProcessDevices {
         process,
         host: host.clone(),
-        devices: own(process).collect(),
+        devices: devices[process * each..(process + 1) * each].to_vec(),
     };
     hosts.iter().enumerate().map(row).collect()
 }
@@ -47,7 +49,8 @@ pub(crate) fn table(processes: &[ProcessDevices]) -> String {
         let range = match devices.as_slice() {
             [] => "none".to_string(),
             [one] => one.to_string(),
-            [first, .., last] => format!("{first} to {last}"),
+            [first, .., last] if last - first == devices.len() - 1 => format!("{first} to {last}"),
+            several => several.iter().map(usize::to_string).collect::<Vec<_>>().join(", "),
         };
         let _ = writeln!(text, "{process:<7}  {name:host$}  {:<13}  {range}", devices.len());
     }
@@ -75,14 +78,16 @@ mod tests {
 
     #[test]
     fn devices_are_dealt_in_order() {
-        let processes = dealt(6, &["a".to_string(), "host-2".to_string()]);
+        let processes = dealt(&[0, 1, 2, 3, 4, 5], &["a".to_string(), "host-2".to_string()]);
         let expected = "process  host    local devices  global devices\n\
                         0        a       3              0 to 2\n\
                         1        host-2  3              3 to 5\n";
         assert_eq!(table(&processes), expected);
         let expected = r#"{"devices":6,"processes":[{"process":0,"host":"a","devices":[0,1,2]},{"process":1,"host":"host-2","devices":[3,4,5]}]}"#;
         assert_eq!(json(&processes), format!("{expected}\n"));
-        assert!(table(&dealt(1, &["a".to_string()])).ends_with("0        a     1              0\n"));
+        assert!(table(&dealt(&[0], &["a".to_string()])).ends_with("0        a     1              0\n"));
+        let some = table(&dealt(&[0, 2, 5, 6], &["a".to_string(), "a".to_string()]));
+        assert!(some.contains("0, 2\n") && some.ends_with("5 to 6\n"), "{some}");
         assert!(!host_name().is_empty());
     }
 }

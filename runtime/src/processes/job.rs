@@ -73,7 +73,7 @@ impl JoinedJob {
             program: program.fingerprint,
             options: hash(&format!("{args:?}")),
             mesh: devices::mesh_text(program),
-            devices: program.device_count(),
+            devices: program.device_numbers().len(),
             host: devices::host_name(),
         };
         let known = {
@@ -85,10 +85,6 @@ impl JoinedJob {
             "E0808" => job.known_to_all(error),
             _ => Failure::new(error),
         })?;
-        if !program.parts.is_empty() {
-            let message = "a program that uses several meshes cannot run in several processes yet";
-            return Err(job.known_to_all(RunError::new("E0807", message).with_help("start one process")));
-        }
         check_deal(own.devices, launched.size).map_err(|error| job.known_to_all(error))?;
         let is_first = job.hosts.set(known.into_iter().map(|one| one.host).collect()).is_ok();
         debug_assert!(is_first, "processes introduce themselves once");

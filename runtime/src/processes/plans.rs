@@ -56,6 +56,11 @@ impl MessagePlans {
         self.messages.iter().map(|mapping| mapping.bytes() as u64 / 2).sum()
     }
 
+    /// Begins the program of another mesh, whose sets of axes are others.
+    pub fn begin_part(&mut self) {
+        self.sets.clear();
+    }
+
     /// The first group of a set of axes, if it is known.
     pub fn first_group(&self, axes: AxisSet) -> Option<usize> {
         self.sets.get(&axes).copied()
@@ -66,13 +71,54 @@ impl MessagePlans {
         let first = self.groups.len();
         let is_new = self.sets.insert(axes, first).is_none();
         debug_assert!(is_new, "groups are added once");
+        self.extend(barriers)?;
+        Ok(first)
+    }
+
+    fn extend(&mut self, barriers: impl IntoIterator<Item = Option<usize>>) -> Result<(), RunError> {
         self.groups.extend(barriers.into_iter().map(|barrier| CrossingGroup { barrier }));
         self.arenas.resize(self.groups.len(), [None; 2]);
         if self.groups.len() > tags::GROUPS as usize {
             let text = "devices of several processes go different ways in too many groups";
             return Err(RunError::internal(text));
         }
-        Ok(first)
+        Ok(())
+    }
+
+    /// Adds the messages of a transfer between meshes, of these lengths to and from each process, with a group of its own: the devices of
+    /// both meshes in this process, whose barrier is given if there are any.
+    pub fn add_transfer(
+        &mut self,
+        (own, barrier): (usize, Option<usize>),
+        sent: &[usize],
+        received: &[usize],
+    ) -> Result<StepMessages, RunError> {
+        let group = self.groups.len();
+        self.extend([barrier])?;
+        debug_assert!(sent[own] == 0 && received[own] == 0, "no process sends to itself");
+        let (arrivals, departures) = (self.places(group, 0, received)?, self.places(group, 1, sent)?);
+        let mut peers = Vec::new();
+        for other in (1..sent.len()).map(|step| (own + step) % sent.len()) {
+            let peer = PeerMessages {
+                process: other,
+                packing: Box::new([]),
+                sent: (sent[other] > 0).then_some((departures[other].cast_const(), sent[other])),
+                received: (received[other] > 0).then_some((arrivals[other], received[other])),
+            };
+            peers.extend((peer.sent.is_some() || peer.received.is_some()).then_some(peer));
+        }
+        debug_assert!(barrier.is_some() || peers.is_empty(), "devices of this process send and receive its messages");
+        let crossing = self.crossing(group, peers);
+        Ok(StepMessages { arrivals, departures, crossing })
+    }
+
+    /// Adds a crossing with these messages, if there are any.
+    fn crossing(&mut self, group: usize, peers: Vec<PeerMessages>) -> Option<usize> {
+        if peers.is_empty() {
+            return None;
+        }
+        self.crossings.push(Crossing { group, peers: peers.into() });
+        Some(self.crossings.len() - 1)
     }
 
     /// Adds the messages of a step in a group.

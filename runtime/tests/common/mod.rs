@@ -36,6 +36,7 @@ impl Maker {
             fingerprint: 0,
             compile_ms: 0.0,
             parts: Vec::new(),
+            devices: Vec::new(),
             channels: Vec::new(),
         };
         Maker { program, kernels: vec![] }

@@ -112,6 +112,7 @@ pub fn plan_memory(
         fingerprint: 0,
         compile_ms: 0.0,
         parts: Vec::new(),
+        devices: Vec::new(),
         channels: Vec::new(),
     };
     debug_assert_eq!(program.params.len(), func.body.params.len(), "every parameter is bound");
