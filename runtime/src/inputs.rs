@@ -13,6 +13,7 @@ use crate::io::npy::NpySource;
 use crate::io::npz::NpzArchive;
 use crate::io::safetensors::SafetensorsFile;
 use crate::literal::Literal;
+use crate::pieces::{LocalBlocks, PieceFile, PiecesSource, Placeholder};
 use crate::random::{self, Distribution, RandomSource};
 use crate::suggest;
 use crate::trap::RunError;
@@ -201,6 +202,15 @@ pub type Source = Box<dyn BlockSource + Send>;
 
 /// The sources of all parameters, in their order.
 pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, RunError> {
+    bind_blocks(params, arguments, None)
+}
+
+/// As [`bind`], also of files of one process or device, which have these blocks.
+pub fn bind_blocks(
+    params: &[Binding],
+    arguments: &[Argument],
+    blocks: Option<&LocalBlocks>,
+) -> Result<Vec<Source>, RunError> {
     let mut sources: Vec<Option<Source>> = params.iter().map(|_| None).collect();
     for (i, argument) in arguments.iter().enumerate() {
         if arguments[..i].iter().any(|earlier| earlier.path == argument.path) {
@@ -215,11 +225,11 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
         if leaves.is_empty() && !params.iter().any(|param| param.name == argument.path) {
             return Err(unknown_parameter(params, &argument.path));
         }
-        bind_struct(params, &leaves, argument, &mut sources)?;
+        bind_struct(params, &leaves, (argument, blocks), &mut sources)?;
     }
     for argument in arguments {
         if let Some(i) = params.iter().position(|param| param.name == argument.path) {
-            give(argument, params, i, &mut sources)?;
+            give((argument, blocks), params, i, &mut sources)?;
         }
     }
     let missing: Vec<String> = params
@@ -241,7 +251,18 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
 }
 
 /// Sets the source of a parameter, or of both planes of a complex one.
-fn give(argument: &Argument, params: &[Binding], at: usize, sources: &mut [Option<Source>]) -> Result<(), RunError> {
+fn give(
+    (argument, blocks): (&Argument, Option<&LocalBlocks>),
+    params: &[Binding],
+    at: usize,
+    sources: &mut [Option<Source>],
+) -> Result<(), RunError> {
+    if let ArgumentValue::File { path, member } = &argument.value
+        && let (Some(which), Some(blocks)) = (Placeholder::of(path), blocks)
+    {
+        let files = blocks.of_param(at, &params[at], path, which);
+        return give_pieces((argument, member.as_ref()), (files, which), params, at, sources);
+    }
     if params[at].plane.is_none() {
         sources[at] = Some(argument.value.source(argument, &params[at])?);
         return Ok(());
@@ -249,6 +270,39 @@ fn give(argument: &Argument, params: &[Binding], at: usize, sources: &mut [Optio
     debug_assert_eq!(params.get(at + 1).and_then(|other| other.plane), Some(Plane::Imaginary), "planes come in pairs");
     for (source, plane) in sources[at..].iter_mut().zip(argument.value.planes(argument, &params[at])?) {
         *source = Some(plane);
+    }
+    Ok(())
+}
+
+/// As [`give`], from the files of this process.
+fn give_pieces(
+    (argument, member): (&Argument, Option<&String>),
+    (files, which): (Vec<PieceFile>, Placeholder),
+    params: &[Binding],
+    at: usize,
+    sources: &mut [Option<Source>],
+) -> Result<(), RunError> {
+    let planes = if params[at].plane.is_none() { 1 } else { 2 };
+    let own = &params[at..at + planes];
+    if own.iter().any(|param| param.place.is_none()) {
+        let why = format!("`{}` is a stream, whose rows are in one file", params[at].name);
+        return Err(RunError::new("E0702", why).with_help("every process reads the rows that its devices use"));
+    }
+    let mut pieces: Vec<Vec<(PieceFile, Placeholder, Source)>> = own.iter().map(|_| Vec::new()).collect();
+    for file in files {
+        let value = ArgumentValue::File { path: file.path.clone(), member: member.cloned() };
+        let argument = Argument { value, ..argument.clone() };
+        let part: Vec<Binding> = own.iter().map(|param| file.param(param)).collect();
+        let mut found: Vec<Option<Source>> = part.iter().map(|_| None).collect();
+        give((&argument, None), &part, 0, &mut found)?;
+        for (pieces, source) in pieces.iter_mut().zip(found) {
+            let source = source.ok_or_else(|| RunError::internal("a file gives no array"))?;
+            pieces.push((file.clone(), which, source));
+        }
+    }
+    for ((source, pieces), param) in sources[at..].iter_mut().zip(pieces).zip(own) {
+        let shape = param.layout.dims.iter().map(|dim| dim.size).collect();
+        *source = Some(Box::new(PiecesSource { dtype: param.layout.dtype, shape, pieces }));
     }
     Ok(())
 }
@@ -261,7 +315,7 @@ fn is_below(leaf: &str, path: &str) -> bool {
 fn bind_struct(
     params: &[Binding],
     leaves: &[usize],
-    argument: &Argument,
+    (argument, blocks): (&Argument, Option<&LocalBlocks>),
     sources: &mut [Option<Source>],
 ) -> Result<(), RunError> {
     if leaves.is_empty() {
@@ -270,14 +324,22 @@ fn bind_struct(
     let path = &argument.path;
     match &argument.value {
         ArgumentValue::File { path: file, member: None } if Archive::is_one(file) => {
-            let archive = Archive::open(file)?;
-            let names = archive.members_of(params, leaves, path, file)?;
+            let which = Placeholder::of(file).filter(|_| blocks.is_some());
+            let piece =
+                which.zip(blocks).map(|(which, blocks)| blocks.of_param(leaves[0], &params[leaves[0]], file, which));
+            let shown = piece.as_ref().and_then(|files| Some(files.first()?.path.clone()));
+            // A process without devices of the array reads nothing.
+            let Some(shown) = (if piece.is_some() { shown } else { Some(file.clone()) }) else {
+                return leaves.iter().try_for_each(|&leaf| give((argument, blocks), params, leaf, sources));
+            };
+            let archive = Archive::open(&shown)?;
+            let names = archive.members_of(params, leaves, path, &shown)?;
             debug_assert_eq!(names.len(), leaves.len(), "every leaf has an array");
             for (&leaf, name) in leaves.iter().zip(&names) {
                 let absent = || RunError::internal(format!("`{}` lost its array `{name}`", file.display()));
-                if params[leaf].plane.is_some() {
+                if params[leaf].plane.is_some() || which.is_some() {
                     let value = ArgumentValue::File { path: file.clone(), member: Some(name.clone()) };
-                    give(&Argument { value, ..argument.clone() }, params, leaf, sources)?;
+                    give((&Argument { value, ..argument.clone() }, blocks), params, leaf, sources)?;
                     continue;
                 }
                 let source = archive.array(name)?.ok_or_else(absent)?;
@@ -286,7 +348,7 @@ fn bind_struct(
         }
         ArgumentValue::Zeros | ArgumentValue::Ones | ArgumentValue::Full(_) => {
             for &leaf in leaves {
-                give(argument, params, leaf, sources)?;
+                give((argument, blocks), params, leaf, sources)?;
             }
         }
         ArgumentValue::File { .. } | ArgumentValue::Literal(_) | ArgumentValue::Iota | ArgumentValue::Random(..) => {

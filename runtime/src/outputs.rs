@@ -2,6 +2,7 @@
 //!
 //! The destination of each result is checked before the program runs, so that no computed result is lost.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use crate::array::HostArray;
 use crate::io::arrays::{FileFormat, WholeArray, write_arrays};
 use crate::io::safetensors::METADATA;
 use crate::io::{check_writable, resolve};
+use crate::pieces::{LocalBlocks, PieceFile, Placeholder, RangedBlock};
 use crate::show;
 use crate::suggest;
 use crate::trap::RunError;
@@ -85,7 +87,7 @@ impl Outputs {
                     if earlier.path == file.path { String::new() } else { format!(", which is also `{known}`,") };
                 return Err(RunError::new("E0702", format!("`{path}`{also} would be written twice")));
             }
-            if is_writer {
+            if is_writer && Placeholder::of(&file.path).is_none() {
                 check_writable(&file.path)?;
             }
             files.push(file);
@@ -103,10 +105,34 @@ impl Outputs {
         let is_part = |result: &WholeResult| result.array == array || result.imaginary == Some(array);
         let Some(result) = self.results.iter().position(is_part) else { return false };
         self.is_printed()
-            || self.files.iter().any(|file| match &file.content {
+            || self.files.iter().filter(|file| Placeholder::of(&file.path).is_none()).any(|file| match &file.content {
                 OutputContent::Array(index) => *index == result,
                 OutputContent::Archive(_, members) => members.iter().any(|(_, index)| *index == result),
             })
+    }
+
+    /// The files that this process writes for itself or its devices, which must be writable.
+    pub fn pieces(&self, results: &[Binding], blocks: &LocalBlocks) -> Result<Vec<OutputPiece>, RunError> {
+        let mut pieces: BTreeMap<PathBuf, Vec<PieceMember>> = BTreeMap::new();
+        for OutputFile { path, content } in &self.files {
+            let Some(which) = Placeholder::of(path) else { continue };
+            let members = match content {
+                OutputContent::Array(index) => vec![(String::new(), *index)],
+                OutputContent::Archive(_, members) => members.clone(),
+            };
+            for (name, index) in members {
+                let WholeResult { array, imaginary, .. } = self.results[index];
+                for file in blocks.of_result(array, &results[array], path, which)? {
+                    let member = PieceMember { name: name.clone(), array, imaginary, file };
+                    pieces.entry(member.file.path.clone()).or_default().push(member);
+                }
+            }
+        }
+        let checked = |(path, members): (PathBuf, Vec<PieceMember>)| {
+            check_writable(&path)?;
+            Ok(OutputPiece { path, members })
+        };
+        pieces.into_iter().map(checked).collect()
     }
 
     /// Writes all files. `arrays` contains every needed result.
@@ -115,7 +141,7 @@ impl Outputs {
             let gathered = self.results.get(index).and_then(|result| result.gathered(arrays));
             gathered.ok_or_else(|| RunError::internal("a result was not gathered"))
         };
-        for file in &self.files {
+        for file in self.files.iter().filter(|file| Placeholder::of(&file.path).is_none()) {
             let named: Result<Vec<(&str, WholeArray<'_>)>, RunError> = match &file.content {
                 OutputContent::Array(index) => result(*index).map(|array| vec![("", array)]),
                 OutputContent::Archive(_, members) => {
@@ -125,6 +151,42 @@ impl Outputs {
             write_arrays(&file.path, &named?)?;
         }
         Ok(())
+    }
+}
+
+/// A file with what this process has of some results.
+pub struct OutputPiece {
+    path: PathBuf,
+    members: Vec<PieceMember>,
+}
+
+/// A result in such a file: its arrays, by their numbers.
+struct PieceMember {
+    name: String,
+    array: usize,
+    imaginary: Option<usize>,
+    file: PieceFile,
+}
+
+impl OutputPiece {
+    /// Writes the file. `blocks` gives the blocks of a result on the devices of this process, with their ranges.
+    pub fn write(
+        &self,
+        results: &[Binding],
+        blocks: &dyn Fn(usize) -> Result<Vec<RangedBlock>, RunError>,
+    ) -> Result<(), RunError> {
+        let mut arrays = Vec::new();
+        for PieceMember { array, imaginary, file, .. } in &self.members {
+            let plane = |index: usize| file.array(results[index].layout.dtype, &blocks(index)?);
+            arrays.push((plane(*array)?, imaginary.map(plane).transpose()?));
+        }
+        let named: Vec<(&str, WholeArray<'_>)> = self
+            .members
+            .iter()
+            .zip(&arrays)
+            .map(|(member, (array, imaginary))| (member.name.as_str(), WholeArray::new(array, imaginary.as_ref())))
+            .collect();
+        write_arrays(&self.path, &named)
     }
 }
 

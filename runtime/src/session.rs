@@ -22,6 +22,7 @@ use std::time::Instant;
 use crate::array::{BlockSource, HostArray};
 use crate::blocks::{self, FarBlocks};
 use crate::check::check;
+use crate::deal::{dealt, label};
 use crate::inputs::Source;
 use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, MeshProgram, load};
@@ -236,22 +237,6 @@ impl Session {
     }
 }
 
-/// The meshes of all parts with their devices dealt to processes: those of the program in the order of their numbers, equally many to
-/// each.
-fn dealt(program: &Program, meshes: Vec<DeviceMesh>, processes: usize) -> Result<Vec<DeviceMesh>, RunError> {
-    let all = program.device_numbers();
-    if processes == 0 || !all.len().is_multiple_of(processes) {
-        return Err(undealt(all.len(), processes));
-    }
-    let each = all.len() / processes;
-    let process = |label: usize| all.partition_point(|&other| other < label) / each;
-    let deal = |(part, mesh): (usize, DeviceMesh)| {
-        let of = (0..mesh.devices()).map(|place| process(label(program, part, place))).collect();
-        mesh.dealt_to(processes, of)
-    };
-    Ok(meshes.into_iter().enumerate().map(deal).collect())
-}
-
 /// The numbers of the devices of a process, which follow each other as their labels do.
 fn of_process(meshes: &[DeviceMesh], numbers: &[Vec<usize>], process: usize) -> Range<usize> {
     let mut own = Vec::new();
@@ -263,11 +248,6 @@ fn of_process(meshes: &[DeviceMesh], numbers: &[Vec<usize>], process: usize) -> 
     own.sort_unstable();
     debug_assert!(own.iter().copied().eq(before..before + own.len()), "devices of one process are neighbours");
     before..before + own.len()
-}
-
-/// The number, in the program, of the device at a place of the mesh of a part.
-fn label(program: &Program, part: usize, place: usize) -> usize {
-    program.parts.get(part).map_or(place, |part| part.devices[place] as usize)
 }
 
 /// The labels of all devices of all parts, in ascending order, and for each part the position of each of its devices in this order.
@@ -296,11 +276,6 @@ fn check_messages(bytes: u64, limit: Option<u64>) -> Result<(), RunError> {
         }
         Some(_) | None => Ok(()),
     }
-}
-
-/// The devices cannot be dealt to so many processes; jobs are not started so.
-fn undealt(devices: usize, processes: usize) -> RunError {
-    RunError::internal(format!("{devices} devices cannot be dealt to {processes} processes, equally many to each"))
 }
 
 /// E0701 unless the source has the type and the shape of the parameter.

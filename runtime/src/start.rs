@@ -22,9 +22,10 @@ use crate::args::{ErrorFormat, RunArgs};
 use crate::array::HostArray;
 use crate::cpu;
 pub use crate::failure::{Failure, JsonMessage, Told};
-use crate::inputs;
+use crate::inputs::{self, Source};
 use crate::io::unwritable_output;
-use crate::outputs::{self, Outputs};
+use crate::outputs::{self, OutputPiece, Outputs};
+use crate::pieces::LocalBlocks;
 use crate::processes::devices;
 use crate::processes::job::{self, JoinedJob};
 use crate::progress;
@@ -92,10 +93,8 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let job = job.as_deref();
     // Of several processes the first one prints and writes.
     let is_writer = job.is_none_or(|job| job.process().rank() == 0);
-    let sources = inputs::bind(&program.params, &args.arguments);
-    let outputs = Outputs::plan(&program.results, &args.outputs, is_writer);
-    let bound = sources.and_then(|sources| Ok((sources, outputs?))).map_err(Failure::new);
-    let (sources, outputs) = agree(job, bound)?;
+    let bound = bind(&program, args, job).map_err(Failure::new);
+    let BoundArguments { sources, blocks, outputs, pieces } = agree(job, bound)?;
     let compile_ms = program.compile_ms;
     let files = program.files.clone();
     let of_program = |error| Failure::of_program(error, &files);
@@ -124,6 +123,15 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     }
 
     let results = session.program().results.clone();
+    let write_piece = |piece: &OutputPiece| {
+        let ranged = |index: usize| {
+            let own = session.read_blocks(index)?.into_iter().map(HostArray::with_one_nan).collect();
+            Ok(blocks.ranged(index, own))
+        };
+        piece.write(&results, &ranged)
+    };
+    let written = pieces.iter().try_for_each(write_piece);
+    agree(job, written.map_err(while_running))?;
     let arrays = agree(job, gather(&session, &results, &outputs).map_err(of_program))?;
     let stats = Stats::new(compile_ms, load_ms, &reports);
     let written = match is_writer {
@@ -132,6 +140,24 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
         false => flushed(&mut out),
     };
     agree(job, written)
+}
+
+/// What the command line gives the program and takes from it.
+struct BoundArguments {
+    sources: Vec<Source>,
+    blocks: LocalBlocks,
+    outputs: Outputs,
+    pieces: Vec<OutputPiece>,
+}
+
+fn bind(program: &Program, args: &RunArgs, job: Option<&JoinedJob>) -> Result<BoundArguments, RunError> {
+    let (rank, count) = job.map_or((0, 1), |job| (job.process().rank(), job.process().count()));
+    let blocks = LocalBlocks::new(program, rank, count)?;
+    let sources = inputs::bind_blocks(&program.params, &args.arguments, Some(&blocks))?;
+    // Of several processes the first one prints and writes what is not a file of one process.
+    let outputs = Outputs::plan(&program.results, &args.outputs, rank == 0)?;
+    let pieces = outputs.pieces(&program.results, &blocks)?;
+    Ok(BoundArguments { sources, blocks, outputs, pieces })
 }
 
 /// Ends a part of the work: in a job, an error in one process is one in all.
