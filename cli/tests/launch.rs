@@ -219,11 +219,11 @@ fn meshes_lie_in_different_processes() {
                 fn main() -> i32[8@a] on half {\n  let x = transfer(arange(8), half, P(a));\n  print(\"sum {}\", sum(x));\n  x\n}\n";
     let folder = Folder::with(&[("half.spmd", half)]);
     let pipeline = root().join("examples/pipeline.spmd");
-    for path in [pipeline.to_str().unwrap(), "half.spmd"] {
-        let alone = folder.spmdc(&["run", path]);
+    for words in [&[pipeline.to_str().unwrap(), "--arg", "batches=uniform:0"][..], &["half.spmd"]] {
+        let alone = folder.spmdc(&[&["run"], words].concat());
         alone.expect(0, "", "");
         for mpi in installed() {
-            let said = in_two_processes(&folder, mpi, &[path]);
+            let said = in_two_processes(&folder, mpi, words);
             assert_eq!((said.status, &said.out), (0, &alone.out), "{mpi}: {}", said.err);
         }
     }

@@ -57,7 +57,7 @@ fn every_example_of_a_diagnostic_raises_it() {
 
 #[test]
 fn commands_on_pages_print_what_is_shown() {
-    for page in ["derivatives.md"] {
+    for page in ["derivatives.md", "meshes.md"] {
         let text = fs::read_to_string(docs().join("language").join(page)).unwrap();
         let mut program = "";
         let mut shown = 0;

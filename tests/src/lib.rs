@@ -7,6 +7,7 @@ pub mod dumps;
 pub mod engine;
 pub mod functions;
 pub mod fuzz;
+pub mod pipeline;
 pub mod processes;
 pub mod races;
 pub mod random;

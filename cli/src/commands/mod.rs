@@ -8,6 +8,7 @@ pub mod launch;
 pub mod overview;
 pub mod plan;
 pub mod run;
+pub mod timeline;
 pub mod viz;
 pub mod why;
 

@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use spmdc_compiler::pipeline::Compilation;
-use spmdc_compiler::report::json::plan_json;
+use spmdc_compiler::report::json::{plan_json, timeline_json};
 use spmdc_compiler::report::kept::{
     CheckpointTrial, KeptCosts, KeptValue, checkpoints, costs as kept_costs, kept, kept_bytes,
 };
 use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, RowsRead, plan as costs};
+use spmdc_compiler::report::timeline::timeline;
 use spmdc_ir::cost::reported_trips;
 use spmdc_ir::program::Stage;
 use spmdc_runtime::trap::RunError;
@@ -49,15 +50,36 @@ pub fn plan(
                 let names = parts.iter().map(|part| &part.mesh.name);
                 let objects =
                     names.zip(&objects).map(|(name, plan)| format!("{{\"mesh\":\"{name}\",\"plan\":{plan}}}"));
-                format!("{{\"meshes\":[{}]}}\n", objects.collect::<Vec<_>>().join(","))
+                let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
+                let timeline = timeline_json(timeline(program).as_ref());
+                let timeline = timeline.map_err(|error| RunError::internal(error.to_string()))?;
+                format!("{{\"timeline\":{timeline},\"meshes\":[{}]}}\n", objects.collect::<Vec<_>>().join(","))
             }
         });
     }
-    super::each_mesh(&compilation, |of_mesh| show(of_mesh, &trials, ascii, texts))
+    show(&compilation, &trials, ascii, texts)
 }
 
-/// The costs of a compiled program, as tables, and of those programs in which more is checkpointed.
+/// The costs of a compiled program, as tables, and of those programs in which more is checkpointed: of several meshes the timeline, then the
+/// costs of each.
 pub fn show(
+    compilation: &Compilation,
+    trials: &[CheckpointTrial],
+    ascii: bool,
+    texts: &SourceTexts,
+) -> Result<String, CommandError> {
+    let costs = super::each_mesh(compilation, |of_mesh| of_one_mesh(of_mesh, trials, ascii, texts))?;
+    // A program may name several meshes and use one.
+    if compilation.parts.len() < 2 {
+        return Ok(costs);
+    }
+    let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
+    let timeline = super::timeline::show(timeline(program).as_ref(), program, ascii);
+    Ok(format!("{timeline}\n{costs}"))
+}
+
+/// The costs of the program of one mesh.
+fn of_one_mesh(
     compilation: &Compilation,
     trials: &[CheckpointTrial],
     ascii: bool,

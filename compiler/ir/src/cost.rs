@@ -7,9 +7,10 @@
 //! | computation | operations of a device, as bytes by [`operations`] | the layout of each op, partial sums, whole programs |
 //! | repetition | trips, [`trips`] | all of these |
 //! | time | nanoseconds of a device, [`of_kernel`] and [`of_product`] | the division of tasks among devices, and the size of the pieces |
+//! | time of exchanges | nanoseconds of a device, [`of_copy`] and [`of_barrier`] | nothing: `plan` shows it in the timeline of several meshes |
 //! | memory | bytes of a device that are held longer | where collectives stand, and which are combined |
 //!
-//! Only differences matter: no figure predicts a running time. "Measured" refers to `docs/benchmarks.md`, which names the machine:
+//! Only differences and proportions matter: no figure predicts a running time. "Measured" refers to `docs/benchmarks.md`, which names the machine:
 //! an AMD EPYC with two cores, code 128 bits wide. "Estimated" means that the figure was not measured; the text then states the
 //! assumption. `spmdc_kernel::work` counts the machine instructions of each scalar operation for all back ends; a
 //! [`Machine`](spmdc_kernel::machine::Machine) has the sizes at which an algorithm changes. Bounds of searches are not costs: they
@@ -72,6 +73,13 @@ const NANOSECONDS_PER_TRANSFORM: (f64, f64) = (100.0, 1.0);
 /// Nanoseconds of one multiplication and addition of a product. Measured: products of 64 x 64 x 64 and more reach 66 to 96 GFLOP/s
 /// on one thread, counting each as two operations.
 const NANOSECONDS_PER_MULTIPLY_ADD: f64 = 0.02;
+
+/// Nanoseconds of copying a byte from another device, or into or out of the memory of a transfer. Measured on two cores: 0.02 to 0.06 for
+/// transfers of 64 KiB, 0.06 to 0.11 for those of 1 MiB.
+const NANOSECONDS_PER_COPIED_BYTE: f64 = 0.06;
+
+/// Nanoseconds for which devices wait for each other that arrive at the same time. Measured: 100 to 500.
+const NANOSECONDS_PER_BARRIER: f64 = 300.0;
 
 /// Assumed extent, in elements, of a dimension of a product whose length is known only at run time (`manual` code).
 pub const ASSUMED_EXTENT: f64 = 1.0;
@@ -191,6 +199,16 @@ pub fn of_product(multiply_adds: f64) -> f64 {
     NANOSECONDS_PER_MULTIPLY_ADD * multiply_adds
 }
 
+/// Nanoseconds of copying this many bytes between devices.
+pub fn of_copy(bytes: u64) -> f64 {
+    NANOSECONDS_PER_COPIED_BYTE * bytes as f64
+}
+
+/// Nanoseconds of a barrier of this many devices.
+pub fn of_barrier(devices: usize) -> f64 {
+    if devices > 1 { NANOSECONDS_PER_BARRIER } else { 0.0 }
+}
+
 /// Nanoseconds of an update of one element at an index, and of a step to the next element of its row.
 const NANOSECONDS_PER_UPDATE: (f64, f64) = (3.0, 0.3);
 
@@ -274,5 +292,6 @@ mod tests {
         assert_eq!(operations(2 * 8 * 16 * 64, 1), 819.2);
         assert_eq!(operations(2 * 8 * 16 * 64, 4), 204.8);
         assert_eq!(of_product(1e9), 2e7);
+        assert_eq!((of_copy(1000), of_barrier(1), of_barrier(2)), (60.0, 0.0, 300.0));
     }
 }

@@ -3,6 +3,7 @@
 use super::kept::{CheckpointTrial, KeptValue, kept_bytes};
 use super::named::named_values;
 use super::plan::{PlanReport, peak_bytes_per_device};
+use super::timeline::Timeline;
 use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use serde::Serialize;
 use spmdc_abi::{Plane, Program};
@@ -234,6 +235,71 @@ pub fn plan_json(
         collectives: plan.collectives.iter().cloned().map(|collective| shown(collective, place)).collect(),
         reads: plan.reads.iter().cloned().map(|read| rows(read, place)).collect(),
     })
+}
+
+/// The timeline of several meshes, in the order of the output. Times are in nanoseconds.
+#[derive(Serialize)]
+struct JsonTimeline<'t> {
+    total_ns: f64,
+    simulated_trips: Option<u64>,
+    meshes: Vec<JsonMeshTime<'t>>,
+    loops: Vec<JsonPipelinedLoop<'t>>,
+}
+
+#[derive(Serialize)]
+struct JsonMeshTime<'t> {
+    mesh: &'t str,
+    devices: usize,
+    busy_ns: f64,
+    idle_share: f64,
+}
+
+#[derive(Serialize)]
+struct JsonPipelinedLoop<'t> {
+    line: u32,
+    column: u32,
+    trips: u64,
+    time_ns: f64,
+    slowest_mesh: &'t str,
+    slowest_trip_ns: f64,
+    rounds: f64,
+    rounds_in_turns: f64,
+}
+
+/// One object for the timeline of several meshes, without a line break; `null` if it could not be simulated.
+pub fn timeline_json(timeline: Option<&Timeline>) -> serde_json::Result<String> {
+    // Thousandths are enough of an estimate.
+    let round = |number: f64| (number * 1e3).round() / 1e3;
+    serde_json::to_string(&timeline.map(|timeline| {
+        JsonTimeline {
+            total_ns: round(timeline.total),
+            simulated_trips: timeline.simulated_trips,
+            meshes: timeline
+                .meshes
+                .iter()
+                .map(|mesh| JsonMeshTime {
+                    mesh: &mesh.mesh,
+                    devices: mesh.devices,
+                    busy_ns: round(mesh.busy),
+                    idle_share: round(timeline.idle_share(mesh)),
+                })
+                .collect(),
+            loops: timeline
+                .loops
+                .iter()
+                .map(|found| JsonPipelinedLoop {
+                    line: found.site.line,
+                    column: found.site.column,
+                    trips: found.trips,
+                    time_ns: round(found.time),
+                    slowest_mesh: &found.slowest,
+                    slowest_trip_ns: round(found.slowest_trip),
+                    rounds: round(found.rounds()),
+                    rounds_in_turns: round(found.rounds_in_turns()),
+                })
+                .collect(),
+        }
+    }))
 }
 
 /// A type as programs write it, without alignments, which are internal to the compiler.

@@ -6,4 +6,6 @@ pub mod kept;
 pub mod lints;
 pub mod named;
 pub mod plan;
+mod step_time;
+pub mod timeline;
 pub mod why;
