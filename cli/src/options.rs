@@ -235,6 +235,9 @@ pub struct RunSettings {
     /// Show how far the outermost loop is, with the last printed line
     #[arg(long)]
     pub progress: bool,
+    /// Write what each device did in the last run, and when, for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<String>,
     /// How long a device waits for the others (60)
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<String>,
@@ -253,6 +256,7 @@ impl RunSettings {
         let single = [
             ("--bench", &self.bench),
             ("--stats", &self.stats),
+            ("--trace", &self.trace),
             ("--timeout", &self.timeout),
             ("--workers", &self.workers),
             ("--memory-limit", &self.memory_limit),

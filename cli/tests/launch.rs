@@ -229,6 +229,28 @@ fn meshes_lie_in_different_processes() {
     }
 }
 
+#[test]
+fn each_process_writes_its_own_trace() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    for mpi in installed() {
+        in_two_processes(&folder, mpi, &["p.spmd", "--arg", "x=ones", "--trace", "run.json"]).expect(0, "16.0", "");
+        for process in 0..2 {
+            let path = folder.path().join(format!("run.{process}.json"));
+            let trace: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            let events = trace["traceEvents"].as_array().unwrap();
+            assert!(events.iter().all(|event| event["pid"] == process), "{mpi}: {trace}");
+            let named = events.iter().filter(|event| event["name"] == "thread_name");
+            let names: Vec<String> = named.map(|event| event["args"]["name"].to_string()).collect();
+            assert_eq!(names, [0, 1].map(|at| format!("\"device {}\"", 2 * process + at)), "{mpi}");
+            fs::remove_file(path).unwrap();
+        }
+        assert!(!folder.path().join("run.json").exists());
+        let words = ["p.spmd", "--arg", "x=ones", "--trace", "no_such_folder/run.json"];
+        let said = in_two_processes(&folder, mpi, &words);
+        assert!(said.status != 0 && said.err.matches("error[E0704]").count() == 1, "{mpi}: {}", said.err);
+    }
+}
+
 /// Two programs in one job, each with its words.
 fn side_by_side(folder: &Path, mpi: &str, first: &[&str], second: &[&str]) -> Said {
     let name = if mpi == "openmpi" { "mpirun.openmpi" } else { "mpirun.mpich" };

@@ -40,6 +40,8 @@ pub struct RunArgs {
     pub stats: bool,
     /// Whether progress is shown from the beginning, and where there is no terminal.
     pub progress: bool,
+    /// The file for the record of the last run.
+    pub trace: Option<String>,
     /// The format of error messages.
     pub error_format: ErrorFormat,
     /// Timeout, number of threads and memory limit.
@@ -60,7 +62,7 @@ struct RunOption {
 }
 
 /// All options except `--help`; `spmdc run` has the same.
-const OPTIONS: [RunOption; 11] = [
+const OPTIONS: [RunOption; 12] = [
     RunOption {
         name: "--arg",
         value: "NAME=VALUE",
@@ -76,6 +78,11 @@ const OPTIONS: [RunOption; 11] = [
     RunOption { name: "--bench", value: "N", help: "run once to warm up, then N times, and report the times" },
     RunOption { name: "--stats", value: "json", help: "write times, memory and collectives to standard error" },
     RunOption { name: "--progress", value: "", help: "show how far the outermost loop is, with the last printed line" },
+    RunOption {
+        name: "--trace",
+        value: "FILE",
+        help: "write what each device did in the last run, and when, for Perfetto or chrome://tracing",
+    },
     RunOption { name: "--timeout", value: "SECONDS", help: "how long a device waits for the others (60)" },
     RunOption { name: "--workers", value: "N", help: "how many threads to use (one for each core)" },
     RunOption { name: "--memory-limit", value: "BYTES", help: "refuse to use more memory; 512M and 2G are understood" },
@@ -135,6 +142,11 @@ impl RunArgs {
                 self.bench = Some(runs.ok_or_else(|| wrong("how many times to run, at least 1"))?);
             }
             "--progress" => self.progress = true,
+            "--trace" if value.is_empty() => return Err(wrong("the name of a file")),
+            "--trace" => {
+                self.trace = Some(value.to_string());
+                self.options.records = true;
+            }
             "--stats" if value == "json" => self.stats = true,
             "--stats" => return Err(wrong("the word json")),
             "--timeout" => {

@@ -17,6 +17,7 @@ use crate::processes::crossings::Crossings;
 use crate::shared::Shared;
 use crate::streams::PreparedRead;
 use crate::team::{PANICKED, Team, first_trap};
+use crate::trace::{Activity, Recorder};
 use crate::trap::RunError;
 use spmdc_abi::{Check, Checked, DType, KernelFn, Kind, Site, Width, counted_index, out_of_bounds, trap};
 
@@ -109,6 +110,37 @@ pub(crate) enum Op {
     End,
 }
 
+impl Op {
+    /// How a device spends the time of the operation; None if it takes next to none, or if the device waits.
+    fn activity(&self) -> Option<Activity> {
+        match self {
+            Op::Kernel(_) | Op::Panels(_) | Op::Products(_) | Op::Library(_) | Op::Copy { .. } => {
+                Some(Activity::Compute)
+            }
+            // The last device packs the messages.
+            Op::Move(_) | Op::Combine(_) | Op::Receive(_) | Op::PostMessages { crossing: Some(_), .. } => {
+                Some(Activity::Communicate)
+            }
+            Op::Read(_) => Some(Activity::Input),
+            Op::Print { .. } => Some(Activity::Output),
+            Op::Sync { .. }
+            | Op::Post { .. }
+            | Op::Crossing { .. }
+            | Op::Await { .. }
+            | Op::PostMessages { crossing: None, .. }
+            | Op::AwaitPosted { .. }
+            | Op::Count { .. }
+            | Op::CheckIndex(_)
+            | Op::For { .. }
+            | Op::Progress { .. }
+            | Op::Next { .. }
+            | Op::Unless { .. }
+            | Op::Jump { .. }
+            | Op::End => None,
+        }
+    }
+}
+
 /// A call of a kernel for `begin..end` of its range.
 #[derive(Debug)]
 pub(crate) struct KernelCall {
@@ -196,6 +228,8 @@ pub(crate) struct Device {
     /// For each slot, the barrier that the device has posted and not awaited yet, and its generation.
     pub posted: Vec<Option<(usize, u32)>>,
     pub state: DeviceState,
+    /// Set if the run is recorded.
+    pub recorder: Option<Box<Recorder>>,
     /// The next operation.
     at: usize,
     /// The number of executed operations; see [`crate::trap::Failures`].
@@ -235,6 +269,7 @@ impl Device {
             barriers: Vec::new(),
             posted: Vec::new(),
             state: DeviceState::Ready,
+            recorder: None,
             at: 0,
             clock: 0,
         }
@@ -247,6 +282,9 @@ impl Device {
         self.clock = 0;
         self.counts.fill(0);
         self.posted.fill(None);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.reset();
+        }
     }
 
     /// Whether any operation of this device is long enough for a team.
@@ -313,6 +351,9 @@ impl Device {
         {
             return self.stop(context);
         }
+        if let Some(recorder) = &mut self.recorder {
+            recorder.go_on();
+        }
         self.state = DeviceState::Ready;
         // SAFETY: as promised by the caller.
         if let Err(error) = unsafe { self.execute(attendance, context) } {
@@ -341,6 +382,9 @@ impl Device {
         let shared = context.shared;
         loop {
             let op = &self.ops[self.at];
+            if let Some(recorder) = &mut self.recorder {
+                recorder.begin(self.at, op.activity());
+            }
             self.clock += 1;
             self.at += 1;
             // Messages move only while someone looks at them, and other meshes may wait for those of this one.

@@ -320,6 +320,11 @@ impl Workforce {
         }
     }
 
+    /// Visits the devices of this process, in the order of their numbers, between two runs.
+    pub fn each_device(&self, visit: &mut dyn FnMut(&Device)) {
+        self.floor.crews.iter().for_each(|crew| crew.lock().devices.iter().for_each(&mut *visit));
+    }
+
     /// The number of executions of each collective: the maximum over all devices, as devices with a lower count were not in its group.
     fn counts(&self) -> Vec<u64> {
         let mut counts = Vec::new();

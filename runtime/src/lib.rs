@@ -39,4 +39,6 @@ pub mod stats;
 mod streams;
 pub mod suggest;
 mod team;
+pub mod trace;
+mod trace_file;
 pub mod trap;

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::array::HostArray;
 use crate::io::arrays::{FileFormat, WholeArray, write_arrays};
@@ -98,6 +98,11 @@ impl Outputs {
     /// Whether results are printed, because no file was requested.
     pub fn is_printed(&self) -> bool {
         self.files.is_empty()
+    }
+
+    /// The files.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
     }
 
     /// Whether an array of a result is printed or written.

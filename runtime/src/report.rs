@@ -13,11 +13,13 @@ pub struct RunOptions {
     pub workers: Option<usize>,
     /// Maximum number of bytes of the program's memory; None for the free memory of the machine.
     pub memory_limit: Option<u64>,
+    /// Whether devices record what they do, for [`Session::trace`](crate::session::Session::trace).
+    pub records: bool,
 }
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { timeout: Duration::from_secs(60), workers: None, memory_limit: None }
+        RunOptions { timeout: Duration::from_secs(60), workers: None, memory_limit: None, records: false }
     }
 }
 

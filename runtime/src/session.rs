@@ -34,6 +34,7 @@ use crate::progress::LoopProgress;
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::shared::Shared;
 use crate::streams::Streams;
+use crate::trace::{Recorder, StatementNames, Trace};
 use crate::trap::RunError;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Binding, CollectiveKind, Kernels, Part, Place, Program};
@@ -43,6 +44,18 @@ pub struct Session {
     program: Program,
     workforce: Workforce,
     collectives: Vec<Counted>,
+    /// Set if runs are recorded.
+    recording: Option<Recording>,
+}
+
+/// The times of a recorded run.
+struct Recording {
+    /// The time from which devices count.
+    epoch: Instant,
+    /// Nanoseconds from then to the beginning of the last run.
+    start: u64,
+    /// The number of the process.
+    process: usize,
 }
 
 impl Session {
@@ -84,9 +97,14 @@ impl Session {
             .zip(numbers)
             .map(|((program, memory), numbers)| MeshProgram { program, memory, numbers })
             .collect();
-        let Loaded { devices, barriers, prints, ahead, outlines, collectives, messages, mailboxes } =
+        let Loaded { mut devices, barriers, prints, ahead, outlines, collectives, messages, mailboxes } =
             load(&parts, &program.channels, kernels.functions(), &staff)?;
         check_messages(messages.bytes(), options.memory_limit)?;
+        let epoch = options.records.then(Instant::now);
+        if let Some(epoch) = epoch {
+            let count = devices.len();
+            devices.iter_mut().for_each(|device| device.recorder = Some(Box::new(Recorder::new(epoch, count))));
+        }
         let crossings = process.filter(|process| process.count() > 1).map(|process| {
             Crossings::new(process, messages.groups, messages.crossings, messages.messages, collectives.len())
         });
@@ -97,7 +115,8 @@ impl Session {
             Shared::new(memories, barriers, prints, streams, crossings, (outlines, labels, first), limits)
         };
         let workforce = Workforce::new(shared, staff, devices)?;
-        Ok(Session { program, workforce, collectives })
+        let recording = epoch.map(|epoch| Recording { epoch, start: 0, process: rank });
+        Ok(Session { program, workforce, collectives, recording })
     }
 
     /// The loaded program.
@@ -160,6 +179,9 @@ impl Session {
     /// Runs the program; its printed text goes to `out`. After an error the session can be run again.
     pub fn run(&mut self, out: &mut dyn Write) -> Result<RunReport, RunError> {
         let start = Instant::now();
+        if let Some(recording) = &mut self.recording {
+            recording.start = start.duration_since(recording.epoch).as_nanos() as u64;
+        }
         self.workforce.shared().streams.begin();
         let ending = self.workforce.run(out);
         // Files that were begun are completed, even if the program stopped afterwards.
@@ -182,6 +204,30 @@ impl Session {
             collectives: CollectiveKind::ALL.into_iter().map(total).filter(|total| total.count > 0).collect(),
             peak_bytes_per_device: self.peak_bytes(),
         })
+    }
+
+    /// The record of the last run; None unless [`RunOptions::records`].
+    pub fn trace(&self) -> Option<Trace> {
+        let recording = self.recording.as_ref()?;
+        let (programs, shared) = (programs(&self.program), self.workforce.shared());
+        let names: Vec<StatementNames<'_>> = programs
+            .iter()
+            .zip(&shared.outlines)
+            .map(|(program, outline)| StatementNames::new(outline, &program.buffers))
+            .collect();
+        let mut tracks = Vec::new();
+        self.workforce.each_device(&mut |device| {
+            let label = shared.labels[device.number];
+            let name = match self.program.parts.get(device.part) {
+                Some(part) => format!("device {label} on {}", part.name),
+                None => format!("device {label}"),
+            };
+            let recorder = device.recorder.as_ref();
+            tracks.extend(
+                recorder.map(|recorder| recorder.track(device.number, name, &names[device.part], recording.start)),
+            );
+        });
+        Some(Trace { process: recording.process, tracks })
     }
 
     /// How far the outermost loop of a run is.

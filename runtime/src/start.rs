@@ -31,6 +31,7 @@ use crate::processes::job::{self, JoinedJob};
 use crate::progress;
 use crate::session::Session;
 use crate::stats::Stats;
+use crate::trace_file::TraceFile;
 use crate::trap::RunError;
 use spmdc_abi::{Binding, Image, Kernels, Plane, Program};
 
@@ -94,7 +95,7 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     // Of several processes the first one prints and writes.
     let is_writer = job.is_none_or(|job| job.process().rank() == 0);
     let bound = bind(&program, args, job).map_err(Failure::new);
-    let BoundArguments { sources, blocks, outputs, pieces } = agree(job, bound)?;
+    let BoundArguments { sources, blocks, outputs, pieces, trace } = agree(job, bound)?;
     let compile_ms = program.compile_ms;
     let files = program.files.clone();
     let of_program = |error| Failure::of_program(error, &files);
@@ -122,6 +123,9 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
         }
     }
 
+    if let Some(file) = trace {
+        agree(job, write_trace(&file, &session, args.error_format))?;
+    }
     let results = session.program().results.clone();
     let write_piece = |piece: &OutputPiece| {
         let ranged = |index: usize| {
@@ -148,6 +152,7 @@ struct BoundArguments {
     blocks: LocalBlocks,
     outputs: Outputs,
     pieces: Vec<OutputPiece>,
+    trace: Option<TraceFile>,
 }
 
 fn bind(program: &Program, args: &RunArgs, job: Option<&JoinedJob>) -> Result<BoundArguments, RunError> {
@@ -157,7 +162,36 @@ fn bind(program: &Program, args: &RunArgs, job: Option<&JoinedJob>) -> Result<Bo
     // Of several processes the first one prints and writes what is not a file of one process.
     let outputs = Outputs::plan(&program.results, &args.outputs, rank == 0)?;
     let pieces = outputs.pieces(&program.results, &blocks)?;
-    Ok(BoundArguments { sources, blocks, outputs, pieces })
+    let trace = args.trace.as_deref().map(|name| TraceFile::plan(name, (rank, count), &outputs)).transpose()?;
+    Ok(BoundArguments { sources, blocks, outputs, pieces, trace })
+}
+
+/// Writes the record of the last run, and says if it is not complete.
+fn write_trace(file: &TraceFile, session: &Session, format: ErrorFormat) -> Result<(), Failure> {
+    let Some(trace) = session.trace() else {
+        return Err(Failure::new(RunError::internal("the run was not recorded")));
+    };
+    // As for results: what stops a program that runs is an error of its run.
+    file.write(&trace, session.program()).map_err(|error| Failure { status: 3, ..Failure::new(error) })?;
+    let _ = io::stderr().write_all(incomplete(trace.dropped(), format).as_bytes());
+    Ok(())
+}
+
+/// What is said of a record that is not complete.
+fn incomplete(dropped: u64, format: ErrorFormat) -> String {
+    if dropped == 0 {
+        return String::new();
+    }
+    let message = format!("the trace is not complete: {dropped} spans at the end of the run did not fit");
+    let help = "trace a run with fewer trips";
+    match format {
+        ErrorFormat::Text => format!("warning[E0704]: {message}\n  help: {help}\n"),
+        ErrorFormat::Json => {
+            let (file, line, column) = (None, None, None);
+            let severity = "warning";
+            JsonMessage { code: "E0704", severity, message: &message, file, line, column, help: Some(help) }.to_line()
+        }
+    }
 }
 
 /// Ends a part of the work: in a job, an error in one process is one in all.

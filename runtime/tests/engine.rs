@@ -371,7 +371,7 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
         counts: true,
         site: site(7),
     }));
-    let options = |ms| RunOptions { timeout: Duration::from_millis(ms), workers: Some(2), memory_limit: None };
+    let options = |ms| RunOptions { timeout: Duration::from_millis(ms), workers: Some(2), ..RunOptions::default() };
     let mut session = maker.load_with(options(300)).unwrap();
     let error = session.run(&mut Vec::new()).unwrap_err();
     assert_eq!((error.code, error.site), ("E0804", Some(site(7))));
@@ -472,7 +472,8 @@ fn a_barrier_that_is_never_complete_is_an_error_even_on_one_worker() {
     let flag = maker.param(&layout(DType::Bool, &[(2, &[0])]), AxisSet::of(0));
     maker.step(Step::If { flag, then: vec![sync(AxisSet::of(0), 3)], otherwise: vec![], site: site(2) });
     for workers in 1..=2 {
-        let options = RunOptions { timeout: Duration::from_millis(50), workers: Some(workers), memory_limit: None };
+        let options =
+            RunOptions { timeout: Duration::from_millis(50), workers: Some(workers), ..RunOptions::default() };
         let mut session = maker.load_with(options).unwrap();
         session.write_param(0, &mut HostArray { dtype: DType::Bool, shape: vec![2], bytes: vec![1, 0] }).unwrap();
         let error = session.run(&mut Vec::new()).unwrap_err();

@@ -125,7 +125,7 @@ impl Maker {
     }
 
     pub fn load(&self, workers: usize) -> Result<Session, RunError> {
-        self.load_with(RunOptions { workers: Some(workers), timeout: Duration::from_secs(20), memory_limit: None })
+        self.load_with(RunOptions { workers: Some(workers), timeout: Duration::from_secs(20), ..RunOptions::default() })
     }
 
     pub fn load_with(&self, options: RunOptions) -> Result<Session, RunError> {
