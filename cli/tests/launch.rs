@@ -9,6 +9,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use folder::{Folder, Said};
 
@@ -83,7 +84,8 @@ fn a_launcher_that_goes_on_after_a_failure_is_ended() {
     let lines = "trap '' TERM; \"$@\"; while :; do /bin/sleep 0.1; done";
     script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", lines);
     let said = launch(&folder, &["-n", "1", "--grace", "0", "--", SPMDC, "run", "p.spmd"]);
-    said.expect(3, "", "error[E0702]");
+    // The status of the process, not of the launcher that was killed.
+    said.expect(2, "", "error[E0702]");
 }
 
 #[test]
@@ -248,6 +250,67 @@ fn each_process_writes_its_own_trace() {
         let words = ["p.spmd", "--arg", "x=ones", "--trace", "no_such_folder/run.json"];
         let said = in_two_processes(&folder, mpi, &words);
         assert!(said.status != 0 && said.err.matches("error[E0704]").count() == 1, "{mpi}: {}", said.err);
+    }
+}
+
+/// What a program writes and reads while it runs.
+#[test]
+fn two_processes_save_and_stream() {
+    let text = "
+        mesh (X = 4);
+        fn main(rows: stream f32[40, 3], start: f32[8@X]) -> f32[8@X] {
+          let mut y = start;
+          for i in 0..5 {
+            y = y + mean(rows[8 * i : 8 * i + 8], axis=1);
+            save(\"step-{}.npz\", i, y);
+          }
+          y
+        }";
+    let names: Vec<String> = (0..5).map(|i| format!("step-{i}.npz")).collect();
+    let folder =
+        Folder::with(&[("p.spmd", text), ("rows.spmd", "fn main() -> f32[40, 3] { normal(key(1), f32[40, 3]) }")]);
+    folder.spmdc(&["run", "rows.spmd", "--out", "rows.npy"]).expect(0, "", "");
+    let words = ["p.spmd", "--arg", "rows=@rows.npy", "--arg", "start=iota"];
+    let alone = folder.spmdc(&[&["run"], &words[..]].concat());
+    alone.expect(0, "f32[8@X]", "");
+    let saved = || -> Vec<Vec<u8>> {
+        let paths: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
+        let files = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+        paths.iter().for_each(|path| fs::remove_file(path).unwrap());
+        files
+    };
+    let files = saved();
+    for mpi in installed() {
+        let said = in_two_processes(&folder, mpi, &words);
+        assert_eq!((said.status, &said.out), (0, &alone.out), "{mpi}: {}", said.err);
+        assert!(saved() == files, "{mpi}: the files differ");
+        let said = in_two_processes(&folder, mpi, &[&words[..], &["--bench", "3", "--timeout", "20"]].concat());
+        said.expect(0, "3 runs: min ", "");
+        assert!(saved() == files, "{mpi}: the files of the last run differ");
+    }
+}
+
+/// A process that is stopped is named after the time limit, and all end.
+#[test]
+fn a_process_that_is_stopped_ends_the_job() {
+    let text = "mesh (X = 4);\nfn main(x: f32[8@X], n: i32) -> f32[8@X] {\n  let mut y = x;\n  print(\"started\");\n  \
+                for i in 0..n { y = 0.5 * y + 0.06 * sum(y); }\n  y\n}\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    folder.spmdc(&["build", "p.spmd", "-o", "p"]).expect(0, "", "");
+    // The second process stops itself when the loop is under way.
+    let script = "#!/bin/sh\nif [ \"${PMI_RANK:-$OMPI_COMM_WORLD_RANK}\" = 1 ]; then (sleep 1; kill -STOP $$) & fi\nexec ./p \"$@\"\n";
+    let path = folder.path().join("stopped");
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    for mpi in installed() {
+        let begin = Instant::now();
+        let words = ["launch", "-n", "2", "--mpi", mpi, "--", "./stopped", "--arg", "x=ones", "--arg", "n=2000000000"];
+        let said = folder.spmdc(&[&words[..], &["--timeout", "3", "--out", "y.npy"]].concat());
+        said.expect(75, "started\n", "waited 3s for process 1");
+        assert!(said.err.contains("error[E0809]") && said.err.contains("process 1 runs on `"), "{mpi}: {}", said.err);
+        // A start, the limit, and the end of the launcher with the stopped process; several tests share the machine.
+        assert!(begin.elapsed() < Duration::from_secs(40), "{mpi}: {:?}", begin.elapsed());
+        assert!(!folder.path().join("y.npy").exists(), "{mpi}");
     }
 }
 

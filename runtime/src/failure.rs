@@ -50,6 +50,13 @@ impl Failure {
         Failure { file, ..Failure::new(error) }
     }
 
+    /// An error of a running program: also a file that cannot be written is one of its run.
+    pub(crate) fn of_run(error: RunError, files: &[String]) -> Failure {
+        let failure = Failure::of_program(error, files);
+        let status = if failure.error.code == "E0809" { failure.status } else { 3 };
+        Failure { status, ..failure }
+    }
+
     /// Several lines of text, or a JSON object; with a newline at the end.
     pub fn render(&self, format: ErrorFormat) -> String {
         let RunError { code, message, help, .. } = &self.error;

@@ -216,8 +216,11 @@ impl Shared {
         let is_alone = self.parkers.len() == 1 && self.crossings.is_none();
         let waited = if !is_alone { format!("waited {:?}", self.timeout) } else { "waits".into() };
         let processes = self.crossings.as_ref().map(|crossings| crossings.awaited(barrier)).unwrap_or_default();
-        let missing = if processes.is_empty() { numbered(&missing) } else { numbered_processes(&processes) };
-        RunError::new("E0804", format!("the {what}{line} {waited} for {missing}"))
+        let (code, missing) = match processes.as_slice() {
+            [] => ("E0804", numbered(&missing)),
+            processes => ("E0809", numbered_processes(processes)),
+        };
+        RunError::new(code, format!("the {what}{line} {waited} for {missing}"))
             .at(site)
             .with_help("`--timeout` says how many seconds a wait may take")
     }

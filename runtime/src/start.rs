@@ -110,8 +110,7 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let load_ms = begin.elapsed().as_secs_f64() * 1e3;
 
     let mut out = QuietOutput { out: io::stdout().lock(), is_closed: false };
-    // Whatever stops a running program is an error of its run, even a file that cannot be written.
-    let while_running = |error| Failure { status: 3, ..of_program(error) };
+    let while_running = |error| Failure::of_run(error, &files);
     let progress = session.progress();
     let first = progress::shown(args.progress && is_writer, &progress, &mut out, |out| session.run(out));
     let mut reports = vec![agree(job, first.map_err(while_running))?];

@@ -96,10 +96,10 @@ fn a_process_that_does_not_come_is_named() {
     let inputs = engine::inputs(&compilation, &[], &root()).unwrap();
     let (_, failures) = printed_by_processes(&compilation, &inputs, 2, Duration::from_millis(200), 1);
     assert_eq!(failures.len(), 1);
-    assert!(failures[0].starts_with("E0804") && failures[0].contains("process 1"), "{failures:?}");
+    assert!(failures[0].starts_with("E0809") && failures[0].contains("process 1"), "{failures:?}");
 }
 
-/// Runs the first `running` of so many processes. What the first one prints, and the failures of all: code and message for E0804, the
+/// Runs the first `running` of so many processes. What the first one prints, and the failures of all: code and message for E0809, the
 /// code alone for others.
 fn printed_by_processes(
     compilation: &Compilation,
@@ -121,7 +121,7 @@ fn printed_by_processes(
         }
         let mut printed = Vec::new();
         let failure = session.run(&mut printed).err().map(|error| match error.code {
-            "E0804" => format!("E0804 {}", error.message),
+            "E0809" => format!("E0809 {}", error.message),
             code => code.to_string(),
         });
         (String::from_utf8(printed).unwrap(), failure)

@@ -216,23 +216,24 @@ fn run(line: &LaunchLine, grace: Duration) -> Result<(), CommandError> {
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum RunEvent {
     Completed,
-    Failed,
+    /// With the exit status of the process.
+    Failed(u8),
 }
 
 /// Waits for the end of the launcher. Ends its group when the time is over that it has after the first failure, or after a signal.
 fn supervise(launcher: &mut Child, name: &str, heard: &Receiver<RunEvent>, grace: Duration) -> Result<(), Failure> {
-    let (mut has_completed, mut has_failed) = (false, false);
+    let (mut has_completed, mut failed) = (false, None);
     let mut signal = None;
     // Which signal comes next, and when.
     let mut ending: Option<(EndingSignal, Instant)> = None;
     let mut hear = |event| match event {
         RunEvent::Completed => has_completed = true,
-        RunEvent::Failed => has_failed = true,
+        RunEvent::Failed(status) => failed = failed.or(Some(status)),
     };
     let status = loop {
         for event in heard.try_iter() {
             hear(event);
-            if event == RunEvent::Failed {
+            if let RunEvent::Failed(_) = event {
                 ending.get_or_insert((EndingSignal::Terminate, Instant::now() + grace));
             }
         }
@@ -264,18 +265,18 @@ fn supervise(launcher: &mut Child, name: &str, heard: &Receiver<RunEvent>, grace
         hear(event);
     }
     EndingSignal::Kill.send_to_group(launcher.id());
-    ended(name, status, has_completed, has_failed, signal)
+    ended(name, status, has_completed, failed, signal)
 }
 
-/// What the end of a launcher means.
+/// What the end of a launcher means. `failed` is the exit status of the first process that has failed.
 fn ended(
     name: &str,
     status: ExitStatus,
     has_completed: bool,
-    has_failed: bool,
+    failed: Option<u8>,
     signal: Option<EndingSignal>,
 ) -> Result<(), Failure> {
-    if has_completed && !has_failed {
+    if has_completed && failed.is_none() {
         return Ok(());
     }
     let how = match status.code() {
@@ -287,14 +288,14 @@ fn ended(
         RunError::new("E0809", message).with_help("a process has ended early; messages above may tell why"),
     );
     let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|&code| code != 0);
-    match signal {
-        Some(signal) => {
+    match (signal, failed) {
+        (Some(signal), _) => {
             let status = u8::try_from(128 + signal.number()).unwrap_or(u8::MAX);
             Err(Failure { status, told: Told::Elsewhere, ..failure })
         }
-        // The process that failed has said why.
-        None if has_failed => Err(Failure { status: code.unwrap_or(3), told: Told::Elsewhere, ..failure }),
-        None => Err(Failure { status: code.unwrap_or(failure.status), ..failure }),
+        // The process that failed has said why. The launcher's status may be that of a process that it has killed.
+        (None, Some(status)) => Err(Failure { status, told: Told::Elsewhere, ..failure }),
+        (None, None) => Err(Failure { status: code.unwrap_or(failure.status), ..failure }),
     }
 }
 
@@ -321,18 +322,20 @@ fn forward(mut errors: impl Read, run: &str, said: &Sender<RunEvent>) {
     let _ = io::stderr().write_all(&lines.held);
 }
 
+/// The longest content of a line that is meant for this command: `completed`, or `failed 255`.
+const LONGEST_CONTENT: usize = 10;
+
 /// Finds the lines that are meant for this command, wherever in the text they begin.
 struct RunLines {
-    completed: Vec<u8>,
-    failed: Vec<u8>,
+    /// What such lines begin with.
+    start: Vec<u8>,
     /// A line from its mark on, as far as it has come.
     held: Vec<u8>,
 }
 
 impl RunLines {
     fn new(run: &str) -> RunLines {
-        let line = |how: &str| format!("{RUN_MARK}spmdc {run} {how}\n").into_bytes();
-        RunLines { completed: line("completed"), failed: line("failed"), held: Vec::new() }
+        RunLines { start: format!("{RUN_MARK}spmdc {run} ").into_bytes(), held: Vec::new() }
     }
 
     /// Adds to `out` the bytes that are not of such lines.
@@ -340,20 +343,37 @@ impl RunLines {
         let mut events = Vec::new();
         for &byte in bytes {
             self.held.push(byte);
-            if self.held == self.completed {
-                events.push(RunEvent::Completed);
+            if let Some(event) = self.event() {
+                events.push(event);
                 self.held.clear();
-            } else if self.held == self.failed {
-                events.push(RunEvent::Failed);
-                self.held.clear();
-            } else if ![&self.completed, &self.failed].iter().any(|line| line.starts_with(&self.held)) {
+            } else if !self.may_become_a_line() {
                 // This byte may begin a line itself.
                 self.held.pop();
                 out.append(&mut self.held);
-                if self.completed[0] == byte { self.held.push(byte) } else { out.push(byte) }
+                if self.start[0] == byte { self.held.push(byte) } else { out.push(byte) }
             }
         }
         events
+    }
+
+    /// What the held line says, if it is complete.
+    fn event(&self) -> Option<RunEvent> {
+        let content = self.held.strip_prefix(self.start.as_slice())?.strip_suffix(b"\n")?;
+        let content = std::str::from_utf8(content).ok()?;
+        if content == "completed" {
+            return Some(RunEvent::Completed);
+        }
+        content.strip_prefix("failed ")?.parse().ok().map(RunEvent::Failed)
+    }
+
+    fn may_become_a_line(&self) -> bool {
+        match self.held.strip_prefix(self.start.as_slice()) {
+            Some(content) => {
+                let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b' ';
+                content.len() <= LONGEST_CONTENT && content.iter().all(is_plain)
+            }
+            None => self.start.starts_with(&self.held),
+        }
     }
 }
 
@@ -418,13 +438,14 @@ mod tests {
     #[test]
     fn lines_for_the_command_are_taken_out_wherever_they_begin() {
         let text = format!(
-            "first\n{RUN_MARK}spmdc r1 failed\npart{RUN_MARK}spmdc r1 completed\n{RUN_MARK}spmdc r2 failed\n\u{1e}{RUN_MARK}spmdc r1 failed\nend"
+            "first\n{RUN_MARK}spmdc r1 failed 65\npart{RUN_MARK}spmdc r1 completed\n{RUN_MARK}spmdc r2 failed 3\n\u{1e}{RUN_MARK}spmdc r1 failed 255\n{RUN_MARK}spmdc r1 failed 256\n{RUN_MARK}spmdc r1 completed or not\nend"
         );
         for step in [1, 3, 1000] {
             let (mut lines, mut out, mut events) = (RunLines::new("r1"), Vec::new(), Vec::new());
             text.as_bytes().chunks(step).for_each(|bytes| events.extend(lines.take(bytes, &mut out)));
-            assert_eq!(events, [RunEvent::Failed, RunEvent::Completed, RunEvent::Failed]);
-            let expected = format!("first\npart{RUN_MARK}spmdc r2 failed\n\u{1e}end");
+            assert_eq!(events, [RunEvent::Failed(65), RunEvent::Completed, RunEvent::Failed(255)]);
+            let others = format!("{RUN_MARK}spmdc r1 failed 256\n{RUN_MARK}spmdc r1 completed or not\n");
+            let expected = format!("first\npart{RUN_MARK}spmdc r2 failed 3\n\u{1e}{others}end");
             assert_eq!(String::from_utf8(out).unwrap(), expected);
         }
     }
@@ -432,17 +453,18 @@ mod tests {
     #[test]
     fn success_is_what_the_job_says() {
         let exit = |code: i32| ExitStatus::from_raw(code << 8);
-        let ended = |status, has_completed, has_failed, signal| {
-            ended("mpirun", status, has_completed, has_failed, signal).map_err(|failure| (failure.status, failure.told))
+        let ended = |status, has_completed, failed, signal| {
+            ended("mpirun", status, has_completed, failed, signal).map_err(|failure| (failure.status, failure.told))
         };
-        assert_eq!(ended(exit(0), true, false, None), Ok(()));
+        assert_eq!(ended(exit(0), true, None, None), Ok(()));
         // Some libraries do not end well after everything has been written.
-        assert_eq!(ended(exit(1), true, false, None), Ok(()));
-        assert_eq!(ended(exit(0), false, false, None), Err((75, Told::Here)));
-        assert_eq!(ended(exit(137), false, false, None), Err((137, Told::Here)));
-        assert_eq!(ended(exit(0), true, true, None), Err((3, Told::Elsewhere)));
-        assert_eq!(ended(exit(65), false, true, None), Err((65, Told::Elsewhere)));
-        assert_eq!(ended(ExitStatus::from_raw(9), false, false, None), Err((75, Told::Here)));
-        assert_eq!(ended(exit(1), false, false, Some(EndingSignal::Interrupt)), Err((130, Told::Elsewhere)));
+        assert_eq!(ended(exit(1), true, None, None), Ok(()));
+        assert_eq!(ended(exit(0), false, None, None), Err((75, Told::Here)));
+        assert_eq!(ended(exit(137), false, None, None), Err((137, Told::Here)));
+        assert_eq!(ended(exit(0), true, Some(3), None), Err((3, Told::Elsewhere)));
+        assert_eq!(ended(exit(137), false, Some(65), None), Err((65, Told::Elsewhere)));
+        assert_eq!(ended(ExitStatus::from_raw(9), false, Some(75), None), Err((75, Told::Elsewhere)));
+        assert_eq!(ended(ExitStatus::from_raw(9), false, None, None), Err((75, Told::Here)));
+        assert_eq!(ended(exit(1), false, None, Some(EndingSignal::Interrupt)), Err((130, Told::Elsewhere)));
     }
 }

@@ -298,11 +298,13 @@ fn version(library: &MpiLibrary) -> String {
     if code == 0 { readable(&text) } else { library.name().to_string() }
 }
 
-/// The text before the first zero byte, on one line without what follows a comma or a line break.
+/// The text before the first zero byte, on one line: the first one, without the package of a version, or the last one of a stack of
+/// errors, which has the reason.
 fn readable(text: &[c_char]) -> String {
     let bytes: Vec<u8> = text.iter().map(|&c| c as u8).take_while(|&c| c != 0).collect();
     let text = String::from_utf8_lossy(&bytes).into_owned();
-    let line = text.lines().next().unwrap_or_default();
+    let first = text.lines().next().unwrap_or_default();
+    let line = if first.ends_with("error stack:") { text.lines().next_back().unwrap_or_default() } else { first };
     line.split(", package").next().unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::records::{EndRecord, FailureRecord, decode, encode, record_bytes};
 use super::transport::Request;
-use super::{Process, numbered_processes, pause, tags};
+use super::{Process, numbered_processes, patience, pause, tags};
 use crate::barrier::Barrier;
 use crate::boxes::BoxCopy;
 use crate::memory::Mapping;
@@ -14,9 +14,6 @@ use crate::trap::{DeviceStop, Failures, RunError};
 
 /// The time for which a thread sleeps between two looks at messages that take long.
 pub(crate) const NAP: Duration = Duration::from_micros(30);
-
-/// How long a process that has failed waits for the others to end.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The run whose messages are moved.
 #[derive(Clone, Copy)]
@@ -291,7 +288,7 @@ impl Crossings {
         own: (Option<DeviceStop>, f64, Vec<u64>),
     ) -> Result<Ending, DeviceStop> {
         let (stop, run_ms, mut counts) = own;
-        let limit = if stop.is_some() { run.timeout.min(PATIENCE) } else { run.timeout };
+        let limit = patience(stop.as_ref().map(|stop| &stop.error), run.timeout);
         let first = run.first;
         let internal = |error| DeviceStop { clock: 0, device: first, error };
         let mut state = self.lock();
@@ -336,7 +333,7 @@ impl Crossings {
             (0..state.peers.len()).filter(|&other| state.peers[other].request.is_some()).collect();
         if !missing.is_empty() {
             let text = format!("{} did not end within {limit:?} after this one", numbered_processes(&missing));
-            let error = RunError::new("E0804", text).with_help("`--timeout` says how many seconds a wait may take");
+            let error = RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take");
             run.failures.record(u64::MAX, first, error);
         }
         if let Some(stop) = run.failures.take_stop() {

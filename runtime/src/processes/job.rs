@@ -21,7 +21,7 @@ use super::handshake::{Introduction, introduce};
 use super::mpi::{MpiTransport, exit_now, unconnected};
 use super::transport::Transport;
 use super::watchdog::{Calls, Watchdog};
-use super::{Process, devices, numbered_processes, tags};
+use super::{Process, devices, numbered_processes, patience, tags};
 use crate::args::RunArgs;
 use crate::failure::{Failure, Told};
 use crate::trap::RunError;
@@ -31,7 +31,8 @@ use spmdc_mpi::{LIBRARY_VARIABLE, Launched, MpiLibrary, World};
 /// The environment variable with the name of this run, which `spmdc launch` sets.
 pub const RUN_VARIABLE: &str = "SPMDC_RUN";
 
-/// Marks a line for `spmdc launch`: after this character the word `spmdc`, the name of the run, and `completed` or `failed`.
+/// Marks a line for `spmdc launch`: after this character the word `spmdc`, the name of the run, and `completed`, or
+/// `failed` with the exit status of the process.
 pub const RUN_MARK: char = '\u{1e}';
 
 /// How long processes may take to find each other, whatever the limit of other waits is.
@@ -102,7 +103,7 @@ impl JoinedJob {
             let failure = Failure::new(error);
             let report = to_report.get().map(|mpi| mpi.report()).unwrap_or_default();
             let _ = io::stderr().write_all((failure.render(format) + &report).as_bytes());
-            tell_launch("failed");
+            tell_launch(&failed(&failure));
             match to_report.get() {
                 Some(mpi) => mpi.abort(failure.status.into()),
                 None => exit_now(failure.status.into()),
@@ -130,6 +131,13 @@ impl JoinedJob {
     /// The host of each process.
     pub fn hosts(&self) -> &[String] {
         self.hosts.get().expect("processes introduce themselves when they join")
+    }
+
+    /// A line for each of these processes with its host, as far as the hosts are known.
+    fn places(&self, processes: &[usize]) -> String {
+        let hosts = self.hosts.get().map_or(&[][..], Vec::as_slice);
+        let line = |&process: &usize| Some(format!("process {process} runs on `{}`\n", hosts.get(process)?));
+        processes.iter().filter_map(line).collect()
     }
 
     /// Ends a part of the work that may have failed in some processes: an error in one is one in all, and one process reports it.
@@ -168,13 +176,15 @@ impl JoinedJob {
 pub fn leave(failure: Option<&Failure>) {
     let job = JOB.lock().unwrap_or_else(PoisonError::into_inner).take();
     let rank = job.as_ref().map_or(0, |job| job.process.rank());
-    if let (Some(job), Some(Failure { error, .. })) = (&job, failure)
+    if let (Some(job), Some(Failure { error, told, .. })) = (&job, failure)
         && ["E0804", "E0809"].contains(&error.code)
+        && *told != Told::Elsewhere
     {
-        let _ = io::stderr().write_all(format!("process {rank}: {}", job.mpi.report()).as_bytes());
+        let report = format!("process {rank}: {}{}", job.mpi.report(), job.places(&job.mpi.awaited()));
+        let _ = io::stderr().write_all(report.as_bytes());
     }
     match failure {
-        Some(_) => tell_launch("failed"),
+        Some(failure) => tell_launch(&failed(failure)),
         None if rank == 0 => tell_launch("completed"),
         None => (),
     }
@@ -182,6 +192,11 @@ pub fn leave(failure: Option<&Failure>) {
         let _ = io::stdout().flush();
         job.end(failure);
     }
+}
+
+/// How a process has failed, for `spmdc launch`.
+fn failed(failure: &Failure) -> String {
+    format!("failed {}", failure.status)
 }
 
 /// See [`RUN_MARK`]. One write: lines of several processes do not mix.
@@ -193,6 +208,7 @@ fn tell_launch(how: &str) {
 
 /// See [`JoinedJob::agree`].
 fn agree<T>(process: &Process, outcome: Result<T, Failure>, limit: Duration) -> Result<T, Failure> {
+    let limit = patience(outcome.as_ref().err().map(|failure| &failure.error), limit);
     let own = outcome.as_ref().err().map_or(0, |failure| failure.status);
     debug_assert!(outcome.is_ok() == (own == 0), "a failure has a status");
     let answers = process.exchange(tags::AGREEMENT, &[own], limit).map_err(Failure::new)?;

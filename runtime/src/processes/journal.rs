@@ -1,7 +1,7 @@
 //! The messages of a process: those that have not arrived, and the last ones that have. From the journals of two processes one can
 //! tell which of them is late.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fmt;
 use std::time::Instant;
 
@@ -64,6 +64,12 @@ impl Journal {
         }
         self.complete.push_back(entry);
     }
+
+    /// The processes whose messages have not arrived, in their order.
+    pub fn awaited(&self) -> Vec<usize> {
+        let received = self.incomplete.iter().flatten().filter(|entry| entry.is_received);
+        received.map(|entry| entry.other).collect::<BTreeSet<usize>>().into_iter().collect()
+    }
 }
 
 impl fmt::Display for Journal {
@@ -96,14 +102,17 @@ mod tests {
             journal.complete(1);
         }
         journal.begin(0, JournalEntry::received(3, 17, 4096));
+        journal.begin(2, JournalEntry::sent(1, 17, 4096));
         assert_eq!(journal.complete.len(), KEPT);
+        assert_eq!(journal.awaited(), [3]);
         let text = journal.to_string();
         let mut lines = text.lines();
-        assert_eq!(lines.next(), Some("301 messages have begun, 1 are not complete:"));
+        assert_eq!(lines.next(), Some("302 messages have begun, 2 are not complete:"));
         assert!(
             lines.next().is_some_and(|line| line.starts_with("  4096 bytes from process 3, tag 17, for ")),
             "{text}"
         );
+        assert!(lines.next().is_some_and(|line| line.starts_with("  4096 bytes to process 1, tag 17, for ")), "{text}");
         assert_eq!(lines.next(), Some("the last ones that are:"));
         assert_eq!(lines.next(), Some("  299 bytes to process 2, tag 5"));
     }

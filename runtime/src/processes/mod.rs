@@ -96,6 +96,16 @@ impl Process {
     }
 }
 
+/// How long a process waits for all others to end a part of the work as it has itself ended it. Its own failure does not wait for the
+/// limit again: above all one that has waited for another process in vain (E0809).
+pub(crate) fn patience(error: Option<&RunError>, limit: Duration) -> Duration {
+    match error.map(|error| error.code) {
+        None => limit,
+        Some("E0809") => limit.min(Duration::from_secs(2)),
+        Some(_) => limit.min(Duration::from_secs(10)),
+    }
+}
+
 /// Waits for a moment between two looks at messages, of which the first was so long ago.
 fn pause(waited: Duration) {
     if waited < Duration::from_micros(200) { thread::yield_now() } else { thread::sleep(Duration::from_micros(30)) }

@@ -45,6 +45,11 @@ impl MpiTransport {
         self.messages().journal.to_string()
     }
 
+    /// The processes whose messages have not arrived.
+    pub fn awaited(&self) -> Vec<usize> {
+        self.messages().journal.awaited()
+    }
+
     fn messages(&self) -> MutexGuard<'_, Messages> {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }

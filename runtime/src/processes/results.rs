@@ -27,7 +27,7 @@ pub(crate) fn collect(
     let of_process = |process: usize| owners.iter().copied().filter(move |&owner| mesh.process(owner) == process);
     let late = |missing: &[usize]| {
         let text = format!("a result waited {limit:?} for {}", numbered_processes(missing));
-        RunError::new("E0804", text).with_help("`--timeout` says how many seconds a wait may take")
+        RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take")
     };
     if process.rank() > 0 {
         let mut bytes = vec![0; of_process(process.rank()).map(size_of).sum()];

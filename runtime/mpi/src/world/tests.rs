@@ -229,6 +229,15 @@ fn large_messages_go_in_pieces() {
 }
 
 #[test]
+fn the_reason_of_an_error_is_on_one_line() {
+    let readable =
+        |text: &CStr| super::readable(&text.to_bytes_with_nul().iter().map(|&byte| byte as c_char).collect::<Vec<_>>());
+    assert_eq!(readable(c"Test MPI \t v1, package: of a test\nsecond line"), "Test MPI v1");
+    let stack = c"Other MPI error, error stack:\ninternal_Isend(60): failed\nsend(9): Connection timed out\n";
+    assert_eq!(readable(stack), "send(9): Connection timed out");
+}
+
+#[test]
 fn messages_of_another_size_are_refused() {
     let world = World::join(library(), &LAUNCHED).unwrap();
     let error = echoed(&world, &[1; 4], 6).unwrap_err();

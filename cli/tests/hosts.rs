@@ -1,0 +1,25 @@
+//! Programs on three hosts, which are network namespaces of this machine: `tests/hosts/run.py` starts them and injects faults. One program
+//! and one fault; all of them if the variable `SPMDC_HOSTS` is `all`. What is not there is skipped, with a line that says so.
+#![allow(clippy::unwrap_used)]
+
+use std::env;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn programs_run_and_fail_on_three_hosts() {
+    if !Command::new("python3").arg("--version").output().is_ok_and(|said| said.status.success()) {
+        eprintln!("skipped: `python3` is not installed");
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tests/hosts/run.py");
+    let mut command = Command::new(script);
+    command.arg(env!("CARGO_BIN_EXE_spmdc"));
+    if env::var("SPMDC_HOSTS").is_ok_and(|which| which == "all") {
+        command.arg("--all");
+    }
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    eprint!("{said}");
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+}
