@@ -207,6 +207,10 @@ pub enum MpiFamily {
     Openmpi,
     /// And its relatives
     Mpich,
+    /// `srun --mpi=pmix`, with Open MPI
+    SlurmPmix,
+    /// `srun --mpi=pmi2`, with MPICH
+    SlurmPmi2,
 }
 
 /// What a run takes beside the program. Commands that only look at a program take it too, and do without, so that one command line serves

@@ -54,6 +54,21 @@ fn the_line_of_the_launcher_is_shown() {
     );
 }
 
+/// Slurm's launcher is used if it is asked for.
+#[test]
+fn processes_are_started_as_a_step_of_slurm() {
+    let folder = Folder::with(&[("p.spmd", PROGRAM)]);
+    launch(&folder, &["-n", "1", "--mpi", "slurm-pmix", "--", "p"]).expect(3, "", "was found; these were tried: srun");
+    script(&folder, "srun", "slurm 22.05.8", "exec \"$@\"");
+    launch(&folder, &["-n", "1", "--", "p"]).expect(3, "", "no launcher of an MPI library was found");
+    for (mpi, option) in [("slurm-pmix", "--mpi=pmix"), ("slurm-pmi2", "--mpi=pmi2")] {
+        let said = launch(&folder, &["-n", "2", "--mpi", mpi, "--dry-run", "--", "p"]);
+        said.expect(0, &format!("srun {option} -K1 --cpu-bind=none -n 2 p\n"), "");
+        let run = ["-n", "1", "--mpi", mpi, "--", SPMDC, "run", "p.spmd", "--arg", "x=ones"];
+        launch(&folder, &run).expect(0, "f32\n16.0\n", "");
+    }
+}
+
 #[test]
 fn success_is_what_the_job_says_and_not_what_the_launcher_says() {
     let folder = Folder::with(&[("p.spmd", PROGRAM)]);

@@ -74,13 +74,15 @@ fn dealt(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
 }
 
 impl MpiFamily {
-    const ALL: [MpiFamily; 2] = [MpiFamily::Openmpi, MpiFamily::Mpich];
+    /// Those that are looked for. Slurm is asked for: in its allocations the launchers of MPI libraries work, too.
+    const LOOKED_FOR: [MpiFamily; 2] = [MpiFamily::Openmpi, MpiFamily::Mpich];
 
     /// The names under which its launcher may be installed; the last one may also be that of another family.
     fn commands(self) -> &'static [&'static str] {
         match self {
             MpiFamily::Openmpi => &["mpirun.openmpi", "mpirun"],
             MpiFamily::Mpich => &["mpiexec.hydra", "mpirun.mpich", "mpiexec"],
+            MpiFamily::SlurmPmix | MpiFamily::SlurmPmi2 => &["srun"],
         }
     }
 
@@ -89,6 +91,7 @@ impl MpiFamily {
         match self {
             MpiFamily::Openmpi => "Open MPI",
             MpiFamily::Mpich => "HYDRA",
+            MpiFamily::SlurmPmix | MpiFamily::SlurmPmi2 => "slurm",
         }
     }
 
@@ -103,7 +106,7 @@ impl MpiFamily {
 
 /// The family and its command: Open MPI where nothing else is asked for and it is installed.
 fn launcher(wanted: Option<MpiFamily>, is_dry_run: bool) -> Result<(MpiFamily, &'static str), RunError> {
-    let families = wanted.map_or(MpiFamily::ALL.to_vec(), |family| vec![family]);
+    let families = wanted.map_or(MpiFamily::LOOKED_FOR.to_vec(), |family| vec![family]);
     if let Some(found) = families.iter().find_map(|family| Some((*family, family.installed()?))) {
         return Ok(found);
     }
@@ -112,8 +115,12 @@ fn launcher(wanted: Option<MpiFamily>, is_dry_run: bool) -> Result<(MpiFamily, &
     }
     let names: Vec<&str> = families.iter().flat_map(|family| family.commands()).copied().collect();
     let message = format!("no launcher of an MPI library was found; these were tried: {}", names.join(", "));
-    Err(RunError::new("E0807", message)
-        .with_help("install Open MPI or MPICH (on Debian the package `openmpi-bin` or `mpich`)"))
+    Err(RunError::new("E0807", message).with_help(match wanted {
+        Some(MpiFamily::SlurmPmix | MpiFamily::SlurmPmi2) => "it comes with Slurm; without Slurm leave out --mpi",
+        Some(MpiFamily::Openmpi | MpiFamily::Mpich) | None => {
+            "install Open MPI or MPICH (on Debian the package `openmpi-bin` or `mpich`)"
+        }
+    }))
 }
 
 /// The line of a launcher.
@@ -155,12 +162,22 @@ impl LaunchLine {
             }
             MpiFamily::Mpich if hosts.is_empty() => (),
             MpiFamily::Mpich => option(&["-hosts", &slots]),
+            MpiFamily::SlurmPmix | MpiFamily::SlurmPmi2 => {
+                let protocol = if family == MpiFamily::SlurmPmix { "--mpi=pmix" } else { "--mpi=pmi2" };
+                // Without -K1 the others wait for a process that was killed; bound ones would have one core for all their threads.
+                option(&[protocol, "-K1", "--cpu-bind=none"]);
+                if !hosts.is_empty() {
+                    // It deals processes to the hosts in order, as `dealt` does.
+                    let names: Vec<&str> = hosts.iter().map(|(host, _)| *host).collect();
+                    option(&["-N", &hosts.len().to_string(), "-w", &names.join(","), "--distribution=block"]);
+                }
+            }
         }
         option(&["-n", &processes.to_string()]);
         let passing: &[&str] = match family {
             MpiFamily::Openmpi => &["-x", RUN_VARIABLE],
-            // It passes all variables.
-            MpiFamily::Mpich => &[],
+            // They pass all variables.
+            MpiFamily::Mpich | MpiFamily::SlurmPmix | MpiFamily::SlurmPmi2 => &[],
         };
         LaunchLine { variables, command, options, passing, words: words.to_vec() }
     }
@@ -397,7 +414,7 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_the_launchers() {
-        use MpiFamily::{Mpich, Openmpi};
+        use MpiFamily::{Mpich, Openmpi, SlurmPmi2, SlurmPmix};
         let on_hosts = command(None, &["a", "b"]);
         let line = |family, name, processes, hosts: &[(&str, usize)], is_root| {
             LaunchLine::new(family, name, processes, hosts, is_root, &on_hosts.words).to_string()
@@ -414,6 +431,14 @@ mod tests {
         assert_eq!(
             line(Mpich, "mpiexec", 2, &[("a", 1), ("b", 1)], false),
             "mpiexec -hosts a:1,b:1 -n 2 ./prog --arg 'x=[1, 2]'"
+        );
+        assert_eq!(
+            line(SlurmPmix, "srun", 4, &[], true),
+            "srun --mpi=pmix -K1 --cpu-bind=none -n 4 ./prog --arg 'x=[1, 2]'"
+        );
+        assert_eq!(
+            line(SlurmPmi2, "srun", 3, &[("a", 2), ("b", 1)], false),
+            "srun --mpi=pmi2 -K1 --cpu-bind=none -N 2 -w a,b --distribution=block -n 3 ./prog --arg 'x=[1, 2]'"
         );
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");
