@@ -10,6 +10,8 @@ use super::watchdog::Calls;
 use crate::trap::RunError;
 use spmdc_mpi::{MpiError, MpiTransfer, World};
 
+/// How long a launcher has to pass on what this process has written, before it hears that the job ends: some drop what they have not read.
+const PASSING_ON: Duration = Duration::from_millis(100);
 /// How long a process that ends the job waits for MPI to end it, too.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
@@ -106,6 +108,7 @@ impl Transport for MpiTransport {
     }
 
     fn abort(&self, status: i32) -> ! {
+        thread::sleep(PASSING_ON);
         let world = self.world.clone();
         let code = u8::try_from(status).unwrap_or(u8::MAX);
         // MPI may not return where the connection to other hosts is lost.
