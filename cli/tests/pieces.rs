@@ -17,14 +17,19 @@ fn shape(folder: &Folder, name: &str) -> String {
     header.split("'shape': ").nth(1).unwrap().split(')').next().unwrap().to_string() + ")"
 }
 
-/// `spmdc run` with these words in two processes; None without an MPI.
-fn in_two_processes(folder: &Folder, words: &[&str]) -> Option<Said> {
-    let said = folder.spmdc(&[&["launch", "-n", "2", "--", SPMDC, "run"], words].concat());
+/// `spmdc run` with these words in so many processes; None without an MPI.
+fn in_processes(folder: &Folder, count: usize, words: &[&str]) -> Option<Said> {
+    let count = count.to_string();
+    let said = folder.spmdc(&[&["launch", "-n", &count, "--", SPMDC, "run"], words].concat());
     if said.err.contains("no launcher of an MPI library was found") {
         eprintln!("skipped: no MPI is installed");
         return None;
     }
     Some(said)
+}
+
+fn in_two_processes(folder: &Folder, words: &[&str]) -> Option<Said> {
+    in_processes(folder, 2, words)
 }
 
 #[test]
@@ -121,5 +126,23 @@ fn what_cannot_be_in_pieces_is_refused() {
     if let Some(said) = in_two_processes(&folder, &words) {
         assert!(said.status != 0 && said.err.contains("are divided among processes"), "{}", said.err);
         assert!(said.err.contains("write a file for each device: `x-{device}.npy`"), "{}", said.err);
+    }
+}
+
+/// One number for each device of two processes out of four; the others have no part in it.
+#[test]
+fn some_of_the_processes_have_an_array() {
+    let text = "
+        mesh all (i = 4, j = 2);
+        mesh some (a = 2, b = 2) devices [0, 1, 2, 3];
+        fn main(x: i32[2@a, 2@b] on some) -> (i32[2@a, 2@b], i32) { (x, sum(x)) }";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--out", "0=number-{device}.npy"]).expect(0, "", "");
+    assert_eq!(shape(&folder, "number-3.npy"), "(1, 1)");
+    let words = ["p.spmd", "--arg", "x=@number-{device}.npy"];
+    let expected = "0: i32[2@a,2@b] on some\n[[0 1]\n [2 3]]\n1: i32 on some\n6\n";
+    folder.spmdc(&[&["run"], &words[..]].concat()).expect(0, expected, "");
+    if let Some(said) = in_processes(&folder, 4, &words) {
+        assert_eq!((said.status, said.out.as_str()), (0, expected), "{}", said.err);
     }
 }
