@@ -380,20 +380,21 @@ impl Device {
     /// As for `advance`.
     unsafe fn execute(&mut self, attendance: &mut [Attendance], context: &mut WorkerContext) -> Result<(), RunError> {
         let shared = context.shared;
+        // Messages move only while someone looks at them, and other meshes may wait for those of this one.
+        let moving = shared.crossings.as_ref().filter(|_| shared.memories.len() > 1);
+        let is_watched = self.recorder.is_some() || moving.is_some();
         loop {
             let op = &self.ops[self.at];
-            if let Some(recorder) = &mut self.recorder {
-                recorder.begin(self.at, op.activity());
+            if is_watched {
+                if let Some(recorder) = &mut self.recorder {
+                    recorder.begin(self.at, op.activity());
+                }
+                if let Some(crossings) = moving.filter(|crossings| crossings.is_active()) {
+                    shared.with_run(|run| crossings.poll(run));
+                }
             }
             self.clock += 1;
             self.at += 1;
-            // Messages move only while someone looks at them, and other meshes may wait for those of this one.
-            if let Some(crossings) = &shared.crossings
-                && shared.memories.len() > 1
-                && crossings.is_active()
-            {
-                shared.with_run(|run| crossings.poll(run));
-            }
             match op {
                 Op::Kernel(call) => {
                     // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
