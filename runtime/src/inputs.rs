@@ -261,7 +261,7 @@ fn give(
         && let (Some(which), Some(blocks)) = (Placeholder::of(path), blocks)
     {
         let files = blocks.of_param(at, &params[at], path, which);
-        return give_pieces((argument, member.as_ref()), (files, which), params, at, sources);
+        return give_pieces((argument, member.as_ref()), files, params, at, sources);
     }
     if params[at].plane.is_none() {
         sources[at] = Some(argument.value.source(argument, &params[at])?);
@@ -277,7 +277,7 @@ fn give(
 /// As [`give`], from the files of this process.
 fn give_pieces(
     (argument, member): (&Argument, Option<&String>),
-    (files, which): (Vec<PieceFile>, Placeholder),
+    files: Vec<PieceFile>,
     params: &[Binding],
     at: usize,
     sources: &mut [Option<Source>],
@@ -288,7 +288,7 @@ fn give_pieces(
         let why = format!("`{}` is a stream, whose rows are in one file", params[at].name);
         return Err(RunError::new("E0702", why).with_help("every process reads the rows that its devices use"));
     }
-    let mut pieces: Vec<Vec<(PieceFile, Placeholder, Source)>> = own.iter().map(|_| Vec::new()).collect();
+    let mut pieces: Vec<Vec<(PieceFile, Source)>> = own.iter().map(|_| Vec::new()).collect();
     for file in files {
         let value = ArgumentValue::File { path: file.path.clone(), member: member.cloned() };
         let argument = Argument { value, ..argument.clone() };
@@ -297,7 +297,7 @@ fn give_pieces(
         give((&argument, None), &part, 0, &mut found)?;
         for (pieces, source) in pieces.iter_mut().zip(found) {
             let source = source.ok_or_else(|| RunError::internal("a file gives no array"))?;
-            pieces.push((file.clone(), which, source));
+            pieces.push((file.clone(), source));
         }
     }
     for ((source, pieces), param) in sources[at..].iter_mut().zip(pieces).zip(own) {

@@ -174,15 +174,16 @@ struct PieceMember {
 }
 
 impl OutputPiece {
-    /// Writes the file. `blocks` gives the blocks of a result on the devices of this process, with their ranges.
-    pub fn write(
-        &self,
-        results: &[Binding],
-        blocks: &dyn Fn(usize) -> Result<Vec<RangedBlock>, RunError>,
-    ) -> Result<(), RunError> {
+    /// The arrays of results of which the file has a part.
+    pub fn arrays(&self) -> impl Iterator<Item = usize> {
+        self.members.iter().flat_map(|member| [Some(member.array), member.imaginary]).flatten()
+    }
+
+    /// Writes the file. `blocks` are those of its arrays on the devices of this process.
+    pub fn write(&self, results: &[Binding], blocks: &BTreeMap<usize, Vec<RangedBlock>>) -> Result<(), RunError> {
         let mut arrays = Vec::new();
         for PieceMember { array, imaginary, file, .. } in &self.members {
-            let plane = |index: usize| file.array(results[index].layout.dtype, &blocks(index)?);
+            let plane = |index: usize| file.array(results[index].layout.dtype, &blocks[&index]);
             arrays.push((plane(*array)?, imaginary.map(plane).transpose()?));
         }
         let named: Vec<(&str, WholeArray<'_>)> = self

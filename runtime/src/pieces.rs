@@ -34,6 +34,11 @@ impl Placeholder {
         }
     }
 
+    /// Whether any of these texts names files of one process or device.
+    pub fn is_in<'a>(texts: impl IntoIterator<Item = &'a String>) -> bool {
+        texts.into_iter().any(|text| Placeholder::of(Path::new(text)).is_some())
+    }
+
     /// The placeholder in the name of a file; None if it is a name like any other. With both, each device has its own file.
     pub fn of(path: &Path) -> Option<Placeholder> {
         let name = path.to_string_lossy();
@@ -64,8 +69,8 @@ pub(crate) struct PieceFile {
     pub path: PathBuf,
     /// The shape of the array in the file.
     pub shape: Vec<usize>,
-    /// Which elements of the whole array are where in the file: boxes, and the first row of each.
-    boxes: Vec<(Vec<Range<usize>>, usize)>,
+    /// Which elements of the whole array are where in the file: boxes, and where each begins.
+    boxes: Vec<(Vec<Range<usize>>, Vec<usize>)>,
     /// For messages: `rows of process 1`.
     whose: String,
 }
@@ -132,7 +137,7 @@ impl LocalBlocks {
                 let file = |LocalBlock { device, range }: &LocalBlock| PieceFile {
                     path: named(*device),
                     shape: lens(range),
-                    boxes: vec![(range.clone(), 0)],
+                    boxes: vec![(range.clone(), vec![0; range.len()])],
                     whose: format!("block of device {device}"),
                 };
                 blocks.iter().map(file).collect()
@@ -148,11 +153,12 @@ impl LocalBlocks {
                     starts.entry(start).or_insert(height);
                     height += len;
                 }
-                let row = |range: &[Range<usize>]| range.first().map_or(0, |rows| starts[&rows.start]);
-                let mut boxes: Vec<(Vec<Range<usize>>, usize)> = Vec::new();
+                let begin =
+                    |(at, range): (usize, &Range<usize>)| if at == 0 { starts[&range.start] } else { range.start };
+                let mut boxes: Vec<(Vec<Range<usize>>, Vec<usize>)> = Vec::new();
                 for LocalBlock { range, .. } in blocks.iter().filter(|block| !block.range.iter().any(Range::is_empty)) {
                     if !boxes.iter().any(|(known, _)| known == range) {
-                        boxes.push((range.clone(), row(range)));
+                        boxes.push((range.clone(), range.iter().enumerate().map(begin).collect()));
                     }
                 }
                 let mut shape = sizes.to_vec();
@@ -187,19 +193,11 @@ impl PieceFile {
     /// The array of the file, from the blocks of the devices of this process, which have these ranges of the whole array.
     pub fn array(&self, dtype: DType, blocks: &[RangedBlock]) -> Result<HostArray, RunError> {
         let mut array = HostArray::zeros(dtype, &self.shape);
-        for (range, row) in &self.boxes {
+        for (range, begin) in &self.boxes {
             let block = blocks.iter().find(|(known, _)| known == range);
             let (_, block) = block.ok_or_else(|| RunError::internal("a block of a result is missing"))?;
-            // A block that is the whole file begins with it.
-            let is_alone = block.shape == self.shape;
-            let begin = |(at, range): (usize, &Range<usize>)| match at {
-                _ if is_alone => 0,
-                0 => *row,
-                _ => range.start,
-            };
-            let to: Vec<usize> = range.iter().enumerate().map(begin).collect();
-            let zeros = vec![0; to.len()];
-            let rows = Rows::new(dtype.size(), &block.shape, &block.shape, &zeros, &self.shape, &to);
+            let zeros = vec![0; begin.len()];
+            let rows = Rows::new(dtype.size(), &block.shape, &block.shape, &zeros, &self.shape, begin);
             rows.for_each(&mut |from, to| {
                 array.bytes[to..to + rows.row].copy_from_slice(&block.bytes[from..from + rows.row]);
             });
@@ -225,7 +223,7 @@ impl LocalBlocks {
 pub(crate) struct PiecesSource {
     pub dtype: DType,
     pub shape: Vec<usize>,
-    pub pieces: Vec<(PieceFile, Placeholder, Box<dyn BlockSource + Send>)>,
+    pub pieces: Vec<(PieceFile, Box<dyn BlockSource + Send>)>,
 }
 
 impl BlockSource for PiecesSource {
@@ -241,23 +239,12 @@ impl BlockSource for PiecesSource {
         if out.is_empty() {
             return Ok(());
         }
-        for (file, which, source) in &mut self.pieces {
-            for (range, row) in &file.boxes {
-                let rows = range.first().is_none_or(|rows| rows.contains(&start[0]));
-                match which {
-                    Placeholder::Device if range.iter().zip(start).all(|(range, start)| range.start == *start) => {
-                        debug_assert!(range.iter().map(Range::len).eq(len.iter().copied()), "blocks are read whole");
-                        return source.read_block(&vec![0; start.len()], len, out);
-                    }
-                    Placeholder::Process if rows => {
-                        let mut from = start.to_vec();
-                        if let (Some(from), Some(rows)) = (from.first_mut(), range.first()) {
-                            *from = row + start[0] - rows.start;
-                        }
-                        return source.read_block(&from, len, out);
-                    }
-                    Placeholder::Device | Placeholder::Process => {}
-                }
+        for (file, source) in &mut self.pieces {
+            let has = |range: &[Range<usize>]| range.iter().zip(start).all(|(range, start)| range.contains(start));
+            if let Some((range, begin)) = file.boxes.iter().find(|(range, _)| has(range)) {
+                let from =
+                    start.iter().zip(range).zip(begin).map(|((start, range), begin)| begin + start - range.start);
+                return source.read_block(&from.collect::<Vec<_>>(), len, out);
             }
         }
         Err(RunError::internal("a block of a parameter is in no file of this process"))

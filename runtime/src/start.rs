@@ -11,6 +11,8 @@
 //! | 65 | the processes of a job were about to do different things |
 //! | 75 | another process of a job does not answer |
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -25,7 +27,7 @@ pub use crate::failure::{Failure, JsonMessage, Told};
 use crate::inputs::{self, Source};
 use crate::io::unwritable_output;
 use crate::outputs::{self, OutputPiece, Outputs};
-use crate::pieces::LocalBlocks;
+use crate::pieces::{LocalBlocks, Placeholder};
 use crate::processes::devices;
 use crate::processes::job::{self, JoinedJob};
 use crate::progress;
@@ -126,14 +128,7 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
         agree(job, write_trace(&file, &session, args.error_format))?;
     }
     let results = session.program().results.clone();
-    let write_piece = |piece: &OutputPiece| {
-        let ranged = |index: usize| {
-            let own = session.read_blocks(index)?.into_iter().map(HostArray::with_one_nan).collect();
-            Ok(blocks.ranged(index, own))
-        };
-        piece.write(&results, &ranged)
-    };
-    let written = pieces.iter().try_for_each(write_piece);
+    let written = write_pieces(&session, &results, blocks.as_ref(), &pieces);
     agree(job, written.map_err(while_running))?;
     let arrays = agree(job, gather(&session, &results, &outputs).map_err(of_program))?;
     let stats = Stats::new(compile_ms, load_ms, &reports);
@@ -148,7 +143,8 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
 /// What the command line gives the program and takes from it.
 struct BoundArguments {
     sources: Vec<Source>,
-    blocks: LocalBlocks,
+    /// For files of one process or device, if there are any.
+    blocks: Option<LocalBlocks>,
     outputs: Outputs,
     pieces: Vec<OutputPiece>,
     trace: Option<TraceFile>,
@@ -156,11 +152,13 @@ struct BoundArguments {
 
 fn bind(program: &Program, args: &RunArgs, job: Option<&JoinedJob>) -> Result<BoundArguments, RunError> {
     let (rank, count) = job.map_or((0, 1), |job| (job.process().rank(), job.process().count()));
-    let blocks = LocalBlocks::new(program, rank, count)?;
-    let sources = inputs::bind_blocks(&program.params, &args.arguments, Some(&blocks))?;
+    let texts = args.arguments.iter().map(|argument| &argument.text).chain(&args.outputs);
+    let blocks = Placeholder::is_in(texts).then(|| LocalBlocks::new(program, rank, count)).transpose()?;
+    let sources = inputs::bind_blocks(&program.params, &args.arguments, blocks.as_ref())?;
     // Of several processes the first one prints and writes what is not a file of one process.
     let outputs = Outputs::plan(&program.results, &args.outputs, rank == 0)?;
-    let pieces = outputs.pieces(&program.results, &blocks)?;
+    let pieces =
+        blocks.as_ref().map(|blocks| outputs.pieces(&program.results, blocks)).transpose()?.unwrap_or_default();
     let trace = args.trace.as_deref().map(|name| TraceFile::plan(name, (rank, count), &outputs)).transpose()?;
     Ok(BoundArguments { sources, blocks, outputs, pieces, trace })
 }
@@ -191,6 +189,24 @@ fn incomplete(dropped: u64, format: ErrorFormat) -> String {
             JsonMessage { code: "E0704", severity, message: &message, file, line, column, help: Some(help) }.to_line()
         }
     }
+}
+
+/// Writes the files of this process and its devices. The blocks of each result are read once.
+fn write_pieces(
+    session: &Session,
+    results: &[Binding],
+    blocks: Option<&LocalBlocks>,
+    pieces: &[OutputPiece],
+) -> Result<(), RunError> {
+    let Some(blocks) = blocks else { return Ok(()) };
+    let mut read = BTreeMap::new();
+    for index in pieces.iter().flat_map(OutputPiece::arrays) {
+        if let Entry::Vacant(vacant) = read.entry(index) {
+            let own = session.read_blocks(index)?.into_iter().map(HostArray::with_one_nan).collect();
+            vacant.insert(blocks.ranged(index, own));
+        }
+    }
+    pieces.iter().try_for_each(|piece| piece.write(results, &read))
 }
 
 /// Ends a part of the work: in a job, an error in one process is one in all.

@@ -108,13 +108,13 @@ impl MessagePlans {
             peers.extend((peer.sent.is_some() || peer.received.is_some()).then_some(peer));
         }
         debug_assert!(barrier.is_some() || peers.is_empty(), "devices of this process send and receive its messages");
-        let crossing = self.crossing(group, peers);
+        let crossing = self.crossing(group, peers, false);
         Ok(StepMessages { arrivals, departures, crossing })
     }
 
-    /// Adds a crossing with these messages, if there are any.
-    fn crossing(&mut self, group: usize, peers: Vec<PeerMessages>) -> Option<usize> {
-        if peers.is_empty() {
+    /// Adds a crossing with these messages, if there are any, or if devices wait for each other in any case.
+    fn crossing(&mut self, group: usize, peers: Vec<PeerMessages>, waits: bool) -> Option<usize> {
+        if peers.is_empty() && !waits {
             return None;
         }
         self.crossings.push(Crossing { group, peers: peers.into() });
@@ -148,10 +148,7 @@ impl MessagePlans {
             };
             peers.extend((peer.sent.is_some() || peer.received.is_some()).then_some(peer));
         }
-        let crossing = (waits || !peers.is_empty()).then(|| {
-            self.crossings.push(Crossing { group, peers: peers.into() });
-            self.crossings.len() - 1
-        });
+        let crossing = self.crossing(group, peers, waits);
         Ok(StepMessages { arrivals, departures, crossing })
     }
 
