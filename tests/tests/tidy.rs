@@ -27,12 +27,13 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 17] = [
+const CRATES: [(&str, &[&str]); 18] = [
     ("grammar", &[]),
     ("runtime/abi", &[]),
+    ("runtime/fourier", &[]),
     ("runtime/matrix", &[]),
     ("runtime/mpi", &[]),
-    ("runtime", &["spmdc-abi", "spmdc-matrix", "spmdc-mpi"]),
+    ("runtime", &["spmdc-abi", "spmdc-fourier", "spmdc-matrix", "spmdc-mpi"]),
     ("runtime/executable", &["spmdc-abi", "spmdc-runtime"]),
     ("compiler/math", &[]),
     ("compiler/kernel", &["spmdc-abi", "spmdc-grammar", "spmdc-math"]),

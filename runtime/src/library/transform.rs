@@ -1,16 +1,14 @@
-//! Fourier transforms of lines, by `rustfft` and `realfft`.
+//! Fourier transforms of lines.
 //!
 //! Their tables and the memory in which a line is transformed are made when a program is loaded: a call allocates nothing. The element type
 //! of the planes is that of the computation.
 
 use std::cell::UnsafeCell;
 use std::fmt;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::Arc;
 
-use realfft::{ComplexToReal, FftNum, RealFftPlanner, RealToComplex};
-use rustfft::num_complex::Complex;
-use rustfft::{Fft, FftPlanner};
 use spmdc_abi::{DType, LibraryArray, LibraryStep, Transform};
+use spmdc_fourier::{Complex, ComplexToReal, Fft, LineElement, RealToComplex};
 
 use super::{LibraryCall, Line};
 
@@ -68,27 +66,15 @@ struct LineMemory<T> {
     scratch: Box<[Complex<T>]>,
 }
 
-/// The planners keep the tables of all lengths that were asked for: devices and steps share them.
-#[derive(Default)]
-struct TransformPlanners<T: FftNum> {
-    complex: Option<FftPlanner<T>>,
-    real: Option<RealFftPlanner<T>>,
-}
-
-static SINGLE: LazyLock<Mutex<TransformPlanners<f32>>> =
-    LazyLock::new(|| Mutex::new(TransformPlanners { complex: None, real: None }));
-static DOUBLE: LazyLock<Mutex<TransformPlanners<f64>>> =
-    LazyLock::new(|| Mutex::new(TransformPlanners { complex: None, real: None }));
-
 impl PreparedTransform {
     pub fn new(transform: Transform, dtype: DType, len: usize, slots: usize) -> PreparedTransform {
         debug_assert!(len == 0 || slots > 0, "a thread that makes calls has a slot");
         if len == 0 {
             PreparedTransform::Empty
         } else if dtype == DType::F64 {
-            PreparedTransform::Double(TransformTables::new(&DOUBLE, transform, len, slots))
+            PreparedTransform::Double(TransformTables::new(transform, len, slots))
         } else {
-            PreparedTransform::Single(TransformTables::new(&SINGLE, transform, len, slots))
+            PreparedTransform::Single(TransformTables::new(transform, len, slots))
         }
     }
 
@@ -107,29 +93,12 @@ impl PreparedTransform {
     }
 }
 
-impl<T: FftNum + Default> TransformTables<T> {
-    fn new(
-        planners: &Mutex<TransformPlanners<T>>,
-        transform: Transform,
-        len: usize,
-        slots: usize,
-    ) -> TransformTables<T> {
-        let mut planners = planners.lock().unwrap_or_else(PoisonError::into_inner);
+impl<T: LineElement> TransformTables<T> {
+    fn new(transform: Transform, len: usize, slots: usize) -> TransformTables<T> {
         let plan = match transform {
-            Transform::Complex { inverse } => {
-                let planner = planners.complex.get_or_insert_with(FftPlanner::new);
-                TransformPlan::Complex(if inverse {
-                    planner.plan_fft_inverse(len)
-                } else {
-                    planner.plan_fft_forward(len)
-                })
-            }
-            Transform::OfReal => {
-                TransformPlan::OfReal(planners.real.get_or_insert_with(RealFftPlanner::new).plan_fft_forward(len))
-            }
-            Transform::ToReal => {
-                TransformPlan::ToReal(planners.real.get_or_insert_with(RealFftPlanner::new).plan_fft_inverse(len))
-            }
+            Transform::Complex { inverse } => TransformPlan::Complex(T::complex(len, inverse)),
+            Transform::OfReal => TransformPlan::OfReal(T::of_real(len)),
+            Transform::ToReal => TransformPlan::ToReal(T::to_real(len)),
         };
         let (real, complex, scratch) = match &plan {
             TransformPlan::Complex(plan) => (0, len, plan.get_inplace_scratch_len()),
