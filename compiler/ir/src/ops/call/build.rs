@@ -239,7 +239,11 @@ impl CallBuilder {
 
     /// Adds a statement to the innermost block and returns its results.
     pub fn emit(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
-        let op = op.into();
+        self.emit_op(op.into(), args)
+    }
+
+    /// Not generic, so that it is compiled once and not for each op.
+    fn emit_op(&mut self, op: Op, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
         self.check_reached(&op)?;
         let types = self.func.types(args);
         let factors: Vec<FactorBounds> =
