@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use folder::{Folder, Said};
+use folder::{Folder, Said, installed};
 
 const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 const PROGRAM: &str = "mesh (X = 4);\nfn main(x: f32[8@X]) -> f32 { sum(2 * x) }\n";
@@ -153,23 +153,6 @@ fn processes_that_know_nothing_of_each_other_are_refused() {
     command.args(["run", "p.spmd", "--arg", "x=ones"]).current_dir(folder.path());
     command.envs([("PMI_RANK", "0"), ("PMI_SIZE", "1"), ("SPMDC_MPI_LIB", "libno-such-mpi.so")]);
     Said::of(command.output().unwrap()).expect(0, "16.0", "");
-}
-
-/// The options of `spmdc launch` for each MPI that is installed; says which are not.
-fn installed() -> Vec<&'static str> {
-    let families = [("openmpi", "Open MPI", "mpirun.openmpi"), ("mpich", "HYDRA", "mpirun.mpich")];
-    let is_installed = |&(family, says, name): &(&'static str, &str, &str)| {
-        let says_so = |command: &str| {
-            let said = Command::new(command).arg("--version").output();
-            said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(says))
-        };
-        let found = [name, "mpirun", "mpiexec"].into_iter().any(says_so);
-        if !found {
-            eprintln!("skipped: {family} is not installed");
-        }
-        found
-    };
-    families.iter().filter(|family| is_installed(family)).map(|(family, ..)| *family).collect()
 }
 
 /// `spmdc launch -n 2` of this command with these words.

@@ -63,6 +63,11 @@ pub fn compiled_dump(dump: &str) -> Result<Compilation, Vec<Failure>> {
     compiled_with(Options { verify: Some(0), ..Options::default() }, ("dump.spmd", dump, ""))
 }
 
+/// As [`compiled`], of a program whose plan of memory another test replays.
+pub fn compiled_quickly(name: &str, text: &str, mesh: &str) -> Result<Compilation, Vec<Failure>> {
+    compiled_with(Options { verify: Some(0), ..Options::default() }, (name, text, mesh))
+}
+
 /// As [`compiled`], for a mesh of such devices. The plan of memory is replayed.
 pub fn compiled_on(
     machine: Machine,
@@ -118,6 +123,11 @@ impl Loaded {
     /// Runs it in one process.
     pub fn run(&self, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
         run_once(None, (self.program.clone(), self.kernels()?), inputs, workers)
+    }
+
+    /// Runs the part of this process of a job. The results are those of process 0; those of others are zeros.
+    pub fn run_as(&self, process: Process, inputs: &[HostArray]) -> Result<Outcome, Failure> {
+        run_once(Some(process), (self.program.clone(), self.kernels()?), inputs, None)
     }
 
     /// Runs it with the devices in so many processes, which are threads here, each with its own memory. The results are those of process

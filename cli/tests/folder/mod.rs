@@ -67,3 +67,20 @@ impl Said {
         self.err.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
+
+/// The options of `spmdc launch` for each MPI that is installed; says which are not.
+pub fn installed() -> Vec<&'static str> {
+    let families = [("openmpi", "Open MPI", "mpirun.openmpi"), ("mpich", "HYDRA", "mpirun.mpich")];
+    let is_installed = |&(family, says, name): &(&'static str, &str, &str)| {
+        let says_so = |command: &str| {
+            let said = Command::new(command).arg("--version").output();
+            said.is_ok_and(|said| String::from_utf8_lossy(&said.stdout).contains(says))
+        };
+        let found = [name, "mpirun", "mpiexec"].into_iter().any(says_so);
+        if !found {
+            eprintln!("skipped: {family} is not installed");
+        }
+        found
+    };
+    families.iter().filter(|family| is_installed(family)).map(|(family, ..)| *family).collect()
+}

@@ -60,16 +60,7 @@ pub(crate) struct JoinedJob {
 impl JoinedJob {
     /// Joins the job of this process; None for a program that runs in one process.
     pub fn join(program: &Program, args: &RunArgs) -> Result<Option<Arc<JoinedJob>>, Failure> {
-        let launched = Launched::find(|name| env::var(name).ok()).map_err(|error| Failure::new(unconnected(error)))?;
-        let Some(launched) = launched.filter(|launched| launched.size > 1) else { return Ok(None) };
-        let job = {
-            let mut current = JOB.lock().unwrap_or_else(PoisonError::into_inner);
-            if current.is_some() {
-                return Err(Failure::new(RunError::internal("this process has joined its job before")));
-            }
-            // From here on the end of this process concerns the others.
-            current.insert(Arc::new(JoinedJob::connect(&launched, args).map_err(Failure::new)?)).clone()
-        };
+        let Some(job) = JoinedJob::enter(args)? else { return Ok(None) };
         let own = Introduction {
             program: program.fingerprint,
             options: hash(&format!("{args:?}")),
@@ -86,10 +77,22 @@ impl JoinedJob {
             "E0808" => job.known_to_all(error),
             _ => Failure::new(error),
         })?;
-        check_deal(own.devices, launched.size).map_err(|error| job.known_to_all(error))?;
+        check_deal(own.devices, job.process.count()).map_err(|error| job.known_to_all(error))?;
         let is_first = job.hosts.set(known.into_iter().map(|one| one.host).collect()).is_ok();
         debug_assert!(is_first, "processes introduce themselves once");
         Ok(Some(job))
+    }
+
+    /// Connects this process with the others that a launcher has started; None if it was started alone.
+    fn enter(args: &RunArgs) -> Result<Option<Arc<JoinedJob>>, Failure> {
+        let launched = Launched::find(|name| env::var(name).ok()).map_err(|error| Failure::new(unconnected(error)))?;
+        let Some(launched) = launched.filter(|launched| launched.size > 1) else { return Ok(None) };
+        let mut current = JOB.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_some() {
+            return Err(Failure::new(RunError::internal("this process has joined its job before")));
+        }
+        // From here on the end of this process concerns the others.
+        Ok(Some(current.insert(Arc::new(JoinedJob::connect(&launched, args).map_err(Failure::new)?)).clone()))
     }
 
     fn connect(launched: &Launched, args: &RunArgs) -> Result<JoinedJob, RunError> {
@@ -169,6 +172,12 @@ impl JoinedJob {
             }
         }
     }
+}
+
+/// This process of a job, for a caller that loads one program after the other, the same as all other processes
+/// ([`Session::load_in`](crate::session::Session::load_in)); None if it was started alone. At the end it calls [`leave`].
+pub fn enter(args: &RunArgs) -> Result<Option<Process>, Failure> {
+    Ok(JoinedJob::enter(args)?.map(|job| job.process().clone()))
 }
 
 /// Ends the part of this process in its job, if it has one, after everything has been written and the failure has been reported. Ends

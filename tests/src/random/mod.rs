@@ -21,6 +21,7 @@ pub mod programs;
 mod slopes;
 pub mod spectral;
 pub mod streams;
+pub mod whole;
 pub mod windows;
 
 use spmdc_abi::DType;
