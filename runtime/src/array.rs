@@ -20,16 +20,7 @@ impl HostArray {
     /// instructions; the bytes of results must not.
     pub fn with_one_nan(mut self) -> HostArray {
         debug_assert_eq!(self.bytes.len(), self.len() * self.dtype.size(), "the array has all its elements");
-        let Some(format) = self.dtype.format() else { return self };
-        let size = self.dtype.size();
-        let (last, quiet) = (format.last(), format.nan());
-        for element in self.bytes.chunks_exact_mut(size) {
-            let mut word = [0; 8];
-            word[..size].copy_from_slice(element);
-            if u64::from_le_bytes(word) & !format.sign() > last {
-                element.copy_from_slice(&quiet.to_le_bytes()[..size]);
-            }
-        }
+        with_one_nan(self.dtype, &mut self.bytes);
         self
     }
 
@@ -47,6 +38,31 @@ impl HostArray {
     /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// As [`HostArray::with_one_nan`], for elements of this type.
+pub(crate) fn with_one_nan(dtype: DType, elements: &mut [u8]) {
+    /// For elements of `N` bytes; the loop has no branch, so the compiler makes it one over vectors.
+    fn replace<const N: usize>(elements: &mut [u8], (sign, last, quiet): (u64, u64, u64)) {
+        for element in elements.chunks_exact_mut(N) {
+            let mut word = [0; 8];
+            word[..N].copy_from_slice(element);
+            let word = u64::from_le_bytes(word);
+            let word = if word & !sign > last { quiet } else { word };
+            element.copy_from_slice(&word.to_le_bytes()[..N]);
+        }
+    }
+    let Some(format) = dtype.format() else { return };
+    let words = (format.sign(), format.last(), format.nan());
+    match dtype.size() {
+        1 => replace::<1>(elements, words),
+        2 => replace::<2>(elements, words),
+        4 => replace::<4>(elements, words),
+        size => {
+            debug_assert_eq!(size, 8, "a float has at most 8 bytes");
+            replace::<8>(elements, words);
+        }
     }
 }
 

@@ -7,7 +7,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::array::HostArray;
-use crate::io::arrays::{FileFormat, WholeArray, write_arrays};
+use crate::io::arrays::{WholeArray, write_arrays};
+use crate::io::layout::FileFormat;
 use crate::io::safetensors::METADATA;
 use crate::io::{check_writable, resolve};
 use crate::pieces::{LocalBlocks, PieceFile, Placeholder, RangedBlock};

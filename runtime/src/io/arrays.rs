@@ -2,34 +2,9 @@
 
 use std::path::Path;
 
-use super::npy::write_npy;
-use super::npz::write_npz;
-use super::safetensors::write_safetensors;
+use super::layout::{FileFormat, write_views};
 use crate::array::{ArrayView, ComplexArray, HostArray};
 use crate::trap::RunError;
-
-/// A format of files.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileFormat {
-    /// One array.
-    Npy,
-    /// Named arrays.
-    Npz,
-    /// Named arrays of real numbers.
-    Safetensors,
-}
-
-impl FileFormat {
-    /// The format that the ending of a name stands for; None for any other ending.
-    pub fn of(path: &Path) -> Option<FileFormat> {
-        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-            "npy" => Some(FileFormat::Npy),
-            "npz" => Some(FileFormat::Npz),
-            "safetensors" => Some(FileFormat::Safetensors),
-            _ => None,
-        }
-    }
-}
 
 /// A whole array, of real or of complex numbers.
 pub(crate) enum WholeArray<'a> {
@@ -57,20 +32,7 @@ pub(crate) fn write_arrays(path: &Path, arrays: &[(&str, WholeArray<'_>)]) -> Re
         arrays.iter().enumerate().all(|(at, (name, _))| arrays[..at].iter().all(|(other, _)| other != name)),
         "each array has a name of its own"
     );
-    match (FileFormat::of(path), arrays) {
-        (Some(FileFormat::Npy), [(_, array)]) => write_npy(path, array.view()),
-        (Some(FileFormat::Npz), _) => {
-            let views: Vec<_> = arrays.iter().map(|(name, array)| (*name, array.view())).collect();
-            write_npz(path, &views)
-        }
-        (Some(FileFormat::Safetensors), _) => {
-            let real = arrays.iter().map(|(name, array)| match array {
-                WholeArray::Real(array) => Ok((*name, *array)),
-                WholeArray::Complex(_) => Err(RunError::internal("a .safetensors file has no complex arrays")),
-            });
-            write_safetensors(path, &real.collect::<Result<Vec<_>, RunError>>()?)
-        }
-        (Some(FileFormat::Npy), _) => Err(RunError::internal("a file of one array has several")),
-        (None, _) => Err(RunError::internal("a file without a format")),
-    }
+    let Some(format) = FileFormat::of(path) else { return Err(RunError::internal("a file without a format")) };
+    let views: Vec<(&str, ArrayView<'_>)> = arrays.iter().map(|(name, array)| (*name, array.view())).collect();
+    write_views(path, format, &views)
 }

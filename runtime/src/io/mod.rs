@@ -8,6 +8,7 @@ pub(crate) mod arrays;
 mod bytes;
 pub mod generated;
 pub mod in_file;
+pub(crate) mod layout;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;
@@ -82,7 +83,7 @@ pub(crate) fn write_file(path: &Path, content: impl FnOnce(&mut dyn Write) -> io
 }
 
 /// Whether this is a device or a pipe, which must be written through and never be replaced.
-fn is_special(path: &Path) -> bool {
+pub(crate) fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 

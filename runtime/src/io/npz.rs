@@ -6,8 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::array::ArrayView;
-use crate::io::npy::{NpySource, header_for};
-use crate::io::{Bytes, unreadable, write_file, zip};
+use crate::io::layout::{FileFormat, write_views};
+use crate::io::npy::NpySource;
+use crate::io::{Bytes, unreadable, zip};
 use crate::trap::RunError;
 
 /// An open `.npz` archive: a zip archive of `.npy` files.
@@ -46,14 +47,8 @@ impl NpzArchive {
 
 /// Writes named arrays as one archive; the file appears only when it is complete.
 pub fn write_npz<'a, A: Copy + Into<ArrayView<'a>>>(path: &Path, arrays: &[(&str, A)]) -> Result<(), RunError> {
-    write_file(path, |out| {
-        let mut archive = zip::Writer::new(out);
-        for (name, array) in arrays {
-            let array: ArrayView<'_> = (*array).into();
-            archive.member(&format!("{name}.npy"), &[&header_for(array), array.bytes])?;
-        }
-        archive.finish()
-    })
+    let views: Vec<(&str, ArrayView<'_>)> = arrays.iter().map(|(name, array)| (*name, (*array).into())).collect();
+    write_views(path, FileFormat::Npz, &views)
 }
 
 #[cfg(test)]
@@ -61,6 +56,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::array::{BlockSource, HostArray};
+    use crate::io::layout::file_of;
+    use crate::io::npy::header_for;
     use spmdc_abi::DType;
 
     /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and `savez_compressed` likewise.
@@ -143,13 +140,8 @@ mod tests {
 
     #[test]
     fn two_members_of_one_name_are_refused() {
-        let mut content = Vec::new();
         let array = HostArray::zeros(DType::F32, &[2]);
-        let mut archive = zip::Writer::new(&mut content);
-        for name in ["w.npy", "b.npy", "w.npy"] {
-            archive.member(name, &[&header_for(&array), &array.bytes]).unwrap();
-        }
-        archive.finish().unwrap();
+        let content = file_of(FileFormat::Npz, &["w", "b", "w"].map(|name| (name, (&array).into())));
         let error = open(&content).err().unwrap();
         assert!(error.message.contains("p.npz`: it has two members called `w.npy`"), "{}", error.message);
     }

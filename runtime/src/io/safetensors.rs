@@ -13,9 +13,8 @@ use serde::de::value::{Error as NameError, StrDeserializer};
 use serde::de::{Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serializer};
 
-use crate::array::HostArray;
 use crate::io::npy::NpySource;
-use crate::io::{Bytes, unreadable, write_file};
+use crate::io::{Bytes, unreadable};
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
@@ -67,47 +66,37 @@ impl SafetensorsFile {
 /// The key of the header's entry about the file itself, which no array can have as its name.
 pub const METADATA: &str = "__metadata__";
 
-/// Writes named arrays as one file, which appears only when it is complete. A key is two `U32`, the last dimension.
+/// The header of a file of these arrays, and the offset of each array behind it. A key is two `U32`, the last dimension.
 ///
 /// Arrays with wide elements come first, so that every element is aligned to its size, and arrays of one type in the order of their
 /// names, as the format's own library writes them.
-pub fn write_safetensors(path: &Path, arrays: &[(&str, &HostArray)]) -> Result<(), RunError> {
-    debug_assert!(arrays.iter().all(|(name, _)| *name != METADATA), "no array has the reserved name");
-    write_file(path, |out| {
-        let entries: io::Result<Vec<_>> =
-            arrays.iter().map(|&(name, array)| Ok((named(array.dtype)?, name, array))).collect();
-        let mut entries = entries?;
-        entries.sort_by(|(wide, a, _), (narrow, b, _)| narrow.cmp(wide).then(a.cmp(b)));
-        let mut end = 0;
-        let infos = entries.iter().map(|(dtype, name, array)| {
-            let words = (array.dtype == DType::Key).then_some(2);
-            let shape: Vec<usize> = array.shape.iter().copied().chain(words).collect();
-            let begin = end;
-            end += array.bytes.len();
-            debug_assert_eq!(end - begin, shape.iter().product::<usize>() * dtype.size(), "`{name}` fills its place");
-            (name.to_string(), TensorInfo { dtype: *dtype, shape, data_offsets: (begin, end) })
-        });
-        let mut header = Vec::new();
-        serde_json::Serializer::new(&mut header).collect_map(infos)?;
-        // The elements begin at a multiple of 8 bytes.
-        header.resize(header.len().next_multiple_of(8), b' ');
-        if header.len() as u64 > MOST_HEADER_BYTES {
-            return Err(io::Error::other("the names of its arrays are too long"));
-        }
-        out.write_all(&(header.len() as u64).to_le_bytes())?;
-        out.write_all(&header)?;
-        for (dtype, _, array) in entries {
-            if cfg!(target_endian = "big") && dtype.size() > 1 {
-                array.bytes.chunks_exact(dtype.size()).try_for_each(|element| {
-                    let swapped: Vec<u8> = element.iter().rev().copied().collect();
-                    out.write_all(&swapped)
-                })?;
-            } else {
-                out.write_all(&array.bytes)?;
-            }
-        }
-        Ok(())
-    })
+pub(crate) fn header(arrays: &[(&str, DType, &[usize])]) -> io::Result<(Vec<u8>, Vec<u64>)> {
+    debug_assert!(arrays.iter().all(|(name, ..)| *name != METADATA), "no array has the reserved name");
+    let kinds: Vec<Dtype> = arrays.iter().map(|(_, dtype, _)| named(*dtype)).collect::<io::Result<_>>()?;
+    let mut order: Vec<usize> = (0..arrays.len()).collect();
+    order.sort_by(|&a, &b| kinds[b].cmp(&kinds[a]).then(arrays[a].0.cmp(arrays[b].0)));
+    let mut end = 0;
+    let mut begins = vec![0; arrays.len()];
+    let infos = order.iter().map(|&at| {
+        let (name, dtype, shape) = arrays[at];
+        let words = (dtype == DType::Key).then_some(2);
+        let begin = end;
+        begins[at] = begin;
+        end += shape.iter().product::<usize>() * dtype.size();
+        let shape: Vec<usize> = shape.iter().copied().chain(words).collect();
+        debug_assert_eq!(end - begin, shape.iter().product::<usize>() * kinds[at].size(), "`{name}` fills its place");
+        (name.to_string(), TensorInfo { dtype: kinds[at], shape, data_offsets: (begin, end) })
+    });
+    let mut json = Vec::new();
+    serde_json::Serializer::new(&mut json).collect_map(infos)?;
+    // The elements begin at a multiple of 8 bytes.
+    json.resize(json.len().next_multiple_of(8), b' ');
+    if json.len() as u64 > MOST_HEADER_BYTES {
+        return Err(io::Error::other("the names of its arrays are too long"));
+    }
+    let header = [&(json.len() as u64).to_le_bytes()[..], &json].concat();
+    let begins = begins.into_iter().map(|begin| (header.len() + begin) as u64).collect();
+    Ok((header, begins))
 }
 
 /// The format's own type of these elements.
@@ -191,7 +180,8 @@ impl<'de> Visitor<'de> for Arrays {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::array::{BlockSource, HostArray};
+    use crate::array::{ArrayView, BlockSource, HostArray};
+    use crate::io::layout::{FileFormat, write_views};
 
     fn file(header: &str, data: &[u8]) -> Vec<u8> {
         [&(header.len() as u64).to_le_bytes(), header.as_bytes(), data].concat()
@@ -238,6 +228,11 @@ mod tests {
             assert_eq!(source.read().unwrap(), HostArray { dtype, shape: vec![3], bytes: vec![1; 3 * size] });
         }
         assert_eq!(DType::ALL.into_iter().filter(|dtype| *dtype != DType::Key).count(), names.len());
+    }
+
+    fn write_safetensors(path: &Path, arrays: &[(&str, &HostArray)]) -> Result<(), RunError> {
+        let views: Vec<(&str, ArrayView<'_>)> = arrays.iter().map(|(name, array)| (*name, (*array).into())).collect();
+        write_views(path, FileFormat::Safetensors, &views)
     }
 
     /// Of every type, and the bytes of one file as `safetensors.numpy.save` writes them.

@@ -31,6 +31,12 @@ impl TemporaryPath {
         TemporaryPath::at(path.with_file_name(format!(".{name}.{}.tmp", std::process::id())))
     }
 
+    /// As [`TemporaryPath::beside`], with a number by which no other process and no other file of this one makes the same name.
+    pub fn beside_with(path: &Path, number: u64) -> TemporaryPath {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        TemporaryPath::at(path.with_file_name(format!(".{name}.{number:016x}.tmp")))
+    }
+
     /// This path itself.
     pub fn at(path: PathBuf) -> TemporaryPath {
         static HANDLERS: Once = Once::new();

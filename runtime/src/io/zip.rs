@@ -4,7 +4,7 @@
 //! needed; before that only its beginning is read.
 
 use std::collections::BTreeSet;
-use std::io::{self, Write};
+use std::io;
 
 use miniz_oxide::inflate::stream::{InflateState, inflate};
 use miniz_oxide::{DataFormat, MZError, MZFlush, MZStatus};
@@ -229,34 +229,21 @@ fn damaged() -> String {
     "its compressed data is damaged".to_string()
 }
 
-/// Writes stored members, and the directory at the end.
-pub(crate) struct Writer<'a> {
-    out: &'a mut dyn Write,
-    position: u64,
-    directory: Vec<u8>,
-    count: u64,
+/// A stored member of an archive that is to be written.
+pub(crate) struct StoredMember {
+    pub name: String,
+    pub size: u64,
+    pub checksum: u32,
 }
 
-impl<'a> Writer<'a> {
-    pub(crate) fn new(out: &'a mut dyn Write) -> Writer<'a> {
-        Writer { out, position: 0, directory: Vec::new(), count: 0 }
-    }
-
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.position += bytes.len() as u64;
-        self.out.write_all(bytes)
-    }
-
-    /// Adds a member whose content is the concatenation of the parts.
-    pub(crate) fn member(&mut self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        let start = self.position;
-        let size: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        let mut checksum = crc32fast::Hasher::new();
-        parts.iter().for_each(|part| checksum.update(part));
-        debug_assert!(self.directory.is_empty() == (self.count == 0), "every member is in the directory");
-        let wide_size = size >= u64::from(IN_EXTRA);
+/// What an archive of stored members has beside their contents: texts with their offsets, in order, and the offset of each content.
+pub(crate) fn archive(members: &[StoredMember]) -> io::Result<(Vec<(u64, Vec<u8>)>, Vec<u64>)> {
+    let mut position = 0;
+    let (mut texts, mut contents, mut directory) = (Vec::new(), Vec::new(), Vec::new());
+    for StoredMember { name, size, checksum } in members {
+        let start = position;
+        let wide_size = *size >= u64::from(IN_EXTRA);
         let wide_start = start >= u64::from(IN_EXTRA);
-        let narrow = |number: u64, wide: bool| if wide { IN_EXTRA } else { number as u32 };
         let name_len = u16::try_from(name.len()).map_err(|_| io::Error::other("the name of a result is too long"))?;
 
         // Version, flags (names are UTF-8), method, time and date (1 January 1980), checksum, sizes, length of the name.
@@ -265,74 +252,76 @@ impl<'a> Writer<'a> {
         for field in [version, 1 << 11, 0, 0, 0x21] {
             common.extend(field.to_le_bytes());
         }
-        common.extend(checksum.finalize().to_le_bytes());
-        common.extend(narrow(size, wide_size).to_le_bytes());
-        common.extend(narrow(size, wide_size).to_le_bytes());
+        common.extend(checksum.to_le_bytes());
+        common.extend(narrow(*size, wide_size).to_le_bytes());
+        common.extend(narrow(*size, wide_size).to_le_bytes());
         common.extend(name_len.to_le_bytes());
 
-        let wide_sizes = if wide_size { vec![size, size] } else { Vec::new() };
+        let wide_sizes = if wide_size { vec![*size, *size] } else { Vec::new() };
         let extra = wide_extra(&wide_sizes);
         let mut header = LOCAL_HEADER.to_le_bytes().to_vec();
         header.extend(&common);
         header.extend((extra.len() as u16).to_le_bytes());
         header.extend(name.as_bytes());
         header.extend(extra);
-        self.put(&header)?;
-        for part in parts {
-            self.put(part)?;
-        }
+        contents.push(start + header.len() as u64);
+        position = start + header.len() as u64 + size;
+        texts.push((start, header));
 
         let mut wide = wide_sizes;
         if wide_start {
             wide.push(start);
         }
         let extra = wide_extra(&wide);
-        let entry = &mut self.directory;
-        entry.extend(DIRECTORY_ENTRY.to_le_bytes());
-        entry.extend(version.to_le_bytes());
-        entry.extend(&common);
-        entry.extend((extra.len() as u16).to_le_bytes());
+        directory.extend(DIRECTORY_ENTRY.to_le_bytes());
+        directory.extend(version.to_le_bytes());
+        directory.extend(&common);
+        directory.extend((extra.len() as u16).to_le_bytes());
         // No comment, first disk, no attributes.
-        entry.extend([0; 10]);
-        entry.extend(narrow(start, wide_start).to_le_bytes());
-        entry.extend(name.as_bytes());
-        entry.extend(extra);
-        self.count += 1;
-        Ok(())
+        directory.extend([0; 10]);
+        directory.extend(narrow(start, wide_start).to_le_bytes());
+        directory.extend(name.as_bytes());
+        directory.extend(extra);
     }
+    debug_assert!(directory.is_empty() == members.is_empty(), "every member is in the directory");
+    let size = directory.len() as u64;
+    directory.extend(directory_end(position, size, members.len() as u64));
+    texts.push((position, directory));
+    Ok((texts, contents))
+}
 
-    pub(crate) fn finish(mut self) -> io::Result<()> {
-        let (start, count) = (self.position, self.count);
-        let directory = std::mem::take(&mut self.directory);
-        let size = directory.len() as u64;
-        debug_assert!(count == 0 || start > 0, "the directory comes behind the members");
-        self.put(&directory)?;
-        let is_wide = start >= u64::from(IN_EXTRA) || size >= u64::from(IN_EXTRA) || count >= u64::from(u16::MAX);
-        if is_wide {
-            let at = self.position;
-            let mut end = WIDE_DIRECTORY_END.to_le_bytes().to_vec();
-            end.extend(44u64.to_le_bytes());
-            end.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-            for field in [count, count, size, start] {
-                end.extend(field.to_le_bytes());
-            }
-            end.extend(WIDE_DIRECTORY_LOCATOR.to_le_bytes());
-            end.extend(0u32.to_le_bytes());
-            end.extend(at.to_le_bytes());
-            end.extend(1u32.to_le_bytes());
-            self.put(&end)?;
+/// A number in a field of 32 bits, or the sign that it is in the extra field.
+fn narrow(number: u64, wide: bool) -> u32 {
+    if wide { IN_EXTRA } else { number as u32 }
+}
+
+/// The records behind a directory of so many members, which begins at this offset and has this size.
+fn directory_end(start: u64, size: u64, count: u64) -> Vec<u8> {
+    debug_assert!(count == 0 || start > 0, "the directory comes behind the members");
+    let mut end = Vec::new();
+    let is_wide = start >= u64::from(IN_EXTRA) || size >= u64::from(IN_EXTRA) || count >= u64::from(u16::MAX);
+    if is_wide {
+        end.extend(WIDE_DIRECTORY_END.to_le_bytes());
+        end.extend(44u64.to_le_bytes());
+        end.extend([45, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        for field in [count, count, size, start] {
+            end.extend(field.to_le_bytes());
         }
-        let mut end = DIRECTORY_END.to_le_bytes().to_vec();
-        end.extend([0; 4]);
-        let short_count = if is_wide { u16::MAX } else { count as u16 };
-        end.extend(short_count.to_le_bytes());
-        end.extend(short_count.to_le_bytes());
-        for field in [size, start] {
-            end.extend((if is_wide { IN_EXTRA } else { field as u32 }).to_le_bytes());
-        }
-        end.extend([0; 2]);
-        self.put(&end)
+        end.extend(WIDE_DIRECTORY_LOCATOR.to_le_bytes());
+        end.extend(0u32.to_le_bytes());
+        end.extend((start + size).to_le_bytes());
+        end.extend(1u32.to_le_bytes());
     }
+    end.extend(DIRECTORY_END.to_le_bytes());
+    end.extend([0; 4]);
+    let short_count = if is_wide { u16::MAX } else { count as u16 };
+    end.extend(short_count.to_le_bytes());
+    end.extend(short_count.to_le_bytes());
+    for field in [size, start] {
+        end.extend(narrow(field, is_wide).to_le_bytes());
+    }
+    end.extend([0; 2]);
+    end
 }
 
 /// An extra field with these numbers, or nothing.
