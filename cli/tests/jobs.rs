@@ -85,7 +85,9 @@ fn dealt_equally(case: &Case) -> Option<(Loaded, Vec<HostArray>)> {
 fn is_same(process: &Process, loaded: &Loaded, inputs: &[HostArray]) -> Result<(), String> {
     let said = |failure: Failure| format!("{failure:?}");
     let alone = loaded.run(inputs, None).map_err(said)?;
-    let found = loaded.run_as(process.clone(), inputs).map_err(said)?;
+    // The folder of the test, which both processes see.
+    let folder = env::current_dir().map_err(|error| error.to_string())?;
+    let found = loaded.run_as(process.clone(), inputs, &folder).map_err(said)?;
     if process.rank() > 0 {
         return if found.printed.is_empty() { Ok(()) } else { Err("several processes print".to_string()) };
     }

@@ -212,6 +212,49 @@ fn two_processes_give_what_one_gives() {
     }
 }
 
+/// One file of all processes, whatever its arrays are, with the bytes that one process writes.
+#[test]
+fn two_processes_write_one_file() {
+    let text = "
+        mesh (X = 2, Y = 2);
+        fn main(x: f32[7@X, 300@Y], k: key) {
+          let z = complex(x, -x);
+          { rows: reshard(x, P((X, Y))), columns: x.T, halves: bf16(x), z: z, whole: reshard(2 * x, P()), s: sum(x), k: k,
+            b: x > 0, none: x[2:2], part: f64(x[1:5, 3]) }
+        }";
+    let half = "mesh all (x = 4);\nmesh half (a = 2) devices [3, 2];\n\
+                fn main() -> (i32[9@a] on half, f32[5@x] on all) {\n  let x = transfer(arange(9), half, P(a));\n  \
+                (x, f32(arange(5)))\n}\n";
+    let folder = Folder::with(&[("p.spmd", text), ("half.spmd", half)]);
+    let arguments = ["--arg", "x=normal:3", "--arg", "k=5"];
+    let outs = ["all.npz", "columns=c.npy", "z=z.npy", "rows=r.safetensors", "s=s.npy", "none=n.npz"];
+    let words: Vec<&str> = outs.iter().flat_map(|out| ["--out", *out]).collect();
+    let programs = [[&["p.spmd"], &arguments[..], &words[..]].concat(), vec!["half.spmd", "--out", "half.npz"]];
+    let names: Vec<&str> = outs.iter().map(|out| out.split('=').next_back().unwrap()).chain(["half.npz"]).collect();
+    let files = || -> Vec<Vec<u8>> {
+        let paths: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
+        let files = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+        paths.iter().for_each(|path| fs::remove_file(path).unwrap());
+        files
+    };
+    programs.iter().for_each(|words| folder.spmdc(&[&["run"], &words[..]].concat()).expect(0, "", ""));
+    let alone = files();
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("full.npz")).unwrap();
+    for mpi in installed() {
+        programs.iter().for_each(|words| in_two_processes(&folder, mpi, words).expect(0, "", ""));
+        let found = files();
+        let differ: Vec<&&str> =
+            names.iter().zip(alone.iter().zip(&found)).filter(|(_, (a, b))| a != b).map(|(name, _)| name).collect();
+        assert!(differ.is_empty(), "{mpi}: {differ:?} have other bytes");
+        // An older file stays where the new one cannot be written.
+        let said = in_two_processes(&folder, mpi, &[&["p.spmd"], &arguments[..], &["--out", "full.npz"]].concat());
+        said.expect(3, "", "cannot write `full.npz`: No space left on device");
+        assert_eq!(said.err.matches("error[E0704]").count(), 1, "{mpi}: {}", said.err);
+        let left = fs::read_dir(folder.path()).unwrap().count();
+        assert_eq!(left, 3, "{mpi}: two programs and a link");
+    }
+}
+
 /// Stages of a pipeline in different processes, and a mesh that leaves one process without devices.
 #[test]
 fn meshes_lie_in_different_processes() {

@@ -26,28 +26,8 @@ unsafe impl Sync for FarBlocks {}
 ///
 /// The layout and place must have been checked, and no device may be writing the blocks. Blocks of other processes must have arrived.
 pub(crate) fn gather(memory: &Memory, far: &FarBlocks, place: Place, layout: &Layout, device: usize) -> HostArray {
-    let mut array = unfilled(layout);
-    gather_into(memory, far, (place, layout), device, &mut array);
-    array
-}
-
-/// An array of the layout's type and shape, to gather into.
-pub(crate) fn unfilled(layout: &Layout) -> HostArray {
-    let shape: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
-    HostArray::zeros(layout.dtype, &shape)
-}
-
-/// As [`gather`], into an array of the layout's type and shape.
-pub(crate) fn gather_into(
-    memory: &Memory,
-    far: &FarBlocks,
-    (place, layout): (Place, &Layout),
-    device: usize,
-    array: &mut HostArray,
-) {
     let mesh = memory.mesh();
-    debug_assert_eq!(array.dtype, layout.dtype, "an array is gathered as what it is");
-    debug_assert!(array.shape.iter().eq(layout.dims.iter().map(|dim| &dim.size)), "an array has the layout's shape");
+    let mut array = unfilled(layout);
     for owner in mesh.group(device, split_axes(layout)) {
         let (start, len) = block(mesh, layout, owner);
         if len.contains(&0) {
@@ -62,6 +42,13 @@ pub(crate) fn gather_into(
         // SAFETY: the block lies within its arena, which was checked, or is packed; and within the array, which has the layout's shape.
         unsafe { BoxCopy::new(from, array.bytes.as_mut_ptr(), rows).run() };
     }
+    array
+}
+
+/// An array of the layout's type and shape.
+pub(crate) fn unfilled(layout: &Layout) -> HostArray {
+    let shape: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
+    HostArray::zeros(layout.dtype, &shape)
 }
 
 /// The rows that pack the block of a device; None if it has no elements.

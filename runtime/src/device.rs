@@ -580,6 +580,7 @@ impl Device {
                     }
                 }
                 Op::Print { print } => {
+                    let (prepared, memory) = (&shared.prints[*print], &shared.memories[self.part]);
                     // The first device of all: its worker is that of the calling thread.
                     if self.number == 0 {
                         let Some(out) = context.out.as_deref_mut() else {
@@ -590,7 +591,11 @@ impl Device {
                             shared.parkers[0].wake();
                             return Ok(());
                         };
-                        shared.prints[*print].write(&shared.memories[self.part], out, &shared.saver)?;
+                        prepared.write(memory, out, &shared.saver)?;
+                    } else if prepared.saves() && memory.process() > 0 && memory.devices().first() == Some(&self.place)
+                    {
+                        // In the first process the first device saves.
+                        prepared.save_part(memory, &shared.saver)?;
                     }
                 }
                 Op::End => {

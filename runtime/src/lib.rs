@@ -18,6 +18,7 @@ mod failure;
 mod gemm;
 pub mod inputs;
 pub mod io;
+mod joint;
 mod launch;
 mod library;
 pub mod literal;

@@ -306,7 +306,9 @@ impl<'a> Loader<'a> {
                     TextPurpose::Line | TextPurpose::Error => "print",
                     TextPurpose::FileName(_) => "save",
                 };
-                let mut prepared = PreparedPrint::new(text, values.clone(), purpose, *site, self.axes);
+                let mut prepared = PreparedPrint::new(text, values.clone(), purpose, *site, self.axes, self.memory)?;
+                // All processes come to a `save` before any goes on: see `save`.
+                let senders = if prepared.saves() { Senders::AllToAll } else { Senders::AllToFirst };
                 self.sync(self.mesh.axes(), *site, what)?;
                 let first = self.first();
                 let of_first = |reads: &mut DeviceReads<'_>, device: usize| {
@@ -315,7 +317,7 @@ impl<'a> Loader<'a> {
                     }
                     Ok(())
                 };
-                self.planned((self.mesh.axes(), Senders::AllToFirst), (*site, what), of_first)?;
+                self.planned((self.mesh.axes(), senders), (*site, what), of_first)?;
                 self.out.prints.push(prepared);
                 self.emit(*site, what, |_, _| Op::Print { print });
                 self.sync(self.mesh.axes(), *site, what)?;

@@ -53,6 +53,17 @@ impl WholeResult {
     }
 }
 
+/// An array of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResultArray {
+    /// Its name in the file.
+    pub name: String,
+    /// The number of the result that it is; of complex numbers the real part.
+    pub array: usize,
+    /// The number of the imaginary part.
+    pub imaginary: Option<usize>,
+}
+
 /// A file to write, and its results.
 #[derive(Debug, PartialEq)]
 struct OutputFile {
@@ -106,15 +117,19 @@ impl Outputs {
         self.files.iter().map(|file| file.path.as_path())
     }
 
-    /// Whether an array of a result is printed or written.
-    pub fn needs(&self, array: usize) -> bool {
-        let is_part = |result: &WholeResult| result.array == array || result.imaginary == Some(array);
-        let Some(result) = self.results.iter().position(is_part) else { return false };
-        self.is_printed()
-            || self.files.iter().filter(|file| Placeholder::of(&file.path).is_none()).any(|file| match &file.content {
-                OutputContent::Array(index) => *index == result,
-                OutputContent::Archive(_, members) => members.iter().any(|(_, index)| *index == result),
-            })
+    /// The files that all processes write together: the path of each, and its arrays.
+    pub fn whole_files(&self) -> impl Iterator<Item = (&Path, Vec<ResultArray>)> {
+        self.files.iter().filter(|file| Placeholder::of(&file.path).is_none()).map(|file| {
+            let array = |name: &str, index: usize| {
+                let WholeResult { array, imaginary, .. } = self.results[index];
+                ResultArray { name: name.to_string(), array, imaginary }
+            };
+            let arrays = match &file.content {
+                OutputContent::Array(index) => vec![array("", *index)],
+                OutputContent::Archive(_, members) => members.iter().map(|(name, index)| array(name, *index)).collect(),
+            };
+            (file.path.as_path(), arrays)
+        })
     }
 
     /// The files that this process writes for itself or its devices, which must be writable.
@@ -139,24 +154,6 @@ impl Outputs {
             Ok(OutputPiece { path, members })
         };
         pieces.into_iter().map(checked).collect()
-    }
-
-    /// Writes all files. `arrays` contains every needed result.
-    pub fn write(&self, arrays: &[Option<HostArray>]) -> Result<(), RunError> {
-        let result = |index: usize| {
-            let gathered = self.results.get(index).and_then(|result| result.gathered(arrays));
-            gathered.ok_or_else(|| RunError::internal("a result was not gathered"))
-        };
-        for file in self.files.iter().filter(|file| Placeholder::of(&file.path).is_none()) {
-            let named: Result<Vec<(&str, WholeArray<'_>)>, RunError> = match &file.content {
-                OutputContent::Array(index) => result(*index).map(|array| vec![("", array)]),
-                OutputContent::Archive(_, members) => {
-                    members.iter().map(|(name, index)| Ok((name.as_str(), result(*index)?))).collect()
-                }
-            };
-            write_arrays(&file.path, &named?)?;
-        }
-        Ok(())
     }
 }
 
@@ -325,9 +322,17 @@ mod tests {
             format!("{name}{}", at(file).display())
         });
         let outputs = Outputs::plan(&results, &requests, true).unwrap();
-        assert!(!outputs.is_printed() && (0..3).all(|i| outputs.needs(i)));
+        assert!(!outputs.is_printed());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "planning leaves nothing behind");
-        outputs.write(&[scalar(1), scalar(2), scalar(3)]).unwrap();
+        for (path, arrays) in outputs.whole_files() {
+            let values: Vec<_> = arrays.iter().map(|result| scalar(1 + result.array as i32).unwrap()).collect();
+            let named: Vec<_> = arrays
+                .iter()
+                .zip(&values)
+                .map(|(result, value)| (result.name.as_str(), WholeArray::new(value, None)))
+                .collect();
+            write_arrays(path, &named).unwrap();
+        }
         let archive = NpzArchive::open(&at("p.npz")).unwrap();
         assert_eq!(archive.names().collect::<Vec<_>>(), ["w", "b"]);
         assert_eq!(archive.array("b").unwrap().unwrap().read().unwrap(), scalar(3).unwrap());

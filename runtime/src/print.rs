@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::array::ComplexArray;
-use crate::blocks::{FarBlocks, gather, gather_into, read_blocks, unfilled};
+use crate::blocks::{FarBlocks, gather, read_blocks};
 use crate::io::unwritable_output;
+use crate::joint::{ArrayOnDevices, Grain, JointPlan, PlaneOnDevices};
 use crate::memory::Memory;
 use crate::processes::reads::DeviceReads;
 use crate::save::{Copies, SavedFile, Saver};
@@ -41,8 +42,9 @@ enum PreparedPurpose {
 /// A file that is saved once or often.
 #[derive(Debug)]
 struct PreparedFile {
-    arrays: Arc<Vec<SavedArray>>,
-    values: Vec<PrintValue>,
+    plan: Arc<JointPlan>,
+    /// The processes that have devices of the mesh.
+    ranks: Arc<[usize]>,
     site: Site,
     /// Copies of the values that have been written, to be filled again.
     spare: Arc<Mutex<Vec<Copies>>>,
@@ -55,7 +57,8 @@ impl PreparedPrint {
         purpose: &TextPurpose,
         site: Site,
         axes: &[MeshAxis],
-    ) -> PreparedPrint {
+        memory: &Memory,
+    ) -> Result<PreparedPrint, RunError> {
         let varying = values.iter().fold(AxisSet::EMPTY, |all, value| all.union(value.varying));
         let names = varying.iter().filter_map(|axis| Some((axis, axes.get(axis)?.name.clone()))).collect();
         let purpose = match purpose {
@@ -63,30 +66,41 @@ impl PreparedPrint {
             TextPurpose::Error => PreparedPurpose::Error(values.remove(0), site),
             TextPurpose::FileName(arrays) => {
                 let saved: usize = arrays.iter().map(SavedArray::values).sum();
-                let arrays = Arc::new(arrays.clone());
                 let values = values.split_off(values.len() - saved);
-                PreparedPurpose::File(PreparedFile { arrays, values, site, spare: Arc::default() })
+                PreparedPurpose::File(PreparedFile::new(arrays, &values, site, memory)?)
             }
         };
         let far = FarBlocks::default();
-        PreparedPrint { pieces: pieces(text), values, purpose, varying, names, far }
+        Ok(PreparedPrint { pieces: pieces(text), values, purpose, varying, names, far })
+    }
+
+    /// Whether it begins to write a file, for which each process has its part.
+    pub fn saves(&self) -> bool {
+        match self.purpose {
+            PreparedPurpose::Line | PreparedPurpose::Error(..) => false,
+            PreparedPurpose::File(_) => true,
+        }
+    }
+
+    /// Whether a process has a part of a file that it begins to write.
+    pub fn is_saved_by(&self, process: usize) -> bool {
+        match &self.purpose {
+            PreparedPurpose::Line | PreparedPurpose::Error(..) => false,
+            PreparedPurpose::File(file) => file.ranks.contains(&process),
+        }
     }
 
     /// Adds the reads of the process that prints, and notes where blocks of other processes arrive.
     pub fn read(&mut self, reads: &mut DeviceReads<'_>) {
-        let (condition, saved) = match &self.purpose {
-            PreparedPurpose::Line => (None, &[][..]),
-            PreparedPurpose::Error(condition, _) => (Some(condition), &[][..]),
-            PreparedPurpose::File(file) => (None, file.values.as_slice()),
+        let condition = match &self.purpose {
+            PreparedPurpose::Line | PreparedPurpose::File(_) => None,
+            PreparedPurpose::Error(condition, _) => Some(condition),
         };
         let mut far = FarBlocks::default();
         for device in reads.mesh().group(0, self.varying) {
             for value in self.values.iter().chain(condition) {
                 read_blocks(reads, &mut far, (value.place, &value.layout), device);
             }
-        }
-        for value in saved {
-            read_blocks(reads, &mut far, (value.place, &value.layout), 0);
         }
         self.far = far;
     }
@@ -106,11 +120,17 @@ impl PreparedPrint {
                     }
                 }
                 PreparedPurpose::File(file) => {
-                    saver.save(file.copied(memory, &self.far, PathBuf::from(self.line(memory, device))))?;
+                    saver.save(file.copied(memory, Some(PathBuf::from(self.line(memory, device)))))?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Begins to write what a process has of the file whose name another one knows. All devices must have written the values, and wait.
+    pub fn save_part(&self, memory: &Memory, saver: &Saver) -> Result<(), RunError> {
+        let PreparedPurpose::File(file) = &self.purpose else { return Ok(()) };
+        memory.mesh().group(0, self.varying).iter().try_for_each(|_| saver.save(file.copied(memory, None)))
     }
 
     fn line(&self, memory: &Memory, device: usize) -> String {
@@ -144,18 +164,30 @@ impl PreparedPrint {
 }
 
 impl PreparedFile {
-    /// Copies the values.
-    fn copied(&self, memory: &Memory, far: &FarBlocks, path: PathBuf) -> SavedFile {
+    fn new(
+        arrays: &[SavedArray],
+        values: &[PrintValue],
+        site: Site,
+        memory: &Memory,
+    ) -> Result<PreparedFile, RunError> {
+        let mesh = memory.mesh();
+        let mut planes =
+            values.iter().map(|value| PlaneOnDevices { mesh, part: 0, place: value.place, layout: &value.layout });
+        let planned = arrays.iter().map(|array| ArrayOnDevices {
+            name: array.name.clone(),
+            planes: planes.by_ref().take(array.values()).collect(),
+        });
+        let plan = Arc::new(JointPlan::new(planned.collect(), (memory.process(), mesh.processes()), Grain::USUAL)?);
+        let ranks = (0..mesh.processes()).filter(|&process| !mesh.devices_of(process).is_empty()).collect();
+        Ok(PreparedFile { plan, ranks, site, spare: Arc::default() })
+    }
+
+    /// Copies what this process has of the values.
+    fn copied(&self, memory: &Memory, path: Option<PathBuf>) -> SavedFile {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let unfilled = || self.values.iter().map(|value| unfilled(&value.layout)).collect();
-        let mut copies = spare.unwrap_or_else(unfilled);
-        for (value, copy) in self.values.iter().zip(&mut copies) {
-            gather_into(memory, far, (value.place, &value.layout), 0, copy);
-        }
-        debug_assert!(
-            copies.iter().zip(&self.values).all(|(copy, value)| copy.dtype == value.layout.dtype),
-            "copies fit"
-        );
-        SavedFile { path, arrays: self.arrays.clone(), copies, home: self.spare.clone(), site: self.site }
+        let mut copies = spare.unwrap_or_else(|| vec![0; self.plan.copied_bytes()]);
+        self.plan.copy(memory, &mut copies);
+        let (plan, ranks, home) = (self.plan.clone(), self.ranks.clone(), self.spare.clone());
+        SavedFile { path, plan, ranks, copies, home, site: self.site }
     }
 }

@@ -1,28 +1,36 @@
 //! Writes the files that a program saves, while the program goes on.
 //!
-//! The devices wait until the arrays have been copied. A thread writes the copies to a temporary name, which is renamed when the file is
-//! complete. At most one file is written and one waits: a program that saves faster than the disk writes waits for the disk, and memory
-//! stays bounded. Copies are kept and filled again.
+//! The devices wait until what each process has of the arrays has been copied. A thread of each process writes the copies, together with
+//! those of the others ([`joint`](crate::joint)), to a temporary name, which is renamed when the file is complete. At most one file is written and one waits: a program
+//! that saves faster than the disk writes waits for the disk, and memory stays bounded. Copies are kept and filled again.
+//!
+//! All processes come to a `save` before any goes on from there. So when a device waits for the disk, the threads of all processes have what
+//! they need to go on, and none waits for a device. In a run that fails, some processes may have begun a file that others will not: at
+//! its end they tell each other how many they have begun, and those that not all have are given up.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
-use crate::array::HostArray;
-use crate::io::arrays::{WholeArray, write_arrays};
 use crate::io::{check_writable, unwritable};
+use crate::joint::{self, Elements, JointPlan, Party};
+use crate::processes::{Process, numbered_processes, patience, tags};
 use crate::trap::RunError;
-use spmdc_abi::{SavedArray, Site};
+use spmdc_abi::Site;
 
-/// Copies of the values of one `save`.
-pub(crate) type Copies = Vec<HostArray>;
+/// Copies of the elements of one `save` that a process has.
+pub(crate) type Copies = Vec<u8>;
 
 /// A file to write.
 pub(crate) struct SavedFile {
-    pub path: PathBuf,
-    /// The arrays, and their names.
-    pub arrays: Arc<Vec<SavedArray>>,
+    /// Its name, in the process that makes it.
+    pub path: Option<PathBuf>,
+    pub plan: Arc<JointPlan>,
+    /// The processes that write it.
+    pub ranks: Arc<[usize]>,
     pub copies: Copies,
     /// The place to which the copies return.
     pub home: Arc<Mutex<Vec<Copies>>>,
@@ -31,9 +39,17 @@ pub(crate) struct SavedFile {
 }
 
 /// The thread that writes files; it starts with the first one.
-#[derive(Default)]
 pub(crate) struct Saver {
+    /// None if all devices are in this process, or nothing is saved.
+    process: Option<Process>,
+    /// Whether this process has devices whose arrays are saved.
+    takes_part: bool,
+    limit: Duration,
     writer: Mutex<Option<SavingThread>>,
+    /// The number of files that this process has begun in this run.
+    begun: AtomicU64,
+    /// The number of files that all processes write: any, until a run has ended.
+    common: Arc<AtomicU64>,
 }
 
 /// The thread, and the way to it.
@@ -44,23 +60,69 @@ struct SavingThread {
 }
 
 impl Saver {
+    /// For a process that waits for others for no longer than the limit.
+    pub fn new(process: Option<Process>, takes_part: bool, limit: Duration) -> Saver {
+        let common = Arc::new(AtomicU64::new(u64::MAX));
+        Saver { process, takes_part, limit, writer: Mutex::default(), begun: AtomicU64::new(0), common }
+    }
+
     /// Begins to write a file. An error if it cannot be written, or if an earlier one could not.
     pub fn save(&self, file: SavedFile) -> Result<(), RunError> {
-        check_writable(&file.path).map_err(|error| error.at(file.site))?;
+        let site = file.site;
+        if let Some(path) = &file.path {
+            check_writable(path).map_err(|error| error.at(site))?;
+        }
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let (path, site) = (file.path.clone(), file.site);
         if writer.is_none() {
-            *writer = Some(SavingThread::start().map_err(|error| unwritable(&path, &error).at(site))?);
+            let path = file.path.clone().unwrap_or_default();
+            *writer = Some(self.start().map_err(|error| unwritable(&path, &error).at(site))?);
         }
         match writer.as_ref().map(|writer| writer.files.send(file)) {
-            Some(Ok(())) => Ok(()),
+            Some(Ok(())) => {
+                self.begun.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            }
             Some(Err(_)) | None => end(&mut writer),
         }
     }
 
-    /// Waits until all files are complete. The error of the first one that could not be written.
-    pub fn finish(&self) -> Result<(), RunError> {
-        end(&mut self.writer.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Ends the files of a run, which has ended with this failure in all processes: waits until all are complete that all have begun. The
+    /// error of the first one that could not be written.
+    pub fn finish(&self, failure: Option<&RunError>) -> Result<(), RunError> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let begun = self.begun.swap(0, Ordering::Relaxed);
+        let common = self.common(begun, failure);
+        self.common.store(*common.as_ref().unwrap_or(&0), Ordering::Release);
+        let ended = end(&mut writer);
+        self.common.store(u64::MAX, Ordering::Release);
+        common.and(ended)
+    }
+
+    /// The number of files that all processes have begun.
+    fn common(&self, begun: u64, failure: Option<&RunError>) -> Result<u64, RunError> {
+        let Some(process) = &self.process else { return Ok(begun) };
+        if failure.is_some_and(|error| error.code == "E0809") {
+            // Another process is lost, and would be waited for once more.
+            return Ok(0);
+        }
+        let limit = patience(failure, self.limit);
+        let own = if self.takes_part { begun } else { u64::MAX };
+        let answers = process.exchange(tags::BEGUN, &own.to_le_bytes(), limit)?;
+        let missing: Vec<usize> = (0..answers.len()).filter(|&other| answers[other].is_none()).collect();
+        if !missing.is_empty() {
+            let text = format!("{} did not end within {limit:?}", numbered_processes(&missing));
+            return Err(RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take"));
+        }
+        let counts = answers.iter().flatten().filter_map(|answer| answer.as_slice().try_into().ok());
+        Ok(counts.map(u64::from_le_bytes).min().unwrap_or(begun))
+    }
+
+    fn start(&self) -> std::io::Result<SavingThread> {
+        let (files, waiting) = sync_channel(1);
+        let (process, limit, common) = (self.process.clone(), self.limit, self.common.clone());
+        let write = move || write_all(&waiting, process.as_ref(), limit, &common);
+        let thread = Builder::new().name("save".to_string()).spawn(write)?;
+        Ok(SavingThread { files, thread })
     }
 }
 
@@ -70,34 +132,19 @@ fn end(writer: &mut Option<SavingThread>) -> Result<(), RunError> {
     thread.join().unwrap_or_else(|_| Err(RunError::internal("the thread that writes files ended in a panic")))
 }
 
-impl SavingThread {
-    fn start() -> std::io::Result<SavingThread> {
-        let (files, waiting) = sync_channel(1);
-        let thread = Builder::new().name("save".to_string()).spawn(move || write_all(&waiting))?;
-        Ok(SavingThread { files, thread })
-    }
-}
-
-fn write_all(waiting: &Receiver<SavedFile>) -> Result<(), RunError> {
-    for file in waiting {
-        let SavedFile { path, arrays, copies, home, site } = file;
-        debug_assert!(!arrays.is_empty() || copies.is_empty(), "copies belong to arrays");
-        let copies: Copies = copies.into_iter().map(HostArray::with_one_nan).collect();
-        write(&path, &arrays, &copies).map_err(|error| error.at(site))?;
+fn write_all(
+    waiting: &Receiver<SavedFile>,
+    process: Option<&Process>,
+    limit: Duration,
+    common: &AtomicU64,
+) -> Result<(), RunError> {
+    for (number, file) in (0..).zip(waiting) {
+        let SavedFile { path, plan, ranks, copies, home, site } = file;
+        let expects = || number < common.load(Ordering::Acquire);
+        let party = Party { process, ranks: &ranks, tag: tags::SAVED, limit, expects: &expects };
+        let written = joint::write(&plan, &party, path.as_deref(), &Elements::Copies(&copies));
+        written.map_err(|error| error.at(site))?;
         home.lock().unwrap_or_else(PoisonError::into_inner).push(copies);
     }
     Ok(())
-}
-
-fn write(path: &Path, arrays: &[SavedArray], copies: &[HostArray]) -> Result<(), RunError> {
-    debug_assert_eq!(copies.len(), arrays.iter().map(SavedArray::values).sum::<usize>(), "each value has its copy");
-    let mut copies = copies.iter();
-    let mut next = || copies.next().ok_or_else(|| RunError::internal("an array of a file was not copied"));
-    let mut named = Vec::new();
-    for array in arrays {
-        let re = next()?;
-        let im = if array.complex { Some(next()?) } else { None };
-        named.push((array.name.as_str(), WholeArray::new(re, im)));
-    }
-    write_arrays(path, &named)
 }

@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Instant;
@@ -24,12 +25,15 @@ use crate::blocks::{self, FarBlocks};
 use crate::check::check;
 use crate::deal::{dealt, label};
 use crate::inputs::Source;
+use crate::joint::{self, ArrayOnDevices, Elements, Grain, JointPlan, Party, PlaneOnDevices};
 use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, MeshProgram, load};
 use crate::memory::{ByteSize, Memory, check_fits, programs};
+use crate::outputs::ResultArray;
 use crate::processes::Process;
 use crate::processes::crossings::{Crossings, Ending};
 use crate::processes::results::collect;
+use crate::processes::tags;
 use crate::progress::LoopProgress;
 use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::shared::Shared;
@@ -169,6 +173,27 @@ impl Session {
         }
     }
 
+    /// Writes results into a file, together with the other processes, each the elements that its devices have. The file appears when it is
+    /// complete, or not at all; an error (E0704) of one process is one of all.
+    pub fn write_results(&self, path: &Path, results: &[ResultArray]) -> Result<(), RunError> {
+        let plane = |index: usize| -> Result<PlaneOnDevices<'_>, RunError> {
+            let (part, own) = self.result(index, binding(&self.program.results, index)?)?;
+            Ok(PlaneOnDevices { mesh: self.memories()[part].mesh(), part, place: in_memory(own)?, layout: &own.layout })
+        };
+        let array = |ResultArray { name, array, imaginary }: &ResultArray| {
+            let planes = [Some(*array), *imaginary].into_iter().flatten().map(plane).collect::<Result<_, _>>()?;
+            Ok(ArrayOnDevices { name: name.clone(), planes })
+        };
+        let arrays = results.iter().map(array).collect::<Result<Vec<_>, RunError>>()?;
+        let shared = self.workforce.shared();
+        let process = shared.crossings.as_ref().map(Crossings::process);
+        let (rank, count) = process.map_or((0, 1), |process| (process.rank(), process.count()));
+        let plan = JointPlan::new(arrays, (rank, count), Grain::USUAL)?;
+        let ranks: Vec<usize> = (0..count).collect();
+        let party = Party { process, ranks: &ranks, tag: tags::RESULT, limit: shared.timeout, expects: &|| true };
+        joint::write(&plan, &party, (rank == 0).then_some(path), &Elements::Memories(self.memories()))
+    }
+
     /// The block of a result on each device of this process, in the order of their numbers.
     pub fn read_blocks(&self, index: usize) -> Result<Vec<HostArray>, RunError> {
         let result = binding(&self.program.results, index)?;
@@ -185,7 +210,7 @@ impl Session {
         self.workforce.shared().streams.begin();
         let ending = self.workforce.run(out);
         // Files that were begun are completed, even if the program stopped afterwards.
-        let saved = self.workforce.shared().saver.finish();
+        let saved = self.workforce.shared().saver.finish(ending.as_ref().err());
         let Ending { run_ms, counts } = ending?;
         saved?;
         debug_assert_eq!(counts.len(), self.collectives.len(), "every collective is counted");

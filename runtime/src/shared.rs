@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::barrier::{Barrier, Parker};
 use crate::memory::{Mapping, Memory};
 use crate::print::PreparedPrint;
+use crate::processes::Process;
 use crate::processes::crossings::{Crossings, RunningDevices};
 use crate::progress::LoopProgress;
 use crate::save::Saver;
@@ -94,11 +95,15 @@ impl Shared {
             "each device has a number"
         );
         let positions = labels.iter().map(|_| Position::new()).collect();
+        let saves = prints.iter().any(PreparedPrint::saves);
+        let process = crossings.as_ref().filter(|_| saves).map(|crossings| crossings.process().clone());
+        let rank = process.as_ref().map_or(0, Process::rank);
+        let takes_part = prints.iter().any(|print| print.is_saved_by(rank));
         Shared {
             memories,
             barriers,
             prints,
-            saver: Saver::default(),
+            saver: Saver::new(process, takes_part, timeout),
             streams,
             crossings,
             progress: Arc::default(),

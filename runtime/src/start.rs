@@ -130,10 +130,16 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let results = session.program().results.clone();
     let written = write_pieces(&session, &results, blocks.as_ref(), &pieces);
     agree(job, written.map_err(while_running))?;
-    let arrays = agree(job, gather(&session, &results, &outputs).map_err(of_program))?;
+    // From here on errors are those of the machine, not of the command line.
+    let written = outputs.whole_files().try_for_each(|(path, arrays)| session.write_results(path, &arrays));
+    agree(job, written.map_err(while_running))?;
+    let arrays = match outputs.is_printed() {
+        true => agree(job, gather(&session, &results).map_err(of_program))?,
+        false => Vec::new(),
+    };
     let stats = Stats::new(compile_ms, load_ms, &reports);
     let written = match is_writer {
-        true => write(&mut out, &results, &outputs, &arrays, &stats, args),
+        true => write(&mut out, &results, outputs.is_printed().then_some(&arrays), &stats, args),
         // The devices that print may be in another process than the first.
         false => flushed(&mut out),
     };
@@ -217,18 +223,15 @@ fn agree<T>(job: Option<&JoinedJob>, outcome: Result<T, Failure>) -> Result<T, F
     }
 }
 
-/// Writes the results and what was asked for beside them.
+/// Prints the results, if they are printed, and what was asked for beside them.
 fn write(
     out: &mut impl Write,
     results: &[Binding],
-    outputs: &Outputs,
-    arrays: &[Option<HostArray>],
+    arrays: Option<&Vec<Option<HostArray>>>,
     stats: &Stats,
     args: &RunArgs,
 ) -> Result<(), Failure> {
-    // From here on errors are those of the machine, not of the command line.
-    outputs.write(arrays).map_err(|error| Failure { status: 3, ..Failure::new(error) })?;
-    let printed = outputs.is_printed().then(|| outputs::print(out, results, arrays));
+    let printed = arrays.map(|arrays| outputs::print(out, results, arrays));
     let benched = args.bench.map(|_| writeln!(out, "{}", stats.bench_line()));
     if let Some(error) = printed.into_iter().chain(benched).chain([out.flush()]).find_map(Result::err) {
         return Err(Failure { status: 3, ..Failure::new(unwritable_output(&error)) });
@@ -262,9 +265,9 @@ fn show_devices(numbers: &[usize], job: Option<&JoinedJob>, format: ErrorFormat)
     agree(job, printed)
 }
 
-fn gather(session: &Session, results: &[Binding], outputs: &Outputs) -> Result<Vec<Option<HostArray>>, RunError> {
-    let result = |index| session.read_result(index).map(HostArray::with_one_nan);
-    (0..results.len()).map(|index| outputs.needs(index).then(|| result(index)).transpose()).collect()
+fn gather(session: &Session, results: &[Binding]) -> Result<Vec<Option<HostArray>>, RunError> {
+    let result = |index| session.read_result(index).map(|array| Some(array.with_one_nan()));
+    (0..results.len()).map(result).collect()
 }
 
 /// Turns a panic, which is a bug of ours, into an E0999 with its message.

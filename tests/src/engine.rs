@@ -1,7 +1,7 @@
 //! Compiles a program for a mesh, runs it by the JIT, and asks the reference evaluator what the answer must be.
 
 use crate::races;
-use spmdc_abi::{Binding, Kernels, Kind, Program};
+use spmdc_abi::{Binding, Kernels, Kind, Plane, Program};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
@@ -14,14 +14,17 @@ use spmdc_ir::layout::types::ArrayType;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::backend::{CodegenError, LoadedCode};
 use spmdc_kernel::machine::Machine;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::array::{ArrayView, ComplexArray, HostArray};
 use spmdc_runtime::inputs::{Argument, Source, bind};
 use spmdc_runtime::io::npy::write_npy;
+use spmdc_runtime::io::npz::write_npz;
+use spmdc_runtime::outputs::ResultArray;
 use spmdc_runtime::processes::Process;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
 use spmdc_runtime::trap::RunError;
 use std::cell::OnceCell;
+use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
@@ -122,12 +125,14 @@ impl Loaded {
 
     /// Runs it in one process.
     pub fn run(&self, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
-        run_once(None, (self.program.clone(), self.kernels()?), inputs, workers)
+        let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
+        run_once(None, (self.program.clone(), self.kernels()?), inputs, (workers, folder.path()))
     }
 
-    /// Runs the part of this process of a job. The results are those of process 0; those of others are zeros.
-    pub fn run_as(&self, process: Process, inputs: &[HostArray]) -> Result<Outcome, Failure> {
-        run_once(Some(process), (self.program.clone(), self.kernels()?), inputs, None)
+    /// Runs the part of this process of a job. The results are those of process 0; those of others are zeros. All processes write files
+    /// into this folder.
+    pub fn run_as(&self, process: Process, inputs: &[HostArray], folder: &Path) -> Result<Outcome, Failure> {
+        run_once(Some(process), (self.program.clone(), self.kernels()?), inputs, (None, folder))
     }
 
     /// Runs it with the devices in so many processes, which are threads here, each with its own memory. The results are those of process
@@ -138,10 +143,12 @@ impl Loaded {
         (processes, workers): (usize, Option<usize>),
     ) -> Result<Outcome, Failure> {
         let kernels = self.kernels()?;
+        let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
+        let folder = folder.path();
         let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
             let start = |process| {
                 let loaded = (self.program.clone(), kernels.clone());
-                scope.spawn(move || run_once(Some(process), loaded, inputs, workers))
+                scope.spawn(move || run_once(Some(process), loaded, inputs, (workers, folder)))
             };
             let threads: Vec<_> = Process::threads(processes).into_iter().map(start).collect();
             let panicked = |_| Err(internal("a process panicked".to_string()));
@@ -185,8 +192,9 @@ fn run_once(
     process: Option<Process>,
     (program, kernels): (Program, Kernels),
     inputs: &[HostArray],
-    workers: Option<usize>,
+    (workers, shared): (Option<usize>, &Path),
 ) -> Result<Outcome, Failure> {
+    let rank = process.as_ref().map(Process::rank);
     let stopped = |error: spmdc_runtime::trap::RunError| Failure {
         code: error.code.to_string(),
         line: error.site.map_or(0, |site| site.line as usize),
@@ -206,7 +214,46 @@ fn run_once(
         .map(|index| session.read_result(index).map(HostArray::with_one_nan))
         .collect::<Result<Vec<_>, _>>()
         .map_err(stopped)?;
+    // The files of one process are those of `--test built` and `--test files`.
+    if let Some(rank) = rank {
+        let path = shared.join("results.npz");
+        let members = members(&session.program().results);
+        session.write_results(&path, &members).map_err(stopped)?;
+        if rank == 0 {
+            compare_file(&path, &members, &results)?;
+        }
+    }
     Ok(Outcome { results, printed: String::from_utf8_lossy(&printed).into_owned() })
+}
+
+/// The arrays of a file of all results.
+fn members(results: &[Binding]) -> Vec<ResultArray> {
+    let is_first = |index: &usize| results[*index].plane != Some(Plane::Imaginary);
+    let member = |array: usize| {
+        let imaginary = results[array].plane.is_some().then_some(array + 1);
+        ResultArray { name: array.to_string(), array, imaginary }
+    };
+    (0..results.len()).filter(is_first).map(member).collect()
+}
+
+/// An error unless the file that the processes have written has the bytes of the gathered results.
+fn compare_file(path: &Path, members: &[ResultArray], results: &[HostArray]) -> Result<(), Failure> {
+    let complex = |member: &ResultArray| {
+        member.imaginary.map(|imaginary| ComplexArray::new(&results[member.array], &results[imaginary]))
+    };
+    let complex: Vec<Option<ComplexArray>> = members.iter().map(complex).collect();
+    let named: Vec<(&str, ArrayView<'_>)> = members
+        .iter()
+        .zip(&complex)
+        .map(|(member, complex)| {
+            let view = complex.as_ref().map_or(ArrayView::from(&results[member.array]), ArrayView::from);
+            (member.name.as_str(), view)
+        })
+        .collect();
+    let alone = path.with_file_name("alone.npz");
+    write_npz(&alone, &named).map_err(|error| internal(error.message))?;
+    let read = |path: &Path| fs::read(path).map_err(|error| internal(error.to_string()));
+    if read(path)? == read(&alone)? { Ok(()) } else { Err(internal("the file of results has other bytes".to_string())) }
 }
 
 /// The files of streams.

@@ -16,6 +16,8 @@ use spmdc_tests::processes::same_in_processes;
 use spmdc_tests::random::Draw;
 use spmdc_tests::random::failures::{ARGS, program as failing_program};
 use spmdc_tests::{engine, problems, root};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 /// Also what was printed before the failure, and that nothing is printed after it.
@@ -97,6 +99,96 @@ fn a_process_that_does_not_come_is_named() {
     let (_, failures) = printed_by_processes(&compilation, &inputs, 2, Duration::from_millis(200), 1);
     assert_eq!(failures.len(), 1);
     assert!(failures[0].starts_with("E0809") && failures[0].contains("process 1"), "{failures:?}");
+}
+
+/// A program that saves files into a folder in a loop, of all kinds of arrays, and whose last division fails if `at` has a zero.
+fn saving(folder: &Path) -> String {
+    format!(
+        "mesh (X = 4, Y = 3);
+        fn main(x: f32[9@X, 7@Y], n: i32, at: i32[8@X]) -> i32[8@X] {{
+          let mut y = x;
+          for i in 0..n {{
+            y = 0.5 * y + 0.1 * sum(y);
+            let z = complex(y, 2 * y);
+            save(\"{0}/step-{{}}.npz\", i, {{ y: y, z: z, whole: reshard(y, P()), column: y[:, 1], i: i, none: y[3:3] }});
+            save(\"{0}/step-{{}}.safetensors\", i, (y > 1, bf16(y)));
+          }}
+          save(\"{0}/z.npy\", y.T);
+          8 // at
+        }}",
+        folder.display()
+    )
+}
+
+/// The names and bytes of the files of a folder, which are removed.
+fn taken(folder: &Path) -> Vec<(String, Vec<u8>)> {
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let take = |path: std::path::PathBuf| {
+        let bytes = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        (path.file_name().unwrap().to_string_lossy().into_owned(), bytes)
+    };
+    paths.into_iter().map(take).collect()
+}
+
+#[test]
+fn processes_save_the_files_of_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["x=normal:1", "n=4", "at=ones"].map(str::to_string);
+    let compilation = engine::compiled("saving.spmd", &saving(folder.path()), "", None).unwrap();
+    let mut inputs = engine::inputs(&compilation, &words, &root()).unwrap();
+    let loaded = Loaded::new(&compilation).unwrap();
+    loaded.run(&inputs, None).unwrap();
+    let alone = taken(folder.path());
+    assert_eq!(alone.len(), 9);
+    for processes in [2, 3, 4, 6, 12] {
+        for workers in [None, Some(1)] {
+            loaded.run_in_processes(&inputs, (processes, workers)).unwrap();
+            let found = taken(folder.path());
+            let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+            assert_eq!(names(&found), names(&alone), "{processes} processes");
+            assert!(found == alone, "files of {processes} processes have other bytes");
+        }
+    }
+    // A program that fails leaves whole files alone: those that all processes had begun.
+    inputs[2].bytes[4 * 5..4 * 6].fill(0);
+    for processes in [2, 4, 6] {
+        let failure = loaded.run_in_processes(&inputs, (processes, None)).err().unwrap();
+        assert_eq!(failure.code, "E0802", "{processes} processes");
+        let found = taken(folder.path());
+        assert!(found.iter().all(|file| alone.contains(file)), "{processes} processes");
+        assert!(found.len() >= 8, "only the last file can be missing: {}", found.len());
+    }
+}
+
+/// Where a file cannot be written, the failure is that of one process.
+#[test]
+fn what_cannot_be_saved_stops_all_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = saving(&folder.path().join("absent"));
+    let compilation = engine::compiled("saving.spmd", &text, "", None).unwrap();
+    let words = ["x=normal:1", "n=4", "at=ones"].map(str::to_string);
+    let inputs = engine::inputs(&compilation, &words, &root()).unwrap();
+    let loaded = Loaded::new(&compilation).unwrap();
+    let alone = loaded.run(&inputs, None);
+    assert!(alone.as_ref().is_err_and(|failure| failure.code == "E0704" && failure.line == 7), "{:?}", alone.err());
+    for number in 0..4 {
+        same_in_processes(&loaded, &inputs, alone.as_ref(), number).unwrap();
+    }
+}
+
+/// A process that does not come leaves no file.
+#[test]
+fn a_file_of_which_a_process_is_missing_does_not_appear() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    let text = format!("mesh (X = 4);\nfn main(x: f32[8@X]) {{ save(\"{path}/x.npz\", x); x }}");
+    let compilation = engine::compiled("saving.spmd", &text, "", None).unwrap();
+    let inputs = engine::inputs(&compilation, &[], &root()).unwrap();
+    let (_, failures) = printed_by_processes(&compilation, &inputs, 2, Duration::from_millis(200), 1);
+    assert!(failures.len() == 1 && failures[0].starts_with("E0809"), "{failures:?}");
+    assert!(taken(folder.path()).is_empty());
 }
 
 /// Runs the first `running` of so many processes. What the first one prints, and the failures of all: code and message for E0809, the

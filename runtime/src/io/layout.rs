@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::npy::header_for;
-use super::zip::{StoredMember, archive};
+use super::zip::{FileTexts, StoredMember, archive};
 use super::{safetensors, unwritable, write_file};
 use crate::array::ArrayView;
 use crate::trap::RunError;
@@ -74,8 +74,8 @@ impl ArrayForm {
 /// Where everything is in a file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FileLayout {
-    /// The bytes that are no elements, with their offsets, in order.
-    pub texts: Vec<(u64, Vec<u8>)>,
+    /// The bytes that are no elements.
+    pub texts: FileTexts,
     /// The offset of the elements of each array.
     pub begins: Vec<u64>,
 }

@@ -236,8 +236,11 @@ pub(crate) struct StoredMember {
     pub checksum: u32,
 }
 
-/// What an archive of stored members has beside their contents: texts with their offsets, in order, and the offset of each content.
-pub(crate) fn archive(members: &[StoredMember]) -> io::Result<(Vec<(u64, Vec<u8>)>, Vec<u64>)> {
+/// Parts of a file with their offsets, in order.
+pub(crate) type FileTexts = Vec<(u64, Vec<u8>)>;
+
+/// What an archive of stored members has beside their contents, and the offset of each content.
+pub(crate) fn archive(members: &[StoredMember]) -> io::Result<(FileTexts, Vec<u64>)> {
     let mut position = 0;
     let (mut texts, mut contents, mut directory) = (Vec::new(), Vec::new(), Vec::new());
     for StoredMember { name, size, checksum } in members {

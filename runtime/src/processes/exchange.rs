@@ -9,7 +9,7 @@ use crate::trap::RunError;
 impl Process {
     /// Sends the same bytes to all other processes and receives as many from each, or waits in vain for longer than the limit: then
     /// None stands for the processes whose bytes did not arrive.
-    pub(super) fn exchange(&self, tag: u32, bytes: &[u8], limit: Duration) -> Result<Vec<Option<Vec<u8>>>, RunError> {
+    pub(crate) fn exchange(&self, tag: u32, bytes: &[u8], limit: Duration) -> Result<Vec<Option<Vec<u8>>>, RunError> {
         let ProcessPlace { rank, count } = self.transport.place();
         let sent = bytes.to_vec();
         let mut received: Vec<Option<Vec<u8>>> = (0..count).map(|_| Some(vec![0; bytes.len()])).collect();

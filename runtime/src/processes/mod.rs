@@ -57,6 +57,10 @@ pub(crate) mod tags {
     pub const AGREEMENT: u32 = GROUPS + 2;
     /// What processes tell of themselves at the beginning.
     pub const INTRODUCTION: u32 = GROUPS + 3;
+    /// Files that a program saves.
+    pub const SAVED: u32 = GROUPS + 4;
+    /// How many of these each process has begun.
+    pub const BEGUN: u32 = GROUPS + 5;
 }
 
 impl Process {
@@ -73,6 +77,24 @@ impl Process {
     /// The number of processes.
     pub fn count(&self) -> usize {
         self.transport.place().count
+    }
+
+    /// Begins to send bytes.
+    ///
+    /// # Safety
+    /// They must stay valid and untouched until the request is complete.
+    pub(crate) unsafe fn send(&self, to: usize, tag: u32, bytes: &[u8]) -> Result<Request, RunError> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.transport.send(to, tag, bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// Begins to receive as many bytes.
+    ///
+    /// # Safety
+    /// They must stay valid, and no one else may use them, until the request is complete.
+    pub(crate) unsafe fn receive(&self, from: usize, tag: u32, bytes: &mut [u8]) -> Result<Request, RunError> {
+        // SAFETY: as promised by the caller.
+        unsafe { self.transport.receive(from, tag, bytes.as_mut_ptr(), bytes.len()) }
     }
 
     /// Waits until the requests are complete, or for the limit. Those that are not stay.

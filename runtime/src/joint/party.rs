@@ -1,0 +1,137 @@
+//! The processes that write a file together, and what they tell each other meanwhile.
+
+use std::time::{Duration, Instant};
+
+use crate::processes::records::{FailureRecord, decode, encode};
+use crate::processes::transport::Request;
+use crate::processes::{Process, numbered_processes};
+use crate::trap::{DeviceStop, RunError};
+
+/// How often a wait looks whether it is still worth waiting.
+const LOOK: Duration = Duration::from_millis(20);
+/// Bytes of the record of an error.
+const ERROR: usize = 2560;
+
+/// The processes that write a file together. Of every wait for another one the limit is a part of the work of bounded size.
+pub(crate) struct Party<'a> {
+    /// None if the program runs in one process.
+    pub process: Option<&'a Process>,
+    /// In ascending order; the first one makes the file.
+    pub ranks: &'a [usize],
+    pub tag: u32,
+    pub limit: Duration,
+    /// Whether the others can be expected to come: a run that has failed may not have begun a file everywhere.
+    pub expects: &'a dyn Fn() -> bool,
+}
+
+impl Party<'_> {
+    /// The number of this process.
+    pub fn rank(&self) -> usize {
+        self.process.map_or(0, Process::rank)
+    }
+
+    /// Whether this process makes the file, gives it its name, and removes it after a failure.
+    pub fn is_first(&self) -> bool {
+        self.ranks.first().is_none_or(|&first| first == self.rank())
+    }
+
+    /// Sends messages and receives others, of these lengths; each with the number of the other process.
+    pub fn swap(
+        &self,
+        sent: Vec<(usize, Vec<u8>)>,
+        received: Vec<(usize, usize)>,
+    ) -> Result<Vec<(usize, Vec<u8>)>, RunError> {
+        let mut messages: Vec<(usize, Vec<u8>)> =
+            received.into_iter().map(|(other, len)| (other, vec![0; len])).collect();
+        let Some(process) = self.process else {
+            debug_assert!(sent.is_empty() && messages.is_empty(), "one process has no messages");
+            return Ok(messages);
+        };
+        let mut pending = Vec::new();
+        let done = self.begin_and_wait(process, &sent, &mut messages, &mut pending);
+        if !pending.is_empty() {
+            // The transport may still use the memory of messages that are not complete.
+            std::mem::forget((sent, messages));
+            done?;
+            let mut missing: Vec<usize> = pending.iter().map(|(other, _)| *other).collect();
+            missing.sort_unstable();
+            missing.dedup();
+            let text = format!("a file waited {:?} for {}", self.limit, numbered_processes(&missing));
+            return Err(RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take"));
+        }
+        done.map(|()| messages)
+    }
+
+    fn begin_and_wait(
+        &self,
+        process: &Process,
+        sent: &[(usize, Vec<u8>)],
+        messages: &mut [(usize, Vec<u8>)],
+        pending: &mut Vec<(usize, Request)>,
+    ) -> Result<(), RunError> {
+        for (other, bytes) in messages {
+            // SAFETY: the bytes live until the request is complete, or stay allocated.
+            pending.push((*other, unsafe { process.receive(*other, self.tag, bytes)? }));
+        }
+        for (other, bytes) in sent {
+            // SAFETY: as above.
+            pending.push((*other, unsafe { process.send(*other, self.tag, bytes)? }));
+        }
+        let begin = Instant::now();
+        while !pending.is_empty() && begin.elapsed() <= self.limit && (self.expects)() {
+            process.wait(pending, LOOK.min(self.limit))?;
+        }
+        Ok(())
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<'_> {
+        self.ranks.iter().copied().filter(|&other| other != self.rank())
+    }
+
+    /// What the first process says, to all.
+    pub fn announce(&self, said: Option<Vec<u8>>, len: usize) -> Result<Vec<u8>, RunError> {
+        match (said, self.ranks.first()) {
+            (Some(said), _) => {
+                debug_assert!(self.is_first() && said.len() == len, "the first process announces");
+                self.swap(self.others().map(|other| (other, said.clone())).collect(), Vec::new())?;
+                Ok(said)
+            }
+            (None, Some(&first)) => {
+                let heard = self.swap(Vec::new(), vec![(first, len)])?.pop();
+                heard.map(|(_, heard)| heard).ok_or_else(|| RunError::internal("nothing was announced"))
+            }
+            (None, None) => Err(RunError::internal("no process announces")),
+        }
+    }
+
+    /// A yes or no of each process, to all: those that say yes.
+    pub fn ask(&self, own: bool) -> Result<Vec<usize>, RunError> {
+        let sent = self.others().map(|other| (other, vec![u8::from(own)])).collect();
+        let heard = self.swap(sent, self.others().map(|other| (other, 1)).collect())?;
+        let mut yes: Vec<usize> = heard.into_iter().filter(|(_, said)| said == &[1]).map(|(other, _)| other).collect();
+        yes.extend(own.then_some(self.rank()));
+        yes.sort_unstable();
+        Ok(yes)
+    }
+
+    /// Ends a part of the work: the error of the first process that has one is that of all.
+    pub fn agree<T>(&self, outcome: Result<T, RunError>) -> Result<T, RunError> {
+        if self.ranks.len() < 2 {
+            return outcome;
+        }
+        let failed = self.ask(outcome.is_err())?;
+        let Some(&reporter) = failed.first() else { return outcome };
+        if reporter != self.rank() {
+            let heard = self.swap(Vec::new(), vec![(reporter, ERROR)])?;
+            let Some((_, heard)) = heard.first() else { return Err(RunError::internal("no error was told")) };
+            return Err(decode::<FailureRecord>(heard)?.stop().error);
+        }
+        let error = match outcome {
+            Ok(_) => return Err(RunError::internal("a success was reported as an error")),
+            Err(error) => error,
+        };
+        let record = encode(&FailureRecord::new(&DeviceStop { clock: 0, device: 0, error: error.clone() }), ERROR)?;
+        self.swap(self.others().map(|other| (other, record.clone())).collect(), Vec::new())?;
+        Err(error)
+    }
+}

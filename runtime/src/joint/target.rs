@@ -1,0 +1,140 @@
+//! A file while it is written: it has another name, under which the processes that see it write into it.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, Read};
+use std::os::fd::IntoRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::io::temporary::TemporaryPath;
+use crate::io::{is_special, resolve};
+
+/// By this, at the beginning of a file until it is complete, a process knows that the file it has found is that of this job.
+pub(crate) type Token = [u8; 16];
+
+/// What is written, in this process.
+pub(crate) enum Target {
+    /// A file under a name of its own, which is removed unless it has been renamed.
+    File { file: File, temporary: TemporaryPath },
+    /// Bytes that go through a device or a pipe when they are complete: nothing can be written there out of order.
+    Whole(Vec<u8>),
+    /// Others write.
+    Elsewhere,
+}
+
+/// What other processes must know of a file.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Visible {
+    pub temporary: PathBuf,
+    pub token: Token,
+}
+
+impl Target {
+    /// Begins a file that will have this name. `is_shared` is whether other processes are to find it.
+    pub fn create(path: &Path, is_shared: bool) -> io::Result<(Target, Option<Visible>)> {
+        if is_special(path) {
+            return Ok((Target::Whole(Vec::new()), None));
+        }
+        if path.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+        }
+        let token = token();
+        let temporary = TemporaryPath::beside_with(
+            &resolve(path),
+            u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|at| token[at])),
+        );
+        let file = OpenOptions::new().write(true).create_new(true).open(temporary.path())?;
+        if !is_shared {
+            return Ok((Target::File { file, temporary }, None));
+        }
+        file.write_all_at(&token, 0)?;
+        // Other hosts see what has been written when the file is closed.
+        close(file)?;
+        let file = OpenOptions::new().write(true).open(temporary.path())?;
+        let visible = Visible { temporary: temporary.path().to_path_buf(), token };
+        Ok((Target::File { file, temporary }, Some(visible)))
+    }
+
+    /// The file that another process has begun; [`Target::Elsewhere`] if this one cannot write it: hosts may have disks of their own.
+    pub fn find(visible: &Visible) -> Target {
+        let found = || -> io::Result<Option<File>> {
+            let mut file = OpenOptions::new().read(true).write(true).open(&visible.temporary)?;
+            let mut begin = Token::default();
+            file.read_exact(&mut begin)?;
+            Ok((begin == visible.token).then_some(file))
+        };
+        match found() {
+            // Whichever process ends last removes what is left.
+            Ok(Some(file)) => Target::File { file, temporary: TemporaryPath::at(visible.temporary.clone()) },
+            Ok(None) | Err(_) => Target::Elsewhere,
+        }
+    }
+
+    /// Whether this process can write.
+    pub fn is_here(&self) -> bool {
+        match self {
+            Target::File { .. } | Target::Whole(_) => true,
+            Target::Elsewhere => false,
+        }
+    }
+
+    /// Writes bytes at an offset.
+    pub fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Target::File { file, .. } => file.write_all_at(bytes, at),
+            Target::Whole(whole) => {
+                let begin = usize::try_from(at).map_err(io::Error::other)?;
+                whole.resize(whole.len().max(begin + bytes.len()), 0);
+                whole[begin..begin + bytes.len()].copy_from_slice(bytes);
+                Ok(())
+            }
+            Target::Elsewhere => Err(io::Error::other("it is on another host")),
+        }
+    }
+
+    /// Ends the writing. What keeps the temporary file until it is renamed.
+    pub fn close(self) -> io::Result<Closed> {
+        match self {
+            Target::File { file, temporary } => close(file).map(|()| Closed::File(temporary)),
+            Target::Whole(whole) => Ok(Closed::Whole(whole)),
+            Target::Elsewhere => Ok(Closed::Elsewhere),
+        }
+    }
+}
+
+/// What has been written completely by this process.
+pub(crate) enum Closed {
+    File(TemporaryPath),
+    Whole(Vec<u8>),
+    Elsewhere,
+}
+
+impl Closed {
+    /// Gives the complete file its name.
+    pub fn appear(&self, path: &Path) -> io::Result<()> {
+        match self {
+            Closed::File(temporary) => fs::rename(temporary.path(), resolve(path)),
+            Closed::Whole(whole) => io::Write::write_all(&mut OpenOptions::new().write(true).open(path)?, whole),
+            Closed::Elsewhere => Err(io::Error::other("it is on another host")),
+        }
+    }
+}
+
+/// Closes a file. Network file systems say only then what could not be written.
+fn close(file: File) -> io::Result<()> {
+    // SAFETY: the descriptor is that of the file, which no longer owns it.
+    if unsafe { libc::close(file.into_raw_fd()) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Random bytes; the standard library takes its keys from the system.
+fn token() -> Token {
+    let word = || RandomState::new().build_hasher().finish().to_le_bytes();
+    let mut token = Token::default();
+    token[..8].copy_from_slice(&word());
+    token[8..].copy_from_slice(&word());
+    token
+}
