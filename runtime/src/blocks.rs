@@ -69,7 +69,7 @@ pub(crate) fn read_blocks(
     let mesh = reads.mesh();
     for owner in mesh.group(device, split_axes(layout)) {
         if let Some(rows) = packing(mesh, layout, owner)
-            && let (from, true) = reads.source(&[owner], place, &rows)
+            && let (from, true) = reads.source(&[owner], place, &rows, (1, 1))
         {
             far.0.insert((place, owner), from);
         }

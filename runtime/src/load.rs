@@ -9,23 +9,22 @@
 //!                                             6 End
 //! ```
 
+mod messages;
 mod transfers;
 
 use std::collections::BTreeMap;
 
 use self::transfers::{LoadedTransfer, TransferEnd, ends};
 use crate::barrier::Barrier;
-use crate::boxes::Rows;
 use crate::check::overlap;
-use crate::collectives::reduce::BoxReduction;
-use crate::collectives::{exchange, fetch, permute, reduce};
+use crate::collectives::{exchange, fetch, permute};
 use crate::device::{Counter, Device, IndexCheck, KernelCall, LoopBound, Op, Panels};
 use crate::gemm;
 use crate::launch::Staff;
 use crate::library;
 use crate::memory::{Mapping, Memory};
 use crate::print::PreparedPrint;
-use crate::processes::plans::{MessagePlans, Senders, plan_group};
+use crate::processes::plans::{MessagePlans, Senders};
 use crate::processes::reads::DeviceReads;
 use crate::shared::Outline;
 use crate::streams::{self, AheadSlot};
@@ -35,7 +34,7 @@ use spmdc_abi::CollectiveKind;
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{
     AxisSet, Binding, Bound, Channel, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryFunction,
-    LibraryStep, MeshAxis, Message, PermuteStep, Place, Program, ReduceStep, Site, Step, StreamRows, TextPurpose,
+    LibraryStep, MeshAxis, Message, PermuteStep, Place, Program, Site, Step, StreamRows, TextPurpose,
 };
 
 /// A program prepared for all devices.
@@ -77,6 +76,7 @@ pub(crate) fn load(
     channels: &[Channel],
     kernels: &[KernelFn],
     staff: &Staff,
+    two_rounds_from: u64,
 ) -> Result<Loaded, RunError> {
     let mut out = Loaded {
         devices: Vec::new(),
@@ -119,6 +119,7 @@ pub(crate) fn load(
             outline: Outline::default(),
             groups: BTreeMap::new(),
             counters: 0,
+            two_rounds_from,
             in_known_loop: false,
             varying: AxisSet::EMPTY,
             out,
@@ -175,6 +176,8 @@ struct Loader<'a> {
     /// the other groups follow.
     groups: BTreeMap<AxisSet, (usize, usize)>,
     counters: usize,
+    /// Bytes of a message from which a reduction may take two rounds.
+    two_rounds_from: u64,
     /// Whether the step is in a loop with known trips.
     in_known_loop: bool,
     /// Axes along which devices may be in different loops and branches.
@@ -422,104 +425,6 @@ impl<'a> Loader<'a> {
         Barrier::new(members.into(), workers.into())
     }
 
-    /// The parts of this process's devices in a step, by `plan`. If it reads the memory of other processes, a crossing comes before it:
-    /// the plans of all devices say which bytes. `group`: the axes along which the devices differ that read from each other.
-    fn planned<T>(
-        &mut self,
-        groups: (AxisSet, Senders),
-        at: (Site, &'static str),
-        plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
-    ) -> Result<Vec<T>, RunError> {
-        self.planned_with(groups, at, plan, |_, _, _| Err(RunError::internal("only reductions combine values")))
-    }
-
-    /// As `planned`, where values are combined before they are sent: `combine` gets the addresses of the partial values, the message, and
-    /// the rows.
-    fn planned_with<T>(
-        &mut self,
-        (group, senders): (AxisSet, Senders),
-        (site, what): (Site, &'static str),
-        mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
-        combine: impl Fn(&[*const u8], *mut u8, Rows) -> Result<BoxReduction, RunError>,
-    ) -> Result<Vec<T>, RunError> {
-        let (mesh, memory) = (self.mesh, self.memory);
-        if mesh.processes() == 1 {
-            let mut reads = DeviceReads::resolve(memory, &[]);
-            return memory.devices().iter().map(|&device| plan(&mut reads, device)).collect();
-        }
-        let joined = group.union(mesh.axes().minus(self.varying)).intersect(mesh.axes());
-        let others: Vec<usize> = mesh.axes().minus(joined).iter().collect();
-        let instances = mesh.count(others.iter().copied());
-        let members = |instance| mesh.group(mesh.at(0, others.iter().copied(), instance), joined);
-        let mut all = Vec::new();
-        for instance in 0..instances {
-            all.push(plan_group(memory, &members(instance), &mut |reads, device| plan(reads, device).map(drop))?);
-        }
-        let first = self.first();
-        let is_sent = |from: usize, to: usize| match senders {
-            Senders::Owners => false,
-            Senders::AllToFirst => from != to && to == mesh.process(first),
-            Senders::AllToAll => true,
-        };
-        let has_bytes = all.iter().flatten().flatten().any(|message| message.bytes() > 0);
-        let mut arrivals: Vec<Vec<*mut u8>> = vec![vec![std::ptr::null_mut(); mesh.processes()]; instances];
-        if has_bytes || senders != Senders::Owners {
-            let first = match self.out.messages.first_group(joined) {
-                Some(first) => first,
-                None => {
-                    let mut barriers = Vec::new();
-                    for instance in 0..instances {
-                        let barrier = self.barrier(members(instance));
-                        let is_here = !barrier.members.is_empty();
-                        barriers.push(is_here.then_some(self.out.barriers.len()));
-                        self.out.barriers.extend(is_here.then_some(barrier));
-                    }
-                    self.out.messages.add_groups(joined, barriers)?
-                }
-            };
-            let mut crossings = vec![None; instances];
-            let mut combined: BTreeMap<usize, Vec<BoxReduction>> = BTreeMap::new();
-            for (instance, plans) in all.iter().enumerate() {
-                let has = |process: usize| members(instance).iter().any(|&member| mesh.process(member) == process);
-                let is_sent = |from: usize, to: usize| is_sent(from, to) && has(from) && has(to);
-                if !has(memory.process()) {
-                    continue;
-                }
-                let waits = senders == Senders::AllToAll;
-                let messages = self.out.messages.add(memory, (first + instance, plans, waits), is_sent)?;
-                for (receiver, plans) in plans.iter().enumerate().filter(|(other, _)| *other != memory.process()) {
-                    for (number, planned) in plans[memory.process()].combined().enumerate() {
-                        let from: Vec<*const u8> = planned
-                            .owners
-                            .iter()
-                            .map(|&owner| memory.address(planned.place, owner).cast_const())
-                            .collect();
-                        let reduction = combine(&from, messages.departures[receiver], planned.rows.clone())?;
-                        // Any of its devices may do it: they have all arrived at the barrier before the step.
-                        let device = planned.owners[number % planned.owners.len()];
-                        combined.entry(device).or_default().push(reduction);
-                    }
-                }
-                (arrivals[instance], crossings[instance]) = (messages.arrivals, messages.crossing);
-            }
-            if all.iter().flatten().flatten().any(|message| message.combined().next().is_some()) {
-                self.emit(site, what, |device, _| Op::Combine(combined.remove(&device).unwrap_or_default().into()));
-            }
-            let instance = |device: usize| mesh.linear(device, others.iter().copied());
-            self.emit(site, what, |device, _| Op::Crossing { crossing: crossings[instance(device)] });
-        }
-        // The devices of a process read in the same order as when their messages were planned.
-        let mut planned: BTreeMap<usize, T> = BTreeMap::new();
-        for (instance, arrivals) in arrivals.iter().enumerate() {
-            let mut reads = DeviceReads::resolve(memory, arrivals);
-            for device in members(instance).into_iter().filter(|device| memory.devices().contains(device)) {
-                planned.insert(device, plan(&mut reads, device)?);
-            }
-        }
-        debug_assert_eq!(planned.len(), self.out.devices.len(), "every device is in one group");
-        Ok(planned.into_values().collect())
-    }
-
     /// The axes along which devices wait for each other before a collective: those of its group, and those along which devices
     /// share the memory that it fills.
     fn participants(&self, group: AxisSet, to: Place) -> AxisSet {
@@ -556,18 +461,6 @@ impl<'a> Loader<'a> {
         let work = any.then(|| moves.into_iter().map(|moves| Op::Move(moves.into())).collect());
         let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
         self.collective((step.group, counted), step.site, work);
-        Ok(())
-    }
-
-    fn reduce(&mut self, step: &ReduceStep) -> Result<(), RunError> {
-        let group = self.participants(step.group, step.to.place);
-        let plan = |reads: &mut DeviceReads<'_>, device| reduce::plan(reads, step, group, device);
-        let at = (step.site, step.kind.name());
-        let combine = |from: &[*const u8], to, rows| reduce::combined(step, from, to, rows);
-        let parts = self.planned_with((group, Senders::Owners), at, plan, combine)?;
-        let work = parts.into_iter().map(|parts| Op::Combine(parts.into())).collect();
-        let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
-        self.collective((step.group, counted), step.site, Some(work));
         Ok(())
     }
 

@@ -206,13 +206,13 @@ impl Memory {
 }
 
 /// Checks that the devices of a process need at most `limit` bytes, or without a limit at most the free memory; an error (E0803)
-/// otherwise.
+/// otherwise. Returns the bytes that they need.
 pub fn check_fits(
     program: &Program,
     meshes: &[DeviceMesh],
     process: usize,
     limit: Option<u64>,
-) -> Result<(), RunError> {
+) -> Result<u64, RunError> {
     let programs = programs(program);
     let copies = |mesh: &DeviceMesh, axes: AxisSet| {
         let instance = |device| mesh.linear(device, axes.iter());
@@ -231,12 +231,13 @@ pub fn check_fits(
     };
     needed += program.channels.iter().map(mailbox).sum::<u128>();
     // The query takes about 0.3 ms; for little memory the result of the allocation itself suffices.
+    let known = u64::try_from(needed).unwrap_or(u64::MAX);
     if limit.is_none() && needed <= LITTLE {
-        return Ok(());
+        return Ok(known);
     }
-    let Some(available) = limit.or_else(available_memory) else { return Ok(()) };
+    let Some(available) = limit.or_else(available_memory) else { return Ok(known) };
     if needed <= available as u128 {
-        return Ok(());
+        return Ok(known);
     }
     let mut buffers: Vec<(&BufferInfo, u64)> = Vec::new();
     for (program, mesh) in programs.iter().zip(meshes) {
@@ -256,7 +257,7 @@ pub fn check_fits(
             format!("`{}: {}`{line} {}{times}", buffer.name, buffer.ty, ByteSize(buffer.bytes))
         })
         .collect();
-    let needed = ByteSize(needed.min(u64::MAX as u128) as u64);
+    let needed = ByteSize(known);
     let mut error = RunError::new(
         "E0803",
         format!("the program needs {needed} of memory, but {} are available", ByteSize(available)),
@@ -403,7 +404,7 @@ mod tests {
             devices: Vec::new(),
             channels: Vec::new(),
         };
-        assert_eq!(check_fits(&program, &[mesh()], 0, Some(9000)), Ok(()));
+        assert_eq!(check_fits(&program, &[mesh()], 0, Some(9000)), Ok(9000));
         let error = check_fits(&program, &[mesh()], 0, Some(8999)).unwrap_err();
         assert_eq!(error.code, "E0803");
         assert_eq!(error.message, "the program needs 8.8 KiB of memory, but 8.8 KiB are available");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use spmdc_abi::CollectiveKind;
+use spmdc_abi::{CollectiveKind, TWO_ROUNDS_FROM};
 
 /// The limits of a run.
 #[derive(Clone, Debug)]
@@ -15,11 +15,20 @@ pub struct RunOptions {
     pub memory_limit: Option<u64>,
     /// Whether devices record what they do, for [`Session::trace`](crate::session::Session::trace).
     pub records: bool,
+    /// Bytes of the largest message of a reduction between processes from which it takes two rounds where these receive fewer bytes. All
+    /// processes must have the same; the bits do not depend on it.
+    pub two_rounds_from: u64,
 }
 
 impl Default for RunOptions {
     fn default() -> RunOptions {
-        RunOptions { timeout: Duration::from_secs(60), workers: None, memory_limit: None, records: false }
+        RunOptions {
+            timeout: Duration::from_secs(60),
+            workers: None,
+            memory_limit: None,
+            records: false,
+            two_rounds_from: TWO_ROUNDS_FROM,
+        }
     }
 }
 

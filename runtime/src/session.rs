@@ -79,7 +79,7 @@ impl Session {
         let wholes = check(&program, kernels.functions().len())?;
         let (rank, count) = process.as_ref().map_or((0, 1), |process| (process.rank(), process.count()));
         let meshes = dealt(&program, wholes, count)?;
-        check_fits(&program, &meshes, rank, options.memory_limit)?;
+        let needed = check_fits(&program, &meshes, rank, options.memory_limit)?;
         let programs = programs(&program);
         let memories: Vec<Memory> = programs
             .iter()
@@ -102,8 +102,8 @@ impl Session {
             .map(|((program, memory), numbers)| MeshProgram { program, memory, numbers })
             .collect();
         let Loaded { mut devices, barriers, prints, ahead, outlines, collectives, messages, mailboxes } =
-            load(&parts, &program.channels, kernels.functions(), &staff)?;
-        check_messages(messages.bytes(), options.memory_limit)?;
+            load(&parts, &program.channels, kernels.functions(), &staff, options.two_rounds_from)?;
+        check_messages((needed, messages.bytes()), options.memory_limit)?;
         let epoch = options.records.then(Instant::now);
         if let Some(epoch) = epoch {
             let count = devices.len();
@@ -255,6 +255,11 @@ impl Session {
         Some(Trace { process: recording.process, tracks })
     }
 
+    /// Bytes that this process received from others in the last run, apart from results; 0 if it is alone.
+    pub fn received_bytes(&self) -> u64 {
+        self.workforce.shared().crossings.as_ref().map_or(0, Crossings::received_bytes)
+    }
+
     /// How far the outermost loop of a run is.
     pub(crate) fn progress(&self) -> Arc<LoopProgress> {
         self.workforce.shared().progress.clone()
@@ -335,15 +340,18 @@ fn numbered(program: &Program, meshes: &[DeviceMesh]) -> (Vec<usize>, Vec<Vec<us
     (all.into_iter().map(|(label, ..)| label).collect(), numbers)
 }
 
-/// E0803 if the messages alone take more memory than is allowed; without a limit the system decides when they are used.
-fn check_messages(bytes: u64, limit: Option<u64>) -> Result<(), RunError> {
+/// E0803 if the messages and what else the process needs take more memory than is allowed; without a limit the system decides when the
+/// messages are used.
+fn check_messages((needed, bytes): (u64, u64), limit: Option<u64>) -> Result<(), RunError> {
     match limit {
-        Some(limit) if bytes > limit => {
-            let (bytes, limit) = (ByteSize(bytes), ByteSize(limit));
-            Err(RunError::new(
-                "E0803",
-                format!("messages between processes need {bytes} of memory, but {limit} are allowed"),
-            ))
+        Some(limit) if bytes.saturating_add(needed) > limit => {
+            let text = format!(
+                "messages between processes need {} of memory beside {} of the program, but {} are allowed",
+                ByteSize(bytes),
+                ByteSize(needed),
+                ByteSize(limit)
+            );
+            Err(RunError::new("E0803", text))
         }
         Some(_) | None => Ok(()),
     }

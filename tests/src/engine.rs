@@ -47,6 +47,8 @@ pub struct Failure {
 pub struct Outcome {
     pub results: Vec<HostArray>,
     pub printed: String,
+    /// The most bytes that a process received from others; 0 if it is alone.
+    pub received: u64,
 }
 
 fn failures(text: &str, diagnostics: &[Diagnostic]) -> Vec<Failure> {
@@ -126,13 +128,13 @@ impl Loaded {
     /// Runs it in one process.
     pub fn run(&self, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
         let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
-        run_once(None, (self.program.clone(), self.kernels()?), inputs, (workers, folder.path()))
+        run_once(None, (self.program.clone(), self.kernels()?), inputs, (&options(workers), folder.path()))
     }
 
     /// Runs the part of this process of a job. The results are those of process 0; those of others are zeros. All processes write files
     /// into this folder.
     pub fn run_as(&self, process: Process, inputs: &[HostArray], folder: &Path) -> Result<Outcome, Failure> {
-        run_once(Some(process), (self.program.clone(), self.kernels()?), inputs, (None, folder))
+        run_once(Some(process), (self.program.clone(), self.kernels()?), inputs, (&options(None), folder))
     }
 
     /// Runs it with the devices in so many processes, which are threads here, each with its own memory. The results are those of process
@@ -140,7 +142,7 @@ impl Loaded {
     pub fn run_in_processes(
         &self,
         inputs: &[HostArray],
-        (processes, workers): (usize, Option<usize>),
+        (processes, options): (usize, &RunOptions),
     ) -> Result<Outcome, Failure> {
         let kernels = self.kernels()?;
         let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
@@ -148,7 +150,7 @@ impl Loaded {
         let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
             let start = |process| {
                 let loaded = (self.program.clone(), kernels.clone());
-                scope.spawn(move || run_once(Some(process), loaded, inputs, (workers, folder)))
+                scope.spawn(move || run_once(Some(process), loaded, inputs, (options, folder)))
             };
             let threads: Vec<_> = Process::threads(processes).into_iter().map(start).collect();
             let panicked = |_| Err(internal("a process panicked".to_string()));
@@ -164,8 +166,9 @@ impl Loaded {
         if printed.len() > 1 {
             return Err(internal("several processes print".to_string()));
         }
+        let received = outcomes.iter().flatten().map(|outcome| outcome.received).max().unwrap_or(0);
         let first = outcomes.into_iter().next().expect("there is a process");
-        first.map(|first| Outcome { printed: printed.pop().unwrap_or_default(), ..first })
+        first.map(|first| Outcome { printed: printed.pop().unwrap_or_default(), received, ..first })
     }
 }
 
@@ -188,11 +191,16 @@ fn raceless(compilation: &Compilation) -> Result<Program, Failure> {
     }
 }
 
+/// The options of runs, with this maximum number of threads.
+pub fn options(workers: Option<usize>) -> RunOptions {
+    RunOptions { timeout: Duration::from_secs(20), workers, ..RunOptions::default() }
+}
+
 fn run_once(
     process: Option<Process>,
     (program, kernels): (Program, Kernels),
     inputs: &[HostArray],
-    (workers, shared): (Option<usize>, &Path),
+    (options, shared): (&RunOptions, &Path),
 ) -> Result<Outcome, Failure> {
     let rank = process.as_ref().map(Process::rank);
     let stopped = |error: spmdc_runtime::trap::RunError| Failure {
@@ -200,8 +208,7 @@ fn run_once(
         line: error.site.map_or(0, |site| site.line as usize),
         message: error.message,
     };
-    let options = RunOptions { timeout: Duration::from_secs(20), workers, ..RunOptions::default() };
-    let mut session = Session::load_in(process, program, kernels, options).map_err(stopped)?;
+    let mut session = Session::load_in(process, program, kernels, options.clone()).map_err(stopped)?;
     let folder = TemporaryFiles::default();
     for (index, input) in inputs.iter().enumerate() {
         let source = folder.source(&session.program().params[index], input);
@@ -210,6 +217,7 @@ fn run_once(
     let mut printed = Vec::new();
     session.run(&mut printed).map_err(stopped)?;
     let count = session.program().results.len();
+    let received = session.received_bytes();
     let results = (0..count)
         .map(|index| session.read_result(index).map(HostArray::with_one_nan))
         .collect::<Result<Vec<_>, _>>()
@@ -223,7 +231,7 @@ fn run_once(
             compare_file(&path, &members, &results)?;
         }
     }
-    Ok(Outcome { results, printed: String::from_utf8_lossy(&printed).into_owned() })
+    Ok(Outcome { results, printed: String::from_utf8_lossy(&printed).into_owned(), received })
 }
 
 /// The arrays of a file of all results.

@@ -2,8 +2,9 @@
 //!
 //! The processes are threads here, each with a session and memory of its own, which send each other messages through queues.
 
-use crate::engine::{Failure, Loaded, Outcome};
+use crate::engine::{Failure, Loaded, Outcome, options};
 use spmdc_runtime::array::HostArray;
+use spmdc_runtime::report::RunOptions;
 
 /// The numbers of processes for this many devices: two if they divide them, and another one in turn.
 fn numbers_of_processes(devices: usize, number: usize) -> Vec<usize> {
@@ -23,7 +24,9 @@ pub fn same_in_processes(
     for (at, count) in numbers_of_processes(loaded.devices(), number).into_iter().enumerate() {
         // Every other time all devices of a process are on one thread.
         let workers = (number + at).is_multiple_of(2).then_some(1);
-        let found = loaded.run_in_processes(inputs, (count, workers));
+        // Reductions of small arrays in two rounds, too, for three of four programs.
+        let two_rounds_from = if number % 8 < 6 { 0 } else { RunOptions::default().two_rounds_from };
+        let found = loaded.run_in_processes(inputs, (count, &RunOptions { two_rounds_from, ..options(workers) }));
         match (expected, found) {
             (Ok(expected), Ok(found)) => {
                 if let Some(index) = (0..found.results.len()).find(|&at| found.results[at] != expected.results[at]) {

@@ -144,7 +144,7 @@ fn processes_save_the_files_of_one() {
     assert_eq!(alone.len(), 9);
     for processes in [2, 3, 4, 6, 12] {
         for workers in [None, Some(1)] {
-            loaded.run_in_processes(&inputs, (processes, workers)).unwrap();
+            loaded.run_in_processes(&inputs, (processes, &engine::options(workers))).unwrap();
             let found = taken(folder.path());
             let names = |files: &[(String, Vec<u8>)]| files.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
             assert_eq!(names(&found), names(&alone), "{processes} processes");
@@ -154,7 +154,7 @@ fn processes_save_the_files_of_one() {
     // A program that fails leaves whole files alone: those that all processes had begun.
     inputs[2].bytes[4 * 5..4 * 6].fill(0);
     for processes in [2, 4, 6] {
-        let failure = loaded.run_in_processes(&inputs, (processes, None)).err().unwrap();
+        let failure = loaded.run_in_processes(&inputs, (processes, &engine::options(None))).err().unwrap();
         assert_eq!(failure.code, "E0802", "{processes} processes");
         let found = taken(folder.path());
         assert!(found.iter().all(|file| alone.contains(file)), "{processes} processes");
@@ -189,6 +189,104 @@ fn a_file_of_which_a_process_is_missing_does_not_appear() {
     let (_, failures) = printed_by_processes(&compilation, &inputs, 2, Duration::from_millis(200), 1);
     assert!(failures.len() == 1 && failures[0].starts_with("E0809"), "{failures:?}");
     assert!(taken(folder.path()).is_empty());
+}
+
+/// An all-reduce between `P` processes brings each of them `2 (P - 1) / P` of the bytes of its result, and the bits of one process.
+#[test]
+fn reductions_receive_the_least_bytes_and_the_same_bits() {
+    /// A sum whose result has `elements` on each process, of which the processes of a group receive `parts` of `of` times as many.
+    struct Sum {
+        mesh: &'static str,
+        processes: usize,
+        from: &'static str,
+        elements: usize,
+        received: (usize, usize),
+    }
+    let sum = |mesh, processes, from, elements, received| Sum { mesh, processes, from, elements, received };
+    let all = |mesh, processes, received| sum(mesh, processes, "[16@(X, Y), 20, 1001]", 20_020, received);
+    let sums = [
+        all("2x4", 2, (1, 1)),
+        all("2x4", 4, (6, 4)),
+        all("2x4", 8, (14, 8)),
+        all("4x2", 4, (6, 4)),
+        all("16x1", 16, (30, 16)),
+        // Of three devices in each of two processes, the sum of a pair of neighbours and a value alone come from the other process.
+        all("3x2", 2, (3, 2)),
+        all("3x2", 3, (4, 3)),
+        all("3x2", 6, (10, 6)),
+        // Sums along some axes are of several groups.
+        sum("2x4", 2, "[16@X, 20, 8008@Y]", 20 * 8008, (1, 1)),
+        sum("4x2", 4, "[16@X, 20, 4004@Y]", 20 * 4004, (6, 4)),
+        sum("4x2", 8, "[16@X, 20, 4004@Y]", 20 * 2002, (6, 4)),
+        sum("2x4", 8, "[16@Y, 20, 2002@X]", 20 * 1001, (6, 4)),
+        sum("2x4", 4, "[16@Y, 20, 2002@X]", 20 * 1001, (1, 1)),
+    ];
+    for Sum { mesh, processes, from, elements, received } in sums {
+        for (dtype, op) in [("f32", "sum"), ("f64", "max"), ("i32", "sum"), ("f32", "min"), ("i64", "prod")] {
+            let to = from.replace("[16@(X, Y), ", "[").replace("[16@X, ", "[").replace("[16@Y, ", "[");
+            let text = format!("mesh (X = 2, Y = 4);\nfn main(x: {dtype}{from}) -> {dtype}{to} {{ {op}(x, 0) }}");
+            let size = dtype[1..].parse::<u64>().unwrap() / 8;
+            let (parts, of) = (received.0 as u64, received.1 as u64);
+            let bytes = (elements as u64 * size * parts).div_ceil(of);
+            let found = received_in(&text, mesh, processes);
+            // A share may be one of 20 rows longer than another one.
+            let rounding = if 20 % processes == 0 { 0 } else { elements as u64 * size / 20 };
+            assert!(
+                (bytes..=bytes + 2 * rounding + 64).contains(&found),
+                "{dtype} {op} {from} on {mesh} in {processes} processes: {found} bytes instead of {bytes}"
+            );
+        }
+    }
+}
+
+/// Narrow floats are combined in f32: their values travel as they are, or combined if that is not more bytes.
+#[test]
+fn reductions_of_narrow_floats_receive_few_bytes_and_the_same_bits() {
+    let elements = 80 * 1000;
+    let cases = [
+        // Of three other devices two bytes of each element of a quarter of the elements; then three quarters of the results.
+        ("bf16", "4", 4, 2 * 6 * elements / 4),
+        ("f16", "2", 2, 2 * elements),
+        // The values of four devices in f32, of half the elements; then the other half of the results.
+        ("f16", "8", 2, 4 * elements / 2 + 2 * elements / 2),
+        // The values of two devices take as many bytes alone.
+        ("f16", "8", 4, 3 * 4 * elements / 4 + 2 * 3 * elements / 4),
+        ("f8e4m3", "8", 2, 4 * elements / 2 + elements / 2),
+        ("f8e5m2", "8", 4, 3 * 2 * elements / 4 + 3 * elements / 4),
+        ("f8e5m2", "16", 2, 4 * elements / 2 + elements / 2),
+        // A pair in f32, and one device alone.
+        ("bf16", "6", 2, 6 * elements / 2 + 2 * elements / 2),
+    ];
+    for (dtype, mesh, processes, bytes) in cases {
+        for op in ["psum", "pmax", "pmin"] {
+            let text = format!(
+                "mesh (X = 8);\nmanual(X) fn main(x: {dtype}[48@X, 80, 1000]) -> {dtype}[80, 1000] {{ {op}(max(x, axis=0), X) }}"
+            );
+            let found = received_in(&text, mesh, processes);
+            assert!(
+                (bytes..bytes + 64).contains(&found),
+                "{dtype} {op} on {mesh} in {processes} processes: {found} bytes instead of {bytes}"
+            );
+        }
+    }
+}
+
+/// Below 64 KiB a second message would cost more than the bytes that it saves.
+#[test]
+fn small_reductions_take_one_round() {
+    let text = "mesh (X = 2, Y = 4);\nfn main(x: f32[16@(X, Y), 4, 1000]) -> f32[4, 1000] { sum(x, 0) }";
+    assert_eq!(received_in(text, "2x4", 4), 3 * 16_000);
+}
+
+/// The most bytes that a process receives, if so many processes compute the bits that one does.
+fn received_in(text: &str, mesh: &str, processes: usize) -> u64 {
+    let compilation = engine::compiled("sum.spmd", text, mesh, None).unwrap();
+    let inputs = engine::inputs(&compilation, &[], &root()).unwrap();
+    let loaded = Loaded::new(&compilation).unwrap();
+    let alone = loaded.run(&inputs, None).unwrap();
+    let found = loaded.run_in_processes(&inputs, (processes, &engine::options(Some(1)))).unwrap();
+    assert!(found.results == alone.results, "in {processes} processes on {mesh} it has other bits: {text}");
+    found.received
 }
 
 /// Runs the first `running` of so many processes. What the first one prints, and the failures of all: code and message for E0809, the

@@ -51,6 +51,13 @@ impl<'a> Sides<'a> {
 
     /// The pieces that this device has to write, each with an owner within `group`.
     fn pieces(&self, group: AxisSet, site: Site) -> Result<Vec<BlockPiece>, RunError> {
+        let mut pieces = self.whole_pieces(group, site)?;
+        self.divide(&mut pieces);
+        Ok(pieces)
+    }
+
+    /// The pieces of the device's target, each with an owner within `group`.
+    fn whole_pieces(&self, group: AxisSet, site: Site) -> Result<Vec<BlockPiece>, RunError> {
         let mesh = self.mesh;
         let target = mesh.blocks(&self.to.layout, self.device);
         if target.iter().any(Range::is_empty) {
@@ -81,6 +88,12 @@ impl<'a> Sides<'a> {
             let message = format!("device {} needs a block of device {}, outside its group", self.device, piece.owner);
             return Err(RunError::internal(message).at(site));
         }
+        Ok(pieces)
+    }
+
+    /// Leaves of pieces the share of this device among those of its process that write them.
+    fn divide(&self, pieces: &mut Vec<BlockPiece>) {
+        let mesh = self.mesh;
         // Among the devices of the process that share the target, the holders of a piece write it; all of them if no device does.
         let held = self.sharing.intersect(split_axes(&self.from.layout));
         let (rank, count) = mesh.rank(self.device, self.sharing.minus(held));
@@ -97,7 +110,6 @@ impl<'a> Sides<'a> {
                 }
             }
         });
-        Ok(pieces)
     }
 
     /// The position of the piece in its owner's block and in this device's block.
@@ -138,7 +150,25 @@ fn cut(range: &mut [Range<usize>], rank: usize, count: usize) -> bool {
         // A scalar cannot be cut.
         return rank == 0;
     };
-    let part = share(range[dim].len() as i64, rank, count);
-    range[dim] = range[dim].start + part.start as usize..range[dim].start + part.end as usize;
-    !range[dim].is_empty()
+    keep(&mut range[dim], rank, count)
+}
+
+/// Cuts a box into `count` parts of nearly the same size and keeps part `rank`: along its first dimension whose parts differ by little,
+/// otherwise along its longest. False if that part is empty.
+fn cut_evenly(range: &mut [Range<usize>], rank: usize, count: usize) -> bool {
+    debug_assert!(rank < count, "part {rank} of {count}");
+    let is_even = |len: usize| len.is_multiple_of(count) || len >= 64 * count;
+    let longest = (0..range.len()).rev().max_by_key(|&i| range[i].len());
+    match (0..range.len()).find(|&i| is_even(range[i].len())).or(longest) {
+        Some(dim) => keep(&mut range[dim], rank, count),
+        // A scalar cannot be cut.
+        None => rank == 0,
+    }
+}
+
+/// Keeps part `rank` of `count`. False if it is empty.
+fn keep(range: &mut Range<usize>, rank: usize, count: usize) -> bool {
+    let part = share(range.len() as i64, rank, count);
+    *range = range.start + part.start as usize..range.start + part.end as usize;
+    range.start < range.end
 }

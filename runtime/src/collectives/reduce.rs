@@ -6,18 +6,25 @@
 //! Values are combined in pairs of neighbours by device number, then in pairs of pairs, and so on; a last one without a neighbour waits.
 //! So every device and every run gets the same bits, whatever the number of threads. And a process can combine the values of its own
 //! devices before it sends them, without other bits: a part of this tree that lies in one process travels as one value. Narrow floats
-//! are combined in f32 and rounded once; they are sent as they are, since rounding twice would give other bits.
+//! are combined in f32 and rounded once. They are sent as they are, or combined in f32 if that is fewer bytes: rounding twice would give
+//! other bits.
+//!
+//! Between `P` processes that all need a result of `B` bytes, each receives `(P - 1) * B` bytes if it combines all elements, and
+//! `2 * (P - 1) / P * B` in two rounds: it combines a share of the elements, and receives the other shares from the processes that have
+//! combined them. The values of an element are combined in the same order either way.
 
+use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::{BlockPiece, Sides};
-use crate::boxes::Rows;
+use super::{BlockPiece, Sides, cut, cut_evenly};
+use crate::boxes::{BoxCopy, Rows};
 use crate::processes::reads::DeviceReads;
 use crate::trap::RunError;
+use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::{AxisSet, DType, Kind, ReduceOp, ReduceStep, Width};
 
 /// Number of elements that are combined at a time over all partial values: they stay in registers, or at least in the first-level
@@ -32,6 +39,8 @@ pub(crate) struct BoxReduction {
     to: *mut u8,
     rows: Rows,
     dtype: DType,
+    /// Whether the result stays in the type in which elements are combined, its rows one after another.
+    stays_wide: bool,
     /// The loop for the type and the operation.
     combine: unsafe fn(&BoxReduction),
 }
@@ -42,6 +51,8 @@ struct PartialValue {
     base: *const u8,
     /// Whether the rows are one after another from there on, as in a message, rather than in a device's buffer.
     is_packed: bool,
+    /// Whether it is in the type in which elements are combined.
+    is_wide: bool,
     /// The number of pairs of which it is the end: it is combined with the value before, that one with the one before, and so on.
     ends: u32,
 }
@@ -84,11 +95,20 @@ impl BoxReduction {
     }
 }
 
+/// How processes share the work of a reduction whose result several of them need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rounds {
+    /// Each of them combines all elements that its devices need.
+    One,
+    /// Each combines a share of the elements, and then gets the other shares by [`gather`].
+    Two,
+}
+
 /// The boxes that the device combines, given the axes of all participating devices (`group`).
 pub(crate) fn plan(
     reads: &mut DeviceReads<'_>,
     step: &ReduceStep,
-    group: AxisSet,
+    (group, rounds): (AxisSet, Rounds),
     device: usize,
 ) -> Result<Vec<BoxReduction>, RunError> {
     let mesh = reads.mesh();
@@ -98,7 +118,15 @@ pub(crate) fn plan(
     })?;
     let sides = Sides::new(reads, device, group, &step.from, &step.to);
     let to = reads.own(step.to.place, device);
-    let pieces = sides.pieces(group, step.site)?;
+    let mut pieces = sides.whole_pieces(group, step.site)?;
+    if rounds == Rounds::Two {
+        pieces.retain_mut(|piece| {
+            let combiners = combiners(mesh, step, group, device, piece);
+            let rank = combiners.iter().position(|&process| process == mesh.process(device));
+            rank.is_some_and(|rank| cut_evenly(&mut piece.range, rank, combiners.len()))
+        });
+    }
+    sides.divide(&mut pieces);
     debug_assert_eq!(step.from.layout.dtype, dtype, "what is combined keeps its type");
     let planned = |piece: &BlockPiece| {
         let rows = sides.rows(piece);
@@ -109,21 +137,77 @@ pub(crate) fn plan(
         let is_far = |owner: usize| from(owner) != mesh.process(device);
         let is_whole = |range: Range<usize>| {
             let owners = &owners[range];
-            is_combined_early(dtype) && is_far(owners[0]) && owners.iter().all(|&owner| from(owner) == from(owners[0]))
+            let is_fewer = combined_size(dtype) <= owners.len() * dtype.size();
+            is_fewer && is_far(owners[0]) && owners.iter().all(|&owner| from(owner) == from(owners[0]))
         };
         let mut sources = Vec::new();
         each_part(owners.len(), &is_whole, &mut |range, ends| {
-            let (base, is_packed) = reads.source(&owners[range], step.from.place, &rows);
-            sources.push(PartialValue { base, is_packed, ends });
+            let is_wide = range.len() > 1 && combined_size(dtype) > dtype.size();
+            let size = if is_wide { combined_size(dtype) } else { dtype.size() };
+            let (base, is_packed) = reads.source(&owners[range], step.from.place, &rows, (dtype.size(), size));
+            sources.push(PartialValue { base, is_packed, is_wide, ends });
         });
-        BoxReduction { sources: sources.into(), to, rows, dtype, combine }
+        BoxReduction { sources: sources.into(), to, rows, dtype, stays_wide: false, combine }
     };
     Ok(pieces.iter().map(planned).collect())
 }
 
-/// Whether values of this type have the bits that they are combined in, so that a process may send combined ones.
-fn is_combined_early(dtype: DType) -> bool {
-    !matches!((dtype.kind(), dtype.width()), (Kind::Float, Width::W8 | Width::W16))
+/// The copies by which the device gets what other processes have combined for it, after it has combined its own part in [`Rounds::Two`].
+pub(crate) fn gather(
+    reads: &mut DeviceReads<'_>,
+    step: &ReduceStep,
+    group: AxisSet,
+    device: usize,
+) -> Result<Vec<BoxCopy>, RunError> {
+    let mesh = reads.mesh();
+    let (from, own) = (Sides::new(reads, device, group, &step.from, &step.to), mesh.process(device));
+    let sides = Sides::new(reads, device, group, &step.to, &step.to);
+    let to = reads.own(step.to.place, device);
+    let (rank, count) = mesh.rank(device, sides.sharing);
+    let needing = needing(mesh, step, group, device);
+    let mut copies = Vec::new();
+    for piece in from.whole_pieces(group, step.site)? {
+        let combiners = combiners(mesh, step, group, device, &piece);
+        for (part, &process) in combiners.iter().enumerate().filter(|(_, process)| **process != own) {
+            let owner = needing.iter().copied().find(|&other| mesh.process(other) == process);
+            let owner = owner.expect("a process combines what one of its devices needs");
+            let mut share = BlockPiece { owner, range: piece.range.clone() };
+            if cut_evenly(&mut share.range, part, combiners.len()) && cut(&mut share.range, rank, count) {
+                let (base, rows) = reads.rows(owner, step.to.place, sides.rows(&share));
+                copies.push(BoxCopy::new(base, to, rows));
+            }
+        }
+    }
+    debug_assert!(mesh.processes() > 1 || copies.is_empty(), "one process combines everything");
+    Ok(copies)
+}
+
+/// The devices that need the block of the result that this one needs, in the order of their numbers.
+fn needing(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize) -> Vec<usize> {
+    let mut needing = mesh.group(device, group.minus(split_axes(&step.to.layout)));
+    needing.sort_unstable();
+    needing
+}
+
+/// The processes that combine a piece in [`Rounds::Two`], in ascending order: those that need it and have partial values of it, or all
+/// that need it if there is none. They are the same for all devices that need the piece.
+fn combiners(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize, piece: &BlockPiece) -> Vec<usize> {
+    let processes = |devices: Vec<usize>| devices.into_iter().map(|device| mesh.process(device)).collect();
+    let needing: BTreeSet<usize> = processes(needing(mesh, step, group, device));
+    let having: BTreeSet<usize> = processes(mesh.group(piece.owner, group.minus(split_axes(&step.from.layout))));
+    let both: Vec<usize> = needing.intersection(&having).copied().collect();
+    if both.is_empty() { needing.into_iter().collect() } else { both }
+}
+
+/// Bytes of an element while it is combined; narrow floats are combined in f32.
+fn combined_size(dtype: DType) -> usize {
+    match (dtype.kind(), dtype.width()) {
+        (Kind::Float, Width::W8 | Width::W16) => size_of::<f32>(),
+        (Kind::Float, Width::W32 | Width::W64)
+        | (Kind::Bool | Kind::Signed | Kind::Unsigned | Kind::Key, Width::W8 | Width::W16 | Width::W32 | Width::W64) => {
+            dtype.size()
+        }
+    }
 }
 
 /// The combination of the partial values of some devices of this process, which is sent to another one: `from` are their buffers, in the
@@ -138,10 +222,11 @@ pub(crate) fn combined(
     let combine = combine_function(dtype, step.op).ok_or_else(|| RunError::internal("it is not defined"))?;
     let mut sources = Vec::new();
     each_part(from.len(), &|_| false, &mut |range, ends| {
-        sources.push(PartialValue { base: from[range.start], is_packed: false, ends });
+        sources.push(PartialValue { base: from[range.start], is_packed: false, is_wide: false, ends });
     });
     debug_assert_eq!(sources.len(), from.len(), "every value is combined");
-    Ok(BoxReduction { sources: sources.into(), to, rows, dtype, combine })
+    let stays_wide = combined_size(dtype) > dtype.size();
+    Ok(BoxReduction { sources: sources.into(), to, rows, dtype, stays_wide, combine })
 }
 
 /// The loads and stores of elements of a type for combining.
@@ -359,11 +444,26 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
             let len = TILE.min(count - begin);
             let tile = |source: &PartialValue| {
                 let offset = if source.is_packed { row * plan.rows.row } else { from };
+                debug_assert!(!source.is_wide, "a wide value is no row of elements");
                 // SAFETY: as promised by the caller; the elements `begin..begin + len` are part of a row.
                 unsafe { std::slice::from_raw_parts(source.base.add(offset).cast::<E>().add(begin), len) }
             };
+            let wide = |source: &PartialValue| {
+                // SAFETY: as above; a wide value is packed, row after row.
+                unsafe { std::slice::from_raw_parts(source.base.cast::<E::Wide>().add(row * count + begin), len) }
+            };
+            let load = |source: &PartialValue, to: &mut [E::Wide]| match source.is_wide {
+                true => to.copy_from_slice(wide(source)),
+                false => E::load(plan.dtype, tile(source), to),
+            };
             // SAFETY: as for the sources, and nothing else refers to the target.
-            let to = unsafe { std::slice::from_raw_parts_mut(plan.to.add(to).cast::<E>().add(begin), len) };
+            let target = || unsafe { std::slice::from_raw_parts_mut(plan.to.add(to).cast::<E>().add(begin), len) };
+            let store_wide = |total: &[E::Wide]| {
+                // SAFETY: as above; there is room for packed wide rows.
+                let to = unsafe { plan.to.add(plan.rows.to).cast::<E::Wide>().add(row * count + begin) };
+                // SAFETY: as above.
+                unsafe { std::slice::from_raw_parts_mut(to, len) }.copy_from_slice(total);
+            };
             if len == TILE {
                 // The common case separately: with a constant length, tiles stay in vector registers.
                 let mut rest = &plan.sources[..];
@@ -371,12 +471,19 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
                     let is_first = rest.len() == plan.sources.len();
                     let tile = |source: &PartialValue| &tile(source)[..TILE];
                     let (used, ends) = match rest {
-                        [a, b, c, d, ..] if (a.ends, b.ends, c.ends) == (0, 1, 0) && d.ends >= 2 => {
+                        [a, b, c, d, ..]
+                            if (a.ends, b.ends, c.ends) == (0, 1, 0)
+                                && d.ends >= 2
+                                && !(a.is_wide || b.is_wide || c.is_wide || d.is_wide) =>
+                        {
                             combine_four::<E, O>(plan.dtype, [tile(a), tile(b), tile(c), tile(d)], &mut next);
                             (4, d.ends - 2)
                         }
                         _ => {
-                            E::load(plan.dtype, tile(source), &mut next);
+                            match source.is_wide {
+                                true => next.copy_from_slice(&wide(source)[..TILE]),
+                                false => E::load(plan.dtype, tile(source), &mut next),
+                            }
                             (1, source.ends)
                         }
                     };
@@ -401,17 +508,20 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
                         }
                     }
                 }
-                E::store(plan.dtype, &total, &mut to[..TILE]);
+                match plan.stays_wide {
+                    true => store_wide(&total),
+                    false => E::store(plan.dtype, &total, &mut target()[..TILE]),
+                }
             } else {
-                E::load(plan.dtype, tile(first), &mut total[..len]);
+                load(first, &mut total[..len]);
                 for source in others {
                     if source.ends == 0 {
                         waiting[count_waiting].write(total);
                         count_waiting += 1;
-                        E::load(plan.dtype, tile(source), &mut total[..len]);
+                        load(source, &mut total[..len]);
                         continue;
                     }
-                    E::load(plan.dtype, tile(source), &mut next[..len]);
+                    load(source, &mut next[..len]);
                     for (a, b) in total[..len].iter_mut().zip(&next[..len]) {
                         *a = O::apply(*a, *b);
                     }
@@ -424,7 +534,10 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
                         }
                     }
                 }
-                E::store(plan.dtype, &total[..len], to);
+                match plan.stays_wide {
+                    true => store_wide(&total[..len]),
+                    false => E::store(plan.dtype, &total[..len], target()),
+                }
             }
             debug_assert_eq!(count_waiting, 0, "every value is combined");
         }
@@ -532,7 +645,8 @@ mod tests {
         let aligned: Vec<Vec<u64>> = sources.iter().map(|bytes| to_words(bytes)).collect();
         let mut parts = Vec::new();
         each_part(aligned.len(), &|_| false, &mut |range, ends| {
-            parts.push(PartialValue { base: aligned[range.start].as_ptr().cast(), is_packed: false, ends });
+            let base = aligned[range.start].as_ptr().cast();
+            parts.push(PartialValue { base, is_packed: false, is_wide: false, ends });
         });
         let mut to = vec![0u64; aligned[0].len()];
         let plan = BoxReduction {
@@ -540,6 +654,7 @@ mod tests {
             to: to.as_mut_ptr().cast(),
             rows: Rows::contiguous(sources[0].len()),
             dtype,
+            stays_wide: false,
             combine: combine_function(dtype, op).unwrap(),
         };
         // SAFETY: all arrays have this many elements, and 64-bit words are aligned for every type.

@@ -1,6 +1,6 @@
 //! Crossings between the processes of a job while a program runs.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
@@ -61,6 +61,8 @@ pub(crate) struct Crossings {
     state: Mutex<CrossingState>,
     /// The number of groups whose messages are under way.
     active: AtomicUsize,
+    /// Bytes of the messages of this run to this process.
+    received: AtomicU64,
     collectives: usize,
 }
 
@@ -127,8 +129,8 @@ impl Crossings {
         let peer = |_| PeerState { record: vec![0; bytes], request: None, ended: None };
         let state =
             CrossingState { groups: states.collect(), peers: (0..count).map(peer).collect(), has_failed: false };
-        let (messages, active) = (Some(messages), AtomicUsize::new(0));
-        Crossings { process, groups, crossings, messages, state: Mutex::new(state), active, collectives }
+        let (messages, active, received) = (Some(messages), AtomicUsize::new(0), AtomicU64::new(0));
+        Crossings { process, groups, crossings, messages, state: Mutex::new(state), active, received, collectives }
     }
 
     pub fn process(&self) -> &Process {
@@ -150,6 +152,11 @@ impl Crossings {
         self.active.load(Ordering::Acquire) > 0
     }
 
+    /// Bytes of the messages of this run to this process, apart from those of its end.
+    pub fn received_bytes(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
     /// Prepares a run: receives of the records at its end begin.
     pub fn begin_run(&self) -> Result<(), RunError> {
         let mut state = self.lock();
@@ -157,6 +164,7 @@ impl Crossings {
             return Err(RunError::internal("an earlier run of several processes has failed"));
         }
         debug_assert!(state.groups.iter().all(|group| !group.is_active), "no message is under way between runs");
+        self.received.store(0, Ordering::Relaxed);
         for group in &mut state.groups {
             group.sent.fill(0);
             group.received.fill(0);
@@ -186,6 +194,7 @@ impl Crossings {
             // SAFETY: the memory of messages lives as long as the session, and is not used before the crossing is complete.
             let request = unsafe { self.process.transport.receive(peer.process, *group as u32, bytes, len)? };
             debug_assert_ne!(peer.process, self.process.rank(), "no process receives from itself");
+            self.received.fetch_add(len as u64, Ordering::Relaxed);
             state.pending.push(PendingMessage { process: peer.process, is_receive: true, request });
         }
         for (peer, (bytes, len)) in peers.iter().filter_map(|peer| Some((peer, peer.sent?))) {

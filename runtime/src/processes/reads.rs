@@ -40,13 +40,21 @@ pub(crate) struct PlannedBox {
     pub owners: Vec<usize>,
     /// Its buffer.
     pub place: Place,
-    /// The rows that pack it.
+    /// The rows that pack it; of combined values that are longer than their elements, its rows are one after another from `rows.to` on.
     pub rows: Rows,
 }
 
 impl MessagePlan {
     /// Adds a box, unless it is there. Returns its offset in the message.
-    fn add(&mut self, memory: &Memory, (owners, place): (&[usize], Place), rows: &Rows, align: usize) -> usize {
+    ///
+    /// An element of so many bytes in memory has another size in the message if it is a combined value.
+    fn add(
+        &mut self,
+        memory: &Memory,
+        (owners, place): (&[usize], Place),
+        rows: &Rows,
+        (sizes, align): ((usize, usize), usize),
+    ) -> usize {
         let key = BoxKey {
             arena: place.arena,
             instances: owners.iter().map(|&owner| memory.instance(place.arena, owner)).collect(),
@@ -62,7 +70,8 @@ impl MessagePlan {
         self.known.insert(key, offset);
         let rows = Rows { to: offset, ..rows.packed().0 };
         self.boxes.push(PlannedBox { owners: owners.to_vec(), place, rows: rows.clone() });
-        self.bytes = offset + rows.count() * rows.row;
+        debug_assert!(owners.len() > 1 || sizes.0 == sizes.1, "a value is sent as it is");
+        self.bytes = offset + rows.count() * (rows.row / sizes.0 * sizes.1);
         debug_assert!(self.bytes > offset, "a box without bytes is not sent");
         offset
     }
@@ -160,14 +169,14 @@ impl<'a> DeviceReads<'a> {
         if self.is_near(owner) {
             return (self.own(place, owner), rows);
         }
-        let (base, is_packed) = self.source(&[owner], place, &rows);
+        let (base, is_packed) = self.source(&[owner], place, &rows, (1, 1));
         debug_assert!(is_packed, "a box of another process is packed");
         (base, rows.packed().1)
     }
 
     /// The place of a box of another device: the buffer that has it, or the memory in which it is packed, as the second value says. Of
-    /// several devices of another process it is the combination of their boxes.
-    pub fn source(&mut self, owners: &[usize], place: Place, rows: &Rows) -> (*const u8, bool) {
+    /// several devices of another process it is the combination of their boxes. `sizes`: bytes of an element in memory and in a message.
+    pub fn source(&mut self, owners: &[usize], place: Place, rows: &Rows, sizes: (usize, usize)) -> (*const u8, bool) {
         if let [owner] = owners
             && self.is_near(*owner)
         {
@@ -176,7 +185,7 @@ impl<'a> DeviceReads<'a> {
         if rows.row == 0 {
             return (std::ptr::null(), true);
         }
-        (self.arrival(owners, place, rows, BOX), true)
+        (self.arrival(owners, place, rows, (sizes, BOX)), true)
     }
 
     /// The address that stands for a buffer of another device, of which `len` bytes from byte `begin` on are read.
@@ -188,14 +197,14 @@ impl<'a> DeviceReads<'a> {
             return std::ptr::null_mut();
         }
         let first = Place { offset: place.offset.wrapping_add_signed(begin), ..place };
-        self.arrival(&[owner], first, &Rows::contiguous(len), SPAN).wrapping_offset(-begin as isize)
+        self.arrival(&[owner], first, &Rows::contiguous(len), ((1, 1), SPAN)).wrapping_offset(-begin as isize)
     }
 
-    fn arrival(&mut self, owners: &[usize], place: Place, rows: &Rows, align: usize) -> *mut u8 {
+    fn arrival(&mut self, owners: &[usize], place: Place, rows: &Rows, sizes: ((usize, usize), usize)) -> *mut u8 {
         let from = self.mesh().process(owners[0]);
         debug_assert!(owners.iter().all(|&owner| self.mesh().process(owner) == from), "one process combines");
         debug_assert_ne!(from, self.process, "bytes of the process itself need no message");
-        let offset = self.messages[from].add(self.memory, (owners, place), rows, align);
+        let offset = self.messages[from].add(self.memory, (owners, place), rows, sizes);
         self.arrivals.map_or(std::ptr::null_mut(), |arrivals| arrivals[from].wrapping_add(offset))
     }
 }

@@ -1,0 +1,193 @@
+//! Prepares steps that read the memory of other devices, with the messages that bring the bytes of those in other processes.
+
+use std::collections::BTreeMap;
+
+use super::{Counted, Loader};
+use crate::boxes::Rows;
+use crate::collectives::reduce::{self, BoxReduction, Rounds};
+use crate::device::Op;
+use crate::memory::Memory;
+use crate::processes::plans::{GroupMessages, Senders, plan_group};
+use crate::processes::reads::DeviceReads;
+use crate::trap::RunError;
+use spmdc_abi::mesh::DeviceMesh;
+use spmdc_abi::{AxisSet, ReduceStep, Site};
+
+/// The groups of devices that move the messages of a step: in each of them all devices are in the same loops and branches.
+struct StepGroups {
+    /// The axes along which the devices of a group differ.
+    joined: AxisSet,
+    /// The axes along which the groups differ, and their number.
+    others: Vec<usize>,
+    count: usize,
+}
+
+impl StepGroups {
+    fn members(&self, mesh: &DeviceMesh, group: usize) -> Vec<usize> {
+        mesh.group(mesh.at(0, self.others.iter().copied(), group), self.joined)
+    }
+}
+
+impl Loader<'_> {
+    /// The parts of this process's devices in a step, by `plan`. If it reads the memory of other processes, a crossing comes before it:
+    /// the plans of all devices say which bytes. `group`: the axes along which the devices differ that read from each other.
+    pub(super) fn planned<T>(
+        &mut self,
+        (group, senders): (AxisSet, Senders),
+        at: (Site, &'static str),
+        mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
+    ) -> Result<Vec<T>, RunError> {
+        let messages = self.messages(group, &mut plan)?;
+        let combine = |_: &[*const u8], _, _| Err(RunError::internal("only reductions combine values"));
+        self.with_messages((group, senders, messages), at, plan, combine)
+    }
+
+    fn step_groups(&self, group: AxisSet) -> StepGroups {
+        let mesh = self.mesh;
+        let joined = group.union(mesh.axes().minus(self.varying)).intersect(mesh.axes());
+        let others: Vec<usize> = mesh.axes().minus(joined).iter().collect();
+        let count = mesh.count(others.iter().copied());
+        StepGroups { joined, others, count }
+    }
+
+    /// The messages of a step, in each of its groups; none if there is one process.
+    fn messages<T>(
+        &self,
+        group: AxisSet,
+        plan: &mut impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
+    ) -> Result<Vec<GroupMessages>, RunError> {
+        if self.mesh.processes() == 1 {
+            return Ok(Vec::new());
+        }
+        let (memory, groups) = (self.memory, self.step_groups(group));
+        let mut plan = |reads: &mut DeviceReads<'_>, device: usize| plan(reads, device).map(drop);
+        (0..groups.count).map(|group| plan_group(memory, &groups.members(self.mesh, group), &mut plan)).collect()
+    }
+
+    /// As `planned`, with messages that have been planned, and where values are combined before they are sent: `combine` gets the
+    /// addresses of the partial values, the message, and the rows.
+    fn with_messages<T>(
+        &mut self,
+        (group, senders, all): (AxisSet, Senders, Vec<GroupMessages>),
+        (site, what): (Site, &'static str),
+        mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
+        combine: impl Fn(&[*const u8], *mut u8, Rows) -> Result<BoxReduction, RunError>,
+    ) -> Result<Vec<T>, RunError> {
+        let (mesh, memory): (&DeviceMesh, &Memory) = (self.mesh, self.memory);
+        if mesh.processes() == 1 {
+            let mut reads = DeviceReads::resolve(memory, &[]);
+            return memory.devices().iter().map(|&device| plan(&mut reads, device)).collect();
+        }
+        let groups = self.step_groups(group);
+        debug_assert_eq!(all.len(), groups.count, "the messages of every group have been planned");
+        let members = |group| groups.members(mesh, group);
+        let first = self.first();
+        let is_sent = |from: usize, to: usize| match senders {
+            Senders::Owners => false,
+            Senders::AllToFirst => from != to && to == mesh.process(first),
+            Senders::AllToAll => true,
+        };
+        let has_bytes = all.iter().flatten().flatten().any(|message| message.bytes() > 0);
+        let mut arrivals: Vec<Vec<*mut u8>> = vec![vec![std::ptr::null_mut(); mesh.processes()]; groups.count];
+        if has_bytes || senders != Senders::Owners {
+            let first = match self.out.messages.first_group(groups.joined) {
+                Some(first) => first,
+                None => {
+                    let mut barriers = Vec::new();
+                    for group in 0..groups.count {
+                        let barrier = self.barrier(members(group));
+                        let is_here = !barrier.members.is_empty();
+                        barriers.push(is_here.then_some(self.out.barriers.len()));
+                        self.out.barriers.extend(is_here.then_some(barrier));
+                    }
+                    self.out.messages.add_groups(groups.joined, barriers)?
+                }
+            };
+            let mut crossings = vec![None; groups.count];
+            let mut combined: BTreeMap<usize, Vec<BoxReduction>> = BTreeMap::new();
+            for (group, plans) in all.iter().enumerate() {
+                let has = |process: usize| members(group).iter().any(|&member| mesh.process(member) == process);
+                let is_sent = |from: usize, to: usize| is_sent(from, to) && has(from) && has(to);
+                if !has(memory.process()) {
+                    continue;
+                }
+                let waits = senders == Senders::AllToAll;
+                let messages = self.out.messages.add(memory, (first + group, plans, waits), is_sent)?;
+                for (receiver, plans) in plans.iter().enumerate().filter(|(other, _)| *other != memory.process()) {
+                    for (number, planned) in plans[memory.process()].combined().enumerate() {
+                        let from: Vec<*const u8> = planned
+                            .owners
+                            .iter()
+                            .map(|&owner| memory.address(planned.place, owner).cast_const())
+                            .collect();
+                        let reduction = combine(&from, messages.departures[receiver], planned.rows.clone())?;
+                        // Any of its devices may do it: they have all arrived at the barrier before the step.
+                        let device = planned.owners[number % planned.owners.len()];
+                        combined.entry(device).or_default().push(reduction);
+                    }
+                }
+                (arrivals[group], crossings[group]) = (messages.arrivals, messages.crossing);
+            }
+            if all.iter().flatten().flatten().any(|message| message.combined().next().is_some()) {
+                self.emit(site, what, |device, _| Op::Combine(combined.remove(&device).unwrap_or_default().into()));
+            }
+            let of = |device: usize| mesh.linear(device, groups.others.iter().copied());
+            self.emit(site, what, |device, _| Op::Crossing { crossing: crossings[of(device)] });
+        }
+        // The devices of a process read in the same order as when their messages were planned.
+        let mut planned: BTreeMap<usize, T> = BTreeMap::new();
+        for (group, arrivals) in arrivals.iter().enumerate() {
+            let mut reads = DeviceReads::resolve(memory, arrivals);
+            for device in members(group).into_iter().filter(|device| memory.devices().contains(device)) {
+                planned.insert(device, plan(&mut reads, device)?);
+            }
+        }
+        debug_assert_eq!(planned.len(), self.out.devices.len(), "every device is in one group");
+        Ok(planned.into_values().collect())
+    }
+
+    pub(super) fn reduce(&mut self, step: &ReduceStep) -> Result<(), RunError> {
+        let group = self.participants(step.group, step.to.place);
+        let at = (step.site, step.kind.name());
+        let plan = |rounds: Rounds| {
+            move |reads: &mut DeviceReads<'_>, device: usize| reduce::plan(reads, step, (group, rounds), device)
+        };
+        let gather = |reads: &mut DeviceReads<'_>, device: usize| reduce::gather(reads, step, group, device);
+        let once = self.messages(group, &mut plan(Rounds::One))?;
+        let twice = if largest(&once) >= self.two_rounds_from {
+            let rounds = [self.messages(group, &mut plan(Rounds::Two))?, self.messages(group, &mut { gather })?];
+            (most_received(&rounds) < most_received(std::slice::from_ref(&once))).then_some(rounds)
+        } else {
+            None
+        };
+        let (rounds, first, second) = match twice {
+            Some([first, second]) => (Rounds::Two, first, Some(second)),
+            None => (Rounds::One, once, None),
+        };
+        let combine = |from: &[*const u8], to, rows| reduce::combined(step, from, to, rows);
+        let parts = self.with_messages((group, Senders::Owners, first), at, plan(rounds), combine)?;
+        let work = parts.into_iter().map(|parts| Op::Combine(parts.into())).collect();
+        let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
+        self.collective((step.group, counted), step.site, Some(work));
+        if let Some(second) = second {
+            let combine = |_: &[*const u8], _, _| Err(RunError::internal("the second round combines nothing"));
+            let copies = self.with_messages((group, Senders::Owners, second), at, gather, combine)?;
+            self.emit_each(at.0, at.1, copies.into_iter().map(|copies| Op::Move(copies.into())));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the largest message.
+fn largest(groups: &[GroupMessages]) -> u64 {
+    groups.iter().flatten().flatten().map(|message| message.bytes() as u64).max().unwrap_or(0)
+}
+
+/// The most bytes that a process receives, in all groups and rounds together.
+fn most_received(rounds: &[Vec<GroupMessages>]) -> u64 {
+    let mut received: BTreeMap<usize, u64> = BTreeMap::new();
+    for (process, messages) in rounds.iter().flatten().flat_map(|plans| plans.iter().enumerate()) {
+        *received.entry(process).or_default() += messages.iter().map(|message| message.bytes() as u64).sum::<u64>();
+    }
+    received.into_values().max().unwrap_or(0)
+}
