@@ -59,21 +59,22 @@ fn legend(module: &Module) -> String {
     let axes = module.mesh.whole().axes;
     let (sizes, count): (Vec<String>, usize) =
         (axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect(), module.mesh.device_count());
-    let devices = match (axes.as_slice(), count) {
-        (_, 1) => "one device".to_string(),
-        ([axis], _) => format!("the mesh ({}): the devices 0 to {} along {}", sizes.join(", "), count - 1, axis.name),
-        ([.., last], _) => format!(
-            "the mesh ({}): the devices 0 to {}, neighbours along {} first",
-            sizes.join(", "),
-            count - 1,
-            last.name
-        ),
-        ([], _) => format!("{count} devices"),
+    let order = match axes.as_slice() {
+        [] | [_] => String::new(),
+        [.., last] => format!(", neighbours along {} first", last.name),
     };
-    let numbers = module.mesh.named.first().map_or(String::new(), |named| format!(", which are {}", named.describe()));
-    let text = format!(
-        "{devices}{numbers}. Each box is a block of a value: beside it its indices, in it the devices that hold it."
-    );
+    let devices = match (module.mesh.named.first(), axes.as_slice()) {
+        (Some(named), []) => named.describe(),
+        (Some(named), [..]) => format!("{}: the mesh ({}){order}", named.describe(), sizes.join(", ")),
+        (None, _) if count == 1 => "one device".to_string(),
+        (None, []) => format!("{count} devices"),
+        (None, [axis]) => {
+            format!("the mesh ({}): the devices 0 to {} along {}", sizes.join(", "), count - 1, axis.name)
+        }
+        (None, [..]) => format!("the mesh ({}): the devices 0 to {}{order}", sizes.join(", "), count - 1),
+    };
+    let text =
+        format!("{devices}. Each box is a block of a value: beside it its indices, in it the devices that hold it.");
     indented(&text, "", "", width())
 }
 

@@ -93,7 +93,12 @@ fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
         };
         ty.sharding.dims.iter().map(|dim| linear(&dim.axes)).collect()
     };
-    let devices: Vec<(usize, Vec<usize>)> = (0..mesh.device_count()).map(|device| (device, place(device))).collect();
+    // The devices of a mesh with a name have the numbers that the program gives.
+    let named = mesh.named.first().filter(|_| !mesh.is_several());
+    let number = |position: usize| named.map_or(position, |named| named.devices[position]);
+    let mut devices: Vec<(usize, Vec<usize>)> =
+        (0..mesh.device_count()).map(|position| (number(position), place(position))).collect();
+    devices.sort_unstable();
     let range = |dim: usize, block: usize| ty.sharding.dims[dim].range(ty.shape()[dim], block, mesh);
     // Blocks with elements; a dimension of size 0 has one empty block.
     let filled =
@@ -232,7 +237,7 @@ fn table(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::mesh::{Axis, AxisKind};
+    use crate::layout::mesh::{Axis, AxisKind, NamedMesh};
     use crate::layout::sharding::Sharding;
     use crate::layout::types::{ArrayType, DType};
 
@@ -252,6 +257,18 @@ mod tests {
         );
         let replicated = "replicated: all 8 devices hold it whole\n";
         assert_eq!(drawing(&[], vec![]), format!("+-----+\n| 0-7 |\n+-----+\n{replicated}"));
+    }
+
+    #[test]
+    fn devices_have_the_numbers_of_their_mesh() {
+        let named = NamedMesh { name: "m".to_string(), axes: vec![0], devices: vec![7, 3, 5] };
+        let mesh = Mesh { axes: vec![Axis::new("X", 3, AxisKind::Auto)], named: vec![named], ..Mesh::default() };
+        let draw = |dims| {
+            let ty = Type { sharding: Sharding::closed(dims), ..Type::open(ArrayType::new(DType::F32, &[3])) };
+            draw(&ty, &mesh, Style::Ascii, 40)
+        };
+        assert!(draw(vec![vec![0]]).contains("|  7  |  3  |  5  |"), "{}", draw(vec![vec![0]]));
+        assert!(draw(vec![vec![]]).contains("| 3,5,7 |"), "{}", draw(vec![vec![]]));
     }
 
     #[test]
