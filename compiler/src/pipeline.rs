@@ -38,6 +38,7 @@ use spmdc_passes::local_argmax::local_argmax;
 use spmdc_passes::orient_products::orient_products;
 use spmdc_passes::overlap::overlap;
 use spmdc_passes::partition::partition;
+use spmdc_passes::project::drawings::{drawings, has_drawings, with_drawings};
 use spmdc_passes::project::project;
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
 use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
@@ -47,6 +48,7 @@ use spmdc_schedule::fuse::fuse;
 use spmdc_schedule::order::schedule;
 use spmdc_schedule::plan_memory::{Planned, plan_memory};
 use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -229,21 +231,33 @@ impl PipelineRun<'_> {
         }
         let projected = project(&m)?;
         self.time("project");
-        let mut programs = Vec::new();
-        for part in projected.parts {
+        // A program that prints layouts of others is compiled when these have them.
+        let mut order: Vec<usize> = (0..projected.parts.len()).collect();
+        order.sort_by_key(|&at| has_drawings(&projected.parts[at].module));
+        let mut drawn = BTreeMap::new();
+        let mut compiled = Vec::new();
+        for at in order {
+            let part = &projected.parts[at];
             let named = part.module.mesh.named.first().cloned().expect("the mesh of a part has a name");
             let (started, watch) = (Instant::now(), Watch::new(self.options));
             let mut run = PipelineRun { options: self.options, started, watch, out: Compilation::default() };
             run.watch.pass("project", part.module.clone());
-            run.whole(part.module, site)?;
+            run.whole(with_drawings(part.module.clone(), &drawn), site)?;
+            drawn.extend(run.out.stages.last().map(drawings).unwrap_or_default());
             self.out.timings.append(&mut run.out.timings.clone());
             self.out.doubtful |= run.out.doubtful;
-            if let Some(program) = run.out.program.clone() {
-                let kernels = std::mem::take(&mut run.out.kernels);
-                let (params, results) = (part.params, part.results);
-                programs.push(MeshCode { mesh: named.clone(), program, kernels, params, results });
+            compiled.push((at, named, run.out));
+        }
+        compiled.sort_by_key(|(at, ..)| *at);
+        let mut programs = Vec::new();
+        for (at, mesh, mut compilation) in compiled {
+            let part = &projected.parts[at];
+            if let Some(program) = compilation.program.clone() {
+                let kernels = std::mem::take(&mut compilation.kernels);
+                let (params, results) = (part.params.clone(), part.results.clone());
+                programs.push(MeshCode { mesh: mesh.clone(), program, kernels, params, results });
             }
-            self.out.parts.push(PartCompilation { mesh: named, compilation: run.out });
+            self.out.parts.push(PartCompilation { mesh, compilation });
         }
         if programs.len() == self.out.parts.len() {
             let (program, kernels) = joined(&m, programs, &projected.channels, site);

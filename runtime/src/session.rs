@@ -145,20 +145,18 @@ impl Session {
             return self.write_param(index, &mut *source);
         }
         check_source(param, &*source)?;
-        let mut first = index;
-        if !self.program.parts.is_empty() {
-            // The streams of all parts are numbered one after the other.
-            let mut before = 0;
-            let mut found = None;
-            for part in &self.program.parts {
-                let own = part.params.iter().position(|&whole| whole as usize == index);
-                found = found.or(own.map(|own| before + own));
-                before += part.params.len();
-            }
-            let Some(found) = found else { return Ok(()) };
-            first = found;
+        // The streams of all parts are numbered one after the other.
+        let mut numbers = Vec::new();
+        let mut before = 0;
+        for part in &self.program.parts {
+            let own = part.params.iter().position(|&whole| whole as usize == index);
+            numbers.extend(own.map(|own| before + own));
+            before += part.params.len();
         }
-        self.workforce.shared().streams.open(first, source)
+        if self.program.parts.is_empty() {
+            numbers.push(index);
+        }
+        self.workforce.shared().streams.open(&numbers, source)
     }
 
     /// A whole result, assembled from the blocks of the devices. Of several processes, the first one gets the result, and the others an

@@ -1,7 +1,9 @@
 //! Values that move between random meshes, in random layouts, arrive as they were, in one process and in several, and each device that
 //! sends has no more than its block.
 //!
-//! `TRANSFERS=N` draws so many programs, `TRANSFER=I` only number I.
+//! Values that move inside of manual functions, text and streams there give what the same program gives on one mesh.
+//!
+//! `TRANSFERS=N` draws so many programs of each kind, `TRANSFER=I` only number I.
 
 #![allow(clippy::unwrap_used)]
 
@@ -114,15 +116,180 @@ fn problem(at: u64, text: &str) -> Option<String> {
     (!others.is_empty()).then(|| format!("devices of one mesh exchange data: {others:?}"))
 }
 
-#[test]
-fn values_arrive_as_they_were() {
+/// The statements of a manual function, and its values with the mesh on which each is.
+struct Body {
+    text: String,
+    values: Vec<&'static str>,
+    dtype: &'static str,
+    axes: String,
+    axis: String,
+}
+
+impl Body {
+    /// A value, by its number, and its mesh.
+    fn pick(&self, draw: &mut Draw) -> (usize, &'static str) {
+        let at = draw.below(self.values.len());
+        (at, self.values[at])
+    }
+
+    /// A value as an operand on this mesh.
+    fn operand(&self, draw: &mut Draw, on: &str) -> String {
+        let (at, own) = self.pick(draw);
+        if own == on { format!("v{at}") } else { format!("transfer(v{at}, {on})") }
+    }
+
+    fn stmt(&mut self, draw: &mut Draw) {
+        let (at, on) = self.pick(draw);
+        let new = self.values.len();
+        let (dtype, axis, axes) = (self.dtype, self.axis.clone(), self.axes.clone());
+        let other = self.operand(draw, on);
+        let line = match draw.below(9) {
+            0 | 1 => {
+                let to = if on == "first" { "second" } else { "first" };
+                self.values.push(to);
+                format!("let v{new} = transfer(v{at}, {to});")
+            }
+            2 => format!("print(\"v{at} {{}}\", v{at});"),
+            3 => format!("assert(all(v{at} == v{at}) && v{at}[0, 0] > -9, \"{{}} in v{at}\", v{at}[0]);"),
+            kind => {
+                self.values.push(on);
+                match kind {
+                    4 => format!("let v{new} = v{at} + {other} + data[1 : 1 + v{at}.shape[0]];"),
+                    5 => format!("let v{new} = v{at} + cast(axis_index({axis}), {dtype}) - psum({other}, {axis});"),
+                    6 => format!(
+                        "let mut v{new} = v{at};\n  for t in 0..{} {{ v{new} = v{new} * 2 - {other}; print(\"{{}} {{}}\", t, sum(v{new})); }}",
+                        draw.below(4)
+                    ),
+                    7 => format!(
+                        "let mut v{new} = v{at};\n  if psum(sum(v{at}), {axes}) > {} {{ v{new} = {other}; print(\"then\"); }} else {{ v{new} = v{new} + 1; }}",
+                        draw.below(9)
+                    ),
+                    _ => format!(
+                        "let mut v{new} = v{at};\n  if sum(v{new}) > {} {{ v{new} = v{new} - 3; }}\n  show_sharding(v{new});",
+                        draw.below(9)
+                    ),
+                }
+            }
+        };
+        let _ = writeln!(self.text, "  {line}");
+    }
+}
+
+/// A program with a manual function whose values move between meshes, and the same program on one mesh.
+fn manual_programs(draw: &mut Draw) -> (String, String) {
+    let sizes = [1 + draw.below(3), 1 + draw.below(2)];
+    let devices = |draw: &mut Draw, count: usize| {
+        let mut numbers: Vec<usize> = (0..count + 2).collect();
+        for at in (1..numbers.len()).rev() {
+            numbers.swap(at, draw.below(at + 1));
+        }
+        numbers[..count].iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
+    };
+    let mesh = |draw: &mut Draw, name: &str, own: &str| {
+        let kind = draw.pick(&["", ": explicit"]);
+        let more = 1 + draw.below(2);
+        let mut axes = vec![format!("m = {}", sizes[0]), format!("n = {}", sizes[1])];
+        axes.insert(draw.below(3), format!("{own}{kind} = {more}"));
+        if draw.below(2) == 0 {
+            axes.swap(0, 2);
+        }
+        let devices = devices(draw, sizes[0] * sizes[1] * more);
+        format!("mesh {name} ({}) devices [{devices}];\n", axes.join(", "))
+    };
+    let (first, second) = (mesh(draw, "first", "a"), mesh(draw, "second", "c"));
+    let are_both = draw.below(2) == 0;
+    let (axes, rows_over) = if are_both { ("m, n", draw.pick(&["m", "n", "(m, n)", "(n, m)"])) } else { ("m", "m") };
+    let blocks: usize =
+        sizes.iter().zip(["m", "n"]).filter(|(_, axis)| rows_over.contains(axis)).map(|(size, _)| size).product();
+    let (rows, columns) = (1 + draw.below(3), 1 + draw.below(4));
+    let dtype = draw.pick(&["i32", "i64", "i16"]);
+    let ty = format!("{dtype}[{}@{rows_over}, {columns}]", blocks * rows);
+    let stream = format!("stream {dtype}[{}, {columns}]", rows + 3);
+    let axis = if rows_over.contains('m') { "m" } else { "n" };
+    let mut body = Body {
+        text: String::new(),
+        values: vec!["first", "second"],
+        dtype,
+        axes: if are_both { "(m, n)".to_string() } else { "m".to_string() },
+        axis: axis.to_string(),
+    };
+    for _ in 0..3 + draw.below(5) {
+        body.stmt(draw);
+    }
+    let last = body.values.len() - 1;
+    let text = format!(
+        "manual({axes}) fn inside(v0: {ty} on first, v1: {ty} on second, data: {stream}) -> ({ty}, {ty}) {{\n{}  (v{}, v{last})\n}}\n\
+         fn main(x: {ty} on first, data: {stream}) {{\n  let y = transfer(x, second);\n  let (u, v) = inside(x, y + 1, data);\n  \
+         (u, v, y + data[2], x - data[0])\n}}\n",
+        body.text,
+        last - 1
+    );
+    let on_one = text.replace("second", "first");
+    (format!("{first}{second}{text}"), format!("{first}{on_one}"))
+}
+
+/// What is wrong with a program that must do what the other does.
+fn difference(at: u64, (text, on_one): &(String, String)) -> Option<String> {
+    let run = |text: &str| {
+        let compilation =
+            engine::compiled("transfer.spmd", text, "", None).map_err(|failures| format!("{failures:?}"))?;
+        let inputs = engine::inputs(&compilation, &[], &spmdc_tests::root())?;
+        let loaded = Loaded::new(&compilation).map_err(|failure| format!("{failure:?}"))?;
+        Ok::<_, String>((loaded.run(&inputs, None), loaded, inputs))
+    };
+    let ((outcome, loaded, inputs), (wanted, ..)) = match (run(text), run(on_one)) {
+        (Ok(found), Ok(wanted)) => (found, wanted),
+        (Err(problem), _) | (_, Err(problem)) => return Some(problem),
+    };
+    if at.is_multiple_of(2)
+        && let Err(text) = same_in_processes(&loaded, &inputs, outcome.as_ref(), at as usize / 2)
+    {
+        return Some(text);
+    }
+    match (outcome, wanted) {
+        (Ok(found), Ok(wanted)) => {
+            // A layout names the devices and axes of its mesh.
+            let lines = |text: &str| {
+                text.lines()
+                    .filter(|line| !line.contains(['│', '┌', '├', '└', '@', '[']))
+                    .map(str::to_string)
+                    .collect::<Vec<_>>()
+            };
+            if found.results != wanted.results {
+                return Some(format!("gives {:?}, not {:?}", found.results, wanted.results));
+            }
+            let (found, wanted) = (lines(&found.printed), lines(&wanted.printed));
+            (!text.contains("show_sharding") && found != wanted).then(|| format!("prints {found:?}, not {wanted:?}"))
+        }
+        (Err(found), Err(wanted)) if (&found.code, &found.message) == (&wanted.code, &wanted.message) => None,
+        (found, wanted) => Some(format!("ends with {found:?}, not {wanted:?}")),
+    }
+}
+
+fn numbers() -> std::ops::Range<u64> {
     let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let numbers = match number("TRANSFER") {
+    match number("TRANSFER") {
         Some(only) => only..only + 1,
         None => 0..number("TRANSFERS").unwrap_or(2000),
-    };
+    }
+}
+
+#[test]
+fn manual_functions_mean_the_same_on_several_meshes() {
     let mut wrong = Vec::new();
-    for at in numbers {
+    for at in numbers().filter(|at| at % 4 == 0 || std::env::var("TRANSFER").is_ok()) {
+        let programs = manual_programs(&mut Draw::new("transfers in manual functions", at));
+        if let Some(problem) = difference(at, &programs) {
+            wrong.push(format!("number {at}: {problem}\n{}", programs.0));
+        }
+    }
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
+}
+
+#[test]
+fn values_arrive_as_they_were() {
+    let mut wrong = Vec::new();
+    for at in numbers() {
         let text = program(&mut Draw::new("transfers", at));
         if let Some(problem) = problem(at, &text) {
             wrong.push(format!("number {at}: {problem}\n{text}"));

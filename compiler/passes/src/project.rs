@@ -10,25 +10,29 @@
 //! Each statement is on the mesh of its values (`ir/program/placement`), and stays in the program of that mesh, with the control flow
 //! around it. What is on no mesh is in the program of every one, and goes where nobody uses it. A condition or bound that several
 //! meshes need is sent to the others. Text is printed by a program of its own on one device, so that lines come in the order of the
-//! program, and no mesh waits for another one to print.
+//! program, and no mesh waits for another one to print; so are drawings of layouts, once these are known (`drawings.rs`).
 //!
 //! It runs after derivatives, so that these see transfers, and before propagation, which chooses the layouts of each program by itself.
 //! Afterwards every value of a module is on its mesh, and all ends of transfers are in the order of the program.
 
+pub mod drawings;
+mod moves;
+
+use self::moves::Mover;
 use crate::dce::dce;
 use spmdc_abi::Plane;
-use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::mesh::{AxisKind, Mesh, NamedMesh};
 use spmdc_ir::layout::parts::AxisParts;
-use spmdc_ir::layout::types::Type;
+use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::message::{ReceiveMessage, SendMessage};
 use spmdc_ir::ops::rules::{Effect, NamedAxes};
 use spmdc_ir::ops::transfer::{Target, Transfer};
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::placement::{Placement, placement};
+use spmdc_ir::program::placement::{Placement, home, placement};
 use spmdc_ir::program::typing::explicit_part;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -64,8 +68,8 @@ pub struct ChannelInfo {
     pub origin: Origin,
 }
 
-/// The programs of all meshes on which something happens. E0602 for operands on different meshes; E0901 for what a part of a program
-/// cannot do yet.
+/// The programs of all meshes on which something happens. E0602 for operands on different meshes; E0502 for conditions that not all devices
+/// of a manual function can send to another mesh.
 pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
     let mut mesh = module.mesh.clone();
     let mut func = module.func.clone();
@@ -75,9 +79,16 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
     if used.is_empty() || func.body.results.iter().any(|result| of[result.0 as usize].is_none()) {
         used.insert(DEFAULT);
     }
+    // A manual function without values on a mesh runs on one all the same, as does `show_sharding`.
+    func.body.walk(&mut |stmt| {
+        used.extend(home(stmt, &of, &mesh));
+        if effect(stmt) == Some(Effect::Layout) && stmt.args.iter().all(|arg| of[arg.0 as usize].is_none()) {
+            used.insert(DEFAULT);
+        }
+    });
     let prints = |func: &Func| {
         let mut found = false;
-        func.body.walk(&mut |stmt| found |= effect(stmt) == Some(Effect::Text));
+        func.body.walk(&mut |stmt| found |= matches!(effect(stmt), Some(Effect::Text | Effect::Layout)));
         found
     };
     // The first device of all prints: in a job it is in the first process. A program that uses one of its meshes prints there if it can.
@@ -85,12 +96,11 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
     let one = (used.len() == 1).then(|| used.iter().next().copied()).flatten();
     let only = one.filter(|&on| {
         let is_first = mesh.named[usize::from(on)].devices.contains(&first);
-        is_first || !prints(&func) || refuse(&func.body, false).is_err()
+        is_first || !prints(&func)
     });
     let output = match only {
         Some(only) => only,
         None => {
-            refuse(&func.body, false)?;
             mesh.named.push(NamedMesh { name: OUTPUT.to_string(), axes: Vec::new(), devices: vec![first] });
             (mesh.named.len() - 1) as u8
         }
@@ -98,10 +108,7 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
     let mut order: Vec<u8> = if only.is_none() && prints(&func) { vec![output] } else { Vec::new() };
     order.extend(&used);
     if only.is_none() {
-        let mut body = std::mem::take(&mut func.body);
-        let mut mover = Mover { func: &mut func, of: &mut of, output };
-        mover.block(&mut body);
-        func.body = body;
+        Mover::new(&mut func, &mut of, &mesh, output).run()?;
     }
     let mut channels = Vec::new();
     let mut numbers = BTreeMap::new();
@@ -117,18 +124,12 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
                 on,
                 is_default: on == DEFAULT || only == Some(on),
                 output,
+                only_prints: only.is_none() && on == output,
+                is_strict: false,
             };
             projector.project(module)
         })
         .collect();
-    let streams = |param: usize| parts.iter().filter(|part| part.params.contains(&param)).count() > 1;
-    for (at, (param, &value)) in module.func.params.iter().zip(&module.func.body.params).enumerate() {
-        if module.func.ty(value).array.is_stream && streams(at) {
-            let message = format!("a stream that several meshes read, like `{}`, is not supported yet", param.name);
-            let help = "read its rows on one mesh, and transfer them";
-            return Err(vec![Diagnostic::error(Code::E0901, param.span, message).help(help)]);
-        }
-    }
     debug_assert!(
         channels.iter().all(|channel: &ChannelInfo| channel.from != channel.to),
         "a value is sent to another mesh"
@@ -143,94 +144,6 @@ fn effect(stmt: &Stmt) -> Option<Effect> {
     stmt.op().map(|op| op.rules().properties().effect)
 }
 
-/// E0901 for what can happen in a program with one mesh only.
-fn refuse(block: &Block, is_manual: bool) -> Result<(), Vec<Diagnostic>> {
-    for stmt in &block.stmts {
-        let what = match effect(stmt) {
-            Some(Effect::Text) if is_manual => "text in a manual function",
-            Some(Effect::Layout) => "`show_sharding`",
-            Some(Effect::None | Effect::Stops | Effect::Check | Effect::Text | Effect::Message) | None => {
-                let inside = is_manual || matches!(stmt.control(), Some(Control::Manual(_)));
-                stmt.blocks().try_for_each(|block| refuse(block, inside))?;
-                continue;
-            }
-        };
-        let message = format!("{what} in a program that uses several meshes is not supported yet");
-        let help = if is_manual { "print its result" } else { "`spmdc viz` draws the layouts of all values" };
-        return Err(vec![Diagnostic::error(Code::E0901, stmt.origin.span, message).help(help)]);
-    }
-    Ok(())
-}
-
-/// Makes every move of a value a `transfer`: of text, and of conditions and bounds.
-struct Mover<'a> {
-    func: &'a mut Func,
-    of: &'a mut Placement,
-    output: u8,
-}
-
-impl Mover<'_> {
-    fn at(&self, value: Value) -> Option<u8> {
-        self.of[value.0 as usize]
-    }
-
-    /// The value on a mesh.
-    fn moved(&mut self, value: Value, to: u8, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
-        let array = self.func.ty(value).array.clone();
-        let moved = self.func.new_value(Type::open(array), origin.clone());
-        debug_assert_eq!(self.of.len(), moved.0 as usize, "values are numbered in order");
-        self.of.push(Some(to));
-        let op = Transfer { to: Target::Mesh(to), number: 0, out: None };
-        stmts.push(Stmt::new(op.into(), vec![value], vec![moved], origin.clone()));
-        moved
-    }
-
-    fn block(&mut self, block: &mut Block) {
-        let mut stmts = Vec::with_capacity(block.stmts.len());
-        for mut stmt in std::mem::take(&mut block.stmts) {
-            let origin = stmt.origin.clone();
-            if effect(&stmt) == Some(Effect::Text) {
-                for arg in &mut stmt.args {
-                    if self.at(*arg).is_some() {
-                        *arg = self.moved(*arg, self.output, &origin, &mut stmts);
-                    }
-                }
-            }
-            if !matches!(stmt.control(), Some(Control::Manual(_))) {
-                stmt.blocks_mut().for_each(|inner| self.block(inner));
-                self.control(&mut stmt, &mut stmts);
-            }
-            stmts.push(stmt);
-        }
-        block.stmts = stmts;
-    }
-
-    /// Sends the condition or the bounds of control flow to the other meshes on which something happens in it.
-    fn control(&mut self, stmt: &mut Stmt, stmts: &mut Vec<Stmt>) {
-        let origin = stmt.origin.clone();
-        let mut there = BTreeSet::new();
-        content(stmt, self.of, self.output, &mut there);
-        let StmtKind::Control(control) = &mut stmt.kind else { return };
-        let (decides, inside): (Vec<Value>, Option<&mut Block>) = match control {
-            Control::Branch(_) => (vec![stmt.args[0]], None),
-            Control::For(op) => (stmt.args[..op.bounds()].to_vec(), None),
-            Control::While(op) => (op.cond.results.clone(), Some(&mut op.cond)),
-            Control::Manual(_) => return,
-        };
-        let mut own = Vec::new();
-        for value in decides {
-            let Some(from) = self.at(value) else { continue };
-            for &to in there.iter().filter(|&&to| to != from) {
-                self.moved(value, to, &origin, &mut own);
-            }
-        }
-        match inside {
-            Some(cond) => cond.stmts.append(&mut own),
-            None => stmts.append(&mut own),
-        }
-    }
-}
-
 /// The meshes on which a statement does something.
 fn content(stmt: &Stmt, of: &Placement, output: u8, found: &mut BTreeSet<u8>) {
     let at = |value: &Value| of[value.0 as usize];
@@ -240,12 +153,17 @@ fn content(stmt: &Stmt, of: &Placement, output: u8, found: &mut BTreeSet<u8>) {
             Effect::Text => {
                 found.insert(output);
             }
+            Effect::Layout if stmt.args.is_empty() => {
+                found.insert(output);
+            }
             Effect::None | Effect::Stops | Effect::Check | Effect::Layout | Effect::Message => {
                 found.extend(stmt.args.iter().filter_map(at));
             }
         },
-        StmtKind::Control(Control::Manual(_)) => found.extend(stmt.args.iter().filter_map(at)),
         StmtKind::Control(control) => {
+            if let Control::Manual(_) = control {
+                found.extend(stmt.args.iter().filter_map(at));
+            }
             control.blocks().flat_map(|block| &block.stmts).for_each(|stmt| content(stmt, of, output, found));
         }
     }
@@ -282,6 +200,10 @@ struct Projector<'a> {
     /// Whether results that are on no mesh are computed here.
     is_default: bool,
     output: u8,
+    /// Whether this is the program that prints for all meshes.
+    only_prints: bool,
+    /// Whether only values on this mesh are here: in a manual function, others may depend on axes that the mesh of text does not have.
+    is_strict: bool,
 }
 
 /// The values of the whole program that have another name here: those that a transfer leaves where they are, and copies of conditions.
@@ -293,7 +215,7 @@ impl Projector<'_> {
     }
 
     fn is_here(&self, value: Value) -> bool {
-        self.at(value).is_none_or(|on| on == self.on)
+        self.at(value).map_or(!self.is_strict, |on| on == self.on)
     }
 
     fn project(&self, whole: &Module) -> MeshProjection {
@@ -328,7 +250,7 @@ impl Projector<'_> {
         body.results = results.iter().map(|&at| now(&renamed, self.func.body.results[at])).collect();
         body.walk_mut(&mut |stmt| {
             // The ends of transfers are made for this mesh.
-            if !matches!(stmt.op(), Some(Op::Receive(_))) {
+            if !matches!(stmt.op(), Some(Op::Receive(_) | Op::Send(_))) {
                 stmt.name_parts(&parts);
             }
             if let StmtKind::Op(op) = &mut stmt.kind
@@ -389,8 +311,10 @@ impl Projector<'_> {
                 StmtKind::Op(op) => {
                     let is_here = match op.rules().properties().effect {
                         Effect::Text => self.on == self.output,
+                        Effect::Layout if stmt.args.is_empty() => self.on == self.output,
                         Effect::None | Effect::Stops | Effect::Check | Effect::Layout | Effect::Message => {
-                            stmt.args.iter().chain(&stmt.results).all(|&value| self.is_here(value))
+                            let mut values = stmt.args.iter().chain(&stmt.results).peekable();
+                            (!self.is_strict || values.peek().is_some()) && values.all(|&value| self.is_here(value))
                         }
                     };
                     if is_here {
@@ -401,8 +325,17 @@ impl Projector<'_> {
                 StmtKind::Control(control) => {
                     let mut there = BTreeSet::new();
                     content(stmt, self.of, self.output, &mut there);
+                    if let (Control::Manual(op), true) = (control, self.only_prints) {
+                        // Text of a manual function, without the function.
+                        if there.contains(&self.on) {
+                            let strict = Projector { is_strict: true, ..*self };
+                            let mut own = renamed.clone();
+                            stmts.append(&mut strict.block(&op.body, func, mesh, &mut own).stmts);
+                        }
+                        continue;
+                    }
                     let is_free = there.is_empty() || stmt.results.iter().any(|&result| self.at(result).is_none());
-                    if there.contains(&self.on) || is_free {
+                    if there.contains(&self.on) || is_free && !self.is_strict {
                         stmts.push(self.control(control, stmt, func, mesh, renamed));
                     }
                 }
@@ -413,6 +346,13 @@ impl Projector<'_> {
             stmts,
             results: Vec::new(),
         }
+    }
+
+    /// Axes of the whole program as those of this mesh, in an order that both ends of a transfer have.
+    fn axes(&self, axes: AxisSet) -> Vec<u8> {
+        let own = &self.mesh.named[usize::from(self.on)].axes;
+        let position = |axis: usize| own.iter().position(|&other| usize::from(other) == axis).map(|at| at as u8);
+        axes.iter().filter_map(position).collect()
     }
 
     fn transfer(
@@ -431,18 +371,24 @@ impl Projector<'_> {
             if to == self.on {
                 let stays = now(renamed, arg);
                 renamed.insert(result, stays);
+            } else if self.is_strict {
+                // On its way here, from the mesh of its manual function.
+                renamed.insert(arg, result);
             }
             return;
         };
         if self.at(arg) == Some(self.on) {
             let args = vec![now(renamed, arg)];
-            stmts.push(Stmt::new(SendMessage { channel }.into(), args, Vec::new(), stmt.origin.clone()));
+            let varying = self.axes(self.func.ty(arg).varying);
+            let op = SendMessage { channel, varying };
+            stmts.push(Stmt::new(op.into(), args, Vec::new(), stmt.origin.clone()));
         }
         if to == self.on {
             let ty = func.ty(result);
             let explicit = mesh.of_kind(AxisKind::Explicit);
             let out = (!explicit.is_empty()).then(|| explicit_part(&ty.sharding, mesh));
-            let op = ReceiveMessage { channel, ty: ty.array.clone(), out };
+            let varying = self.axes(self.func.ty(result).varying);
+            let op = ReceiveMessage { channel, ty: ty.array.clone(), out, varying };
             stmts.push(Stmt::new(op.into(), Vec::new(), vec![result], stmt.origin.clone()));
             // A copy of a condition stands for it here.
             if !self.is_here(arg) {
@@ -473,7 +419,10 @@ impl Projector<'_> {
                 let carries = stmt.args.len() - bounds;
                 keeps_args[bounds..].copy_from_slice(&kept[..carries]);
                 let collected = kept[carries..].iter().filter(|keeps| **keeps).count();
-                let body = inner(&op.body, &kept);
+                let mut body = inner(&op.body, &kept);
+                if !self.is_here(op.body.params[0]) {
+                    body.params.insert(0, op.body.params[0]);
+                }
                 Control::For(spmdc_ir::program::control::ForLoop { range: op.range, collected, body })
             }
             Control::While(op) => {
@@ -482,8 +431,14 @@ impl Projector<'_> {
                 Control::While(spmdc_ir::program::control::WhileLoop { cond, body })
             }
             Control::Manual(op) => {
-                let body = inner(&op.body, &vec![true; op.body.results.len()]);
-                Control::Manual(spmdc_ir::program::control::ManualRegion { body, ..op.clone() })
+                keeps_args = here(&stmt.args);
+                let only = |layouts: &[Sharding], keeps: &[bool]| -> Vec<Sharding> {
+                    let kept = layouts.iter().zip(keeps).filter(|(_, keeps)| **keeps);
+                    kept.map(|(layout, _)| layout.clone()).collect()
+                };
+                let (inputs, outputs) = (only(&op.inputs, &keeps_args), only(&op.outputs, &kept));
+                let (name, axes, body) = (op.name.clone(), op.axes, inner(&op.body, &kept));
+                Control::Manual(spmdc_ir::program::control::ManualRegion { name, axes, inputs, outputs, body })
             }
         };
         stmt.kind = StmtKind::Control(changed);

@@ -49,13 +49,15 @@ impl Streams {
         Streams { sources: Arc::clone(&sources), readers: AheadReaders::new(slots, sources) }
     }
 
-    /// Gives a stream its file.
-    pub fn open(&self, param: usize, mut source: Source) -> Result<(), RunError> {
-        let source = match source.in_file()? {
+    /// Gives a stream its file. It has several numbers if several meshes read it, each the rows that it needs.
+    pub fn open(&self, params: &[usize], mut source: Source) -> Result<(), RunError> {
+        let source = Arc::new(match source.in_file()? {
             Some(file) => StreamSource::File(file),
             None => StreamSource::Made(Mutex::new(source)),
-        };
-        *self.sources.sources[param].write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(source));
+        });
+        for &param in params {
+            *self.sources.sources[param].write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&source));
+        }
         Ok(())
     }
 

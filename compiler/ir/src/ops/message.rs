@@ -3,7 +3,12 @@
 //! A program with several meshes is compiled as one program for each of them, and a value that moves leaves one and enters another. Both
 //! ends have an effect: they stay, in their order, so that the devices of both meshes make the same moves. The layouts of the two
 //! ends are chosen separately; the runtime moves boxes of elements between any two.
+//!
+//! In a manual function a value may vary over axes that both meshes have. What moves then is one array with a row for each of their
+//! coordinates, major to minor, of which every device has the row that is its own value. So blocks go to the same coordinates without
+//! another rule of the runtime.
 
+use super::collective::axis_set;
 use super::print::any_layout;
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
@@ -12,10 +17,10 @@ use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::ArrayType;
-use crate::lower::library::LibraryCalls;
+use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::{Lowering, layout_of};
 use crate::ops::batching::Batching;
-use crate::ops::call::args::Args;
+use crate::ops::call::args::{Args, as_axes};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
@@ -24,8 +29,8 @@ use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
-use crate::program::Stmt;
-use spmdc_abi::{LibraryFunction, Message};
+use crate::program::{Stmt, Value};
+use spmdc_abi::{Layout, LayoutDim, LibraryDim, LibraryFunction, Message, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
@@ -34,6 +39,8 @@ use spmdc_grammar::diagnostic::Diagnostic;
 pub struct SendMessage {
     /// The number of the transfer among those of the program.
     pub channel: u32,
+    /// The manual axes over which the value varies, in the order of the receiver.
+    pub varying: Vec<u8>,
 }
 
 /// The end of a transfer at which the value arrives; it has no operand.
@@ -45,6 +52,28 @@ pub struct ReceiveMessage {
     pub ty: ArrayType,
     /// Its layout on explicit axes.
     pub out: Option<Sharding>,
+    /// The manual axes over which the value varies, in the order of the sender.
+    pub varying: Vec<u8>,
+}
+
+/// The layout of what moves, and the block that a device has of it.
+fn moved(lowering: &Lowering<'_>, value: Value, varying: &[u8]) -> (Layout, CallArray) {
+    let ty = lowering.ty(value);
+    debug_assert_eq!(ty.varying, axis_set(varying), "a message has a row for each value");
+    let mut layout = layout_of(ty);
+    let mut array = lowering.call_array(value, &(0..ty.rank()).collect::<Vec<_>>());
+    if !varying.is_empty() {
+        let rows = lowering.mesh.size_of(varying);
+        layout.dims.insert(0, LayoutDim { size: rows, axes: varying.to_vec() });
+        let stride = (ty.block_bytes(lowering.mesh) / ty.dtype().size()) as i64;
+        array.dims.insert(0, LibraryDim { extent: Scalar::Const(1), stride });
+    }
+    (layout, array)
+}
+
+/// The axes as an argument in a dump.
+fn shown(varying: &[u8], mesh: &Mesh) -> String {
+    if varying.is_empty() { String::new() } else { format!(", varying={}", mesh.display_axes(varying)) }
 }
 
 impl Semantics for SendMessage {
@@ -64,8 +93,8 @@ impl Semantics for SendMessage {
         Ok(Vec::new())
     }
 
-    fn print(&self, args: &[String], _: &Mesh) -> String {
-        format!("send({}, channel={})", args[0], self.channel)
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        format!("send({}, channel={}{})", args[0], self.channel, shown(&self.varying, mesh))
     }
 
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
@@ -97,7 +126,7 @@ impl Rules for SendMessage {
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
-        Vec::new()
+        vec![NamedAxes::List(&mut self.varying)]
     }
 }
 
@@ -105,9 +134,9 @@ impl NestLowering for SendMessage {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let value = stmt.args[0];
         let ty = lowering.ty(value);
-        let array = lowering.call_array(value, &(0..ty.rank()).collect::<Vec<_>>());
+        let (layout, array) = moved(lowering, value, &self.varying);
         lowering.library(LibraryCalls {
-            function: LibraryFunction::Send(Message { channel: self.channel, layout: layout_of(ty) }),
+            function: LibraryFunction::Send(Message { channel: self.channel, layout }),
             operands: vec![array],
             results: Vec::new(),
             batch: Vec::new(),
@@ -146,7 +175,8 @@ impl Semantics for ReceiveMessage {
 
     fn print(&self, _: &[String], mesh: &Mesh) -> String {
         let out = self.out.as_ref().map_or(String::new(), |out| format!(", out={}", out.display(mesh)));
-        format!("receive({}, channel={}{out})", self.ty, self.channel)
+        let varying = shown(&self.varying, mesh);
+        format!("receive({}, channel={}{out}{varying})", self.ty, self.channel)
     }
 
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
@@ -176,7 +206,7 @@ impl Rules for ReceiveMessage {
     fn properties(&self) -> Properties<'_> {
         Properties {
             effect: Effect::Message,
-            manual: Manual::Local,
+            manual: if self.varying.is_empty() { Manual::Local } else { Manual::Varies(axis_set(&self.varying)) },
             placement: Placement::Out(self.out.as_ref()),
             linear: Linear::No,
             combines: Combines::Nothing,
@@ -186,7 +216,8 @@ impl Rules for ReceiveMessage {
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
-        self.out.iter_mut().map(NamedAxes::Layout).collect()
+        let layout = self.out.iter_mut().map(NamedAxes::Layout);
+        layout.chain([NamedAxes::List(&mut self.varying)]).collect()
     }
 }
 
@@ -194,9 +225,9 @@ impl NestLowering for ReceiveMessage {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let value = stmt.results[0];
         let ty = lowering.ty(value);
-        let array = lowering.call_array(value, &(0..ty.rank()).collect::<Vec<_>>());
+        let (layout, array) = moved(lowering, value, &self.varying);
         lowering.library(LibraryCalls {
-            function: LibraryFunction::Receive(Message { channel: self.channel, layout: layout_of(ty) }),
+            function: LibraryFunction::Receive(Message { channel: self.channel, layout }),
             operands: Vec::new(),
             results: vec![array],
             batch: Vec::new(),
@@ -218,16 +249,21 @@ fn channel(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
         .map_err(|_| Diagnostic::error(Code::E0218, args.span, format!("there is no transfer number {channel}")))
 }
 
+/// The axes over which a value varies in a dump.
+fn varying(args: &mut Args<'_>) -> Result<Vec<u8>, Diagnostic> {
+    args.take("varying").map_or(Ok(Vec::new()), |arg| as_axes(&arg, "varying"))
+}
+
 impl Call for SendMessage {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// A value leaves for another mesh.
-        send(x: Array, [named] channel: Int) in_dumps "" "write transfer(x, mesh)";
+        send(x: Array, [named] channel: Int, [named] varying: Axes = None) in_dumps "" "write transfer(x, mesh)";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let channel = channel(args)?;
-        let value = args.array(build, "x")?;
-        build.emit(SendMessage { channel }, &[value])?;
+        let (value, varying) = (args.array(build, "x")?, varying(args)?);
+        build.emit(SendMessage { channel, varying }, &[value])?;
         Ok(Term::Tuple(Vec::new()))
     }
 }
@@ -235,13 +271,15 @@ impl Call for SendMessage {
 impl Call for ReceiveMessage {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// A value arrives from another mesh.
-        receive(type: Type, [named] channel: Int, [named] out: Sharding = None) in_dumps "" "write transfer(x, mesh)";
+        receive(type: Type, [named] channel: Int, [named] out: Sharding = None, [named] varying: Axes = None)
+        in_dumps "" "write transfer(x, mesh)";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let channel = channel(args)?;
         let ty = args.ty("type")?.array;
         let out = args.optional_sharding("out")?.map(|(out, _)| out.sharding);
-        Ok(Term::Array(build.emit1(ReceiveMessage { channel, ty, out }, &[])?))
+        let varying = varying(args)?;
+        Ok(Term::Array(build.emit1(ReceiveMessage { channel, ty, out, varying }, &[])?))
     }
 }

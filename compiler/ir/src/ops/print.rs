@@ -19,7 +19,7 @@ use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
-use crate::program::{Stmt, Value};
+use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{Form, Piece, Spec, TextPurpose, pieces, places};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -45,6 +45,9 @@ pub struct Assert {
 pub struct ShowSharding {
     /// Whether the operand is the real plane of the complex numbers that are drawn.
     pub complex: bool,
+    /// Some if a part of the program draws it and another one prints it, which has no operand: the number of the drawing. See
+    /// `passes/project`.
+    pub number: Option<u32>,
 }
 
 /// Width of drawings in columns; the terminal is unknown at compile time.
@@ -414,7 +417,10 @@ impl Semantics for ShowSharding {
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        format!("show_sharding({}{})", args[0], if self.complex { ", complex=true" } else { "" })
+        let mut all = args.to_vec();
+        all.extend(self.complex.then(|| "complex=true".to_string()));
+        all.extend(self.number.map(|number| format!("number={number}")));
+        format!("show_sharding({})", all.join(", "))
     }
 
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
@@ -423,7 +429,10 @@ impl Semantics for ShowSharding {
 }
 
 impl Infer for ShowSharding {
-    fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args.is_empty() && self.number.is_none() {
+            return Err(Mismatch::new(Code::E0201, "`show_sharding` draws a value"));
+        }
         Ok(Vec::new())
     }
 }
@@ -450,20 +459,29 @@ impl Rules for ShowSharding {
     }
 }
 
-impl NestLowering for ShowSharding {
-    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let ty = lowering.ty(stmt.args[0]);
-        let own = lowering.func.info(stmt.args[0]).name.as_deref().unwrap_or("value");
-        let drawing = draw(ty, lowering.mesh, Style::Unicode, DRAWING_WIDTH);
-        let (mut name, mut shown) = (own, ty.display(lowering.mesh).to_string());
+impl ShowSharding {
+    /// The drawing of a value, as the text of a [`Print`].
+    pub fn drawing(&self, func: &Func, mesh: &Mesh, value: Value) -> String {
+        let ty = func.ty(value);
+        let own = func.info(value).name.as_deref().unwrap_or("value");
+        let drawing = draw(ty, mesh, Style::Unicode, DRAWING_WIDTH);
+        let (mut name, mut shown) = (own, ty.display(mesh).to_string());
         if self.complex {
             // The plane has the name and the type of a part of the number.
             name = own.strip_suffix(".re").unwrap_or(own);
             let dims = shown.strip_prefix(ty.dtype().name()).unwrap_or_default();
             shown = format!("{}{dims}", if ty.dtype() == DType::F64 { "c128" } else { "c64" });
         }
-        let text = format!("{name}: {shown}\n{}", drawing.trim_end());
-        lowering.print(escaped(&text), Vec::new(), TextPurpose::Line);
+        escaped(&format!("{name}: {shown}\n{}", drawing.trim_end()))
+    }
+}
+
+impl NestLowering for ShowSharding {
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        if self.number.is_none() {
+            let text = self.drawing(lowering.func, lowering.mesh, stmt.args[0]);
+            lowering.print(text, Vec::new(), TextPurpose::Line);
+        }
         Ok(())
     }
 
@@ -478,9 +496,20 @@ impl Call for ShowSharding {
         show_sharding(x: Array), Any, "(x: f32[4, 6]) { show_sharding(x); x }";
         /// Draws how complex numbers lie on the devices, of which this is the real plane.
         show_sharding(x: Array, [named] complex: Bool) in_dumps "" "write `show_sharding(z)`";
+        /// Draws how a value lies, for another part of the program that prints it, or prints a drawing of another part.
+        show_sharding(x: Array = None, [named] complex: Bool = None, [named] number: Int) in_dumps "" "write `show_sharding(x)`";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let number = match args.signature().params.iter().any(|param| param.name == "number") {
+            true => args.optional_int("number")?.map(u32::try_from).transpose(),
+            false => Ok(None),
+        };
+        let number = number.map_err(|_| Diagnostic::error(Code::E0218, args.span, "no drawing has this number"))?;
+        if let (Some(_), None) = (number, args.peek("x")) {
+            build.emit(ShowSharding { complex: false, number }, &[])?;
+            return Ok(Term::Tuple(Vec::new()));
+        }
         let arg = args.required("x")?;
         let is_plane = args.signature().params.iter().any(|param| param.name == "complex");
         let is_plane = is_plane && args.optional_bool("complex")? == Some(true);
@@ -489,7 +518,7 @@ impl Call for ShowSharding {
             Some([re, _]) => (re, true),
             None => (build.materialize(&arg.term, None, arg.span)?, is_plane),
         };
-        build.emit(ShowSharding { complex }, &[value])?;
+        build.emit(ShowSharding { complex, number }, &[value])?;
         Ok(Term::Tuple(Vec::new()))
     }
 }

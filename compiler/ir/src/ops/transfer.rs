@@ -3,6 +3,9 @@
 //! On whole arrays it is the identity, so it means nothing to the evaluator. It exists until the program is projected on its meshes
 //! (`docs/design/0016-several-meshes.md`): then it is a message from one of these to another one. The cotangent of a transfer goes back
 //! to the mesh from which the value came; as that is known only when all statements are there, `placement` names it in the end.
+//!
+//! In a manual function each device sends its own value to those devices of the other mesh that have the same coordinates on the manual
+//! axes. That mesh must have these axes, and all devices take part, so no condition around it varies.
 
 use super::reshard::{complete, explicit_out};
 use super::{Call, Mismatch};
@@ -10,7 +13,7 @@ use crate::array::{Array, Trap};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
-use crate::layout::types::{ArrayType, Type};
+use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
@@ -26,7 +29,6 @@ use crate::program::{Stmt, Value};
 use crate::reshard::step::Reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::span::Span;
 
 /// `transfer(x, second)`: the value on this mesh.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,8 +199,9 @@ impl Call for Transfer {
             };
             return Ok(Term::Array(build.emit1(Reshard::request(layout), &[value])?));
         }
-        if !build.manual.is_empty() {
-            return Err(inside_manual(build.span));
+        let lacking = build.manual.minus(build.mesh.named[usize::from(to)].axis_set());
+        if !lacking.is_empty() {
+            return Err(without_manual_axes(build, to, lacking));
         }
         let ty = build.ty(value);
         if !ty.sharding.unreduced.is_empty() {
@@ -238,10 +241,15 @@ fn layout_of_call(args: &mut Args<'_>, rank: usize) -> Result<Option<Sharding>, 
     given.map(|(given, span)| complete(given.sharding, rank, span)).transpose()
 }
 
-/// E0901
-fn inside_manual(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0901, span, "`transfer` inside a manual function is not supported yet")
-        .help("transfer the arguments before the call, or the results after it: their blocks stay what they are")
+/// E0602: a block of one device has no place on a mesh without the axes along which the function has blocks.
+fn without_manual_axes(build: &CallBuilder, to: u8, lacking: AxisSet) -> Diagnostic {
+    let (mesh, axes) = (&build.mesh.named[usize::from(to)], build.mesh.display_set(lacking));
+    let message = format!(
+        "{} has no axis {axes}, along which this function is manual: its devices have no block of their own there",
+        mesh.describe()
+    );
+    let help = format!("return the value, and `transfer` it to `{}` outside of the `manual` function", mesh.name);
+    Diagnostic::error(Code::E0602, build.span, message).help(help)
 }
 
 #[cfg(test)]

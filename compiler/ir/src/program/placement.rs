@@ -4,8 +4,15 @@
 //! needed: literals, `zeros`, keys, and parameters that name no mesh. A value that control flow returns is also committed by the condition
 //! that decides about it, unless it is a value of another mesh: then the condition goes there, too.
 //!
+//! A manual function runs on every mesh of its values, which all have its axes. One without a value on a mesh depends on its axes all the
+//! same, so it is committed, too: to the mesh where its results are needed, or else to the first one with its axes.
+//!
 //! The meshes follow from the statements alone, so no pass has to keep them.
 
+mod regions;
+
+pub use self::regions::home;
+use self::regions::home_of_free;
 use super::control::Control;
 use super::{Block, Func, Stmt, StmtKind, Value};
 use crate::layout::mesh::Mesh;
@@ -85,6 +92,9 @@ fn found<'a>(func: &'a Func, mesh: &'a Mesh) -> PlacementFinder<'a> {
     // Each round that changes something commits a value, so there are no more rounds than values.
     while std::mem::take(&mut finder.changed) {
         finder.block(&func.body);
+        if !finder.changed {
+            finder.settle(&func.body, &func.body);
+        }
     }
     finder.is_last = true;
     finder.block(&func.body);
@@ -232,19 +242,41 @@ impl PlacementFinder<'_> {
                 }
             }
             StmtKind::Control(Control::Manual(op)) => {
-                let on = self.joined(&stmt.args, span, "the arguments");
                 for (&arg, &param) in stmt.args.iter().zip(&op.body.params) {
                     let own = self.at(arg);
                     self.commit(param, own);
                 }
                 self.block(&op.body);
                 for (&result, &inner) in stmt.results.iter().zip(&op.body.results) {
-                    let own = self.at(inner).or(on);
+                    let own = self.at(inner);
                     self.commit(result, own);
                 }
-                if let (true, Some(on)) = (self.is_last, on) {
-                    self.region(op.axes, on, span);
+                if self.is_last {
+                    let mut meshes: BTreeSet<u8> = stmt.args.iter().filter_map(|&arg| self.at(arg)).collect();
+                    op.body.walk(&mut |stmt| meshes.extend(stmt.results.iter().filter_map(|&value| self.at(value))));
+                    meshes.iter().for_each(|&on| self.region(op.axes, on, span));
+                    if home(stmt, &self.of, self.mesh).is_none() && self.told.insert((span, 0, 0)) {
+                        let axes = self.mesh.display_set(op.axes);
+                        let message = format!("no mesh has all axes of this manual function: {axes}");
+                        self.errors.push(Diagnostic::error(Code::E0602, span, message));
+                    }
                 }
+            }
+        }
+    }
+
+    /// Commits the results of the first manual function that are on no mesh, once nothing else decides about them.
+    fn settle(&mut self, block: &Block, whole: &Block) {
+        for stmt in &block.stmts {
+            let is_free = |&result: &Value| self.at(result).is_none();
+            if matches!(stmt.control(), Some(Control::Manual(_))) && stmt.results.iter().any(is_free) {
+                let on = home_of_free(stmt, whole, &self.of, self.mesh);
+                stmt.results.iter().for_each(|&result| self.commit(result, on));
+            } else {
+                stmt.blocks().for_each(|inner| self.settle(inner, whole));
+            }
+            if self.changed {
+                return;
             }
         }
     }

@@ -14,6 +14,7 @@ use crate::ops::promote;
 use crate::ops::read_rows::refused_at;
 use crate::ops::rules::Effect;
 use crate::ops::shape;
+use crate::ops::transfer::Target;
 use crate::ops::{Mismatch, Op};
 use crate::program::explicit::Choice;
 use crate::program::origin::{Lineage, Origin};
@@ -273,12 +274,14 @@ impl CallBuilder {
         Ok(results)
     }
 
-    /// A collective runs on all devices of its group, and a line is printed for all, so no enclosing condition may differ between
-    /// them.
+    /// A collective runs on all devices of its group, a line is printed for all, and all have a part of a value that moves to another
+    /// mesh, so no enclosing condition may differ between them.
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
         let properties = op.rules().properties();
+        let moves = if let Op::Transfer(op) = op { matches!(op.to, Target::Mesh(_)) } else { false };
         let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
             (Effect::Text | Effect::Layout, _) => self.mesh.all(),
+            (Effect::None | Effect::Stops | Effect::Check | Effect::Message, _) if moves => self.mesh.all(),
             (Effect::None | Effect::Stops | Effect::Check | Effect::Message, Some(group)) => {
                 group.axes().iter().map(|&axis| usize::from(axis)).collect()
             }
