@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Nothing but steps is in memory. [`plan`] says who writes what. A process that does not see the file, as its host has a disk of its own,
-//! sends its elements to the first one, which writes them. After each step the processes tell each other whether they have written it: so a
-//! wait is for one step of another process, however large a file is and however slow a disk, and an error ends the file everywhere at once.
+//! sends its elements to the first one, which writes them. After each step the processes tell each other whether they have written it, and
+//! while a disk is slow that they are there: so a wait has a bound, however large a file is, and an error ends the file everywhere at once.
 //!
 //! An `.npz` file has checksums of whole arrays. A checksum is linear in the bytes: each process computes the part that its own chunks have
 //! in it ([`shifted`]), and the first one joins the parts. Nothing is read back.
@@ -110,7 +110,7 @@ fn write_with(
             })
             .collect();
         let received = writing.exchange(&batches)?;
-        let written = writing.write_batch(batches[party.rank()], received);
+        let written = party.at_work(|| writing.write_batch(batches[party.rank()], received))?;
         party.agree(written)?;
     }
     writing.end()
@@ -268,13 +268,17 @@ impl<'a> Writing<'a> {
         let (party, path) = (self.party, self.path.clone());
         let failed = |error: io::Error| unwritable(&path, &error);
         if !party.is_first() {
-            let closed = party.agree(self.target.close().map_err(failed))?;
+            let target = self.target;
+            let closed = party.at_work(|| target.close())?;
+            let closed = party.agree(closed.map_err(failed))?;
             let checksums = self.checksums.iter().flat_map(|checksum| checksum.to_le_bytes()).collect();
             party.swap(vec![(party.ranks[0], checksums)], Vec::new())?;
             // What this process knows of the file is kept until it has its name, or has been removed.
+            party.at_work(|| ())?;
             party.agree(Ok(closed))?;
             return Ok(());
         }
+        party.at_work(|| ())?;
         party.agree(Ok(()))?;
         let others = party.ranks.iter().copied().filter(|&other| other != party.rank());
         for (_, heard) in party.swap(Vec::new(), others.map(|other| (other, 4 * self.checksums.len())).collect())? {
@@ -290,7 +294,8 @@ impl<'a> Writing<'a> {
             closed.appear(&self.path)?;
             Ok(closed)
         };
-        party.agree(appear().map_err(failed)).map(drop)
+        let appeared = party.at_work(appear)?;
+        party.agree(appeared.map_err(failed)).map(drop)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The processes that write a file together, and what they tell each other meanwhile.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
 use crate::processes::records::{FailureRecord, decode, encode};
@@ -9,6 +11,8 @@ use crate::trap::{DeviceStop, RunError};
 
 /// How often a wait looks whether it is still worth waiting.
 const LOOK: Duration = Duration::from_millis(20);
+/// How long a process is silent at most while it is at work; less if waits have a short limit.
+const SILENCE: Duration = Duration::from_secs(1);
 /// Bytes of the record of an error.
 const ERROR: usize = 2560;
 
@@ -21,7 +25,7 @@ pub(crate) struct Party<'a> {
     pub tag: u32,
     pub limit: Duration,
     /// Whether the others can be expected to come: a run that has failed may not have begun a file everywhere.
-    pub expects: &'a dyn Fn() -> bool,
+    pub expects: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Party<'_> {
@@ -112,6 +116,42 @@ impl Party<'_> {
         yes.extend(own.then_some(self.rank()));
         yes.sort_unstable();
         Ok(yes)
+    }
+
+    /// Does what takes as long as a disk takes. Meanwhile the processes tell each other that they are there, until all have done it: the limit of a
+    /// wait is for a sign of life.
+    pub fn at_work<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, RunError> {
+        if self.ranks.len() < 2 {
+            return Ok(work());
+        }
+        let panicked = || RunError::internal("the thread that writes a file ended in a panic");
+        thread::scope(|scope| {
+            let (said, heard) = channel();
+            let worker = Builder::new().name("write".to_string()).spawn_scoped(scope, move || {
+                // No one hears it if a wait for another process has failed.
+                let _ = said.send(work());
+            });
+            let worker =
+                worker.map_err(|error| RunError::new("E0803", format!("a thread could not be started: {error}")))?;
+            let mut done = None;
+            let ended = loop {
+                if done.is_none() {
+                    done = match heard.recv_timeout(SILENCE.min(self.limit / 4)) {
+                        Ok(done) => Some(done),
+                        Err(RecvTimeoutError::Timeout) => None,
+                        Err(RecvTimeoutError::Disconnected) => break Err(panicked()),
+                    };
+                }
+                match self.ask(done.is_none()) {
+                    Ok(busy) if busy.is_empty() => break done.ok_or_else(panicked),
+                    Ok(_) => {}
+                    Err(error) => break Err(error),
+                }
+            };
+            // An error of the others comes first; a panic has been noticed.
+            let _ = worker.join();
+            ended
+        })
     }
 
     /// Ends a part of the work: the error of the first process that has one is that of all.
