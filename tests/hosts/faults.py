@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import time
+import zipfile
 
 from job import Job
 from network import HOSTS
@@ -66,6 +67,8 @@ FAULTS = {
     "another program": Fault(r"process 1 on `h1` has another program than process 0 on `h0`", NOTICED, status=65),
     "full at --out": Fault(r"out.npz.*No space left", NOTICED),
     "full at save": Fault(r"out-\d.npz.*No space left", NOTICED),
+    "killed at save": Fault(BY_LAUNCHER, NOTICED, send(signal.SIGKILL)),
+    "stopped at save": Fault(NAMED, WAITED, send(signal.SIGSTOP), status=75),
 }
 
 
@@ -79,6 +82,14 @@ class FaultyPrograms:
         big = "mesh (X = 6);\nfn main(x: f32[1000000@X]) -> f32[1000000@X] {{\n  {}\n  x + 1\n}}\n"
         self.full = build.text("full", big.format(""))
         self.full_save = build.text("full_save", big.format('for i in 0..9 { save("out-{}.npz", i, x); }'))
+        # All processes write every file.
+        self.saving = build.text("saving", """mesh (X = 6);
+fn main(x: f32[1000000@X]) -> f32[1000000@X] {
+  let mut y = x;
+  for i in 0..2000000000 { y = 0.5 * y + 1; save("out-{}.npz", i % 5, (y, 2 * y)); if i == 4 { print("started"); } }
+  y
+}
+""")
         self.preload = self.quitter(build)
 
     def quitter(self, build):
@@ -103,6 +114,8 @@ class FaultyPrograms:
                 return self.full, ["--arg", "x=ones", "--timeout", str(TIMEOUT), "--out", "disk/out.npz"]
             case "full at save":
                 return self.full_save, ["--arg", "x=ones", "--timeout", str(TIMEOUT)]
+            case "killed at save" | "stopped at save":
+                return self.saving, ["--arg", "x=ones", "--timeout", str(TIMEOUT)]
             case _:
                 return self.loop, words
 
@@ -152,6 +165,14 @@ def check_fault(network, build, programs, mpi, name):
     # MPICH's launcher names a lost process on standard output.
     assert re.search(fault.says, out + err), said
     assert "error[" in err, said
+    if name.endswith("ed at save"):
+        for path in network.folder.glob("out-*.npz"):
+            # What has its name is complete: the checksums are right.
+            assert zipfile.ZipFile(path).testzip() is None, f"{path.name} is half there"
+            path.unlink()
+        # Only a process that is not killed itself can remove what it has begun.
+        for path in network.folder.glob(".out-*.tmp") if name.startswith("killed") else []:
+            path.unlink()
     left = [path.name for path in network.folder.rglob("*.npz*")]
     if name.startswith("full"):
         left += [line for line in (network.folder / "left").read_text().splitlines() if not line.endswith(".npz")]
