@@ -149,6 +149,36 @@ def at_points(x):
             first(jax.grad(jnp.sinc))(jnp.zeros(1)), jax.grad(lambda a: jnp.sin(gamma(a)).sum())(x))
 
 
+def multiplied(x, v, i):
+    """The rows of x, multiplied by the rows of v at these indices: JAX has no derivative of its own for equal indices."""
+    is_own = i[:, None] == jnp.arange(x.shape[0])
+    return x * jnp.where(is_own[:, :, None], jnp.broadcast_to(v, (len(i), x.shape[1]))[:, None], 1).prod(0)
+
+
+# Updates of rows in the language and in JAX: of some rows, of more rows than there are, by one row, and by the inverse.
+PRODUCTS = [
+    ("u[i] *= b", lambda x, v, i, j: multiplied(x, v, i)), ("u[j] *= concatenate([b, b])", lambda x, v, i, j: multiplied(x, jnp.concatenate([v, v]), j)),
+    ("u[i] *= b[3]", lambda x, v, i, j: multiplied(x, v[3], i)), ("u[j] /= concatenate([b, b]) ** 2 + 1", lambda x, v, i, j: multiplied(x, 1 / (jnp.concatenate([v, v]) ** 2 + 1), j)),
+]
+
+
+def products(x, v, i, j, t, s):
+    found = []
+    for _, function in PRODUCTS:
+        of = lambda a, b: function(a, b, i, j)
+        found.append(jax.jvp(of, (x, v), (t, s))[1])
+        found += jax.grad(lambda a, b: jnp.sin(1 + of(a, b)).sum(), (0, 1))(x, v)
+    return tuple(found)
+
+
+def factors(rng):
+    """Places with zeros: one of the old elements, one of several updates, two of these, and both."""
+    x, v = rng.standard_normal((6, 3)), rng.standard_normal((5, 3))
+    x[[0, 2, 3], [0, 1, 0]] = 0
+    v[[1, 1, 2, 4, 0], [0, 2, 2, 1, 1]] = 0
+    return x, v, np.int32([0, 2, 2, 5, 2]), np.int32([0, 2, 2, 5, 2, 1, 1, 3, 3, 3]), rng.standard_normal((6, 3)), rng.standard_normal((5, 3))
+
+
 def program(params, expressions):
     return f"fn main({params}) {{\n  (\n" + ",\n".join(expressions) + "\n  )\n}"
 
@@ -163,6 +193,9 @@ POINTS_TEXT = """fn main(x: f64[10@X]) {
   let second = |f, a| grad(|a| sum(grad(|a| sum(f(a)))(a)))(a);
   (first(digamma, x), second(digamma, x), first(sinc, x[4:]), second(sinc, x[4:]), second(sinc, zeros(f64[1])), grad(|a| sum(sin(digamma(a))))(x))
 }"""
+PRODUCTS_TEXT = program("x: f64[6@X, 3], v: f64[5@Y, 3], i: i32[5], j: i32[10], t: f64[6@X, 3], s: f64[5@Y, 3]",
+    [f"    jvp(|a, b| {{ let mut u = a; {text}; u }}, (x, v), (t, s)).1,\n"
+     f"    grad(|a, b| {{ let mut u = a; {text}; sum(sin(1 + u)) }}, argnums=(0, 1))(x, v)" for text, _ in PRODUCTS])
 PROGRAMS = [
     ("derivatives_windows", "reduction", WINDOWS_TEXT, (noise(2, 7, 6, 4), noise(3, 2, 4, 6), noise(2, 7, 6, 4), noise(3, 2, 4, 6)), windows),
     ("derivatives_unary", "reduction", UNARY_TEXT, (noise(5, 8), rng.uniform(0.3, 3, (5, 8)), rng.uniform(-0.9, 0.9, (5, 8)), noise(5, 8)), unary),
@@ -181,6 +214,7 @@ PROGRAMS = [
      "fn loss(p: Net, x: f32[10@X, 9], t: f32[10@X, 4]) {\n  let y = relu(x @ p.w + p.b) @ p.v;\n  (-mean(sum(log_softmax(y) * t, axis=1)), max(y))\n}",
      tuple(a.astype(np.float32) for a in (noise(10, 9), rng.uniform(0, 1, (10, 4)), noise(9, 12), noise(12), noise(12, 4))), network),
     ("derivatives_digamma", "elementwise", POINTS_TEXT, (np.array([-7.25, -3.3, -0.5, -1e-3, 1e-3, 0.7, 1.4616, 2.0, 9.5, 50.0]),), at_points),
+    ("derivatives_products", "reduction", PRODUCTS_TEXT, factors(np.random.default_rng(20261125)), products),
 ]
 
 

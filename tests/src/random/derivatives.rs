@@ -16,7 +16,22 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
     let rank = draw.rank(1, 3);
     let shape = draw.shape(rank);
     let axis = draw.below(rank);
+    // Rows that are updated and read, some of them several times.
+    let rows = |draw: &mut Draw| {
+        let count = if shape[0] > 0 { draw.below(6) } else { 0 };
+        let rows: Vec<String> = (0..count).map(|_| draw.below(shape[0]).to_string()).collect();
+        format!("i32([{}])", rows.join(", "))
+    };
+    let (to, from) = (rows(draw), rows(draw));
+    let updated = if to.matches(',').count() == from.matches(',').count() && !to.contains("[]") && !from.contains("[]")
+    {
+        let operator = draw.pick(&["*= 1 +", "*=", "/= 2 + sin", "+="]);
+        format!("{{ let mut h = p; h[{to}] {operator}(q[{from}]); h }}")
+    } else {
+        "p * q".to_string()
+    };
     let parts = [
+        updated,
         "sin(p) * q".to_string(),
         "tanh(p + q)".to_string(),
         "exp(-p * p) / (q * q + 1)".to_string(),

@@ -24,7 +24,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms};
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms, zeros_like};
 use crate::ops::iota::Iota;
 use crate::ops::reshape::reshape;
 use crate::ops::rules::{
@@ -275,8 +275,7 @@ impl Rules for Scatter {
     fn derivative(&self) -> Derivative<'_> {
         match self.combine {
             None | Some(ReduceOp::Sum) => Derivative::Linear(self),
-            Some(ReduceOp::Max | ReduceOp::Min) => Derivative::Tangents(self),
-            Some(ReduceOp::Product) => Derivative::Missing,
+            Some(ReduceOp::Product | ReduceOp::Max | ReduceOp::Min) => Derivative::Tangents(self),
             Some(ReduceOp::And | ReduceOp::Or) => Derivative::Zero,
         }
     }
@@ -396,13 +395,89 @@ impl LinearMap for Scatter {
 }
 
 impl Tangents for Scatter {
-    /// Equal largest or smallest elements share the derivative, as those of a reduction do.
     fn tangents(
         &self,
         build: &mut CallBuilder,
         stmt: &Stmt,
         given: &[Option<Value>],
     ) -> Result<Vec<Option<Value>>, Diagnostic> {
+        let total = match self.combine {
+            Some(ReduceOp::Product) => self.tangent_of_product(build, stmt, given)?,
+            Some(ReduceOp::Sum | ReduceOp::Max | ReduceOp::Min | ReduceOp::And | ReduceOp::Or) | None => {
+                self.tangent_of_extreme(build, stmt, given)?
+            }
+        };
+        Ok(vec![Some(total)])
+    }
+}
+
+impl Scatter {
+    /// The tangent of each factor times the product of all other factors of its element, as for `prod`. These are the product of the
+    /// factors that are not zero, divided by the factor, if no other factor is zero.
+    fn tangent_of_product(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Value, Diagnostic> {
+        let (updates, result) = (stmt.args[self.skipped()], stmt.results[0]);
+        let old = if self.onto == Onto::Operand { Some(stmt.args[0]) } else { None };
+        let like = self.with_indices(stmt, &[result]);
+        let like: Vec<&ArrayType> = like.iter().map(|&value| &build.ty(value).array).collect();
+        let full = self.places.infer(&like).map_err(|mismatch| build.mismatch(mismatch))?.swap_remove(0).shape;
+        let all = broadcast(build, updates, &full)?;
+        let factors = Factored::new(build, all)?;
+        let of_old = old.map(|old| Factored::new(build, old)).transpose()?;
+        let zeros = self.combined(build, stmt, ReduceOp::Sum, of_old.as_ref().map(|old| old.mark), factors.mark)?;
+        let product =
+            self.combined(build, stmt, ReduceOp::Product, of_old.as_ref().map(|old| old.others), factors.others)?;
+        let mut total = match (&of_old, given[0]) {
+            (Some(old), Some(tangent)) => {
+                let weight = old.weight(build, zeros, product)?;
+                Some(Terms(build).mul(tangent, weight)?)
+            }
+            (Some(_) | None, _) => None,
+        };
+        if let Some(tangent) = given[self.skipped()] {
+            let zeros = build.emit1(self.places.clone(), &self.with_indices(stmt, &[zeros]))?;
+            let product = build.emit1(self.places.clone(), &self.with_indices(stmt, &[product]))?;
+            let weight = factors.weight(build, zeros, product)?;
+            let tangent = broadcast(build, tangent, &full)?;
+            let part = Terms(build).mul(tangent, weight)?;
+            let start = match total {
+                Some(total) => Some(total),
+                None => old.map(|old| zeros_like(build, old)).transpose()?,
+            };
+            total = Some(self.combined(build, stmt, ReduceOp::Sum, start, part)?);
+        }
+        match total {
+            Some(total) => Ok(total),
+            None => zeros_like(build, result),
+        }
+    }
+
+    /// Updates combined at the indices of this scatter, from `start` on, or from identity elements.
+    fn combined(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        op: ReduceOp,
+        start: Option<Value>,
+        updates: Value,
+    ) -> Result<Value, Diagnostic> {
+        let op = Scatter { combine: Some(op), ..self.clone() };
+        let operands: Vec<Value> = start.into_iter().chain([updates]).collect();
+        debug_assert_eq!(operands.len(), self.skipped() + 1, "the start is there if this scatter has one");
+        build.emit1(op, &self.with_indices(stmt, &operands))
+    }
+
+    /// Equal largest or smallest elements share the derivative, as those of a reduction do.
+    fn tangent_of_extreme(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Value, Diagnostic> {
         let (updates, result) = (stmt.args[self.skipped()], stmt.results[0]);
         let shape = build.ty(result).shape().to_vec();
         let chosen = build.emit1(self.places.clone(), &self.with_indices(stmt, &[result]))?;
@@ -432,14 +507,39 @@ impl Tangents for Scatter {
             let part = Terms(build).mul(tangent, share)?;
             total = build.emit1(sum, &self.with_indices(stmt, &[total, part]))?;
         }
-        Ok(vec![Some(Terms(build).div(total, count)?)])
+        Terms(build).div(total, count)
     }
-}
 
-impl Scatter {
     /// Operands, and the index arrays behind them.
     fn with_indices(&self, stmt: &Stmt, operands: &[Value]) -> Vec<Value> {
         operands.iter().chain(&stmt.args[self.skipped() + 1..]).copied().collect()
+    }
+}
+
+/// Factors of products.
+struct Factored {
+    /// 1 for factors that are zero, and 0 for others.
+    mark: Value,
+    /// The factors, with 1 for those that are zero.
+    others: Value,
+}
+
+impl Factored {
+    fn new(build: &mut CallBuilder, x: Value) -> Result<Factored, Diagnostic> {
+        let mut terms = Terms(build);
+        let (zero, one) = (terms.number(x, 0.0)?, terms.number(x, 1.0)?);
+        let is_zero = terms.compare(CompareOp::Eq, x, zero)?;
+        Ok(Factored { mark: terms.indicator(is_zero, x)?, others: terms.select(is_zero, one, x)? })
+    }
+
+    /// The product of all other factors of the element of each factor, from the number of its zeros and the product of its others.
+    fn weight(&self, build: &mut CallBuilder, zeros: Value, product: Value) -> Result<Value, Diagnostic> {
+        let mut terms = Terms(build);
+        let zero = terms.number(product, 0.0)?;
+        let rest = terms.div(product, self.others)?;
+        let left = terms.sub(zeros, self.mark)?;
+        let is_alone = terms.compare(CompareOp::Eq, left, zero)?;
+        terms.select(is_alone, rest, zero)
     }
 }
 
