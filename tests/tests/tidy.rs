@@ -27,17 +27,18 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 18] = [
+const CRATES: [(&str, &[&str]); 19] = [
     ("grammar", &[]),
     ("runtime/abi", &[]),
+    ("runtime/threefry", &["spmdc-abi"]),
     ("runtime/fourier", &[]),
     ("runtime/matrix", &[]),
     ("runtime/mpi", &[]),
     ("runtime", &["spmdc-abi", "spmdc-fourier", "spmdc-matrix", "spmdc-mpi"]),
-    ("runtime/executable", &["spmdc-abi", "spmdc-runtime"]),
+    ("runtime/executable", &["spmdc-abi", "spmdc-runtime", "spmdc-threefry"]),
     ("compiler/math", &[]),
-    ("compiler/kernel", &["spmdc-abi", "spmdc-grammar", "spmdc-math"]),
-    ("compiler/cranelift", &["spmdc-abi", "spmdc-kernel", "spmdc-math"]),
+    ("compiler/kernel", &["spmdc-abi", "spmdc-grammar", "spmdc-math", "spmdc-threefry"]),
+    ("compiler/cranelift", &["spmdc-abi", "spmdc-kernel", "spmdc-math", "spmdc-threefry"]),
     ("compiler/ir", &["spmdc-abi", "spmdc-grammar", "spmdc-kernel"]),
     ("compiler/check", &["spmdc-abi", "spmdc-grammar", "spmdc-ir", "spmdc-kernel"]),
     ("compiler/passes", &["spmdc-abi", "spmdc-grammar", "spmdc-ir", "spmdc-kernel"]),

@@ -1,6 +1,7 @@
 //! Compiles kernels to functions in this process.
 
-use super::machine::{self, Code, Symbol};
+use super::draws;
+use super::machine::{self, Code, Compiled, Symbol};
 use super::math_calls::{MathCall, MathSymbol};
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::F32;
@@ -30,19 +31,20 @@ pub fn compile(cpu: Cpu, kernels: &[Kernel], nest: &NestOf) -> Result<Jit, Codeg
     for symbol in compiled.scalar_functions() {
         builder.symbol(symbol.name(), math_address(symbol.call, symbol.lane));
     }
+    builder.symbol(spmdc_threefry::SYMBOL, spmdc_threefry::fill as *const u8);
     let mut jit = Jit { module: None, functions: Vec::new() };
     let module = jit.module.insert(JITModule::new(builder));
     let convention = module.isa().default_call_conv();
-    let mut known = Vec::new();
+    let mut known = Callees::new(module, &compiled)?;
     for symbol in compiled.scalar_functions() {
         let id = module.declare_function(&symbol.name(), Linkage::Import, &symbol.signature(convention));
-        known.push((symbol, id.map_err(internal)?));
+        known.math.push((symbol, id.map_err(internal)?));
     }
     for (symbol, code) in &compiled.bulk {
         let id = module.declare_function(&symbol.name(), Linkage::Local, &symbol.signature(convention));
         let id = id.map_err(internal)?;
         define(module, id, code, &known)?;
-        known.push((*symbol, id));
+        known.math.push((*symbol, id));
     }
     let signature = super::kernel::signature(convention);
     let mut ids = Vec::with_capacity(compiled.functions.len());
@@ -144,22 +146,45 @@ fn internal(error: ModuleError) -> CodegenError {
     CodegenError::Internal(error.to_string())
 }
 
-/// Adds a function to a module; `known` are the math functions that the module has.
-pub(super) fn define(
-    module: &mut impl Module,
-    id: FuncId,
-    code: &Code,
-    known: &[(MathSymbol, FuncId)],
-) -> Result<(), CodegenError> {
+/// The functions that kernels may call.
+pub(super) struct Callees {
+    /// The math functions of the module.
+    pub math: Vec<(MathSymbol, FuncId)>,
+    /// The runtime's random bits, if a kernel draws them.
+    random_bits: Option<FuncId>,
+}
+
+impl Callees {
+    /// Declares the functions of the runtime that kernels call.
+    pub fn new(module: &mut impl Module, compiled: &Compiled) -> Result<Callees, CodegenError> {
+        let mut relocations = compiled.functions.iter().flat_map(|code| &code.relocations);
+        let draws = relocations.any(|relocation| matches!(relocation.symbol, Symbol::RandomBits));
+        let random_bits = if draws {
+            let signature = draws::signature(module.isa().default_call_conv());
+            let id = module.declare_function(spmdc_threefry::SYMBOL, Linkage::Import, &signature);
+            Some(id.map_err(internal)?)
+        } else {
+            None
+        };
+        Ok(Callees { math: Vec::new(), random_bits })
+    }
+}
+
+/// Adds a function to a module.
+pub(super) fn define(module: &mut impl Module, id: FuncId, code: &Code, known: &Callees) -> Result<(), CodegenError> {
     let relocations = code
         .relocations
         .iter()
         .map(|relocation| {
             let name = match relocation.symbol {
                 Symbol::Math(symbol) => {
-                    let found = known.iter().find(|(other, _)| *other == symbol);
+                    let found = known.math.iter().find(|(other, _)| *other == symbol);
                     let missing = || CodegenError::Internal(format!("no function `{}`", symbol.name()));
                     ModuleRelocTarget::from(found.ok_or_else(missing)?.1)
+                }
+                Symbol::RandomBits => {
+                    let missing = || CodegenError::Internal(String::from("no function for random bits"));
+                    ModuleRelocTarget::from(known.random_bits.ok_or_else(missing)?)
                 }
                 Symbol::Library(call) => ModuleRelocTarget::LibCall(call),
                 Symbol::Inside(offset) => ModuleRelocTarget::FunctionOffset(id, offset),

@@ -70,6 +70,13 @@ pub fn emit(kernel: &Kernel, nest: &Nest, options: EmitOptions, context: &mut Fu
     function
 }
 
+/// A tile of the elements of one instruction.
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    pub draw: Elem,
+    pub slot: StackSlot,
+}
+
 pub(super) struct Emitter<'n, 'f> {
     pub nest: &'n Nest,
     pub builder: FunctionBuilder<'f>,
@@ -92,6 +99,9 @@ pub(super) struct Emitter<'n, 'f> {
     failed: Option<StackSlot>,
     /// Memory for loads whose values are not needed.
     pub scratch: Option<StackSlot>,
+    /// The tiles of random bits, and the index of their first point in the loop that is cut.
+    pub tiles: Vec<Tile>,
+    pub tile_start: Option<Value>,
     /// Memory that keeps the registers of a bundle in step, in kernels with long chains of instructions.
     in_step: Option<StackSlot>,
 }
@@ -129,6 +139,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
             checks: kernel.checks(),
             failed: None,
             scratch: None,
+            tiles: Vec::new(),
+            tile_start: None,
             in_step: None,
         }
     }
@@ -267,9 +279,29 @@ impl<'n, 'f> Emitter<'n, 'f> {
         }
     }
 
-    /// The loop over a dimension in bundles; each size of bundle runs as far as it can.
+    /// The loop over a dimension in bundles; with random bits in tiles, a loop over the tiles, and a loop over bundles in it.
     fn bundles(&mut self, cut: &Cut) {
-        let (mut from, to, mut left) = self.bounds(cut.dim);
+        let (from, to, known) = self.bounds(cut.dim);
+        let Some(tiles) = &self.nest.tiles else { return self.bundles_between(cut, from, to, known) };
+        let points = u64::from(tiles.points);
+        if let Some(known) = known.filter(|&known| known <= points) {
+            let count = self.builder.ins().isub(to, from);
+            self.fill_tiles(from, count);
+            return self.bundles_between(cut, from, to, Some(known));
+        }
+        let whole = known.filter(|known| known.is_multiple_of(points)).map(|_| points);
+        let trips = known.map(|known| known.div_ceil(points));
+        self.count(from, to, tiles.points, trips, self.nest.dims[cut.dim].reduced, |e, first| {
+            let end = e.builder.ins().iadd_imm_s(first, i64::from(tiles.points));
+            let last = if whole.is_some() { end } else { e.builder.ins().smin(end, to) };
+            let count = e.builder.ins().isub(last, first);
+            e.fill_tiles(first, count);
+            e.bundles_between(cut, first, last, whole);
+        });
+    }
+
+    /// The part of a loop between two indices, `left` iterations if that is known; each size of bundle runs as far as it can.
+    fn bundles_between(&mut self, cut: &Cut, mut from: Value, to: Value, mut left: Option<u64>) {
         let reduced = self.nest.dims[cut.dim].reduced;
         for (kind, &lanes) in cut.lanes.iter().enumerate() {
             if left == Some(0) {
@@ -354,7 +386,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
     // Affine values and addresses.
 
     /// An affine value at the first lane; its dynamic indices do not differ between lanes.
-    fn affine(&mut self, affine: &Affine) -> Value {
+    pub fn affine(&mut self, affine: &Affine) -> Value {
         let mut sum = None;
         for &(slot, stride) in &affine.scalars {
             sum = Some(self.add_product(sum, self.scalars[slot], stride));
@@ -515,6 +547,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 let arg = self.operand(*arg, lanes);
                 self.vector(lanes).cast(*from, *to, arg)
             }
+            Inst::RandomBits { dtype, .. } => self.drawn(elem, *dtype, lanes),
             Inst::InRange { affine, low, high } => self.in_range(affine, low, high, lanes),
         };
         self.values[at] = Some(value);
@@ -636,6 +669,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::RandomBits { .. }
             | Inst::InRange { .. } => I32,
         }
     }

@@ -9,6 +9,7 @@ mod access;
 mod accumulator;
 mod arithmetic;
 mod bits;
+mod draws;
 mod jit;
 mod kernel;
 mod lanes;

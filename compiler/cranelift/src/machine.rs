@@ -8,6 +8,7 @@
 //! is one, otherwise a call of the C library's `fma`, which is slow but rounds in the same way. Vectors have the same width on
 //! every level, so that sums have the same partial sums.
 
+use super::draws;
 use super::kernel::{self, EmitOptions};
 use super::math_calls::{MathStyle, MathSymbol};
 use super::vector::{Bundle, Vector};
@@ -58,6 +59,9 @@ pub(super) fn isa_of(cpu: Cpu, is_pic: bool) -> Result<OwnedTargetIsa, CodegenEr
         ("enable_verifier", "false"),
         ("is_pic", if is_pic { "true" } else { "false" }),
         ("unwind_info", "false"),
+        // Frames larger than a page, which tiles of random bits need, touch each of their pages.
+        ("enable_probestack", "true"),
+        ("probestack_strategy", "inline"),
     ] {
         flags.set(name, value).map_err(|error| internal(&error))?;
     }
@@ -122,6 +126,8 @@ pub struct Relocation {
 #[derive(Clone, Copy, Debug)]
 pub enum Symbol {
     Math(MathSymbol),
+    /// The runtime's random bits.
+    RandomBits,
     Library(LibCall),
     /// An offset into the function itself.
     Inside(CodeOffset),
@@ -312,9 +318,10 @@ fn finish(
         .map(|relocation| {
             let symbol = match &relocation.target {
                 FinalizedRelocTarget::Func(offset) => Some(Symbol::Inside(*offset)),
-                FinalizedRelocTarget::ExternalName(ExternalName::User(name)) => {
-                    MathSymbol::from_external(&names[*name]).map(Symbol::Math)
-                }
+                FinalizedRelocTarget::ExternalName(ExternalName::User(name)) => match &names[*name] {
+                    name if draws::is_external(name) => Some(Symbol::RandomBits),
+                    name => MathSymbol::from_external(name).map(Symbol::Math),
+                },
                 FinalizedRelocTarget::ExternalName(ExternalName::LibCall(call)) => Some(Symbol::Library(*call)),
                 FinalizedRelocTarget::ExternalName(_) => None,
             };

@@ -8,7 +8,7 @@
 //! All other symbols in the object are local, so that several libraries can be linked into one program. Both functions pass on an
 //! [`Image`](spmdc_abi::Image), which points to the encoded program and the table of its kernels.
 
-use super::jit::define;
+use super::jit::{Callees, define};
 use super::machine;
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -34,13 +34,13 @@ pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Resul
 
     // Math functions may call others: all are declared before any is defined.
     let math = machine::math_functions(module.isa(), &compiled)?;
-    let mut known = Vec::new();
+    let mut known = Callees::new(&mut module, &compiled)?;
     for (symbol, code) in &math {
         let linkage = if code.is_some() { Linkage::Local } else { Linkage::Import };
         let id = module.declare_function(&symbol.name(), linkage, &symbol.signature(convention)).map_err(internal)?;
-        known.push((*symbol, id));
+        known.math.push((*symbol, id));
     }
-    for ((_, code), &(_, id)) in math.iter().zip(&known) {
+    for ((_, code), &(_, id)) in math.iter().zip(&known.math) {
         if let Some(code) = code {
             define(&mut module, id, code, &known)?;
         }
@@ -154,7 +154,7 @@ mod tests {
     use spmdc_abi::DType;
     use spmdc_kernel::backend::TextForm;
     use spmdc_kernel::interpret;
-    use spmdc_kernel::loops::{Elem, Inst};
+    use spmdc_kernel::loops::{Affine, Elem, Inst};
     use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
     use spmdc_math::MathFn;
 
@@ -228,6 +228,26 @@ mod tests {
             let found: Vec<u64> = words.split_whitespace().map(|word| u64::from_str_radix(word, 16).unwrap()).collect();
             assert_eq!(found, expected, "{name}");
         }
+    }
+
+    /// The runtime's function, in which the bits of a counter are the counter and a part of the key.
+    #[test]
+    fn random_bits_are_drawn_by_the_runtime() {
+        const RUNTIME: &str = r#"
+            void spmd_random_bits(uint32_t *to, uint64_t key, uint64_t first, uint64_t count, uint64_t form) {
+                for (uint64_t i = 0; i < count; i++) to[i] = (uint32_t)(key >> 32) + (uint32_t)(first + i) + (form << 16);
+            }"#;
+        let kernel = elementwise(75, &[DType::F32, DType::F32], DType::U32, |_| {
+            let at = Affine { constant: 5, ..Affine::dim(0) };
+            let bits = Inst::RandomBits { dtype: DType::U32, key: Elem(2), at };
+            vec![Inst::Const { dtype: DType::Key, bits: 0x700 }, bits]
+        });
+        let object = emit(b"program", &[kernel], Cpu::FLOOR, Entry::Main).unwrap();
+        let text = run("draws", &object, &[MAIN, RUNTIME], 7);
+        let words: Vec<u32> =
+            text.split_whitespace().skip(3).map(|word| u32::from_str_radix(word, 16).unwrap()).collect();
+        let form = spmdc_threefry::BitsForm::U32 as u32;
+        assert_eq!(words, (0..75).map(|i| 0x700 + 5 + i + (form << 16)).collect::<Vec<u32>>());
     }
 
     #[test]

@@ -85,6 +85,9 @@ impl Emitter<'_, '_> {
                 (self.indices[dim], self.values.clone())
             })
             .collect();
+        debug_assert!(self.nest.tiles.is_none() || rows == 1, "a tile has the random bits of one row");
+        let count = self.builder.ins().isub(strip.last, strip.first);
+        self.fill_tiles(strip.first, count);
         self.along(strip, |e, at| {
             e.start_reductions();
             e.take_out(strip, at);

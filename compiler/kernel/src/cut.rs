@@ -4,7 +4,8 @@
 //! elements. Costs are in approximate machine instructions; only their order matters. They affect the speed of a nest and nothing
 //! else: the order of sums is given ([`Order`]), and every cut keeps to it.
 
-use super::loops::{Access, Combine, Inst, Kernel};
+use super::draws::CHAIN;
+use super::loops::{Access, Combine, Elem, Inst, Kernel};
 use super::nest::{Cut, Nest, Order, SIDE, Strips, operands};
 use super::work::work;
 use crate::scalar::BinaryOp;
@@ -15,6 +16,9 @@ const STRIDED: f64 = 2.0;
 
 /// Cost of an element at a dynamic index that differs between lanes: the index is moved out of its lane before the access.
 const GATHERED: f64 = 3.5;
+
+/// Cost of random bits in a tile.
+const DRAWN: f64 = 12.0;
 
 /// Cost of a point above which several registers at a time gain nothing.
 const LONG_BODY: f64 = 24.0;
@@ -64,6 +68,7 @@ impl Nest {
     fn with_cut(mut self, cut: Option<Cut>) -> Nest {
         self.cut = cut;
         self.move_inward();
+        self.place_draws();
         self.varies = match &self.cut {
             Some(cut) => self.varying(cut.dims()),
             None => vec![false; self.insts.len()],
@@ -131,7 +136,7 @@ fn in_strips(nest: &Nest, cut: &Cut) -> Option<Cut> {
     if cut.rows.is_some() {
         return None;
     }
-    let strips = Strips::choose(nest, cut.dim, point_work(nest) > LONG_BODY / 2.0)?;
+    let strips = Strips::choose(nest, cut.dim, point_work(nest, None) > LONG_BODY / 2.0)?;
     // Partial results are read and written for every bundle: a few registers suffice to do so in parallel.
     let lanes = cut.lanes[0].min(16);
     let is_whole = granularity(nest, cut.dim).is_multiple_of(u64::from(lanes));
@@ -189,9 +194,10 @@ fn granularity(nest: &Nest, dim: usize) -> u64 {
 /// Several registers at a time for short bodies, so that independent operations overlap, and for the longest, which code generators
 /// interleave; one for other long bodies, whose instructions overlap with those of the next bundle.
 fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
-    let work = point_work(nest);
+    let work = point_work(nest, Some(dim));
     let points: f64 = nest.dims.iter().map(|dim| dim.length.max as f64).product();
-    if work > LONG_BODY && points >= LONG_CHAIN_POINTS && nest.chain() >= LONG_CHAIN {
+    let chain = if nest.draws_inside(dim) { nest.chain().max(CHAIN) } else { nest.chain() };
+    if work > LONG_BODY && points >= LONG_CHAIN_POINTS && chain >= LONG_CHAIN {
         return nest.sums.lanes_along(dim).unwrap_or(LONG_CHAIN_LANES);
     }
     if work > LONG_BODY {
@@ -213,9 +219,14 @@ fn is_side_by_side(nest: &Nest, dim: usize) -> bool {
     nest.has_reduction() && !nest.dims[dim].reduced && is_narrow
 }
 
-/// The cost of one point.
-fn point_work(nest: &Nest) -> f64 {
-    nest.order.iter().map(|elem| work(&nest.insts[elem.0 as usize])).sum()
+/// The cost of one point; of random bits only those that are drawn for each point, and not in tiles along a dimension.
+fn point_work(nest: &Nest, tiled: Option<usize>) -> f64 {
+    let is_inside = |elem: &&Elem| {
+        !matches!(nest.insts[elem.0 as usize], Inst::RandomBits { .. })
+            || nest.levels[elem.0 as usize] == nest.dims.len()
+                && !tiled.is_some_and(|dim| nest.draws_along(**elem, dim))
+    };
+    nest.order.iter().filter(is_inside).map(|elem| work(&nest.insts[elem.0 as usize])).sum()
 }
 
 fn is_possible(nest: &Nest, dim: usize) -> bool {
@@ -262,6 +273,7 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
                     share(1.0, GATHERED)
                 }
                 Some((access, dtype)) => share(1.0, access_cost(access, dtype, cut)),
+                None if cut.is_some_and(|cut| cut.rows.is_none() && nest.draws_along(elem, cut.dim)) => DRAWN,
                 None => share(work, bundle_work(inst, work)),
             },
             _ => work,
@@ -348,6 +360,7 @@ fn bundle_work(inst: &Inst, work: f64) -> f64 {
         | Inst::Fma { dtype, .. } => work / registers_ratio(*dtype),
         Inst::CheckIndex { dtype, .. } => work / registers_ratio(*dtype),
         Inst::Limit { .. } => work / registers_ratio(DType::I64),
+        Inst::RandomBits { .. } => work / registers_ratio(DType::U32),
         Inst::Cast { from, to, .. } => work / registers_ratio(*from).min(registers_ratio(*to)),
         Inst::Load { .. }
         | Inst::Const { .. }
@@ -360,7 +373,7 @@ fn bundle_work(inst: &Inst, work: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::loops::{Affine, BufferSlot, Elem, Extent, LoopDim, Store};
+    use crate::loops::{Affine, BufferSlot, Extent, LoopDim, Store};
 
     /// `y[i] = x[i] ^ 1 ^ 1 ^ ...`
     fn chained(points: u64, steps: u32) -> Kernel {

@@ -3,12 +3,13 @@
 //! The terms of sums are added in the [`Order`] of the kernel; nothing else is reordered, and a value is computed only if it is
 //! needed, so an address out of range in the untaken operand of a `select` is no error. Any other address out of range panics.
 
+use super::draws::element;
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, KernelCheck, Store};
 use super::nest::{Nest, Order};
 use super::order::{LANES, depends_on_order, fold_lanes};
 use crate::number;
 use crate::scalar::{BinaryOp, CompareOp};
-use spmdc_abi::{DType, ReduceOp, counted_index, trap};
+use spmdc_abi::{DType, ReduceOp, counted_index, threefry, trap};
 use std::ops::Range;
 
 /// Runs a part of the range over whole buffers, as a `KernelFn` would, and returns 0 or a trap code.
@@ -235,6 +236,11 @@ impl NestInterpreter<'_> {
             Inst::Cast { from, to, arg } => {
                 let arg = self.value(*arg);
                 number::cast(*from, *to, arg).expect(undefined)
+            }
+            Inst::RandomBits { dtype, key, at } => {
+                let key = number::cast(DType::Key, DType::U64, self.value(*key)).expect(undefined);
+                let counter = threefry::words(self.affine(at) as u64);
+                element(*dtype, threefry::threefry2x32(threefry::words(key), counter)).expect(undefined)
             }
             Inst::InRange { affine, low, high } => {
                 let (at, low, high) = (self.affine(affine), self.affine(low), self.affine(high));

@@ -9,6 +9,7 @@
 
 pub mod backend;
 pub mod cut;
+pub mod draws;
 pub mod grain;
 pub mod interpret;
 pub mod loops;

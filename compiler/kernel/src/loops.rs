@@ -255,6 +255,15 @@ pub enum Inst {
         /// The operand.
         arg: Elem,
     },
+    /// The random bits of a counter under a key, as [`spmdc_threefry::element`] has them.
+    RandomBits {
+        /// The type of the result: an unsigned integer, or a key.
+        dtype: DType,
+        /// The key.
+        key: Elem,
+        /// The counter, in i64; its bits are those of a u64.
+        at: Affine,
+    },
     /// Whether `low <= affine < high`: for pads, masks and ranges.
     InRange {
         /// The index to test.
@@ -374,6 +383,7 @@ impl Inst {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::RandomBits { .. }
             | Inst::InRange { .. } => None,
         }
     }
@@ -393,6 +403,7 @@ impl Inst {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::RandomBits { .. }
             | Inst::InRange { .. } => None,
         }
     }

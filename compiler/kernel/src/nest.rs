@@ -53,6 +53,15 @@ pub struct Strips {
     pub rows: u32,
 }
 
+/// The random bits of a nest that come in tiles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tiles {
+    /// The instructions.
+    pub draws: Vec<Elem>,
+    /// Number of points of a tile along the loop that is cut; a multiple of [`GROUP`](spmdc_threefry::GROUP) and of the lanes of every bundle and sum.
+    pub points: u32,
+}
+
 /// The cut of a loop into bundles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cut {
@@ -124,6 +133,8 @@ pub struct Nest {
     pub sums: Order,
     /// The loop that runs in bundles; None for scalars only.
     pub cut: Option<Cut>,
+    /// The random bits that come in tiles along the loop that is cut.
+    pub tiles: Option<Tiles>,
     /// Bounds of the kernel's scalars.
     scalar_bounds: Vec<Option<(i64, i64)>>,
 }
@@ -150,6 +161,7 @@ impl Nest {
             varies: Vec::new(),
             sums: Order::Any,
             cut: None,
+            tiles: None,
             scalar_bounds: kernel.scalars.iter().map(scalar_bounds).collect(),
         };
         nest.collapse();
@@ -177,6 +189,7 @@ impl Nest {
             | Inst::Index { dtype, .. }
             | Inst::Binary { dtype, .. }
             | Inst::Select { dtype, .. }
+            | Inst::RandomBits { dtype, .. }
             | Inst::Fma { dtype, .. } => *dtype,
             Inst::Unary { op, dtype, .. } => op.result_dtype(*dtype),
             Inst::Cast { to, .. } => *to,
@@ -233,7 +246,7 @@ impl Nest {
     fn affines_mut(&mut self) -> impl Iterator<Item = &mut Affine> {
         let insts = self.insts.iter_mut().flat_map(|inst| match inst {
             Inst::Load { access, .. } => vec![&mut access.address],
-            Inst::Index { affine, .. } => vec![affine],
+            Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => vec![affine],
             Inst::InRange { affine, low, high } => vec![affine, low, high],
             Inst::Const { .. }
             | Inst::LoopInvariant { .. }
@@ -356,6 +369,7 @@ impl Nest {
                 | Inst::Compare { .. }
                 | Inst::Select { .. }
                 | Inst::Fma { .. }
+                | Inst::RandomBits { .. }
                 | Inst::Cast { .. } => operands(inst).all(|operand| on_indices[operand.0 as usize]),
             };
             on_indices.push(known);
@@ -412,7 +426,7 @@ impl Nest {
         all
     }
 
-    fn sort(&mut self) {
+    pub(super) fn sort(&mut self) {
         self.order = Vec::with_capacity(self.insts.len());
         let mut seen = vec![false; self.insts.len()];
         // An explicit stack, because chains of fused operations may be long.
@@ -431,7 +445,7 @@ impl Nest {
         }
     }
 
-    fn place(&mut self) {
+    pub(super) fn place(&mut self) {
         self.levels = vec![0; self.insts.len()];
         for at in 0..self.order.len() {
             let elem = self.order[at];
@@ -514,9 +528,11 @@ pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> + use<> {
         | Inst::Index { .. }
         | Inst::LoopInvariant { .. }
         | Inst::InRange { .. } => [None; 3],
-        Inst::Unary { arg, .. } | Inst::Cast { arg, .. } | Inst::CheckIndex { arg, .. } | Inst::Limit { arg, .. } => {
-            [Some(arg), None, None]
-        }
+        Inst::Unary { arg, .. }
+        | Inst::Cast { arg, .. }
+        | Inst::CheckIndex { arg, .. }
+        | Inst::RandomBits { key: arg, .. }
+        | Inst::Limit { arg, .. } => [Some(arg), None, None],
         Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [Some(lhs), Some(rhs), None],
         Inst::Select { cond, then, otherwise, .. } => [Some(cond), Some(then), Some(otherwise)],
         Inst::Fma { x, y, z, .. } => [Some(x), Some(y), Some(z)],
@@ -528,7 +544,7 @@ pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> + use<> {
 pub fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
     let affines = match inst {
         Inst::Load { access: Access { address, .. }, .. } => [Some(address), None, None],
-        Inst::Index { affine, .. } => [Some(affine), None, None],
+        Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => [Some(affine), None, None],
         Inst::InRange { affine, low, high } => [Some(affine), Some(low), Some(high)],
         Inst::Const { .. }
         | Inst::LoopInvariant { .. }

@@ -13,7 +13,7 @@
 //! kernel runs by lanes along one reduced dimension; along the other reduced dimensions the terms are combined in the order of
 //! their indices. All other combinations (integers, bools, extremes and their positions) give the same bits in any order.
 
-use super::loops::{Combine, Inst};
+use super::loops::{Combine, Elem, Inst};
 use super::nest::{Nest, Order};
 use crate::scalar::UnaryOp;
 use spmdc_abi::{DType, ReduceOp};
@@ -37,9 +37,18 @@ impl Order {
         if nest.stores.iter().any(|store| store.combine.is_some_and(Combine::is_scan)) {
             return Order::InTurn;
         }
+        // Counters of random bits are like addresses: neighbours are drawn together.
+        let places = |elem: &Elem| {
+            let inst = &nest.insts[elem.0 as usize];
+            if let Inst::RandomBits { at, .. } = inst {
+                Some(at)
+            } else {
+                inst.load().map(|(access, _)| &access.address)
+            }
+        };
         let apart = |dim: usize| {
-            let loads = nest.order.iter().filter_map(|elem| nest.insts[elem.0 as usize].load());
-            loads.filter(|(access, _)| Nest::stride(&access.address, dim).unsigned_abs() > 1).count()
+            let places = nest.order.iter().filter_map(places);
+            places.filter(|place| Nest::stride(place, dim).unsigned_abs() > 1).count()
         };
         let longer_than = |dim: usize, least: u64| nest.dims[dim].length.max >= least;
         let dims = 0..nest.dims.len();
@@ -85,6 +94,7 @@ fn is_math(inst: &Inst) -> bool {
         | Inst::Select { .. }
         | Inst::Fma { .. }
         | Inst::Cast { .. }
+        | Inst::RandomBits { .. }
         | Inst::InRange { .. } => false,
     }
 }

@@ -1,6 +1,6 @@
 //! Decides which nests run by strips, and the size of the strips.
 
-use super::loops::{Combine, Store};
+use super::loops::{Combine, Elem, Inst, Store};
 use super::nest::{Nest, Strips};
 use spmdc_abi::DType;
 
@@ -31,6 +31,12 @@ impl Strips {
             let elements: u64 = (0..nest.dims.len()).filter(moves).map(|dim| nest.dims[dim].length.max).product();
             stride(columns) == 1 && stride(row) * size >= FAR_APART && elements * size > NEAR
         });
+        // Bits of neighbouring columns come in tiles, those of a column do not.
+        let draws = |elem: &Elem| {
+            let Inst::RandomBits { at, .. } = &nest.insts[elem.0 as usize] else { return false };
+            Nest::stride(at, columns) == 1 && Nest::stride(at, row) != 0
+        };
+        let is_far = is_far || nest.order.iter().any(draws);
         let (long, wide) = (nest.dims[row].length.max >= 16, nest.dims[columns].length.max >= 128);
         let room: u32 = nest.stores.iter().map(|store| value_bytes(store) + position_bytes(store)).sum();
         let columns = ROOM / room.max(1) / 32 * 32;

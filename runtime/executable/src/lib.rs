@@ -10,6 +10,7 @@ use std::ffi::{CString, c_char, c_int};
 
 use spmdc_abi::Image;
 use spmdc_runtime::args::ErrorFormat;
+use spmdc_threefry::BitsForm;
 
 /// The rest of `main`.
 ///
@@ -45,6 +46,16 @@ pub unsafe extern "C" fn spmd_call(image: &'static Image, inputs: *const *const 
 #[unsafe(no_mangle)]
 pub extern "C" fn spmd_error() -> *const c_char {
     ERROR.with(|error| error.borrow().as_ptr())
+}
+
+/// Random bits, which kernels call for a tile of elements.
+///
+/// # Safety
+/// As for [`spmdc_threefry::fill`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn spmd_random_bits(to: *mut u8, key: u64, first: u64, count: u64, form: BitsForm) {
+    // SAFETY: as promised by the caller.
+    unsafe { spmdc_threefry::fill(to, key, first, count, form) }
 }
 
 /// A shuffle of bytes, which generated code calls if the processor has no instruction for it. Generated code passes vectors by the

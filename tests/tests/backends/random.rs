@@ -79,6 +79,9 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
         kernel.insts.push(inst);
         values.push((Elem(kernel.insts.len() as u32 - 1), dtype));
     }
+    if random.chance(30) {
+        add_draw(random, &mut kernel, &mut values, &maxima);
+    }
     if random.chance(40) {
         add_gather(random, &mut kernel, &mut buffers, &mut values, (&maxima, family));
     }
@@ -100,6 +103,21 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
         kernel.stores.push(Store { access: access(buffers.len() - 1, address), dtype, value, combine });
     }
     Generated { kernel, buffers, scalars, range: lengths[0] }
+}
+
+/// Small numbers of random bits, of counters that are consecutive along a loop or not.
+fn add_draw(random: &mut Random, kernel: &mut Kernel, values: &mut Vec<(Elem, DType)>, maxima: &[i64]) {
+    let dtype = random.pick(&[DType::U8, DType::U16, DType::U32, DType::U64]);
+    let at = random_address(random, maxima).offset(random.pick(&[0, (1 << 32) - 50, -20]));
+    let next = |kernel: &Kernel| Elem(kernel.insts.len() as u32);
+    let key = next(kernel);
+    kernel.insts.push(Inst::Const { dtype: DType::Key, bits: random.bits() });
+    let bits = next(kernel);
+    kernel.insts.push(Inst::RandomBits { dtype, key, at });
+    let mask = next(kernel);
+    kernel.insts.push(Inst::Const { dtype, bits: 3 });
+    values.push((next(kernel), dtype));
+    kernel.insts.push(Inst::Binary { op: BinaryOp::And, dtype, lhs: bits, rhs: mask, site: None });
 }
 
 /// A load whose address contains a value of the body, sometimes one that fails its check, sometimes under a condition on it.

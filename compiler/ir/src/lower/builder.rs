@@ -153,7 +153,8 @@ impl<'a> KernelBuilder<'a> {
         self.kernel.scalars.len() - 1
     }
 
-    fn push(&mut self, inst: Inst) -> Elem {
+    /// The result of an instruction.
+    pub fn push(&mut self, inst: Inst) -> Elem {
         if let Some(known) = self.kernel.insts.iter().position(|other| *other == inst) {
             return Elem(known as u32);
         }
@@ -223,6 +224,11 @@ impl<'a> KernelBuilder<'a> {
     /// An index as an element of type `dtype`.
     pub fn index(&mut self, affine: Affine, dtype: DType) -> Elem {
         self.push(Inst::Index { affine, dtype })
+    }
+
+    /// The random bits of a counter under a key, as an unsigned integer or a key.
+    pub fn random_bits(&mut self, dtype: DType, key: Elem, at: Affine) -> Elem {
+        self.push(Inst::RandomBits { dtype, key, at })
     }
 
     /// `op(arg)` for an operand of type `dtype`.

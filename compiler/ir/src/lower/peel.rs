@@ -211,9 +211,11 @@ fn each_operand(inst: &mut Inst, change: &dyn Fn(&mut Elem)) {
         | Inst::Index { .. }
         | Inst::LoopInvariant { .. }
         | Inst::InRange { .. } => {}
-        Inst::Unary { arg, .. } | Inst::Cast { arg, .. } | Inst::CheckIndex { arg, .. } | Inst::Limit { arg, .. } => {
-            change(arg)
-        }
+        Inst::Unary { arg, .. }
+        | Inst::Cast { arg, .. }
+        | Inst::CheckIndex { arg, .. }
+        | Inst::RandomBits { key: arg, .. }
+        | Inst::Limit { arg, .. } => change(arg),
         Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(change),
         Inst::Select { cond, then, otherwise, .. } => [cond, then, otherwise].into_iter().for_each(change),
         Inst::Fma { x, y, z, .. } => [x, y, z].into_iter().for_each(change),
@@ -225,7 +227,7 @@ pub(super) fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affin
     for inst in &mut kernel.insts {
         match inst {
             Inst::Load { access, .. } => access.address = change(&access.address),
-            Inst::Index { affine, .. } => *affine = change(affine),
+            Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => *affine = change(affine),
             Inst::InRange { affine, low, high } => {
                 for affine in [affine, low, high] {
                     *affine = change(affine);

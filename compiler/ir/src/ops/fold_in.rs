@@ -1,6 +1,6 @@
 //! `fold_in(k, i)`: another key for each number. Elementwise: every dimension passes through, and nothing moves.
 
-use super::random_bits::{OPERATIONS, cipher, element, element_of, needs_key, words};
+use super::random_bits::{OPERATIONS, element, needs_key, words};
 use super::{Call, Mismatch, elementwise, promote, shape};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
@@ -22,6 +22,7 @@ use crate::program::Stmt;
 use spmdc_abi::threefry;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
 
 /// `fold_in(k, i)`: the key that follows from a key and a u32.
@@ -109,8 +110,9 @@ impl Point for FoldIn {
         let key = elementwise::operand_at(kernel, stmt.args[0], result, index);
         let data = elementwise::operand_at(kernel, stmt.args[1], result, index);
         let zero = kernel.constant(DType::U32, 0);
-        let words = cipher(kernel, key, [zero, data]);
-        element_of(kernel, DType::Key, words)
+        let mut add = |inst| kernel.push(inst);
+        let words = draws::cipher(&mut add, key, [zero, data]);
+        draws::element_of(&mut add, DType::Key, words)
     }
 
     fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {

@@ -20,12 +20,12 @@ use crate::ops::rules::{
     Semantics, Typing,
 };
 use crate::program::Stmt;
-use spmdc_abi::threefry::{self, GROUPS, PARITY, ROTATIONS};
+use spmdc_abi::threefry;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
-use spmdc_kernel::scalar::BinaryOp;
 
 /// `random_bits(k, u32[4, 8])`: unsigned integers of any width, or keys. An array of keys gives an array for each of them: the sizes of
 /// the result begin with those of the keys.
@@ -40,76 +40,12 @@ pub(super) const OPERATIONS: u64 = 120;
 
 /// The element of this type that the two words of the generator give.
 pub(super) fn element(dtype: DType, words: [u32; 2]) -> u64 {
-    let [high, low] = words;
-    match dtype {
-        DType::U64 => u64::from(high) << 32 | u64::from(low),
-        DType::Key => u64::from(low) << 32 | u64::from(high),
-        DType::U8 => u64::from((high ^ low) as u8),
-        DType::U16 => u64::from((high ^ low) as u16),
-        DType::U32 => u64::from(high ^ low),
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::F8e4m3
-        | DType::F8e5m2
-        | DType::F16
-        | DType::Bf16
-        | DType::F32
-        | DType::F64 => unreachable!("typing refuses random bits of type {}", dtype.name()),
-    }
+    draws::element(dtype, words).unwrap_or_else(|| unreachable!("typing refuses random bits of type {}", dtype.name()))
 }
 
 /// The words of a key.
 pub(super) fn words(key: u64) -> [u32; 2] {
     threefry::words(number::cast(DType::Key, DType::U64, key).expect("a key is a u64"))
-}
-
-/// [`threefry::threefry2x32`] as instructions: the two words, for a key and the two words of a counter.
-pub(super) fn cipher(kernel: &mut KernelBuilder<'_>, key: Elem, counter: [Elem; 2]) -> [Elem; 2] {
-    let both = kernel.cast(DType::Key, DType::U64, key);
-    let half = kernel.constant(DType::U64, 32);
-    let upper = kernel.binary(BinaryOp::Shr, DType::U64, both, half);
-    let first = kernel.cast(DType::U64, DType::U32, upper);
-    let second = kernel.cast(DType::U64, DType::U32, both);
-    let mut word = |op: BinaryOp, x: Elem, y: Elem| kernel.binary(op, DType::U32, x, y);
-    let mixed = word(BinaryOp::Xor, first, second);
-    let [first_sum, second_sum] = [word(BinaryOp::Add, counter[0], first), word(BinaryOp::Add, counter[1], second)];
-    let constant = |kernel: &mut KernelBuilder<'_>, value: u32| kernel.constant(DType::U32, u64::from(value));
-    let parity = constant(kernel, PARITY);
-    let third = kernel.binary(BinaryOp::Xor, DType::U32, mixed, parity);
-    let schedule = [first, second, third];
-    let mut x = [first_sum, second_sum];
-    for group in 0..GROUPS {
-        for rotation in ROTATIONS[group % 2] {
-            let (by, rest) = (constant(kernel, rotation), constant(kernel, 32 - rotation));
-            let mut word = |op: BinaryOp, x: Elem, y: Elem| kernel.binary(op, DType::U32, x, y);
-            x[0] = word(BinaryOp::Add, x[0], x[1]);
-            let (up, down) = (word(BinaryOp::Shl, x[1], by), word(BinaryOp::Shr, x[1], rest));
-            let rotated = word(BinaryOp::Or, up, down);
-            x[1] = word(BinaryOp::Xor, rotated, x[0]);
-        }
-        let number = constant(kernel, group as u32 + 1);
-        let mut word = |op: BinaryOp, x: Elem, y: Elem| kernel.binary(op, DType::U32, x, y);
-        x[0] = word(BinaryOp::Add, x[0], schedule[(group + 1) % 3]);
-        let added = word(BinaryOp::Add, schedule[(group + 2) % 3], number);
-        x[1] = word(BinaryOp::Add, x[1], added);
-    }
-    x
-}
-
-/// The instructions of [`element`].
-pub(super) fn element_of(kernel: &mut KernelBuilder<'_>, dtype: DType, [high, low]: [Elem; 2]) -> Elem {
-    if dtype.size() < 8 {
-        let mixed = kernel.binary(BinaryOp::Xor, DType::U32, high, low);
-        return kernel.cast(DType::U32, dtype, mixed);
-    }
-    let [high, low] = [high, low].map(|word| kernel.cast(DType::U32, DType::U64, word));
-    let half = kernel.constant(DType::U64, 32);
-    let upper = kernel.binary(BinaryOp::Shl, DType::U64, high, half);
-    let both = kernel.binary(BinaryOp::Or, DType::U64, upper, low);
-    kernel.cast(DType::U64, dtype, both)
 }
 
 /// An error unless the operand is a key, or an array of keys.
@@ -217,16 +153,7 @@ impl Point for RandomBits {
             place = place.plus(&global.times(stride));
             stride *= ty.shape()[dim] as i64;
         }
-        let low = kernel.index(place.clone(), DType::U32);
-        let high = if stride <= 1 << 32 {
-            kernel.constant(DType::U32, 0)
-        } else {
-            let (wide, half) = (kernel.index(place, DType::U64), kernel.constant(DType::U64, 32));
-            let upper = kernel.binary(BinaryOp::Shr, DType::U64, wide, half);
-            kernel.cast(DType::U64, DType::U32, upper)
-        };
-        let words = cipher(kernel, key, [high, low]);
-        element_of(kernel, self.ty.dtype, words)
+        kernel.random_bits(self.ty.dtype, key, place)
     }
 
     fn reads(&self, _: usize, args: &[&ArrayType]) -> Reads {

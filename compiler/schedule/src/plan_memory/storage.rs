@@ -338,6 +338,7 @@ fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::RandomBits { .. }
             | Inst::InRange { .. } => true,
         })
 }

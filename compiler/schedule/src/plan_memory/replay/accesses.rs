@@ -369,6 +369,7 @@ impl Accesses<'_> {
                 Inst::Unary { arg, .. }
                 | Inst::Cast { arg, .. }
                 | Inst::CheckIndex { arg, .. }
+                | Inst::RandomBits { key: arg, .. }
                 | Inst::Limit { arg, .. } => stack.push(*arg),
                 Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => stack.extend([*lhs, *rhs]),
                 Inst::Fma { x, y, z, .. } => stack.extend([*x, *y, *z]),
@@ -402,6 +403,7 @@ impl Accesses<'_> {
             | Inst::Compare { .. }
             | Inst::Select { .. }
             | Inst::Fma { .. }
+            | Inst::RandomBits { .. }
             | Inst::Cast { .. } => None,
         }
     }
