@@ -1,6 +1,6 @@
 //! Random programs and all cases in two processes over each MPI that is installed: the bits and the text of one process.
 //!
-//! 500 programs. `PROGRAMS=5000` tries more, `PROGRAM=17` begins there.
+//! 100 programs. `PROGRAMS=5000` tries more, `PROGRAM=17` begins there.
 #![allow(clippy::unwrap_used)]
 
 mod folder;
@@ -34,7 +34,7 @@ fn two_processes_over_mpi_give_what_one_gives() {
 fn numbers() -> Range<u64> {
     let env = |name: &str| env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let first = env("PROGRAM").unwrap_or(0);
-    first..first + env("PROGRAMS").unwrap_or(500)
+    first..first + env("PROGRAMS").unwrap_or(100)
 }
 
 /// Both processes compile and run the same programs in the same order; the first one compares.

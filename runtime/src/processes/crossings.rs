@@ -45,7 +45,7 @@ pub(crate) struct Crossing {
 #[derive(Debug)]
 pub(crate) struct PeerMessages {
     pub process: usize,
-    /// Packs the message to that process.
+    /// Packs the message to that process; nothing if it is sent from where its bytes are.
     pub packing: Box<[BoxCopy]>,
     pub sent: Option<(*const u8, usize)>,
     pub received: Option<(*mut u8, usize)>,
@@ -147,6 +147,11 @@ impl Crossings {
         group.barrier.expect("a device that arrives is in the group")
     }
 
+    /// Whether the transport may still read what was sent from the memory of the program, after a failure.
+    pub fn is_unfinished(&self) -> bool {
+        self.lock().is_used()
+    }
+
     /// Whether messages are under way.
     pub fn is_active(&self) -> bool {
         self.active.load(Ordering::Acquire) > 0
@@ -198,7 +203,7 @@ impl Crossings {
             state.pending.push(PendingMessage { process: peer.process, is_receive: true, request });
         }
         for (peer, (bytes, len)) in peers.iter().filter_map(|peer| Some((peer, peer.sent?))) {
-            // SAFETY: as above.
+            // SAFETY: as above; no device of the group writes its memory before the crossing is complete.
             let request = unsafe { self.process.transport.send(peer.process, *group as u32, bytes, len)? };
             state.sent[peer.process] += 1;
             state.pending.push(PendingMessage { process: peer.process, is_receive: false, request });
@@ -384,10 +389,17 @@ impl GroupState {
     }
 }
 
+impl CrossingState {
+    /// Whether the transport may still use the memory of messages that no one awaits any more.
+    fn is_used(&self) -> bool {
+        self.has_failed || self.peers.iter().any(|peer| peer.request.is_some())
+    }
+}
+
 impl Drop for Crossings {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if state.has_failed || state.peers.iter().any(|peer| peer.request.is_some()) {
+        if state.is_used() {
             // The transport may still use the memory of messages that no one awaits any more.
             std::mem::forget(self.messages.take());
             std::mem::forget(std::mem::take(&mut state.peers));

@@ -140,10 +140,15 @@ impl MessagePlans {
         let mut peers = Vec::new();
         // Each process begins with the next one, so that not all send to the first at once.
         for other in (1..plans.len()).map(|step| (own + step) % plans.len()) {
+            let plan = &plans[other][own];
+            let (bytes, packing) = match plan.in_place(memory) {
+                Some(bytes) => (bytes, Box::default()),
+                None => (departures[other].cast_const(), plan.packing(memory, departures[other])),
+            };
             let peer = PeerMessages {
                 process: other,
-                packing: plans[other][own].packing(memory, departures[other]),
-                sent: is_sent(own, other).then_some((departures[other].cast_const(), sent[other])),
+                packing,
+                sent: is_sent(own, other).then_some((bytes, sent[other])),
                 received: is_sent(other, own).then_some((arrivals[other], received[other])),
             };
             peers.extend((peer.sent.is_some() || peer.received.is_some()).then_some(peer));

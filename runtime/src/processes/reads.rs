@@ -81,6 +81,16 @@ impl MessagePlan {
         self.bytes
     }
 
+    /// Where the bytes of the message are in this memory as they are sent: it is one box of a device, contiguous there, so that no copy
+    /// packs it. The devices of the group do not write it before the crossing is complete.
+    pub fn in_place(&self, memory: &Memory) -> Option<*const u8> {
+        let [PlannedBox { owners, place, rows }] = self.boxes.as_slice() else { return None };
+        let &[owner] = owners.as_slice() else { return None };
+        let is_contiguous = rows.dims.iter().all(|dim| dim.from == dim.to as isize);
+        debug_assert_eq!(rows.to, 0, "the first box is at the beginning of its message");
+        is_contiguous.then(|| memory.address(*place, owner).wrapping_add(rows.from).cast_const())
+    }
+
     /// The copies that pack the message, apart from combined values; all its boxes are in this memory.
     pub fn packing(&self, memory: &Memory, message: *mut u8) -> Box<[BoxCopy]> {
         let copies = self.boxes.iter().filter(|planned| planned.owners.len() == 1);
