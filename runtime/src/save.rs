@@ -16,7 +16,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use crate::io::{check_writable, unwritable};
-use crate::joint::{self, Elements, JointPlan, Party};
+use crate::joint::{self, DeviceElements, JointPlan, Party};
 use crate::processes::{Process, numbered_processes, patience, tags};
 use crate::trap::RunError;
 use spmdc_abi::Site;
@@ -68,6 +68,11 @@ impl Saver {
 
     /// Begins to write a file. An error if it cannot be written, or if an earlier one could not.
     pub fn save(&self, file: SavedFile) -> Result<(), RunError> {
+        debug_assert_eq!(
+            file.copies.len(),
+            file.plan.copied_bytes(),
+            "a file has what this process has to write or to send"
+        );
         let site = file.site;
         if let Some(path) = &file.path {
             check_writable(path).map_err(|error| error.at(site))?;
@@ -142,7 +147,7 @@ fn write_all(
         let SavedFile { path, plan, ranks, copies, home, site } = file;
         let expects = || number < common.load(Ordering::Acquire);
         let party = Party { process, ranks: &ranks, tag: tags::SAVED, limit, expects: &expects };
-        let written = joint::write(&plan, &party, path.as_deref(), &Elements::Copies(&copies));
+        let written = joint::write(&plan, &party, path.as_deref(), &DeviceElements::Copies(&copies));
         written.map_err(|error| error.at(site))?;
         home.lock().unwrap_or_else(PoisonError::into_inner).push(copies);
     }

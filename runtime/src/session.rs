@@ -25,7 +25,7 @@ use crate::blocks::{self, FarBlocks};
 use crate::check::check;
 use crate::deal::{dealt, label};
 use crate::inputs::Source;
-use crate::joint::{self, ArrayOnDevices, Elements, Grain, JointPlan, Party, PlaneOnDevices};
+use crate::joint::{self, ArrayOnDevices, DeviceElements, Grain, JointPlan, Party, PlaneOnDevices};
 use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, MeshProgram, load};
 use crate::memory::{ByteSize, Memory, check_fits, programs};
@@ -189,7 +189,7 @@ impl Session {
         let plan = JointPlan::new(arrays, (rank, count), Grain::USUAL)?;
         let ranks: Vec<usize> = (0..count).collect();
         let party = Party { process, ranks: &ranks, tag: tags::RESULT, limit: shared.timeout, expects: &|| true };
-        joint::write(&plan, &party, (rank == 0).then_some(path), &Elements::Memories(self.memories()))
+        joint::write(&plan, &party, (rank == 0).then_some(path), &DeviceElements::Memories(self.memories()))
     }
 
     /// The block of a result on each device of this process, in the order of their numbers.

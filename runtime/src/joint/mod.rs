@@ -33,14 +33,14 @@ use crate::trap::{DeviceStop, RunError};
 
 pub(crate) use party::Party;
 pub(crate) use plan::{ArrayOnDevices, Grain, JointPlan, PlaneOnDevices};
-use plan::{Assigned, Piece};
-use target::{Closed, Target, Visible};
+use plan::{AssignedChunk, ChunkPiece};
+use target::{Closed, Visible, WriteTarget};
 
 /// Bytes of the record of a file that has begun: two paths, or an error.
 const BEGINNING: usize = 10 << 10;
 
 /// Where a process has the elements of its devices.
-pub(crate) enum Elements<'a> {
+pub(crate) enum DeviceElements<'a> {
     /// In the memory of each part; no device may be running.
     Memories(&'a [Memory]),
     /// Packed: what [`JointPlan::copy`] has copied.
@@ -64,11 +64,11 @@ enum Beginning {
 struct Writing<'a> {
     plan: &'a JointPlan,
     party: &'a Party<'a>,
-    elements: &'a Elements<'a>,
+    elements: &'a DeviceElements<'a>,
     path: PathBuf,
     format: FileFormat,
     layout: FileLayout,
-    target: Target,
+    target: WriteTarget,
     /// Where the next elements of this process are in its copies, for the chunks of each process.
     copied: Vec<usize>,
     /// The parts of the checksums that the chunks of this process have.
@@ -81,9 +81,9 @@ pub(crate) fn write(
     plan: &JointPlan,
     party: &Party<'_>,
     path: Option<&Path>,
-    elements: &Elements<'_>,
+    elements: &DeviceElements<'_>,
 ) -> Result<(), RunError> {
-    write_with(plan, party, path, elements, &Target::find)
+    write_with(plan, party, path, elements, &WriteTarget::find)
 }
 
 /// As [`write`]; `find` is how another process than the first looks for the file.
@@ -91,8 +91,8 @@ fn write_with(
     plan: &JointPlan,
     party: &Party<'_>,
     path: Option<&Path>,
-    elements: &Elements<'_>,
-    find: &dyn Fn(&Visible) -> Target,
+    elements: &DeviceElements<'_>,
+    find: &dyn Fn(&Visible) -> WriteTarget,
 ) -> Result<(), RunError> {
     debug_assert_eq!(path.is_some(), party.is_first(), "the first process knows the name");
     let mut writing = Writing::begin(plan, party, path, elements, find)?;
@@ -100,7 +100,7 @@ fn write_with(
     let lists = plan.lists(&writers);
     let mut next = vec![0; lists.len()];
     while (0..lists.len()).any(|process| next[process] < lists[process].len()) {
-        let batches: Vec<&[Assigned]> = lists
+        let batches: Vec<&[AssignedChunk]> = lists
             .iter()
             .zip(&mut next)
             .map(|(list, next)| {
@@ -122,8 +122,8 @@ impl<'a> Writing<'a> {
         plan: &'a JointPlan,
         party: &'a Party<'a>,
         path: Option<&Path>,
-        elements: &'a Elements<'a>,
-        find: &dyn Fn(&Visible) -> Target,
+        elements: &'a DeviceElements<'a>,
+        find: &dyn Fn(&Visible) -> WriteTarget,
     ) -> Result<Writing<'a>, RunError> {
         let mut own = None;
         let said = match path {
@@ -152,25 +152,27 @@ impl<'a> Writing<'a> {
         match beginning {
             Beginning::Failed(record) => Err(record.stop().error),
             Beginning::File { path, format, visible } => {
-                let found = || visible.as_ref().map_or(Target::Elsewhere, find);
+                let found = || visible.as_ref().map_or(WriteTarget::Elsewhere, find);
                 let target = target.unwrap_or_else(found);
                 let checksums = vec![0; plan.forms().len()];
                 let layout = FileLayout::new(format, plan.forms(), &checksums);
                 let layout = layout.map_err(|error| unwritable(&path, &error))?;
+                debug_assert_eq!(layout.begins.len(), plan.forms().len(), "each array has its place");
                 let copied = plan.copied().to_vec();
                 Ok(Writing { plan, party, elements, path, format, layout, target, copied, checksums })
             }
         }
     }
 
-    fn create(path: &Path, is_shared: bool) -> Result<(Beginning, Target), RunError> {
+    fn create(path: &Path, is_shared: bool) -> Result<(Beginning, WriteTarget), RunError> {
         let Some(format) = FileFormat::of(path) else { return Err(RunError::internal("a file without a format")) };
-        let (target, visible) = Target::create(path, is_shared).map_err(|error| unwritable(path, &error))?;
+        let (target, visible) = WriteTarget::create(path, is_shared).map_err(|error| unwritable(path, &error))?;
         Ok((Beginning::File { path: path.to_path_buf(), format, visible }, target))
     }
 
     /// Sends the elements of this process that others write in a step, and receives those of others that it writes.
-    fn exchange(&mut self, batches: &[&[Assigned]]) -> Result<Vec<(usize, Vec<u8>)>, RunError> {
+    fn exchange(&mut self, batches: &[&[AssignedChunk]]) -> Result<Vec<(usize, Vec<u8>)>, RunError> {
+        debug_assert_eq!(batches.len(), self.copied.len(), "each process has a batch");
         let own = self.party.rank();
         let mut sent: Vec<(usize, Vec<u8>)> = Vec::new();
         let mut received: Vec<(usize, usize)> = Vec::new();
@@ -205,16 +207,16 @@ impl<'a> Writing<'a> {
     ///
     /// # Safety
     /// The target must have room for it.
-    unsafe fn take(&mut self, assigned: Assigned, piece: &Piece, to: *mut u8, is_packed: bool) {
+    unsafe fn take(&mut self, assigned: AssignedChunk, piece: &ChunkPiece, to: *mut u8, is_packed: bool) {
         let (pack, unpack) = piece.rows.packed();
         // SAFETY: as promised by the caller; blocks lie within their arenas, which were checked, and copies have all pieces.
         unsafe {
             match self.elements {
-                Elements::Memories(memories) => {
+                DeviceElements::Memories(memories) => {
                     let from = memories[piece.part].address(piece.place, piece.source.device);
                     BoxCopy::new(from, to, if is_packed { pack } else { piece.rows.clone() }).run();
                 }
-                Elements::Copies(copies) => {
+                DeviceElements::Copies(copies) => {
                     let at = &mut self.copied[assigned.nearest as usize];
                     let from = copies[*at..*at + piece.bytes()].as_ptr();
                     *at += piece.bytes();
@@ -229,7 +231,7 @@ impl<'a> Writing<'a> {
     }
 
     /// Writes the chunks of this process in a step, with the elements of others that it has received.
-    fn write_batch(&mut self, batch: &[Assigned], received: Vec<(usize, Vec<u8>)>) -> Result<(), RunError> {
+    fn write_batch(&mut self, batch: &[AssignedChunk], received: Vec<(usize, Vec<u8>)>) -> Result<(), RunError> {
         let own = self.party.rank();
         let mut used = vec![0; received.len()];
         let mut content = Vec::new();
@@ -376,7 +378,7 @@ mod tests {
             &self,
             path: &Path,
             is_copied: bool,
-            find: &(dyn Fn(usize, &Visible) -> Target + Sync),
+            find: &(dyn Fn(usize, &Visible) -> WriteTarget + Sync),
         ) -> Vec<Result<(), RunError>> {
             let mesh = DeviceMesh::new(&self.axes).unwrap().dealt(self.processes).unwrap();
             let place = |number: usize| Place { arena: number as u16, offset: 0 };
@@ -406,7 +408,8 @@ mod tests {
                 let memories = [memory];
                 let mut copies = vec![0; plan.copied_bytes()];
                 plan.copy(&memories[0], &mut copies);
-                let elements = if is_copied { Elements::Copies(&copies) } else { Elements::Memories(&memories) };
+                let elements =
+                    if is_copied { DeviceElements::Copies(&copies) } else { DeviceElements::Memories(&memories) };
                 let ranks: Vec<usize> = (0..self.processes).collect();
                 let (process, limit) = (process.as_ref(), Duration::from_secs(20));
                 let party = Party { process, ranks: &ranks, tag: tags::RESULT, limit, expects: &|| true };
@@ -459,8 +462,8 @@ mod tests {
             let example = Example::draw(seed);
             let path = folder.path().join(example.name(seed));
             let find = |rank: usize, visible: &Visible| match (seed as usize / 7 + rank) % 3 {
-                0 => Target::Elsewhere,
-                _ => Target::find(visible),
+                0 => WriteTarget::Elsewhere,
+                _ => WriteTarget::find(visible),
             };
             let written = example.written(&path, seed % 2 == 0, &find);
             assert!(written.iter().all(Result::is_ok), "{seed}: {written:?}");
@@ -484,12 +487,13 @@ mod tests {
             }
             std::fs::write(&path, "older").unwrap();
             // The file of one process is closed for writing.
-            let find = |rank: usize, visible: &Visible| match (Target::find(visible), rank == example.processes - 1) {
-                (Target::File { temporary, .. }, true) => {
-                    Target::File { file: std::fs::File::open("/dev/null").unwrap(), temporary }
-                }
-                (found, _) => found,
-            };
+            let find =
+                |rank: usize, visible: &Visible| match (WriteTarget::find(visible), rank == example.processes - 1) {
+                    (WriteTarget::File { temporary, .. }, true) => {
+                        WriteTarget::File { file: std::fs::File::open("/dev/null").unwrap(), temporary }
+                    }
+                    (found, _) => found,
+                };
             let written = example.written(&path, seed % 2 == 0, &find);
             let failed = written.iter().filter(|written| written.is_err()).count();
             assert!([0, written.len()].contains(&failed), "{seed}: {written:?}");
@@ -504,7 +508,7 @@ mod tests {
         assert!(tried > 10, "{tried} files fail");
         let example = (0..).map(Example::draw).find(|example| example.processes > 2).unwrap();
         let nowhere = folder.path().join("no/such/folder/y.npz");
-        let written = example.written(&nowhere, false, &|_, visible| Target::find(visible));
+        let written = example.written(&nowhere, false, &|_, visible| WriteTarget::find(visible));
         assert!(written.iter().all(|one| one.as_ref().is_err_and(|error| error.code == "E0704")), "{written:?}");
     }
 
@@ -515,7 +519,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("y.npz");
         std::os::unix::fs::symlink("/dev/null", &link).unwrap();
-        let written = example.written(&link, true, &|_, visible| Target::find(visible));
+        let written = example.written(&link, true, &|_, visible| WriteTarget::find(visible));
         assert!(written.iter().all(Result::is_ok), "{written:?}");
         assert!(link.is_symlink());
     }

@@ -110,6 +110,7 @@ impl Party<'_> {
 
     /// A yes or no of each process, to all: those that say yes.
     pub fn ask(&self, own: bool) -> Result<Vec<usize>, RunError> {
+        debug_assert!(self.ranks.is_sorted() && self.ranks.contains(&self.rank()), "this process is one of the party");
         let sent = self.others().map(|other| (other, vec![u8::from(own)])).collect();
         let heard = self.swap(sent, self.others().map(|other| (other, 1)).collect())?;
         let mut yes: Vec<usize> = heard.into_iter().filter(|(_, said)| said == &[1]).map(|(other, _)| other).collect();

@@ -63,7 +63,7 @@ pub(crate) struct JointPlan {
     forms: Vec<ArrayForm>,
     arrays: Vec<ChunkedArray>,
     /// The chunks of each process, in the order of the file.
-    lists: Vec<Vec<Assigned>>,
+    lists: Vec<Vec<AssignedChunk>>,
     /// Where, in what this process copies of its devices, its elements in the chunks of each process begin.
     copied: Vec<usize>,
     copied_bytes: usize,
@@ -71,7 +71,7 @@ pub(crate) struct JointPlan {
 
 /// A chunk of a process.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Assigned {
+pub(crate) struct AssignedChunk {
     chunk: u32,
     /// The process that has most of it.
     pub nearest: u32,
@@ -84,7 +84,7 @@ struct ChunkedArray {
     /// Of a scalar one dimension of size 1.
     shape: Vec<usize>,
     dtype: DType,
-    planes: Vec<Plane>,
+    planes: Vec<ChunkedPlane>,
     /// The dimension that is cut, and the cuts; of outer ones a chunk has one index each, of inner ones all.
     dim: usize,
     cuts: Vec<Range<usize>>,
@@ -94,7 +94,7 @@ struct ChunkedArray {
 }
 
 #[derive(Debug)]
-struct Plane {
+struct ChunkedPlane {
     part: usize,
     place: Place,
     /// The stored length of a block in each dimension.
@@ -128,7 +128,7 @@ pub(crate) struct Chunk {
 
 /// The elements of a chunk that come from one block.
 #[derive(Debug)]
-pub(crate) struct Piece {
+pub(crate) struct ChunkPiece {
     pub part: usize,
     pub place: Place,
     pub source: Holder,
@@ -136,7 +136,7 @@ pub(crate) struct Piece {
     pub rows: Rows,
 }
 
-impl Piece {
+impl ChunkPiece {
     pub fn bytes(&self) -> usize {
         self.rows.count() * self.rows.row
     }
@@ -168,7 +168,7 @@ impl JointPlan {
             }
             let complex = array.planes.len() > 1;
             plan.forms.push(ArrayForm { name: array.name, dtype, shape: whole, complex });
-            let planes = array.planes.iter().map(Plane::new).collect();
+            let planes = array.planes.iter().map(ChunkedPlane::new).collect();
             plan.arrays.push(ChunkedArray::new((dtype, shape(plane)), planes, first, grain));
             first += plan.arrays.last().map_or(0, |array| array.chunks);
         }
@@ -187,8 +187,9 @@ impl JointPlan {
             debug_assert!(has[nearest] > 0, "every element is on a device");
             load[nearest] += chunk.bytes as u64;
             let is_mixed = has[nearest] < chunk.bytes;
-            plan.lists[nearest].push(Assigned { chunk: number, nearest: nearest as u32, is_mixed });
+            plan.lists[nearest].push(AssignedChunk { chunk: number, nearest: nearest as u32, is_mixed });
         }
+        debug_assert_eq!(plan.lists.iter().map(Vec::len).sum::<usize>(), first, "each chunk is in one list");
         for list in 0..processes {
             plan.copied.push(plan.copied_bytes);
             let mut bytes = 0;
@@ -214,12 +215,13 @@ impl JointPlan {
     }
 
     /// The chunks of each process if only these processes write: the first of these writes also what the others would.
-    pub fn lists(&self, writers: &[usize]) -> Vec<Vec<Assigned>> {
+    pub fn lists(&self, writers: &[usize]) -> Vec<Vec<AssignedChunk>> {
+        debug_assert!(writers.iter().all(|&writer| writer < self.lists.len()), "those that write are processes");
         let mut lists = self.lists.clone();
         let Some(&first) = writers.first() else { return lists };
         for process in (0..lists.len()).filter(|process| !writers.contains(process)) {
             let moved = std::mem::take(&mut lists[process]);
-            lists[first].extend(moved.into_iter().map(|assigned| Assigned { is_mixed: true, ..assigned }));
+            lists[first].extend(moved.into_iter().map(|assigned| AssignedChunk { is_mixed: true, ..assigned }));
         }
         lists
     }
@@ -243,7 +245,7 @@ impl JointPlan {
     }
 
     /// The pieces in the chunks of a process that come from this one.
-    fn own_pieces(&self, list: usize, visit: &mut impl FnMut(&Piece)) {
+    fn own_pieces(&self, list: usize, visit: &mut impl FnMut(&ChunkPiece)) {
         for &assigned in self.lists[list].iter().filter(|assigned| list == self.process || assigned.is_mixed) {
             let (_, pieces) = self.pieces(assigned);
             pieces.iter().filter(|piece| piece.source.process == self.process).for_each(&mut *visit);
@@ -251,21 +253,22 @@ impl JointPlan {
     }
 
     /// A chunk, and the pieces of which it consists.
-    pub fn pieces(&self, assigned: Assigned) -> (Chunk, Vec<Piece>) {
+    pub fn pieces(&self, assigned: AssignedChunk) -> (Chunk, Vec<ChunkPiece>) {
         let chunk = self.chunk(assigned.chunk);
         let mut pieces = Vec::new();
         self.arrays[chunk.array].pieces(&chunk, &mut |plane, holders, rows| {
             let near = holders.iter().find(|holder| holder.process == assigned.nearest as usize);
             // Several that have it send it in turn.
             let source = *near.unwrap_or(&holders[assigned.chunk as usize % holders.len()]);
-            pieces.push(Piece { part: plane.part, place: plane.place, source, rows });
+            pieces.push(ChunkPiece { part: plane.part, place: plane.place, source, rows });
         });
-        debug_assert_eq!(pieces.iter().map(Piece::bytes).sum::<usize>(), chunk.bytes, "pieces make up the chunk");
+        debug_assert_eq!(pieces.iter().map(ChunkPiece::bytes).sum::<usize>(), chunk.bytes, "pieces make up the chunk");
         (chunk, pieces)
     }
 
     /// Where the chunks of a list end that are written in a step from `begin` on: they have so many bytes, or are one.
-    pub fn batch_end(&self, list: &[Assigned], begin: usize) -> usize {
+    pub fn batch_end(&self, list: &[AssignedChunk], begin: usize) -> usize {
+        debug_assert!(begin <= list.len(), "a step begins where the one before has ended");
         let mut bytes = 0;
         let more = list[begin..].iter().take_while(|assigned| {
             let is_first = bytes == 0;
@@ -282,8 +285,8 @@ impl JointPlan {
     }
 }
 
-impl Plane {
-    fn new(plane: &PlaneOnDevices<'_>) -> Plane {
+impl ChunkedPlane {
+    fn new(plane: &PlaneOnDevices<'_>) -> ChunkedPlane {
         let PlaneOnDevices { mesh, part, place, layout } = *plane;
         let axes = |dim: usize| layout.dims[dim].axes.iter().map(|&axis| axis as usize);
         let (mut stored, mut counts) = (mesh.stored_shape(layout), Vec::new());
@@ -297,10 +300,11 @@ impl Plane {
                 holders[position].push(Holder { process, device });
             }
         }
+        debug_assert!(holders.iter().all(|holders| !holders.is_empty()), "each block is on a device");
         if layout.dims.is_empty() {
             (stored, counts) = (vec![1], vec![1]);
         }
-        Plane { part, place, stored, counts, holders }
+        ChunkedPlane { part, place, stored, counts, holders }
     }
 
     /// The last dimension of which different processes have different blocks.
@@ -321,7 +325,7 @@ impl Plane {
 impl ChunkedArray {
     fn new(
         (dtype, mut shape): (DType, Vec<usize>),
-        planes: Vec<Plane>,
+        planes: Vec<ChunkedPlane>,
         first: usize,
         Grain { most, long, .. }: Grain,
     ) -> ChunkedArray {
@@ -348,6 +352,7 @@ impl ChunkedArray {
                 cuts.extend((begin..end).step_by(most).map(|at| at..(at + most).min(end)));
             }
         }
+        debug_assert!(is_empty || cuts.iter().map(Range::len).sum::<usize>() == shape[dim], "cuts leave nothing out");
         let chunks = if is_empty { 0 } else { shape[..dim].iter().product::<usize>() * cuts.len() };
         ChunkedArray { shape, dtype, planes, dim, cuts, first, chunks }
     }
@@ -371,7 +376,7 @@ impl ChunkedArray {
     }
 
     /// Visits the pieces of a chunk: their planes, the devices that have them, and the rows from there to the chunk.
-    fn pieces(&self, chunk: &Chunk, visit: &mut impl FnMut(&Plane, &[Holder], Rows)) {
+    fn pieces(&self, chunk: &Chunk, visit: &mut impl FnMut(&ChunkedPlane, &[Holder], Rows)) {
         let size = self.dtype.size();
         for (number, plane) in self.planes.iter().enumerate() {
             let range = |dim: usize| {

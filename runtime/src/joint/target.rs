@@ -17,7 +17,7 @@ use crate::io::{is_special, resolve};
 pub(crate) type Token = [u8; 16];
 
 /// What is written, in this process.
-pub(crate) enum Target {
+pub(crate) enum WriteTarget {
     /// A file under a name of its own, which is removed unless it has been renamed.
     File { file: File, temporary: TemporaryPath },
     /// Bytes that go through a device or a pipe when they are complete: nothing can be written there out of order.
@@ -33,11 +33,11 @@ pub(crate) struct Visible {
     pub token: Token,
 }
 
-impl Target {
+impl WriteTarget {
     /// Begins a file that will have this name. `is_shared` is whether other processes are to find it.
-    pub fn create(path: &Path, is_shared: bool) -> io::Result<(Target, Option<Visible>)> {
+    pub fn create(path: &Path, is_shared: bool) -> io::Result<(WriteTarget, Option<Visible>)> {
         if is_special(path) {
-            return Ok((Target::Whole(Vec::new()), None));
+            return Ok((WriteTarget::Whole(Vec::new()), None));
         }
         if path.is_dir() {
             return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
@@ -49,18 +49,18 @@ impl Target {
         );
         let file = OpenOptions::new().write(true).create_new(true).open(temporary.path())?;
         if !is_shared {
-            return Ok((Target::File { file, temporary }, None));
+            return Ok((WriteTarget::File { file, temporary }, None));
         }
         file.write_all_at(&token, 0)?;
         // Other hosts see what has been written when the file is closed.
         close(file)?;
         let file = OpenOptions::new().write(true).open(temporary.path())?;
         let visible = Visible { temporary: temporary.path().to_path_buf(), token };
-        Ok((Target::File { file, temporary }, Some(visible)))
+        Ok((WriteTarget::File { file, temporary }, Some(visible)))
     }
 
-    /// The file that another process has begun; [`Target::Elsewhere`] if this one cannot write it: hosts may have disks of their own.
-    pub fn find(visible: &Visible) -> Target {
+    /// The file that another process has begun; [`WriteTarget::Elsewhere`] if this one cannot write it: hosts may have disks of their own.
+    pub fn find(visible: &Visible) -> WriteTarget {
         let found = || -> io::Result<Option<File>> {
             let mut file = OpenOptions::new().read(true).write(true).open(&visible.temporary)?;
             let mut begin = Token::default();
@@ -69,39 +69,40 @@ impl Target {
         };
         match found() {
             // Whichever process ends last removes what is left.
-            Ok(Some(file)) => Target::File { file, temporary: TemporaryPath::at(visible.temporary.clone()) },
-            Ok(None) | Err(_) => Target::Elsewhere,
+            Ok(Some(file)) => WriteTarget::File { file, temporary: TemporaryPath::at(visible.temporary.clone()) },
+            Ok(None) | Err(_) => WriteTarget::Elsewhere,
         }
     }
 
     /// Whether this process can write.
     pub fn is_here(&self) -> bool {
         match self {
-            Target::File { .. } | Target::Whole(_) => true,
-            Target::Elsewhere => false,
+            WriteTarget::File { .. } | WriteTarget::Whole(_) => true,
+            WriteTarget::Elsewhere => false,
         }
     }
 
     /// Writes bytes at an offset.
     pub fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         match self {
-            Target::File { file, .. } => file.write_all_at(bytes, at),
-            Target::Whole(whole) => {
+            WriteTarget::File { file, .. } => file.write_all_at(bytes, at),
+            WriteTarget::Whole(whole) => {
                 let begin = usize::try_from(at).map_err(io::Error::other)?;
+                debug_assert!(begin.checked_add(bytes.len()).is_some(), "a file has fewer bytes than can be addressed");
                 whole.resize(whole.len().max(begin + bytes.len()), 0);
                 whole[begin..begin + bytes.len()].copy_from_slice(bytes);
                 Ok(())
             }
-            Target::Elsewhere => Err(io::Error::other("it is on another host")),
+            WriteTarget::Elsewhere => Err(io::Error::other("it is on another host")),
         }
     }
 
     /// Ends the writing. What keeps the temporary file until it is renamed.
     pub fn close(self) -> io::Result<Closed> {
         match self {
-            Target::File { file, temporary } => close(file).map(|()| Closed::File(temporary)),
-            Target::Whole(whole) => Ok(Closed::Whole(whole)),
-            Target::Elsewhere => Ok(Closed::Elsewhere),
+            WriteTarget::File { file, temporary } => close(file).map(|()| Closed::File(temporary)),
+            WriteTarget::Whole(whole) => Ok(Closed::Whole(whole)),
+            WriteTarget::Elsewhere => Ok(Closed::Elsewhere),
         }
     }
 }
