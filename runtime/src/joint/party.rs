@@ -176,3 +176,37 @@ impl Party<'_> {
         Err(error)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::processes::tags;
+
+    /// What each process of two finds out; the second one works for so long.
+    fn worked(ranks: &[usize], slow: Duration) -> Vec<Result<usize, RunError>> {
+        let limit = Duration::from_millis(200);
+        thread::scope(|scope| {
+            let of_process = |process: Process| {
+                let rank = process.rank();
+                let party =
+                    Party { process: Some(&process), ranks: &[0, 1], tag: tags::SAVED, limit, expects: &|| true };
+                party.at_work(|| {
+                    thread::sleep(if rank == 1 { slow } else { Duration::ZERO });
+                    rank
+                })
+            };
+            let processes = Process::threads(2).into_iter().filter(|process| ranks.contains(&process.rank()));
+            let threads: Vec<_> = processes.map(|process| scope.spawn(move || of_process(process))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn a_slow_disk_is_waited_for_and_a_lost_process_is_not() {
+        assert_eq!(worked(&[0, 1], Duration::from_millis(700)), [Ok(0), Ok(1)]);
+        let alone = worked(&[0], Duration::ZERO);
+        let error = alone[0].as_ref().unwrap_err();
+        assert_eq!((error.code, error.message.as_str()), ("E0809", "a file waited 200ms for process 1"));
+    }
+}
