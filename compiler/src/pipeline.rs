@@ -7,8 +7,9 @@
 mod several;
 
 use self::several::{MeshCode, joined};
+use crate::report::timeline::timeline;
 use crate::totals::{collectives, cost};
-use spmdc_abi::{Place, Program, Site};
+use spmdc_abi::{Layout, Place, Program, Site};
 pub use spmdc_check::CheckOptions;
 use spmdc_check::check;
 use spmdc_check::sources::SourceSet;
@@ -38,8 +39,9 @@ use spmdc_passes::local_argmax::local_argmax;
 use spmdc_passes::orient_products::orient_products;
 use spmdc_passes::overlap::overlap;
 use spmdc_passes::partition::partition;
+use spmdc_passes::project::ahead::{LoopCuts, loop_cuts};
 use spmdc_passes::project::drawings::{drawings, has_drawings, with_drawings};
-use spmdc_passes::project::project;
+use spmdc_passes::project::{Projected, project};
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
 use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
 use spmdc_passes::share_halos::share_halos;
@@ -231,36 +233,11 @@ impl PipelineRun<'_> {
         }
         let projected = project(&m)?;
         self.time("project");
-        // A program that prints layouts of others is compiled when these have them.
-        let mut order: Vec<usize> = (0..projected.parts.len()).collect();
-        order.sort_by_key(|&at| has_drawings(&projected.parts[at].module));
-        let mut drawn = BTreeMap::new();
-        let mut compiled = Vec::new();
-        for at in order {
-            let part = &projected.parts[at];
-            let named = part.module.mesh.named.first().cloned().expect("the mesh of a part has a name");
-            let (started, watch) = (Instant::now(), Watch::new(self.options));
-            let mut run = PipelineRun { options: self.options, started, watch, out: Compilation::default() };
-            run.watch.pass("project", part.module.clone());
-            run.whole(with_drawings(part.module.clone(), &drawn), site)?;
-            drawn.extend(run.out.stages.last().map(drawings).unwrap_or_default());
-            self.out.timings.append(&mut run.out.timings.clone());
-            self.out.doubtful |= run.out.doubtful;
-            compiled.push((at, named, run.out));
-        }
-        compiled.sort_by_key(|(at, ..)| *at);
-        let mut programs = Vec::new();
-        for (at, mesh, mut compilation) in compiled {
-            let part = &projected.parts[at];
-            if let Some(program) = compilation.program.clone() {
-                let kernels = std::mem::take(&mut compilation.kernels);
-                let (params, results) = (part.params.clone(), part.results.clone());
-                programs.push(MeshCode { mesh: mesh.clone(), program, kernels, params, results });
-            }
-            self.out.parts.push(PartCompilation { mesh, compilation });
-        }
-        if programs.len() == self.out.parts.len() {
-            let (program, kernels) = joined(&m, programs, &projected.channels, site);
+        let chosen = chosen(&m, &projected, self.options, site)?;
+        self.out.timings.extend(chosen.timings);
+        self.out.doubtful = chosen.doubtful;
+        self.out.parts = chosen.parts;
+        if let Some((program, kernels)) = chosen.program {
             (self.out.program, self.out.kernels) = (Some(program), kernels);
         }
         Ok(())
@@ -563,6 +540,113 @@ fn cheapest_in_parts<'a>(
         tried.push(next);
     }
     best.unwrap_or(whole)
+}
+
+/// The largest multiple of its distance by which a mesh works ahead. Each transfer holds one value, so two meshes that follow each
+/// other can be at most two trips apart.
+const FURTHEST: u64 = 2;
+
+/// Maximum share of the time of a plan that another one may need to be chosen instead, as it needs more memory.
+const GAIN: f64 = 0.98;
+
+/// The compilations of all meshes.
+struct CompiledParts {
+    parts: Vec<PartCompilation>,
+    /// None if the compiler stopped before.
+    program: Option<(Program, Vec<Kernel>)>,
+    timings: Vec<(&'static str, Duration)>,
+    doubtful: bool,
+}
+
+/// The programs of all meshes, which work ahead in loops as far as the simulated timeline gains from it.
+fn chosen(
+    whole: &Module,
+    projected: &Projected,
+    options: &Options,
+    site: &dyn Fn(Span) -> Site,
+) -> Result<CompiledParts, Vec<Diagnostic>> {
+    let modules: Vec<&Module> = projected.parts.iter().map(|part| &part.module).collect();
+    let cuts = loop_cuts(&modules);
+    let mut best = compiled(whole, projected, (&cuts, 0), options, site)?;
+    if cuts.is_empty() {
+        return Ok(best);
+    }
+    let complete = Options { stop_after: None, ..options.clone() };
+    let time =
+        |compiled: &CompiledParts| compiled.program.as_ref().and_then(|(program, _)| Some(timeline(program)?.total));
+    let mut least = match options.stop_after {
+        None => time(&best),
+        Some(_) => time(&compiled(whole, projected, (&cuts, 0), &complete, site)?),
+    };
+    for factor in 1..=FURTHEST {
+        let other = compiled(whole, projected, (&cuts, factor), &complete, site)?;
+        if other.program.as_ref().is_some_and(|(program, _)| !has_one_layout_each(program)) {
+            continue;
+        }
+        // None if the meshes would wait for each other for ever.
+        if let (Some(known), Some(found)) = (least, time(&other))
+            && found < known * GAIN
+        {
+            least = Some(found);
+            best = match options.stop_after {
+                None => other,
+                Some(_) => compiled(whole, projected, (&cuts, factor), options, site)?,
+            };
+        }
+    }
+    Ok(best)
+}
+
+/// Whether all sends of a transfer have one layout, and all receives: those of a loop that is cut stand in several loops.
+fn has_one_layout_each(program: &Program) -> bool {
+    program.parts.iter().all(|part| {
+        let mut known: BTreeMap<u32, &Layout> = BTreeMap::new();
+        let mut messages = part.program.messages().into_iter();
+        messages.all(|message| *known.entry(message.channel).or_insert(&message.layout) == &message.layout)
+    })
+}
+
+/// The programs of all meshes, which work ahead by this multiple of their distances.
+fn compiled(
+    whole: &Module,
+    projected: &Projected,
+    (cuts, factor): (&LoopCuts, u64),
+    options: &Options,
+    site: &dyn Fn(Span) -> Site,
+) -> Result<CompiledParts, Vec<Diagnostic>> {
+    let (mut timings, mut doubtful) = (Vec::new(), false);
+    // A program that prints layouts of others is compiled when these have them.
+    let mut order: Vec<usize> = (0..projected.parts.len()).collect();
+    order.sort_by_key(|&at| has_drawings(&projected.parts[at].module));
+    let mut drawn = BTreeMap::new();
+    let mut compiled = Vec::new();
+    for at in order {
+        let part = &projected.parts[at];
+        let named = part.module.mesh.named.first().cloned().expect("the mesh of a part has a name");
+        let (started, watch) = (Instant::now(), Watch::new(options));
+        let mut run = PipelineRun { options, started, watch, out: Compilation::default() };
+        let module = run.watch.pass("project", part.module.clone());
+        let module = run.watch.pass("work_ahead", cuts.applied(at, factor, module));
+        run.whole(with_drawings(module, &drawn), site)?;
+        drawn.extend(run.out.stages.last().map(drawings).unwrap_or_default());
+        timings.append(&mut run.out.timings.clone());
+        doubtful |= run.out.doubtful;
+        compiled.push((at, named, run.out));
+    }
+    compiled.sort_by_key(|(at, ..)| *at);
+    let (mut programs, mut parts) = (Vec::new(), Vec::new());
+    for (at, mesh, mut compilation) in compiled {
+        let part = &projected.parts[at];
+        if let Some(program) = compilation.program.clone() {
+            let kernels = std::mem::take(&mut compilation.kernels);
+            let (params, results) = (part.params.clone(), part.results.clone());
+            programs.push(MeshCode { mesh: mesh.clone(), program, kernels, params, results });
+        }
+        parts.push(PartCompilation { mesh, compilation });
+    }
+    let is_complete = programs.len() == parts.len();
+    let program = is_complete.then(|| joined(whole, programs, &projected.channels, site));
+    Ok(CompiledParts { parts, program, timings, doubtful })
 }
 
 /// The source position of a span, for the runtime.

@@ -1,7 +1,8 @@
 //! Values that move between random meshes, in random layouts, arrive as they were, in one process and in several, and each device that
 //! sends has no more than its block.
 //!
-//! Values that move inside of manual functions, text and streams there give what the same program gives on one mesh.
+//! Values that move inside of manual functions, text and streams there give what the same program gives on one mesh; so do loops in which meshes
+//! work ahead while they wait for answers.
 //!
 //! `TRANSFERS=N` draws so many programs of each kind, `TRANSFER=I` only number I.
 
@@ -9,7 +10,8 @@
 
 use spmdc_abi::CollectiveKind;
 use spmdc_compiler::report::plan;
-use spmdc_ir::program::Stage;
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::{Module, Stage};
 use spmdc_tests::engine::{self, Loaded};
 use spmdc_tests::processes::same_in_processes;
 use spmdc_tests::random::Draw;
@@ -264,6 +266,84 @@ fn difference(at: u64, (text, on_one): &(String, String)) -> Option<String> {
         (Err(found), Err(wanted)) if (&found.code, &found.message) == (&wanted.code, &wanted.message) => None,
         (found, wanted) => Some(format!("ends with {found:?}, not {wanted:?}")),
     }
+}
+
+/// A program whose stages send values forward and back in each trip of a loop, and the same program on one mesh. All numbers are small
+/// integers, so sums are exact in any order.
+fn pipelines(draw: &mut Draw) -> (String, String) {
+    let stages = 2 + draw.below(3);
+    let (trips, rows, columns) = (draw.below(9), 1 + draw.below(4), 1 + draw.below(3));
+    let (mut meshes, mut forward, mut params, mut names) = (String::new(), String::new(), String::new(), Vec::new());
+    let mut at = draw.below(2);
+    for stage in 0..stages {
+        let size = 1 + draw.below(3);
+        let devices: Vec<String> = (at..at + size).map(|device| device.to_string()).collect();
+        // Neighbours may have a device in common.
+        at += if draw.below(4) == 0 { size - 1 } else { size };
+        let _ = writeln!(meshes, "mesh s{stage} (a{stage} = {size}) devices [{}];", devices.join(", "));
+        let _ = write!(params, ", w{stage}: f64[{columns}, {columns}] on s{stage}");
+        names.push(format!("round(w{stage})"));
+        let moved = if stage == 0 { "h".to_string() } else { format!("transfer(h, s{stage})") };
+        let line = match draw.below(4) {
+            0 => format!("let g = {moved}; let h = if sum(g) > 2.0 {{ g @ p.{stage} }} else {{ g - p.{stage}[0] }};"),
+            1 => format!("let h = {moved} * p.{stage}[0] - 1;"),
+            _ => format!("let h = {moved} @ p.{stage};"),
+        };
+        let _ = writeln!(forward, "  {line}");
+    }
+    let last = stages - 1;
+    let skip = match draw.below(3) {
+        0 => format!(" * transfer(sum(x), s{last})"),
+        _ => String::new(),
+    };
+    let (collect, print) = (draw.below(2) == 0, draw.below(3) == 0);
+    let steps = 1 + draw.below(2);
+    let print = if print { "print(\"{}: {}\", i, l); " } else { "" };
+    let counted = draw.pick(&["", "n = n * 3 - i; ", "n = n + i32(transfer(l, s0)); "]);
+    let uses = if draw.below(2) == 0 { "x[i] + f64(n % 3)" } else { "x[i]" };
+    let (head, tail) = if collect { ("let c = ", " collect") } else { ("", "") };
+    let value = if collect { "(l, g.0[0])" } else { "" };
+    let result = if collect { ", c.0, c.1" } else { "" };
+    let text = format!(
+        "fn loss(p, x) {{\n  let h = x;\n{forward}  sum(square(h)){skip}\n}}\n\
+         fn main(batches: f64[{trips}, {rows}, {columns}] on s0{params}) {{\n  let x = round(batches);\n  let p = ({});\n  \
+         let mut total = tree_map(|w| zeros_like(w), p);\n  let mut n = 1;\n  for step in 0..{steps} {{\n    \
+         for i in 0..{trips} {{ let (l, g) = value_and_grad(loss)(p, {uses}); {counted}{print}\
+         total = tree_map(|t, d| t + d, total, g); }}\n  }}\n  \
+         {head}for i in 0..{trips}{tail} {{ let (l, g) = value_and_grad(loss)(p, x[i]); \
+         total = tree_map(|t, d| t - 2 * d, total, g); {value} }}{}\n  (total, n{result})\n}}\n",
+        names.join(", "),
+        if collect { ";" } else { "" },
+    );
+    let mut on_one = text.clone();
+    (1..stages).for_each(|stage| on_one = on_one.replace(&format!("s{stage}"), "s0"));
+    let first = meshes.lines().next().expect("there is a stage").to_string();
+    (format!("{meshes}{text}"), format!("{first}\n{on_one}"))
+}
+
+/// The number of loops of each mesh.
+fn loops(text: &str) -> Vec<usize> {
+    let compilation = engine::compiled("transfer.spmd", text, "", Some(Stage::Propagated)).unwrap();
+    let count = |module: &Module| {
+        let mut count = 0;
+        module.func.body.walk(&mut |stmt| count += usize::from(matches!(stmt.control(), Some(Control::For(_)))));
+        count
+    };
+    compilation.parts.iter().map(|part| count(part.compilation.stages.last().unwrap())).collect()
+}
+
+#[test]
+fn loops_in_which_meshes_work_ahead_mean_the_same() {
+    let (mut wrong, mut ahead) = (Vec::new(), 0);
+    for at in numbers().filter(|at| at % 16 == 0 || std::env::var("TRANSFER").is_ok()) {
+        let programs = pipelines(&mut Draw::new("pipelines", at));
+        match difference(at / 8, &programs) {
+            Some(problem) => wrong.push(format!("number {at}: {problem}\n{}", programs.0)),
+            None => ahead += usize::from(loops(&programs.0).iter().any(|&count| count > 3)),
+        }
+    }
+    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong[..wrong.len().min(3)].join("\n"));
+    assert!(ahead > 0 || numbers().count() < 500, "no mesh works ahead");
 }
 
 fn numbers() -> std::ops::Range<u64> {

@@ -13,11 +13,15 @@
 //! program, and no mesh waits for another one to print; so are drawings of layouts, once these are known (`drawings.rs`).
 //!
 //! It runs after derivatives, so that these see transfers, and before propagation, which chooses the layouts of each program by itself.
-//! Afterwards every value of a module is on its mesh, and all ends of transfers are in the order of the program.
+//! Afterwards every value of a module is on its mesh, and all ends of transfers are in the order of the program,
+//! until meshes work ahead in loops (`ahead.rs`).
 
+pub mod ahead;
+mod content;
 pub mod drawings;
 mod moves;
 
+use self::content::{DEFAULT, content, effect};
 use self::moves::Mover;
 use crate::dce::dce;
 use spmdc_abi::Plane;
@@ -135,38 +139,6 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
         "a value is sent to another mesh"
     );
     Ok(Projected { parts, channels })
-}
-
-/// The mesh of results that are on none: the first of the program.
-const DEFAULT: u8 = 0;
-
-fn effect(stmt: &Stmt) -> Option<Effect> {
-    stmt.op().map(|op| op.rules().properties().effect)
-}
-
-/// The meshes on which a statement does something.
-fn content(stmt: &Stmt, of: &Placement, output: u8, found: &mut BTreeSet<u8>) {
-    let at = |value: &Value| of[value.0 as usize];
-    found.extend(stmt.results.iter().filter_map(at));
-    match &stmt.kind {
-        StmtKind::Op(op) => match op.rules().properties().effect {
-            Effect::Text => {
-                found.insert(output);
-            }
-            Effect::Layout if stmt.args.is_empty() => {
-                found.insert(output);
-            }
-            Effect::None | Effect::Stops | Effect::Check | Effect::Layout | Effect::Message => {
-                found.extend(stmt.args.iter().filter_map(at));
-            }
-        },
-        StmtKind::Control(control) => {
-            if let Control::Manual(_) = control {
-                found.extend(stmt.args.iter().filter_map(at));
-            }
-            control.blocks().flat_map(|block| &block.stmts).for_each(|stmt| content(stmt, of, output, found));
-        }
-    }
 }
 
 /// Numbers the transfers between different meshes, in program order.

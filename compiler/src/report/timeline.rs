@@ -292,9 +292,12 @@ struct RunningLoop {
 }
 
 /// What a mesh did in the first execution of a loop.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct LoopRecord {
+    /// Its trips, or the most of loops of the same statement, as of a reverse, or of a loop that is cut.
     trips: u64,
+    /// The trips of the loops around it.
+    around: Vec<u64>,
     end: f64,
     /// The busy time of the mesh before the loop, and then that in the loop.
     busy: f64,
@@ -410,13 +413,15 @@ impl<'a> Simulation<'a> {
             let records = records.filter_map(|(run, (name, _))| Some((run.records.get(&site)?, *name)));
             let records: Vec<(&LoopRecord, &str)> = records.filter(|(record, _)| record.trips > 1).collect();
             let begin = records.iter().filter_map(|(record, _)| record.begin).reduce(f64::min);
-            let trip = |record: &LoopRecord| record.busy / record.trips as f64;
+            // A mesh that works ahead begins some trips before its longest loop, and ends as many after it; one that answers does not.
+            let trips = records.iter().map(|(record, _)| record.trips).max().unwrap_or(0);
+            let trip = |record: &LoopRecord| record.busy / trips as f64;
             let slowest = records.iter().max_by(|a, b| trip(a.0).total_cmp(&trip(b.0)));
             let (Some(begin), Some((record, name)), true) = (begin, slowest, records.len() > 1) else { continue };
             let end = records.iter().map(|(record, _)| record.end).fold(begin, f64::max);
             let shown = PipelinedLoop {
                 site,
-                trips: record.trips,
+                trips,
                 time: end - begin,
                 slowest: name.to_string(),
                 slowest_trip: trip(record),
@@ -455,12 +460,21 @@ impl<'a> MeshRun<'a> {
         if trips == 0 {
             return;
         }
-        let is_first = !self.records.contains_key(&site);
-        if is_first {
-            let record =
-                LoopRecord { trips, end: self.clock, busy: self.busy, sent: self.sent, begin: None, is_over: false };
-            self.records.insert(site, record);
-        }
+        let around: Vec<u64> =
+            self.frames.iter().filter_map(|frame| frame.running.as_ref()).map(|running| running.done).collect();
+        let is_first = match self.records.get_mut(&site) {
+            None => {
+                let (end, busy, sent) = (self.clock, self.busy, self.sent);
+                self.records.insert(site, LoopRecord { trips, around, end, busy, sent, begin: None, is_over: false });
+                true
+            }
+            Some(record) if record.is_over && record.around == around => {
+                (record.busy, record.sent) = (self.busy - record.busy, self.sent - record.sent);
+                (record.trips, record.is_over) = (record.trips.max(trips), false);
+                true
+            }
+            Some(_) => false,
+        };
         let running = RunningLoop {
             trips,
             simulated: trips.min(limit),
@@ -603,6 +617,25 @@ mod tests {
         assert!(
             limit_of(&long) < 20_000 && long.iter().flatten().map(|task| task.events(1 << 13)).sum::<u64>() > 50_000
         );
+    }
+
+    #[test]
+    fn a_loop_in_which_a_mesh_works_ahead_is_one_loop() {
+        let asks = || vec![TimedStep::Work(1e5), TimedStep::Send { channel: 0, time: 0.0 }];
+        let hears = || vec![TimedStep::Receive { channel: 1, time: 0.0 }, TimedStep::Work(1e5)];
+        let part = |trips: u64, body: Vec<TimedStep>| TimedStep::Loop { site: site(3), trips, body };
+        let both = || [asks(), hears()].concat();
+        let answers = stage(Some(0), 2e5, Some(1), 12);
+        let in_turns = [vec![part(12, both())], answers.clone()];
+        let ahead = [vec![part(1, asks()), part(11, both()), part(1, hears())], answers];
+        let [slow, fast] =
+            [in_turns, ahead].map(|tasks| simulated(&STAGES[..2], &tasks, 2, 100).expect("no mesh waits forever"));
+        assert!(near(slow.loops[0].rounds(), 24.0, 0.1), "{:?}", slow.loops);
+        assert!(near(fast.loops[0].rounds(), 13.0, 0.1), "{:?}", fast.loops);
+        assert_eq!((fast.loops.len(), fast.loops[0].trips, fast.loops[0].slowest_trip), (1, 12, 2e5));
+        // Four trips ahead are too many for transfers that hold one value.
+        let too_far = [vec![part(4, asks()), part(8, both()), part(4, hears())], stage(Some(0), 2e5, Some(1), 12)];
+        assert_eq!(simulated(&STAGES[..2], &too_far, 2, 100), None);
     }
 
     #[test]

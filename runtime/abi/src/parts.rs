@@ -38,7 +38,7 @@ pub struct Channel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
     /// The transfer, by its index in [`Program::channels`](crate::Program::channels). The program of one mesh sends it, that of another
-    /// one receives it, equally often and in the same order among all transfers.
+    /// one receives it equally often, with the values in the same order.
     pub channel: u32,
     /// The layout of the array on the devices of this end, as the channel has it.
     pub layout: Layout,

@@ -10,7 +10,7 @@
 //!                                                                  for i in 0..2 { print("X={}: {}", i, rows[i]); }
 //! ```
 
-use super::{DEFAULT, content, effect};
+use super::content::{DEFAULT, content, effect};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::mesh::Mesh;

@@ -24,7 +24,7 @@ pub fn home(region: &Stmt, of: &Placement, mesh: &Mesh) -> Option<u8> {
 pub(super) fn home_of_free(region: &Stmt, whole: &Block, of: &Placement, mesh: &Mesh) -> Option<u8> {
     let Some(Control::Manual(op)) = region.control() else { return None };
     let is_committed = region.args.iter().any(|arg| of[arg.0 as usize].is_some());
-    let mut needs = Needs { wanted: of.clone(), changed: !is_committed };
+    let mut needs = WantedMeshes { wanted: of.clone(), changed: !is_committed };
     // Each round finds the mesh of a further value.
     while std::mem::take(&mut needs.changed) {
         needs.block(whole);
@@ -35,12 +35,12 @@ pub(super) fn home_of_free(region: &Stmt, whole: &Block, of: &Placement, mesh: &
 }
 
 /// For each value the mesh on which it is or is needed.
-struct Needs {
+struct WantedMeshes {
     wanted: Placement,
     changed: bool,
 }
 
-impl Needs {
+impl WantedMeshes {
     fn want(&mut self, value: Value, on: Option<u8>) {
         let known = &mut self.wanted[value.0 as usize];
         if known.is_none() && on.is_some() {
