@@ -50,6 +50,16 @@ fn the_timeline_of_a_pipeline_has_one_round_for_each_microbatch_and_three_to_fil
 }
 
 #[test]
+fn stages_work_ahead_while_they_wait_for_cotangents() {
+    let said = in_root(&["plan", "--format", "json", "examples/pipeline_grad.spmd"]);
+    let plan: Value = serde_json::from_str(&said.out).unwrap();
+    let loops = plan["timeline"]["loops"].as_array().unwrap();
+    let found = loops.iter().find(|found| found["trips"] == json!(12)).unwrap();
+    let number = |name: &str| found[name].as_f64().unwrap();
+    assert!(number("rounds") < 16.0 && number("rounds_in_turns") > 44.0, "{found}");
+}
+
+#[test]
 fn the_picture_shows_the_timeline_of_the_pipeline() {
     let drawn = svg(&of_example().unwrap());
     let kept = fs::read_to_string(root().join("docs/pipeline.svg")).unwrap_or_default();
