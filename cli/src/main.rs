@@ -12,6 +12,7 @@ mod ar;
 mod commands;
 mod header;
 mod link;
+mod machine;
 mod options;
 mod render;
 mod sources;

@@ -9,7 +9,6 @@ use spmdc_check::MeshOverride;
 use spmdc_compiler::report::lints::{Lint, Policy};
 use spmdc_grammar::diagnostic::Severity;
 use spmdc_kernel::backend::Cpu;
-use spmdc_kernel::machine::Machine;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::trap::RunError;
 
@@ -120,24 +119,27 @@ pub struct ProgramOptions {
     /// Hold the program to the contract of each stage, and replay its plan of memory, before it goes on
     #[arg(long)]
     pub verify: bool,
-    /// The devices to compile for; tiny ones do with a few elements what others do with large arrays. Answers are the same
-    #[arg(long, value_enum, default_value_t = MachineName::Real, value_name = "MACHINE", hide = true)]
-    pub machine: MachineName,
+    /// To how many hosts or processes the devices are dealt in order, or the names of these: bytes that cross them are dearer.
+    /// Answers are the same
+    #[arg(long, value_name = "P", value_parser = parse_hosts)]
+    pub hosts: Option<usize>,
+    /// The number of processes that a launcher has started, if it matters to the command.
+    #[arg(skip)]
+    pub launched: Option<usize>,
+    /// A file with what bytes cost inside a host and between hosts
+    // Two names stand for other devices to compile for, which tests use: tiny ones do with a few elements what others do with large
+    // arrays.
+    #[arg(long, value_parser = parse_machine, default_value = "real", hide_default_value = true, value_name = "FILE")]
+    pub machine: MachineOption,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MachineName {
+/// The machine to compile for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum MachineOption {
     Real,
     Tiny,
-}
-
-impl From<MachineName> for Machine {
-    fn from(name: MachineName) -> Machine {
-        match name {
-            MachineName::Real => Machine::REAL,
-            MachineName::Tiny => Machine::TINY,
-        }
-    }
+    /// With the figures of a file.
+    File(PathBuf),
 }
 
 impl ProgramOptions {
@@ -405,6 +407,31 @@ fn parse_mesh(text: &str) -> Result<MeshOverride, String> {
     MeshOverride::parse(text).map_err(|diagnostic| diagnostic.help.unwrap_or(diagnostic.message))
 }
 
+fn parse_hosts(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("there is at least one host".to_string()),
+        Ok(count) => Ok(count),
+        Err(_) => {
+            let names: Vec<&str> = text.split(',').collect();
+            let is_name = |name: &&str| {
+                name.starts_with(|c: char| c.is_ascii_alphabetic())
+                    && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+            };
+            if names.iter().all(is_name) { Ok(names.len()) } else { Err("write 4, or a,b,c,d".to_string()) }
+        }
+    }
+}
+
+// clap wants a result.
+#[expect(clippy::unnecessary_wraps)]
+fn parse_machine(text: &str) -> Result<MachineOption, String> {
+    Ok(match text {
+        "real" => MachineOption::Real,
+        "tiny" => MachineOption::Tiny,
+        path => MachineOption::File(path.into()),
+    })
+}
+
 fn parse_bytes(text: &str) -> Result<u64, String> {
     spmdc_runtime::args::parse_bytes(text).ok_or_else(|| "write a number of bytes, such as 64MiB".to_string())
 }
@@ -433,6 +460,15 @@ mod tests {
     #[test]
     fn the_options_are_consistent() {
         CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn hosts_are_a_number_or_names() {
+        assert_eq!(parse_hosts("4"), Ok(4));
+        assert_eq!(parse_hosts("a,b-1.local,a"), Ok(3));
+        for wrong in ["0", "", "a,", "-1", "1,2", "a b"] {
+            assert!(parse_hosts(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -8,13 +8,17 @@ use std::path::{Component, Path, PathBuf};
 use miette::NamedSource;
 use spmdc_check::CheckOptions;
 use spmdc_check::sources::{Source, SourceSet, Sources};
+use spmdc_compiler::pipeline::HostOptions;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{FileId, Lines, Span};
+use spmdc_ir::cost::Levels;
+use spmdc_kernel::machine::Machine;
 use spmdc_runtime::io::describe;
 use spmdc_runtime::trap::RunError;
 
 use crate::CommandError;
-use crate::options::ProgramOptions;
+use crate::machine;
+use crate::options::{MachineOption, ProgramOptions};
 
 /// Maximum size of a source file, in bytes.
 const MOST_BYTES: u64 = 16 << 20;
@@ -78,6 +82,7 @@ impl SourceTexts {
 pub struct ParsedProgram {
     pub set: SourceSet,
     pub options: CheckOptions,
+    pub hosts: Option<HostOptions>,
 }
 
 /// Reads the program and its imports. The texts are kept even if they have errors: messages show them.
@@ -92,14 +97,25 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedP
     if has_errors(&diagnostics) {
         return Err(CommandError::Program(diagnostics));
     }
+    let (machine, levels) = match &options.machine {
+        MachineOption::Real => (Machine::REAL, Levels::DEFAULT),
+        MachineOption::Tiny => (Machine::TINY, Levels::DEFAULT),
+        MachineOption::File(path) => {
+            let unreadable = |why| format!("cannot read the machine file `{}`: {why}", path.display());
+            let text = read(path).map_err(|why| RunError::new("E0703", unreadable(why)))?;
+            (Machine::REAL, machine::parse(path, &text)?)
+        }
+    };
+    let given = options.hosts.map(|count| HostOptions { count, levels, refuses: true });
+    let hosts = given.or(options.launched.map(|count| HostOptions { count, levels, refuses: false }));
     let options = CheckOptions {
         entry: options.entry.clone(),
         mesh: options.mesh.clone(),
         sets: options.settings.clone(),
-        machine: options.machine.into(),
+        machine,
         ..CheckOptions::default()
     };
-    Ok(ParsedProgram { set, options })
+    Ok(ParsedProgram { set, options, hosts })
 }
 
 /// Files on disk; an imported path is relative to the folder of the importing file.

@@ -371,6 +371,35 @@ fn a_plan_fits_the_terminal_and_says_what_its_numbers_are() {
 }
 
 #[test]
+fn hosts_and_their_costs_are_seen() {
+    let text = "mesh (X = 2, Y = 4);\nfn main(a: f32[64@X, 8], b: f32[64@Y, 8]) {\n  a + b\n}\n";
+    let folder =
+        Folder::with(&[("p.spmd", text), ("own.json", "{}"), ("q.spmd", "mesh (X = 2);\nfn main(x: f32[64@X]) -> f32 { sum(x) }\n")]);
+    folder.spmdc(&["plan", "p.spmd", "--hosts", "2"]).expect(0, "by a host", "");
+    folder.spmdc(&["plan", "q.spmd", "--hosts", "2", "--machine", "own.json"]).expect(
+        0,
+        "hosts: 2, with about 8 bytes each",
+        "",
+    );
+    let json = folder.spmdc(&["plan", "q.spmd", "--hosts", "a,b", "--format", "json"]);
+    json.expect(0, "\"received\":4,\"received_by_host\":4,", "");
+    json.expect(0, "\"hosts\":2,\"message_bytes_per_host\":8}", "");
+    let none = folder.spmdc(&["plan", "q.spmd", "--format", "json"]);
+    assert!(!none.out.contains("host"), "{}", none.out);
+    let reason = folder.spmdc(&["why", "p.spmd:3", "--hosts", "2"]);
+    reason.expect(0, "inside each host", "");
+    assert!(reason.out.replace("\n  ", " ").contains("a host receives 0 bytes from others"), "{}", reason.out);
+    folder.spmdc(&["why", "q.spmd:2", "--hosts", "2"]).expect(0, "4 bytes to a host from others", "");
+    // The layout that is chosen runs, and the files say what is wrong with them.
+    folder.spmdc(&["run", "p.spmd", "--hosts", "2", "--arg", "a=ones", "--arg", "b=ones"]).expect(0, "2", "");
+    folder.spmdc(&["dump", "p.spmd", "--hosts", "2"]).expect(0, "f32[64@X,8]", "");
+    folder.spmdc(&["check", "p.spmd", "--hosts", "3"]).expect(2, "", "cannot be dealt equally to 3 hosts");
+    folder.spmdc(&["check", "p.spmd", "--hosts", "0"]).expect(2, "", "there is at least one host");
+    folder.spmdc(&["check", "p.spmd", "--machine", "p.spmd"]).expect(2, "", "`p.spmd` is no machine file");
+    folder.spmdc(&["check", "p.spmd", "--machine", "absent"]).expect(2, "", "cannot read the machine file `absent`");
+}
+
+#[test]
 fn axes_of_one_device_cost_nothing() {
     let text = "
         fn main(p: f32[128@X, 3], mass: f32[128@X]) -> f32[128@X, 3] {

@@ -16,7 +16,9 @@ use spmdc_check::sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
-use spmdc_ir::layout::mesh::NamedMesh;
+use spmdc_ir::cost::Levels;
+use spmdc_ir::layout::hosts::Hosts;
+use spmdc_ir::layout::mesh::{Mesh, NamedMesh};
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::reshard::Plans;
 use spmdc_ir::verify::{Violation, verify, verify_between, verify_layouts};
@@ -50,7 +52,7 @@ use spmdc_schedule::fuse::fuse;
 use spmdc_schedule::order::schedule;
 use spmdc_schedule::plan_memory::{Planned, plan_memory};
 use std::cell::{OnceCell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -66,6 +68,57 @@ pub struct Options {
     pub verify: Option<u64>,
     /// Known plans from one layout to another, shared by compilations with the same value.
     pub plans: Plans,
+    /// The hosts of the devices; None if nothing is known of them.
+    pub hosts: Option<HostOptions>,
+}
+
+/// The hosts to which the devices of the program are dealt in the order of their numbers, equally many to each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostOptions {
+    /// The number of hosts, or of processes.
+    pub count: usize,
+    /// What communication costs inside a host and between hosts.
+    pub levels: Levels,
+    /// Whether devices that cannot be dealt so are an error; otherwise nothing is known of hosts. Of processes that a launcher has started
+    /// the runtime says more.
+    pub refuses: bool,
+}
+
+impl HostOptions {
+    /// Tells a mesh the hosts of its devices, which are some of all devices of the program, in ascending order.
+    fn place(self, mesh: &mut Mesh, all: &[usize]) -> Result<(), Vec<Diagnostic>> {
+        if self.count == 0 || !all.len().is_multiple_of(self.count) {
+            if !self.refuses {
+                return Ok(());
+            }
+            let (devices, count) = (all.len(), self.count);
+            let plural = if devices == 1 { "" } else { "s" };
+            let message =
+                format!("the mesh has {devices} device{plural}, which cannot be dealt equally to {count} hosts");
+            let error = Diagnostic::error(Code::E0807, Span::default(), message);
+            return Err(vec![error.help("give another number of hosts, or another mesh").of_command()]);
+        }
+        let each = all.len() / self.count;
+        let host = |number: &usize| all.partition_point(|other| other < number) / each;
+        let numbers: Vec<usize> = match mesh.named.first() {
+            Some(named) => named.devices.clone(),
+            None => (0..mesh.device_count()).collect(),
+        };
+        let (of, sizes): (Vec<usize>, Vec<usize>) =
+            (numbers.iter().map(host).collect(), mesh.axes.iter().map(|axis| axis.size).collect());
+        debug_assert_eq!(of.len(), mesh.device_count(), "a mesh of one name has all its axes");
+        mesh.hosts = Some(Hosts::new(&sizes, &of, self.count, self.levels));
+        Ok(())
+    }
+}
+
+/// The numbers of all devices of a program, in ascending order.
+fn all_devices(mesh: &Mesh) -> Vec<usize> {
+    let all: BTreeSet<usize> = match mesh.named.is_empty() {
+        true => (0..mesh.device_count()).collect(),
+        false => mesh.named.iter().flat_map(|named| named.devices.iter().copied()).collect(),
+    };
+    all.into_iter().collect()
 }
 
 /// The result of a compilation.
@@ -119,8 +172,12 @@ impl Compilation {
 pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Diagnostic>> {
     let (started, watch) = (Instant::now(), Watch::new(options));
     let mut run = PipelineRun { options, started, watch, out: Compilation::default() };
-    let (module, warnings) = check(set, &options.check)?;
+    let (mut module, warnings) = check(set, &options.check)?;
     run.out.warnings = warnings;
+    if let (Some(hosts), false) = (options.hosts, module.mesh.is_several()) {
+        let all = all_devices(&module.mesh);
+        hosts.place(&mut module.mesh, &all)?;
+    }
     if set.file(SourceSet::ROOT).program.stage.is_some() {
         verify(&module).map_err(|violations| untrue(&module, violations))?;
     }
@@ -231,8 +288,12 @@ impl PipelineRun<'_> {
         if stops {
             return Ok(());
         }
-        let projected = project(&m)?;
+        let mut projected = project(&m)?;
         self.time("project");
+        if let Some(hosts) = self.options.hosts {
+            let all = all_devices(&m.mesh);
+            projected.parts.iter_mut().try_for_each(|part| hosts.place(&mut part.module.mesh, &all))?;
+        }
         let chosen = chosen(&m, &projected, self.options, site)?;
         self.out.timings.extend(chosen.timings);
         self.out.doubtful = chosen.doubtful;
@@ -487,7 +548,8 @@ fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> ProgramLayout<
     let (open, cuts) = (best.propagated.open, std::mem::take(&mut best.propagated.cuts));
     let later_first = Choices { later_first: open.later_first, ..Choices::NONE };
     let cuts_pass = Choices { cuts_pass: open.cuts_pass, ..Choices::NONE };
-    for other in [later_first, cuts_pass].into_iter().filter(|&other| other != Choices::NONE) {
+    let inside_hosts = Choices { inside_hosts: open.inside_hosts, ..Choices::NONE };
+    for other in [later_first, cuts_pass, inside_hosts].into_iter().filter(|&other| other != Choices::NONE) {
         let other = chosen.and(other);
         let way = ProgramLayout::new(propagate(m.clone(), other, None), plans, watch);
         if way.cost() < best.cost() {
@@ -693,6 +755,29 @@ mod tests {
     fn result_types(source: &str) -> Vec<String> {
         let compilation = compiled(source);
         compilation.program.unwrap().results.iter().map(|result| result.ty.clone()).collect()
+    }
+
+    /// The type of the first result of a program that is compiled for so many hosts, if any, and its collectives.
+    fn for_hosts(source: &str, hosts: Option<usize>) -> Result<(String, Vec<u64>), Vec<Diagnostic>> {
+        let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+        assert!(diagnostics.is_empty(), "{diagnostics:?}");
+        let hosts = hosts.map(|count| HostOptions { count, levels: Levels::DEFAULT, refuses: true });
+        let compilation = compile(&set, &Options { hosts, ..Options::default() })?;
+        let module = compilation.stage(Stage::Partitioned).unwrap();
+        let crossing = super::collectives(module).iter().map(|collective| collective.crossing).collect();
+        Ok((compilation.program.unwrap().results[0].ty.clone(), crossing))
+    }
+
+    #[test]
+    fn layouts_follow_hosts() {
+        let source = "mesh (X = 2, Y = 4); fn main(a: f32[64@X, 8], b: f32[64@Y, 8]) { a + b }";
+        let (near, far) = ("f32[64@X,8]".to_string(), "f32[64@Y,8]".to_string());
+        assert_eq!(for_hosts(source, None), Ok((far.clone(), vec![0])));
+        assert_eq!(for_hosts(source, Some(1)), Ok((far, vec![0])), "one host is like none");
+        assert!(for_hosts(source, Some(2)).is_ok_and(|(ty, crossing)| ty == near && crossing.iter().all(|&c| c == 0)));
+        let uneven = for_hosts(source, Some(3)).unwrap_err();
+        assert_eq!((uneven[0].code, uneven[0].of_command), (Code::E0807, true));
+        assert!(uneven[0].message.contains("8 devices, which cannot be dealt equally to 3 hosts"));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
 use spmdc_ir::cost::{Trips, collective as of_collective, operations, reported_trips};
+use spmdc_ir::layout::hosts;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::{AxisSet, DType};
 use spmdc_ir::ops::Op;
@@ -29,6 +30,8 @@ pub struct Collective {
     pub received: u64,
     /// Bytes received by all devices together.
     pub received_by_all: u64,
+    /// Maximum bytes that any host receives from others; 0 if no hosts are known.
+    pub crossing: u64,
     /// The trip count of the statement; None if it is unknown at compile time.
     pub trips: Option<u64>,
     /// The trip count, assumed where it is unknown.
@@ -85,6 +88,7 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
         local_shape: traffic.operand,
         received: traffic.received,
         received_by_all: traffic.total,
+        crossing: traffic.crossing,
         trips: trips.known,
         assumed_trips: trips.assumed,
         span: stmt.origin.span,
@@ -115,6 +119,12 @@ fn end_of_transfer(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Optio
         local_shape,
         received: if arrives { bytes } else { 0 },
         received_by_all: if arrives { whole } else { 0 },
+        // The other mesh may be on the same hosts, and is not known here.
+        crossing: if arrives {
+            hosts::different_blocks(ty.shape(), &ty.sharding.dims, mesh) * ty.dtype().size() as u64
+        } else {
+            0
+        },
         trips: trips.known,
         assumed_trips: trips.assumed,
         span: stmt.origin.span,
@@ -181,7 +191,10 @@ fn flops(module: &Module, often: impl Fn(Trips) -> u64) -> u64 {
 /// operations of a device.
 pub fn cost(partitioned: &Module) -> f64 {
     let moved = collectives(partitioned).into_iter();
-    let moved: f64 = moved.map(|each| of_collective(each.received) as f64 * each.assumed_trips as f64).sum();
+    let price = |each: &Collective| {
+        of_collective(each.received) as f64 + hosts::between(each.crossing as f64, &partitioned.mesh)
+    };
+    let moved: f64 = moved.map(|each| price(&each) * each.assumed_trips as f64).sum();
     moved + operations(flops(partitioned, |trips| trips.assumed), 1)
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use spmdc_abi::{CollectiveKind, TWO_ROUNDS_FROM};
+use spmdc_abi::CollectiveKind;
+use spmdc_abi::mesh::TWO_ROUNDS_FROM;
 
 /// The limits of a run.
 #[derive(Clone, Debug)]

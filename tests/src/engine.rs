@@ -5,10 +5,11 @@ use spmdc_abi::{Binding, Kernels, Kind, Plane, Program};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
-use spmdc_compiler::pipeline::{Compilation, Options, compile};
+use spmdc_compiler::pipeline::{Compilation, HostOptions, Options, compile};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{Span, line_column};
 use spmdc_ir::array::Array;
+use spmdc_ir::cost::Levels;
 use spmdc_ir::eval::evaluate;
 use spmdc_ir::layout::types::ArrayType;
 use spmdc_ir::program::{Module, Stage};
@@ -61,6 +62,12 @@ fn failures(text: &str, diagnostics: &[Diagnostic]) -> Vec<Failure> {
 /// Compiles a text for a mesh (`""`: the program's own), as far as asked.
 pub fn compiled(name: &str, text: &str, mesh: &str, stop_after: Option<Stage>) -> Result<Compilation, Vec<Failure>> {
     compiled_on(Machine::REAL, name, text, mesh, stop_after)
+}
+
+/// As [`compiled`] to the end, for devices that are dealt to so many hosts, if any.
+pub fn compiled_for_hosts(hosts: Option<usize>, text: &str, mesh: &str) -> Result<Compilation, Vec<Failure>> {
+    let hosts = hosts.map(|count| HostOptions { count, levels: Levels::DEFAULT, refuses: true });
+    compiled_with(Options { hosts, verify: Some(REPLAYED), ..Options::default() }, ("hosts.spmd", text, mesh))
 }
 
 /// Compiles a dump. Its plan of memory is not replayed: that of the program has been.

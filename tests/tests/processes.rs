@@ -7,6 +7,8 @@
 use spmdc_abi::Kernels;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::Compilation;
+use spmdc_compiler::totals::collectives;
+use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::processes::Process;
 use spmdc_runtime::report::RunOptions;
@@ -278,6 +280,26 @@ fn small_reductions_take_one_round() {
     assert_eq!(received_in(text, "2x4", 4), 3 * 16_000);
 }
 
+/// The memory of messages is known before the run, and counts for the limit beside that of the program.
+#[test]
+fn messages_count_for_the_limit_of_memory() {
+    let text = "mesh (X = 2, Y = 4);\nfn main(x: f32[16@(X, Y), 80, 1000]) -> f32[80, 1000] { sum(x, 0) }";
+    let compilation = engine::compiled("sum.spmd", text, "", None).unwrap();
+    let inputs = engine::inputs(&compilation, &[], &root()).unwrap();
+    let loaded = Loaded::new(&compilation).unwrap();
+    let with_limit = |limit| {
+        let options = RunOptions { memory_limit: Some(limit), ..engine::options(Some(1)) };
+        loaded.run_in_processes(&inputs, (4, &options)).err()
+    };
+    let limits = (1..64).map(|step| step * (128 << 10));
+    let failures: Vec<_> = limits.map_while(with_limit).collect();
+    assert!(failures.iter().all(|failure| failure.code == "E0803"), "{failures:?}");
+    let of_program = failures.iter().filter(|failure| failure.message.starts_with("the program needs")).count();
+    // A quarter of the result from and to each of three processes: 480 KB, three or four steps.
+    let of_messages = failures.iter().filter(|failure| failure.message.starts_with("messages between processes need"));
+    assert!(of_program > 0 && (3..=4).contains(&of_messages.count()), "{failures:?}");
+}
+
 /// The most bytes that a process receives, if so many processes compute the bits that one does.
 fn received_in(text: &str, mesh: &str, processes: usize) -> u64 {
     let compilation = engine::compiled("sum.spmd", text, mesh, None).unwrap();
@@ -287,6 +309,72 @@ fn received_in(text: &str, mesh: &str, processes: usize) -> u64 {
     let found = loaded.run_in_processes(&inputs, (processes, &engine::options(Some(1)))).unwrap();
     assert!(found.results == alone.results, "in {processes} processes on {mesh} it has other bits: {text}");
     found.received
+}
+
+/// A layout that fewer bytes cross hosts for is chosen where hosts are known, and what a plan says of it is what processes receive.
+#[test]
+fn fewer_bytes_cross_known_hosts() {
+    // Each of two hosts has all blocks of `b`, of which a device needs more bytes than of `a`.
+    let text = "mesh (X = 2, Y = 4);\nfn main(a: f32[4096@X, 64], b: f32[4096@Y, 64]) { a + b }";
+    let [(without, counted), (with, known)] = [None, Some(2)].map(|hosts| crossing(hosts, text, "2x4", 2));
+    assert_eq!((counted, with, known), (None, 0, Some(0)));
+    assert!(without >= 4096 * 64 * 4 / 2, "{without} bytes");
+}
+
+/// The bytes that `spmdc plan` shows for hosts are those that processes receive.
+#[test]
+fn planned_bytes_between_hosts_are_received() {
+    let moved = |from: &str, to: &str| format!("fn main(x: f32[{from}]) -> f32[{to}] {{ x }}");
+    // Blocks of more than 16 KiB: devices have smaller ones for themselves, and receive them so.
+    let bodies = [
+        moved("64@X, 4096", "64, 4096"),
+        moved("64@Y, 4096", "64, 4096"),
+        moved("64@X, 4096", "64, 4096@X"),
+        moved("64@(X, Y), 4096", "64, 4096@Y"),
+        moved("64@(X, Y), 4096", "64@(Y, X), 4096"),
+        moved("64@X, 4096@Y", "64@Y, 4096@X"),
+        "fn main(x: f32[64@(X, Y), 64, 512]) -> f32[64, 512] { sum(x, axis=0) }".to_string(),
+        "fn main(x: f32[64@(X, Y), 64, 4096]) -> f32[64@X, 4096] { sum(x, axis=0) }".to_string(),
+        "fn main(x: f32[64@X, 64@Y, 4096]) -> f32[64@Y, 4096] { sum(x, axis=0) }".to_string(),
+        "fn main(x: f32[64@X, 64]) -> f32 { sum(x) }".to_string(),
+        "fn main(x: f32[64@(X, Y), 4096]) -> f32[64@(X, Y), 4096] { roll(x, 1, axis=0) }".to_string(),
+        "manual(X) fn main(x: f32[64@X, 4096]) -> f32[ROWS, 4096] { psum(x, X) }".to_string(),
+        "manual(Y) fn main(x: f32[64@Y, 4096]) -> f32[64, 4096] { all_gather(x, Y) }".to_string(),
+    ];
+    for (mesh, hosts) in [("2x4", 2), ("2x4", 4), ("4x2", 4), ("4x4", 4), ("2x4", 8)] {
+        for body in &bodies {
+            let rows = if mesh.starts_with('2') { "32" } else { "16" };
+            let body = body.replace("ROWS", rows);
+            let (received, planned) = crossing(Some(hosts), &format!("mesh (X = 2, Y = 4);\n{body}"), mesh, hosts);
+            let planned = planned.unwrap();
+            // A box of a message begins at a multiple of 16 bytes.
+            assert!(
+                (planned..=planned + 256).contains(&received),
+                "{received} bytes received and {planned} planned on {mesh} with {hosts} hosts: {body}"
+            );
+        }
+    }
+}
+
+/// The most bytes that a process receives, of a program that is compiled for these hosts and computes what it computes without them; and
+/// the bytes that a host receives by the plan.
+fn crossing(hosts: Option<usize>, text: &str, mesh: &str, processes: usize) -> (u64, Option<u64>) {
+    let compilation = engine::compiled_for_hosts(hosts, text, mesh).unwrap_or_else(|error| panic!("{text}: {error:?}"));
+    let mut inputs = engine::inputs(&compilation, &[], &root()).unwrap();
+    for input in &mut inputs {
+        // Whole numbers have the same sums in every order.
+        for (element, number) in input.bytes.chunks_exact_mut(4).zip((0..7u8).cycle()) {
+            element.copy_from_slice(&f32::from(number).to_le_bytes());
+        }
+    }
+    let loaded = Loaded::new(&compilation).unwrap();
+    let alone =
+        Loaded::new(&engine::compiled_for_hosts(None, text, mesh).unwrap()).unwrap().run(&inputs, None).unwrap();
+    let found = loaded.run_in_processes(&inputs, (processes, &engine::options(Some(1)))).unwrap();
+    assert!(found.results == alone.results, "for {hosts:?} hosts on {mesh} it has other results: {text}");
+    let module = compilation.stage(Stage::Optimized).unwrap();
+    let planned = hosts.map(|_| collectives(module).iter().map(|collective| collective.crossing).sum());
+    (found.received, planned)
 }
 
 /// Runs the first `running` of so many processes. What the first one prints, and the failures of all: code and message for E0809, the

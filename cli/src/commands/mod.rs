@@ -48,7 +48,7 @@ fn compile_sources(
     let loaded = load(options, texts)?;
     let policy = options.policy();
     let verify = options.verify.then_some(u64::MAX);
-    let options = Options { check: loaded.options, stop_after, verify, ..Options::default() };
+    let options = Options { check: loaded.options, stop_after, verify, hosts: loaded.hosts, ..Options::default() };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     if compilation.doubtful {

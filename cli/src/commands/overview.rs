@@ -48,7 +48,7 @@ fn overview_of_mesh(compilation: &Compilation, style: Style, texts: &SourceTexts
         (Total { times: 0, .. }, _) => {
             format!("Each device needs {memory} of memory, and receives nothing from the others.")
         }
-        (Total { received, times, is_known }, _) => {
+        (Total { received, times, is_known, .. }, _) => {
             let plural = if times == 1 { "collective" } else { "collectives" };
             let least = if is_known { "at most" } else { "for one trip of each loop of unknown length" };
             let (received, times) = (bytes(received), grouped(times));

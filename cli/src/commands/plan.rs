@@ -96,6 +96,10 @@ fn of_one_mesh(
     };
     let PlanReport { peak_bytes_per_device, process_bytes, flops_per_device, .. } = plan;
     let _ = writeln!(text, "memory: {} per device, {} in all", bytes(peak_bytes_per_device), bytes(process_bytes));
+    if let Some(hosts) = plan.hosts {
+        let messages = bytes(plan.message_bytes);
+        let _ = writeln!(text, "hosts: {hosts}, with about {messages} each for messages to and from the others");
+    }
     let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
     let legend = "buffers, largest first, by the value in them, or by the operation that makes it; bytes are those of one device:";
     let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), buffers(&plan.buffers, ascii));
@@ -116,10 +120,16 @@ fn of_one_mesh(
     if plan.collectives.is_empty() {
         text.push_str("\nno collectives\n");
     } else {
-        let legend = "collectives; operand and bytes are those of one device, received is the maximum bytes received by any \
-                      device, each time:";
-        let legend = indented(legend, "", "", width());
-        let _ = write!(text, "\n{legend}{}", collectives(&plan.collectives, ascii, texts));
+        let by_a_host = match plan.hosts {
+            Some(_) => "; by a host is the maximum bytes received by any host from others",
+            None => "",
+        };
+        let legend = format!(
+            "collectives; operand and bytes are those of one device, received is the maximum bytes received by any device, each \
+             time{by_a_host}:"
+        );
+        let legend = indented(&legend, "", "", width());
+        let _ = write!(text, "\n{legend}{}", collectives(&plan.collectives, plan.hosts, ascii, texts));
     }
     Ok(text)
 }
@@ -195,39 +205,48 @@ fn reads(list: &[RowsRead], ascii: bool, texts: &SourceTexts) -> String {
     table.render(width(), ascii)
 }
 
-fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String {
+fn collectives(list: &[Collective], hosts: Option<usize>, ascii: bool, texts: &SourceTexts) -> String {
     use ColumnAlign::{Left, Right};
-    let mut table = Table::new(&[
+    let mut columns = vec![
         ("collective", Left),
         ("over", Left),
         ("devices", Right),
         ("operand", Left),
         ("bytes", Right),
         ("received", Right),
-        ("times", Right),
-        ("line", Left),
-    ])
-    .giving_way(&["devices", "operand", "line", "over"]);
+    ];
+    columns.extend(hosts.map(|_| ("by a host", Right)));
+    columns.extend([("times", Right), ("line", Left)]);
+    let mut table = Table::new(&columns).giving_way(&["devices", "operand", "line", "over"]);
     for collective in list {
         let shape: Vec<String> = collective.local_shape.iter().map(usize::to_string).collect();
         let dtype = collective.dtype.name();
-        let cells = vec![
+        let mut cells = vec![
             collective.kind.name().to_string(),
             collective.axes.join(", "),
             collective.group_size.to_string(),
             if shape.is_empty() { dtype.to_string() } else { format!("{dtype}[{}]", shape.join(",")) },
             grouped(collective.bytes),
             grouped(collective.received),
+        ];
+        cells.extend(hosts.map(|_| grouped(collective.crossing)));
+        cells.extend([
             collective.trips.map_or("unknown".to_string(), grouped),
             texts.place(collective.span).unwrap_or_default(),
-        ];
+        ]);
         table.row(cells, &collective.reason);
     }
     let mut text = table.render(width(), ascii);
-    let Total { received, times, is_known } = total(list);
+    let Total { received, crossing, times, is_known } = total(list);
     let (at_least, noun) =
         (if is_known { "" } else { "at least " }, if times == 1 { "collective" } else { "collectives" });
-    let _ = writeln!(text, "total: {at_least}{} received in {at_least}{} {noun}", bytes(received), grouped(times));
+    let by_a_host = hosts.map_or(String::new(), |_| format!(", {at_least}{} by a host", bytes(crossing)));
+    let _ = writeln!(
+        text,
+        "total: {at_least}{} received{by_a_host} in {at_least}{} {noun}",
+        bytes(received),
+        grouped(times)
+    );
     text
 }
 
@@ -235,6 +254,8 @@ fn collectives(list: &[Collective], ascii: bool, texts: &SourceTexts) -> String 
 pub struct Total {
     /// Sum of the maximum bytes received by any device in each collective.
     pub received: u64,
+    /// Sum of the maximum bytes received by any host from others in each collective.
+    pub crossing: u64,
     /// The number of collectives that run.
     pub times: u64,
     /// Whether the trip counts of all loops are known; others count once.
@@ -243,8 +264,12 @@ pub struct Total {
 
 pub fn total(list: &[Collective]) -> Total {
     let trips = |collective: &Collective| reported_trips(collective.trips);
+    let sum = |of: fn(&Collective) -> u64| {
+        list.iter().fold(0, |sum: u64, each| sum.saturating_add(trips(each).saturating_mul(of(each))))
+    };
     Total {
-        received: list.iter().fold(0, |sum: u64, each| sum.saturating_add(trips(each).saturating_mul(each.received))),
+        received: sum(|each| each.received),
+        crossing: sum(|each| each.crossing),
         times: list.iter().fold(0, |sum: u64, each| sum.saturating_add(trips(each))),
         is_known: list.iter().all(|collective| collective.trips.is_some()),
     }

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use spmdc_compiler::backends;
 use spmdc_ir::layout::draw::Style;
+use spmdc_runtime::processes::job;
 use spmdc_runtime::start::execute;
 
 use crate::CommandError;
@@ -21,7 +22,10 @@ pub fn run(
     // Errors in the options are reported before compilation.
     let args = command.run_args(messages.error_format)?;
     let begin = Instant::now();
-    let compilation = super::compile(&command.program, None, reporter, texts)?;
+    let mut program = command.program.clone();
+    // All processes of a job compile the same program, for their number.
+    program.launched = Some(job::started_processes()).filter(|processes| *processes > 1);
+    let compilation = super::compile(&program, None, reporter, texts)?;
     let style = if messages.ascii { Style::Ascii } else { Style::Unicode };
     let overview =
         command.options.explain.then(|| super::overview::overview(&compilation, style, texts)).transpose()?;

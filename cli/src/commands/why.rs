@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use spmdc_compiler::pipeline::{self, Compilation, Options};
-use spmdc_compiler::report::why::{self, Forced, Tried, ValueLayout};
+use spmdc_compiler::report::why::{self, Forced, HostEffect, Tried, ValueLayout};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::suggest;
 use spmdc_runtime::trap::RunError;
@@ -19,8 +19,9 @@ pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Comm
     let mut program = command.program.clone();
     let line = line_of(&mut program.program)?;
     let loaded = load(&program, texts)?;
-    let options = Options { check: loaded.options, stop_after: None, ..Options::default() };
+    let options = Options { check: loaded.options, stop_after: None, hosts: loaded.hosts, ..Options::default() };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
+    let has_hosts = options.hosts.is_some();
     let on_line = |span: Span| span != Span::default() && span.file.0 == 0 && texts.line_column(span).0 == line;
     let found: Vec<(&Compilation, Vec<ValueLayout>)> = compilation
         .of_meshes()
@@ -44,7 +45,15 @@ pub fn why(command: &WhyCommand, texts: &mut SourceTexts) -> Result<String, Comm
         }
         let mut shown = ShownChains::default();
         layouts.iter().for_each(|layout| show_layout(&mut text, layout, "", texts, &mut shown));
-        forced.iter().for_each(|forced| show_forced(&mut text, forced, tried, texts, &mut shown));
+        forced.iter().for_each(|forced| show_forced(&mut text, forced, (tried, has_hosts), texts, &mut shown));
+        if let Some(HostEffect { received, otherwise }) = why::effect_of_hosts(of_mesh, &loaded.set, &options, at) {
+            let (received, otherwise) = (grouped(received), grouped(otherwise));
+            let sentence = format!(
+                "as bytes between hosts are dearer, the program is laid out so that a host receives {received} bytes from others in \
+                 all collectives together, and not {otherwise}"
+            );
+            add(&mut text, &sentence, "", "  ");
+        }
     }
     if text.is_empty() {
         return Ok(format!("line {line} names no value and needs no collective\n"));
@@ -123,7 +132,7 @@ fn show_layout<'a>(
 fn show_forced<'a>(
     text: &mut String,
     forced: &'a Forced,
-    tried: Tried,
+    (tried, has_hosts): (Tried, bool),
     texts: &SourceTexts,
     shown: &mut ShownChains<'a>,
 ) {
@@ -135,7 +144,12 @@ fn show_forced<'a>(
     };
     let place = texts.place(collective.span).unwrap_or_default();
     let (kind, axes, bytes) = (collective.kind.name(), collective.axes.join(", "), grouped(collective.bytes));
-    add(text, &format!("{kind} over {axes}, {place}: {bytes} bytes per device{trips}"), "", "  ");
+    let crossing = match (has_hosts, collective.crossing) {
+        (false, _) => String::new(),
+        (true, 0) => ", inside each host".to_string(),
+        (true, crossing) => format!(", {} bytes to a host from others", grouped(crossing)),
+    };
+    add(text, &format!("{kind} over {axes}, {place}: {bytes} bytes per device{crossing}{trips}"), "", "  ");
     if !collective.reason.is_empty() {
         add(text, &collective.reason, "  ", "  ");
     }

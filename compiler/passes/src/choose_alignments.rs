@@ -18,8 +18,9 @@
 //! target are free.
 
 use crate::contract;
-use spmdc_ir::cost::{exchange, trips_inside};
+use spmdc_ir::cost::trips_inside;
 use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::hosts;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::Projection;
 use spmdc_ir::layout::sharding::DimSharding;
@@ -437,7 +438,9 @@ impl<'a> AlignmentGraph<'a> {
                 DimReach::new(edge.map, from, to, self.mesh)
             };
             let lacking = reach.average();
-            let cost = edge.trips * exchange(lacking > 0.0, lacking * edge.bytes);
+            let (bytes, axes) = (lacking * edge.bytes, from.axes.iter().chain(&to.axes));
+            let beside = hosts::beside_others(axes.map(|&axis| usize::from(axis)).collect(), self.mesh);
+            let cost = edge.trips * hosts::exchange(lacking > 0.0, bytes, bytes * beside as f64, self.mesh);
             all += cost;
             if edge.from == group {
                 given += cost;

@@ -32,6 +32,7 @@ use costs::Costs;
 use spmdc_abi::ReduceOp;
 use spmdc_ir::cost;
 use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::hosts;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
@@ -482,7 +483,8 @@ impl Inserter<'_> {
         let halos = reaches.halos();
         let bytes =
             halos.iter().map(|&dim| reaches.halo_type(dim, ty, self.mesh).block_bytes(self.mesh)).sum::<usize>();
-        Some(cost::exchange(!halos.is_empty(), bytes as f64))
+        let beside = hosts::beside_others(from.used_axes().union(ty.sharding.used_axes()), self.mesh);
+        Some(hosts::exchange(!halos.is_empty(), bytes as f64, bytes as f64 * beside as f64, self.mesh))
     }
 
     /// A window fetches missing elements by halos, so operand and result may have different layouts.

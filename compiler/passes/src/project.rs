@@ -198,7 +198,7 @@ impl Projector<'_> {
             axes: (0..axes.len() as u8).collect(),
             devices: named.devices.clone(),
         };
-        let mesh = Mesh { axes, machine: self.mesh.machine, named: vec![own] };
+        let mesh = Mesh { axes, machine: self.mesh.machine, named: vec![own], hosts: None };
         let position = |axis: usize| named.axes.iter().position(|&own| usize::from(own) == axis);
         let parts = (0..self.mesh.axes.len()).map(|axis| position(axis).map(|at| at as u8).into_iter().collect());
         let parts = AxisParts(parts.collect());

@@ -69,6 +69,9 @@ struct JsonCollective {
     local_shape: Vec<usize>,
     bytes: u64,
     received: u64,
+    /// Only where hosts are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    received_by_host: Option<u64>,
     trips: Option<u64>,
     line: usize,
     column: usize,
@@ -107,7 +110,7 @@ pub fn module_json(
         let info = func.info(value);
         Named { name, r#type: plain(&info.ty).display(mesh), line: place(info.named).0 }
     });
-    let collectives = collectives(module).into_iter().map(|collective| shown(collective, place));
+    let collectives = collectives(module).into_iter().map(|collective| shown(collective, mesh.hosts.is_some(), place));
     serde_json::to_string(&Summary {
         mesh: axes.collect(),
         entry: &func.name,
@@ -129,7 +132,7 @@ fn rows(read: RowsRead, place: &dyn Fn(Span) -> (usize, usize)) -> JsonRead {
 }
 
 /// A collective; `place` gives the line and column of a span.
-fn shown(collective: Collective, place: &dyn Fn(Span) -> (usize, usize)) -> JsonCollective {
+fn shown(collective: Collective, has_hosts: bool, place: &dyn Fn(Span) -> (usize, usize)) -> JsonCollective {
     let (line, column) = place(collective.span);
     JsonCollective {
         kind: collective.kind.name(),
@@ -139,6 +142,7 @@ fn shown(collective: Collective, place: &dyn Fn(Span) -> (usize, usize)) -> Json
         local_shape: collective.local_shape,
         bytes: collective.bytes,
         received: collective.received,
+        received_by_host: has_hosts.then_some(collective.crossing),
         trips: collective.trips,
         line,
         column,
@@ -160,6 +164,11 @@ struct JsonPlan<'p> {
     collectives: Vec<JsonCollective>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reads: Vec<JsonRead>,
+    /// Only where hosts are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hosts: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_bytes_per_host: Option<u64>,
 }
 
 #[derive(Serialize)]
@@ -232,8 +241,15 @@ pub fn plan_json(
         kept_bytes: kept_bytes(kept),
         kept: values.collect(),
         checkpoints: checkpoints.collect(),
-        collectives: plan.collectives.iter().cloned().map(|collective| shown(collective, place)).collect(),
+        collectives: plan
+            .collectives
+            .iter()
+            .cloned()
+            .map(|collective| shown(collective, plan.hosts.is_some(), place))
+            .collect(),
         reads: plan.reads.iter().cloned().map(|read| rows(read, place)).collect(),
+        hosts: plan.hosts,
+        message_bytes_per_host: plan.hosts.map(|_| plan.message_bytes),
     })
 }
 

@@ -3,6 +3,7 @@
 pub use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use spmdc_abi::Program;
 use spmdc_abi::mesh::DeviceMesh;
+use spmdc_ir::layout::hosts::Hosts;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::program::Module;
@@ -22,6 +23,11 @@ pub struct PlanReport {
     pub collectives: Vec<Collective>,
     /// The reads of rows of streams, in program order.
     pub reads: Vec<RowsRead>,
+    /// The number of hosts, if they are known.
+    pub hosts: Option<usize>,
+    /// Bytes of memory of a host for messages to and from others, which collectives use one after the other: an estimate, as what a host
+    /// sends counts as what one receives; 0 if no hosts are known.
+    pub message_bytes: u64,
 }
 
 /// A buffer and its value.
@@ -75,14 +81,18 @@ pub fn plan(module: &Module, program: &Program) -> PlanReport {
         })
         .collect();
     buffers.sort_by_key(|buffer| std::cmp::Reverse(buffer.bytes));
+    let (collectives, hosts) = (collectives(module), module.mesh.hosts.as_ref().map(Hosts::count));
+    let message_bytes = 2 * collectives.iter().map(|collective| collective.crossing).max().unwrap_or(0);
     PlanReport {
         buffers,
         peak_bytes_per_device: peak_bytes_per_device(program),
         process_bytes: program.arenas.iter().map(|arena| arena.bytes * instances(arena.axes) as u64).sum::<u64>()
             + ahead_bytes(program),
         flops_per_device: flops_per_device(module),
-        collectives: collectives(module),
+        collectives,
         reads: reads(module),
+        hosts,
+        message_bytes,
     }
 }
 

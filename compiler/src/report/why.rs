@@ -14,7 +14,7 @@ use spmdc_grammar::ast::{
 };
 use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
-use spmdc_ir::cost::{collective, reported_trips};
+use spmdc_ir::cost::{Levels, collective, reported_trips};
 use spmdc_ir::layout::types::{ArrayType, Type};
 use spmdc_ir::ops::called;
 use spmdc_ir::program::origin::{Kin, Lineage};
@@ -256,15 +256,46 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
     steps
 }
 
+/// What hosts have changed in a program: bytes that a host receives from others in all collectives of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostEffect {
+    /// In the program as it is.
+    pub received: u64,
+    /// In the program that would be chosen if bytes between hosts were no dearer.
+    pub otherwise: u64,
+}
+
+/// What hosts have changed in the program of a mesh, which is the one at this position of several; None if nothing.
+pub fn effect_of_hosts(
+    compilation: &Compilation,
+    set: &SourceSet,
+    options: &Options,
+    position: usize,
+) -> Option<HostEffect> {
+    let own = compilation.stage(Stage::Partitioned)?;
+    let hosts = own.mesh.hosts.as_ref()?;
+    let without = Options { hosts: None, stop_after: Some(Stage::Partitioned), ..options.clone() };
+    let compiled = compile(set, &without).ok()?;
+    let mut other = compiled.of_meshes().get(position)?.stage(Stage::Partitioned)?.clone();
+    let sizes: Vec<usize> = other.mesh.axes.iter().map(|axis| axis.size).collect();
+    other.mesh.hosts = Some(hosts.on(&sizes));
+    let received = |module: &Module| ProgramCosts::of(module).sum(|each| each.crossing);
+    let effect = HostEffect { received: received(own), otherwise: received(&other) };
+    (effect.received != effect.otherwise).then_some(effect)
+}
+
 /// The communication and the operations of a program.
 struct ProgramCosts {
     collectives: Vec<Collective>,
     flops: u64,
+    /// What bytes between hosts cost, if hosts are known.
+    levels: Option<Levels>,
 }
 
 impl ProgramCosts {
     fn of(partitioned: &Module) -> ProgramCosts {
-        ProgramCosts { collectives: collectives(partitioned), flops: flops_per_device(partitioned) }
+        let levels = partitioned.mesh.hosts.as_ref().map(|hosts| hosts.levels);
+        ProgramCosts { collectives: collectives(partitioned), flops: flops_per_device(partitioned), levels }
     }
 
     /// The sum over all trips, with reported trip counts, so that the compared figures are the ones shown.
@@ -283,7 +314,8 @@ impl ProgramCosts {
 
     /// Bytes received plus the price of each collective.
     fn cost(&self) -> u64 {
-        self.sum(|each| collective(each.received))
+        let between = |each: &Collective| self.levels.map_or(0, |levels| levels.between(each.crossing as f64) as u64);
+        self.sum(|each| collective(each.received) + between(each))
     }
 
     /// Bytes of the operands of collectives of the same kind and position.

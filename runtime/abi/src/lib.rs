@@ -782,11 +782,6 @@ pub struct ExchangeStep {
     pub site: Site,
 }
 
-/// Bytes of the largest message of a reduction between processes from which it may take two rounds: processes combine a share of the elements
-/// each, and then send each other the shares. Measured: up to 64 KiB, a second round between processes of one host takes longer than the
-/// bytes that it saves.
-pub const TWO_ROUNDS_FROM: u64 = 64 << 10;
-
 /// The operation that combines partial values, element by element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ReduceOp {

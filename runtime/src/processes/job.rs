@@ -180,6 +180,12 @@ pub fn enter(args: &RunArgs) -> Result<Option<Process>, Failure> {
     Ok(JoinedJob::enter(args)?.map(|job| job.process().clone()))
 }
 
+/// The number of processes that a launcher has started with this one; 1 for a process that was started alone, or by a launcher whose
+/// variables contradict each other, which is an error when it joins its job.
+pub fn started_processes() -> usize {
+    Launched::find(|name| env::var(name).ok()).ok().flatten().map_or(1, |launched| launched.size)
+}
+
 /// Ends the part of this process in its job, if it has one, after everything has been written and the failure has been reported. Ends
 /// the job, and does not return, after a failure of which other processes do not know.
 pub fn leave(failure: Option<&Failure>) {

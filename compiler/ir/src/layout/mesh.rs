@@ -1,5 +1,6 @@
 //! The mesh: named axes over the devices.
 
+use crate::layout::hosts::Hosts;
 use crate::layout::types::AxisSet;
 pub use spmdc_grammar::ast::AxisKind;
 use spmdc_kernel::machine::Machine;
@@ -48,6 +49,8 @@ pub struct Mesh {
     /// The meshes that the program names, in the order of their declaration. Several of them share their axes of one name. Empty for
     /// a mesh without a name whose devices are in the order of their numbers.
     pub named: Vec<NamedMesh>,
+    /// The hosts of the devices; None if nothing is known of them, or if there is one.
+    pub hosts: Option<Hosts>,
 }
 
 /// A mesh that a program names: some axes of [`Mesh::axes`], over some devices of the machine.
@@ -166,13 +169,19 @@ impl Mesh {
                 (None, _) => axes.push(axis.clone()),
             }
         }
-        Mesh { axes, machine: self.machine, named: self.named.clone() }
+        self.with_axes(axes)
+    }
+
+    /// The same devices on other axes.
+    pub fn with_axes(&self, axes: Vec<Axis>) -> Mesh {
+        let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
+        let hosts = self.hosts.as_ref().map(|hosts| hosts.on(&sizes));
+        Mesh { axes, machine: self.machine, named: self.named.clone(), hosts }
     }
 
     /// The same axes as axes of their own, as dumps name them.
     pub fn plain(&self) -> Mesh {
-        let axes = self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect();
-        Mesh { axes, machine: self.machine, named: self.named.clone() }
+        self.with_axes(self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect())
     }
 
     /// `X`, or `(X,Y)` for several.

@@ -3,6 +3,7 @@
 pub mod blocks;
 pub mod draw;
 pub mod factors;
+pub mod hosts;
 pub mod margin;
 pub mod mesh;
 pub mod parts;

@@ -155,11 +155,12 @@ impl Exchange for Combined {
     /// The elements of all operands, one after another.
     fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
         let parts = args.iter().zip(results).map(|(from, to)| reshard::traffic(self.kind, from, to, mesh));
-        parts.fold(Traffic { operand: vec![0], bytes: 0, received: 0, total: 0 }, |sum, part| Traffic {
+        parts.fold(Traffic { operand: vec![0], bytes: 0, received: 0, total: 0, crossing: 0 }, |sum, part| Traffic {
             operand: vec![sum.operand[0] + part.operand.iter().product::<usize>()],
             bytes: sum.bytes + part.bytes,
             received: sum.received + part.received,
             total: sum.total + part.total,
+            crossing: sum.crossing + part.crossing,
         })
     }
 }

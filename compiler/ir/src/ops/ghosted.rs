@@ -190,6 +190,7 @@ impl Exchange for Ghosted {
             bytes: provided,
             received: bytes(self.flow.received),
             total: bytes(self.flow.total),
+            crossing: bytes(self.flow.crossing),
         }
     }
 }

@@ -216,7 +216,9 @@ impl Exchange for Halo {
         let size = args.first().map_or(0, |ty| ty.dtype().size());
         let bytes = |elements: usize| (elements * size) as u64;
         let provided = bytes(flow.shape.iter().product());
-        Traffic { operand: flow.shape, bytes: provided, received: bytes(flow.received), total: bytes(flow.total) }
+        let (received, total) = (bytes(flow.received), bytes(flow.total));
+        let crossing = bytes(flow.crossing);
+        Traffic { operand: flow.shape, bytes: provided, received, total, crossing }
     }
 }
 

@@ -151,7 +151,9 @@ impl Exchange for Margins {
         let flow = self.flow(args[0], mesh);
         let bytes = |elements: usize| (elements * args[0].dtype().size()) as u64;
         let provided = bytes(flow.shape.iter().product());
-        Traffic { operand: flow.shape, bytes: provided, received: bytes(flow.received), total: bytes(flow.total) }
+        let (received, total) = (bytes(flow.received), bytes(flow.total));
+        let crossing = bytes(flow.crossing);
+        Traffic { operand: flow.shape, bytes: provided, received, total, crossing }
     }
 }
 

@@ -214,7 +214,7 @@ pub trait Exchange {
 /// The usual traffic of a collective of this kind, with the first operand's block.
 pub(crate) fn usual_traffic(op: &dyn Exchange, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
     let (kind, group) = op.collective(args, results, mesh);
-    Traffic::usual(kind, mesh.size_of_set(group), args[0], mesh)
+    Traffic::usual(kind, group, args[0], mesh)
 }
 
 /// The properties of an op that passes read, so that they need not match on ops.

@@ -18,6 +18,7 @@ pub mod step;
 
 use crate::cost;
 use crate::layout::blocks::exchange_axes;
+use crate::layout::hosts;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{Sharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
@@ -39,7 +40,7 @@ pub struct Plan {
     pub priced: usize,
 }
 
-/// The known plans. A plan depends only on the array, the layouts and the mesh, so all compilations that compare costs share them.
+/// The known plans. A plan depends only on the array, the layouts, the mesh and its hosts, so all compilations that compare costs share them.
 /// A clone shares the same plans.
 #[derive(Clone, Debug, Default)]
 pub struct Plans(Rc<RefCell<BTreeMap<Vec<usize>, OnMesh>>>);
@@ -83,8 +84,9 @@ pub struct Planner<'a> {
 impl<'a> Planner<'a> {
     /// A planner for a mesh that takes known plans from `plans` and adds new ones.
     pub fn new(mesh: &'a Mesh, plans: &Plans) -> Planner<'a> {
-        let sizes = mesh.axes.iter().map(|axis| axis.size).collect();
-        let known = plans.0.borrow_mut().entry(sizes).or_default().clone();
+        let hosts = mesh.hosts.iter().flat_map(|hosts| hosts.key());
+        let machine: Vec<usize> = mesh.axes.iter().map(|axis| axis.size).chain(hosts).collect();
+        let known = plans.0.borrow_mut().entry(machine).or_default().clone();
         let (bounds, compared) = (RefCell::default(), RefCell::default());
         Planner { mesh, known, bounds, compared, priced: Cell::default() }
     }
@@ -188,19 +190,28 @@ pub struct Traffic {
     pub received: u64,
     /// Bytes received by all devices together.
     pub total: u64,
+    /// Maximum bytes that any host receives from others; 0 if no hosts are known.
+    pub crossing: u64,
 }
 
 impl Traffic {
-    /// The traffic of a collective whose operand is whole blocks of the same length.
-    pub fn usual(kind: CollectiveKind, group_size: usize, operand: &Type, mesh: &Mesh) -> Traffic {
-        let (bytes, n) = (operand.block_bytes(mesh) as u64, group_size as u64);
+    /// The traffic of a collective over these axes whose operand is whole blocks of the same length.
+    pub fn usual(kind: CollectiveKind, group: AxisSet, of: &Type, mesh: &Mesh) -> Traffic {
+        let (bytes, n) = (of.block_bytes(mesh) as u64, mesh.size_of_set(group) as u64);
         let received = match kind {
             CollectiveKind::AllReduce => cost::all_reduce(n, bytes),
             CollectiveKind::AllGather => (n - 1) * bytes,
             CollectiveKind::ReduceScatter | CollectiveKind::AllToAll => ((n - 1) * bytes).div_ceil(n),
             CollectiveKind::CollectivePermute | CollectiveKind::Transfer => bytes,
         };
-        Traffic { operand: operand.block_shape(mesh), bytes, received, total: received * mesh.device_count() as u64 }
+        let (operand, total) = (of.block_shape(mesh), received * mesh.device_count() as u64);
+        Traffic {
+            operand,
+            bytes,
+            received,
+            total,
+            crossing: hosts::of_group(kind, (group, of.distinct_axes()), bytes, mesh),
+        }
     }
 }
 
@@ -229,7 +240,19 @@ pub fn traffic(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Tra
     let dims = from.shape().iter().zip(from.sharding.dims.iter().zip(&to.sharding.dims));
     let dims = dims.map(|(&size, (from, to))| (size, from.axes.as_slice(), to.axes.as_slice()));
     let operand = operand(kind, group, dims, mesh);
-    Traffic { bytes: operand.iter().product::<usize>() as u64 * size, operand, received, total }
+    let bytes = operand.iter().product::<usize>() as u64 * size;
+    Traffic { bytes, operand, received, total, crossing: crossing(from, to, mesh) }
+}
+
+/// Maximum bytes that any host receives from others in this step.
+fn crossing(from: &Type, to: &Type, mesh: &Mesh) -> u64 {
+    let (summed, size) = (summed(&from.sharding, &to.sharding, mesh), from.dtype().size());
+    let moved = hosts::moved(from.shape(), &from.sharding.dims, &to.sharding.dims, mesh) * size as u64;
+    if summed.is_empty() {
+        return moved;
+    }
+    let dims = (&from.sharding.dims[..], &to.sharding.dims[..]);
+    moved + hosts::combined((from.shape(), size), dims, (summed, to.sharding.unreduced), mesh)
 }
 
 /// The shape of a collective's operand on one device: the part of its block that its group needs. For a permutation, which sends as

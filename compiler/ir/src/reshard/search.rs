@@ -15,7 +15,8 @@
 //!
 //! A device may need only a part of another device's block, so slices are free within these steps. Plans are compared by the
 //! maximum bytes received by any device plus a price for each collective; then by the bytes received by all devices, then by the
-//! simplicity of the steps.
+//! simplicity of the steps. Where hosts are known, the bytes that a host receives from others are added, as dear as they are
+//! ([`crate::layout::hosts`]).
 //!
 //! No intermediate block is larger than the larger of the first and the last block. Partial values are combined before blocks move,
 //! and blocks are joined last, so only few layouts matter: the goal, the goal split further over axes that it does not have
@@ -24,6 +25,7 @@
 
 use super::flow::{SAMPLE, flow, is_free, pattern};
 use crate::cost::{self, EFFORT_OF_ALL_TO_ALL, EFFORT_OF_STEP};
+use crate::layout::hosts;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet};
@@ -41,7 +43,8 @@ pub const MAX_PRICED: usize = 1024;
 /// The cost of a plan, compared from the first field to the last.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cost {
-    /// Maximum bytes received by any device, plus the price of each collective ([`cost::collective`]).
+    /// Maximum bytes received by any device, plus the price of each collective ([`cost::collective`]) and of bytes between hosts
+    /// ([`cost::Levels::between`]).
     pub bytes: u64,
     /// Bytes received by all devices together.
     pub total: u64,
@@ -88,8 +91,8 @@ pub struct ReshardSearch<'a> {
     to: &'a Sharding,
     /// The further splits of the goal, by the axes available.
     goals: BTreeMap<AxisSet, Rc<Vec<Vec<DimSharding>>>>,
-    /// For each layout the maximum number of elements that any device lacks of the goal.
-    lacks: BTreeMap<Vec<DimSharding>, u64>,
+    /// For each layout the maximum number of elements that any device lacks of the goal, and that any host lacks.
+    lacks: BTreeMap<Vec<DimSharding>, (u64, u64)>,
     /// The number of steps priced.
     pub priced: usize,
 }
@@ -139,16 +142,20 @@ impl<'a> ReshardSearch<'a> {
         if !state.unreduced.minus(goal.unreduced).is_empty() {
             return Cost::default();
         }
-        let lacks = match self.lacks.get(&state.dims) {
+        let (lacks, crossing) = match self.lacks.get(&state.dims) {
             Some(&lacks) => lacks,
-            None if self.is_spent() => 0,
+            None if self.is_spent() => (0, 0),
             None => {
-                let lacks = self.flow(&state.dims, &goal.dims).worst;
+                let lacks = (self.flow(&state.dims, &goal.dims).worst, self.moved(&state.dims, &goal.dims));
                 self.lacks.insert(state.dims.clone(), lacks);
                 lacks
             }
         };
-        if lacks == 0 { Cost::default() } else { Cost { bytes: self.price(lacks, 0).bytes, ..Cost::default() } }
+        if lacks == 0 {
+            Cost::default()
+        } else {
+            Cost { bytes: self.price(lacks, 0, crossing).bytes, ..Cost::default() }
+        }
     }
 
     /// A lower bound for all plans. Each device receives the elements that it lacks, and of a sum as many elements as its block
@@ -159,7 +166,7 @@ impl<'a> ReshardSearch<'a> {
             return self.least(&start, &goal);
         }
         let lacks = self.flow(&start.dims, &goal.dims).worst;
-        Cost { bytes: self.price(lacks.max(self.block(&goal.dims)), 0).bytes, ..Cost::default() }
+        Cost { bytes: self.price(lacks.max(self.block(&goal.dims)), 0, 0).bytes, ..Cost::default() }
     }
 
     /// Whether the search has priced its maximum of steps.
@@ -193,7 +200,7 @@ impl<'a> ReshardSearch<'a> {
         let mut at = start.clone();
         if !left.is_empty() {
             at.unreduced = start.unreduced.minus(left);
-            cost = self.all_reduce(left, &at);
+            cost = self.all_reduce(left, start, &at);
             steps.push(self.step(&at, ReshardStep::Collective(CollectiveKind::AllReduce)));
         }
         let kind = match pattern(&at.dims, &goal.dims, self.mesh).straight {
@@ -201,9 +208,10 @@ impl<'a> ReshardSearch<'a> {
             false => CollectiveKind::AllToAll,
         };
         let flow = flow(&self.array.shape, &at.dims, &goal.dims, self.mesh, Some(SAMPLE));
+        let crossing = self.moved(&at.dims, &goal.dims);
         at.dims.clone_from(&goal.dims);
         steps.push(self.step(&at, ReshardStep::Collective(kind)));
-        cost = cost + self.price(flow.worst, flow.total);
+        cost = cost + self.price(flow.worst, flow.total, crossing);
         if at != *goal {
             steps.push(self.step(goal, ReshardStep::Slice));
         }
@@ -219,15 +227,32 @@ impl<'a> ReshardSearch<'a> {
         self.mesh.size_of(&dim.axes)
     }
 
-    fn price(&self, worst: u64, total: u64) -> Cost {
+    /// The cost of a collective in which a device receives at most so many elements, all devices together, and a host from others.
+    fn price(&self, worst: u64, total: u64, crossing: u64) -> Cost {
         let size = self.array.dtype.size() as u64;
-        Cost { bytes: cost::collective(worst * size), total: total.saturating_mul(size), effort: EFFORT_OF_STEP }
+        let mut cost =
+            Cost { bytes: cost::collective(worst * size), total: total.saturating_mul(size), effort: EFFORT_OF_STEP };
+        cost.bytes = cost.bytes.saturating_add(hosts::between((crossing * size) as f64, self.mesh) as u64);
+        cost
     }
 
-    fn all_reduce(&self, axes: AxisSet, to: &State) -> Cost {
+    /// Maximum number of elements that any host lacks after a step without sums.
+    fn moved(&self, from: &[DimSharding], to: &[DimSharding]) -> u64 {
+        hosts::moved(&self.array.shape, from, to, self.mesh)
+    }
+
+    /// Maximum number of elements of partial values, and of results, that any host receives while values along these axes are combined and
+    /// blocks move.
+    fn combined(&self, axes: AxisSet, from: &State, to: &State) -> u64 {
+        let size = self.array.dtype.size();
+        let bytes = hosts::combined((&self.array.shape, size), (&from.dims, &to.dims), (axes, to.unreduced), self.mesh);
+        bytes / size as u64 + self.moved(&from.dims, &to.dims)
+    }
+
+    fn all_reduce(&self, axes: AxisSet, from: &State, to: &State) -> Cost {
         let n = self.mesh.size_of_set(axes) as u64;
         let worst = cost::all_reduce(n, self.block(&to.dims));
-        self.price(worst, worst * self.mesh.device_count() as u64)
+        self.price(worst, worst * self.mesh.device_count() as u64, self.combined(axes, from, to))
     }
 
     /// Every step that may be part of a cheapest plan.
@@ -260,7 +285,7 @@ impl<'a> ReshardSearch<'a> {
                 let next = State { dims, unreduced };
                 let flow = self.flow(&state.dims, &next.dims);
                 if flow.worst == 0 && is_free(&self.array.shape, &state.dims, &next.dims, flow, self.mesh) {
-                    let cost = self.all_reduce(axes, &next);
+                    let cost = self.all_reduce(axes, state, &next);
                     found.push((next, ReshardStep::Collective(CollectiveKind::AllReduce), cost));
                 }
             }
@@ -275,7 +300,7 @@ impl<'a> ReshardSearch<'a> {
                     let flow = self.flow(&state.dims, &next.dims);
                     let others = cost::reduce_scatter(n, self.block(&next.dims));
                     let total = others * self.mesh.device_count() as u64 + flow.total;
-                    let cost = self.price(others + flow.worst, total);
+                    let cost = self.price(others + flow.worst, total, self.combined(axes, state, &next));
                     found.push((next, ReshardStep::Collective(CollectiveKind::ReduceScatter), cost));
                 }
             }
@@ -310,7 +335,7 @@ impl<'a> ReshardSearch<'a> {
         } else {
             return None;
         };
-        let mut cost = self.price(flow.worst, flow.total);
+        let mut cost = self.price(flow.worst, flow.total, self.moved(&from.dims, &to.dims));
         if kind == CollectiveKind::AllToAll {
             cost.effort += EFFORT_OF_ALL_TO_ALL;
         }

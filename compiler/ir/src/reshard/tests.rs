@@ -5,6 +5,8 @@
 use super::flow::{ReshardFlow, SAMPLE, flow, is_even, pattern};
 use super::search::{MAX_PRICED, ReshardSearch};
 use super::*;
+use crate::cost::Levels;
+use crate::layout::hosts::Hosts;
 use crate::layout::mesh::{Axis, AxisKind};
 use crate::layout::types::DType;
 use spmdc_abi::ReduceOp;
@@ -353,4 +355,52 @@ fn comparisons_of_one_program_have_a_bound() {
         Planner::new(&mesh, &plans).plan(&array, &from, &to);
     }
     assert_eq!(compared(), costs);
+}
+
+/// X = 2, Y = 4 on two hosts, which differ along X.
+fn mesh_on_hosts() -> Mesh {
+    let hosts = Hosts::new(&[2, 4], &[0, 0, 0, 0, 1, 1, 1, 1], 2, Levels::DEFAULT);
+    Mesh { hosts: Some(hosts), ..mesh() }
+}
+
+/// Bytes that a host receives in the steps that are planned for `planned`.
+fn crossing_of(shape: &[usize], from: &Sharding, to: &Sharding, planned: &Mesh) -> u64 {
+    let array = ArrayType::new(DType::F32, shape);
+    let ty = |sharding: &Sharding| Type { sharding: sharding.clone(), ..Type::open(array.clone()) };
+    let (mut at, mut crossing) = (from.clone(), 0);
+    for step in plan(&array, from, to, planned).steps {
+        if let ReshardStep::Collective(kind) = step.step {
+            crossing += traffic(kind, &ty(&at), &ty(&step.to), &mesh_on_hosts()).crossing;
+        }
+        at = step.to;
+    }
+    crossing
+}
+
+#[test]
+fn fewer_bytes_cross_hosts_that_are_known() {
+    let lists: [&[u8]; 5] = [&[], &[X], &[Y], &[X, Y], &[Y, X]];
+    let mut layouts = Vec::new();
+    for (rows, columns) in lists.iter().flat_map(|rows| lists.iter().map(move |columns| (*rows, *columns))) {
+        if !rows.iter().any(|axis| columns.contains(axis)) {
+            let left: Vec<u8> =
+                [X, Y].into_iter().filter(|axis| !rows.contains(axis) && !columns.contains(axis)).collect();
+            layouts.push((layout(&[rows, columns]), partial(&[rows, columns], &left)));
+        }
+    }
+    let (mesh, known) = (mesh(), mesh_on_hosts());
+    let mut fewer = 0;
+    for (whole, sums) in &layouts {
+        for (to, from) in layouts.iter().flat_map(|(to, _)| [(to, whole), (to, sums)]) {
+            for shape in [[1600, 3200], [1601, 3203]] {
+                let [with, without] = [&known, &mesh].map(|planned| crossing_of(&shape, from, to, planned));
+                assert!(with <= without, "{with} bytes and not {without}: {from:?} to {to:?}");
+                fewer += usize::from(with < without);
+                // At least what a host lacks.
+                let lacks = hosts::moved(&shape, &from.dims, &to.dims, &known) * 4;
+                assert!(with >= lacks, "{with} bytes of {lacks}: {from:?} to {to:?}");
+            }
+        }
+    }
+    assert!(fewer > 0, "hosts change no reshard");
 }

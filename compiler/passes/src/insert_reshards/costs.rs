@@ -5,9 +5,10 @@
 
 use super::Inserter;
 use spmdc_abi::ReduceOp;
-use spmdc_ir::cost::{exchange, operations};
+use spmdc_ir::cost::operations;
 use spmdc_ir::layout::blocks::received;
 use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::hosts;
 use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{ArrayType, AxisSet};
@@ -211,7 +212,9 @@ impl<'a> Costs<'a> {
             let (bound, cost) = match from.is_aligned() || to.is_aligned() {
                 true => {
                     let elements = received(&array.shape, &from, &to, mesh);
-                    (0.0, Some(exchange(elements > 0.0, elements * array.dtype.size() as f64)))
+                    let bytes = elements * array.dtype.size() as f64;
+                    let beside = hosts::beside_others(from.used_axes().union(to.used_axes()), mesh);
+                    (0.0, Some(hosts::exchange(elements > 0.0, bytes, bytes * beside as f64, mesh)))
                 }
                 false => (self.inserter.planner.bound(array, &from, &to), None),
             };

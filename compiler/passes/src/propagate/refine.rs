@@ -84,7 +84,7 @@ impl Refined {
         func.values.iter_mut().for_each(|info| refined.cut_type(&mut info.ty));
         func.body.walk_mut(&mut |stmt| stmt.name_parts(&refined.parts));
         refined.module.func = func;
-        refined.module.mesh.axes = axes;
+        refined.module.mesh = refined.module.mesh.with_axes(axes);
         Some(refined)
     }
 

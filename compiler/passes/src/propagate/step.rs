@@ -11,8 +11,10 @@
 
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::factors::FactorKind;
+use spmdc_ir::layout::hosts;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::Projection;
+use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::layout::types::AxisSet;
 
 /// The state of propagation for a value, or for several that must get equal layouts.
@@ -119,11 +121,13 @@ pub struct Choices {
     pub cuts_pass: bool,
     /// Small values in loops stay whole: each device computes all of them, instead of a barrier in each step.
     pub small_whole: bool,
+    /// Of operands that disagree, the one decides to whose layout the others move with the fewest bytes between hosts.
+    pub inside_hosts: bool,
 }
 
 impl Choices {
     /// No preference: order alone decides.
-    pub const NONE: Choices = Choices { later_first: false, cuts_pass: false, small_whole: false };
+    pub const NONE: Choices = Choices { later_first: false, cuts_pass: false, small_whole: false, inside_hosts: false };
 
     /// The preferences of both.
     pub fn and(self, other: Choices) -> Choices {
@@ -131,6 +135,7 @@ impl Choices {
             later_first: self.later_first || other.later_first,
             cuts_pass: self.cuts_pass || other.cuts_pass,
             small_whole: self.small_whole || other.small_whole,
+            inside_hosts: self.inside_hosts || other.inside_hosts,
         }
     }
 }
@@ -214,7 +219,7 @@ impl OpNode {
                 let (from, wanted) = in_result.unwrap_or_else(|| (wish.tensor, wish.axes.clone()));
                 changed |= self.take(tensor, wish.factor, &wanted, from, slots, mesh);
                 if stage == PropagationStage::All && wish.forked && tensor >= operands {
-                    changed |= self.choose(tensor, wish.factor, slots, mesh);
+                    changed |= self.choose((tensor, wish.factor), slots, mesh, chosen, open);
                 }
             }
         }
@@ -372,20 +377,57 @@ impl OpNode {
 
     /// Where operands differ and the result has no axes, it takes those of the largest operand; of equal ones, those that split it
     /// most.
-    fn choose(&self, result: usize, factor: usize, slots: &mut [Slot], mesh: &Mesh) -> bool {
+    fn choose(
+        &self,
+        (result, factor): (usize, usize),
+        slots: &mut [Slot],
+        mesh: &Mesh,
+        chosen: Choices,
+        open: &mut Choices,
+    ) -> bool {
         if self.axes(result, factor, slots, mesh).is_none_or(|axes| !axes.is_empty()) {
             return false;
         }
         let mut best: Option<(usize, usize, usize, &[u8])> = None;
+        // As `best`, first by the bytes between hosts.
+        let mut inside: Option<(u64, usize, usize, usize, &[u8])> = None;
         for tensor in 0..self.projection.rule.operands.len() {
             let Some(axes) = self.axes(tensor, factor, slots, mesh) else { continue };
             let rank = (slots[self.slots[tensor]].bytes, mesh.size_of(axes));
             if best.as_ref().is_none_or(|(bytes, blocks, ..)| rank > (*bytes, *blocks)) {
                 best = Some((rank.0, rank.1, tensor, axes));
             }
+            let crossing = self.crossing(factor, axes, slots, mesh);
+            let is_nearer = |&(least, bytes, blocks, ..): &(u64, usize, usize, usize, &[u8])| {
+                crossing < least || crossing == least && rank > (bytes, blocks)
+            };
+            if inside.as_ref().is_none_or(is_nearer) {
+                inside = Some((crossing, rank.0, rank.1, tensor, axes));
+            }
         }
-        let best = best.map(|(_, _, from, axes)| (from, axes.to_vec()));
+        let mut best = best.map(|(_, _, from, axes)| (from, axes.to_vec()));
+        let inside = inside.map(|(.., from, axes)| (from, axes.to_vec()));
+        if inside != best {
+            open.inside_hosts = true;
+            if chosen.inside_hosts {
+                best = inside;
+            }
+        }
         best.is_some_and(|(from, axes)| self.take(result, factor, &axes, from, slots, mesh))
+    }
+
+    /// Bytes that a host receives from others if the operands that have a factor are split over these axes along it.
+    fn crossing(&self, factor: usize, axes: &[u8], slots: &[Slot], mesh: &Mesh) -> u64 {
+        if mesh.hosts.is_none() {
+            return 0;
+        }
+        let (size, to) = (self.projection.rule.factors[factor].size, [DimSharding::closed(axes.to_vec())]);
+        let moved = |tensor: usize| {
+            let from = [DimSharding::closed(self.axes(tensor, factor, slots, mesh)?.to_vec())];
+            let section = slots[self.slots[tensor]].bytes / size.max(1);
+            Some(hosts::moved(&[size], &from, &to, mesh) * section as u64)
+        };
+        (0..self.projection.rule.operands.len()).filter_map(moved).sum()
     }
 }
 

@@ -17,6 +17,7 @@ use super::{LineOrder, properties};
 use crate::array::{Array, Trap};
 use crate::cost;
 use crate::layout::factors::Factors;
+use crate::layout::hosts;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
@@ -202,7 +203,10 @@ impl Exchange for MergeSorted {
         let operand = self.operand(args[0], mesh);
         let sizes = args.iter().map(|ty| ty.dtype().size()).sum::<usize>();
         let bytes = (operand.iter().product::<usize>() * sizes) as u64;
-        Traffic { operand, bytes, received, total: received * mesh.device_count() as u64 }
+        let group: AxisSet = self.axes(args[0]).iter().map(|&axis| usize::from(axis)).collect();
+        let axes = (group, group.union(args[0].distinct_axes()));
+        let crossing = hosts::of_group(CollectiveKind::AllToAll, axes, received, mesh);
+        Traffic { operand, bytes, received, total: received * mesh.device_count() as u64, crossing }
     }
 }
 

@@ -1,0 +1,80 @@
+//! The machine file: what communication costs inside a host and between hosts.
+//!
+//! ```text
+//! {"inside": {"bytes_per_second": 16000000000, "latency_nanos": 300},
+//!  "between": {"bytes_per_second": 2000000000, "latency_nanos": 10000}}
+//! ```
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use spmdc_ir::cost::{LevelSpeed, Levels};
+use spmdc_runtime::trap::RunError;
+
+/// Figures beyond these bounds are mistakes: a kilobyte to a petabyte in a second, and up to ten minutes.
+const SPEEDS: (u64, u64) = (1_000, 1_000_000_000_000_000);
+const LATENCIES: (u64, u64) = (0, 600_000_000_000);
+
+/// The figures in the text of a file; those that it does not have are the defaults.
+pub fn parse(path: &Path, text: &str) -> Result<Levels, RunError> {
+    levels(text).map_err(|why| {
+        let error = RunError::new("E0703", format!("`{}` is no machine file: {why}", path.display()));
+        error.with_help("`spmdc explain E0703` says more")
+    })
+}
+
+fn levels(text: &str) -> Result<Levels, String> {
+    let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let mut levels = Levels::DEFAULT;
+    for (name, value) in object(&value, "it")? {
+        match name.as_str() {
+            "inside" => levels.inside = level(value, name, levels.inside)?,
+            "between" => levels.between = level(value, name, levels.between)?,
+            _ => return Err(format!("`{name}` is neither `inside` nor `between`")),
+        }
+    }
+    Ok(levels)
+}
+
+fn object<'v>(value: &'v Value, name: &str) -> Result<&'v Map<String, Value>, String> {
+    value.as_object().ok_or_else(|| format!("{name} is not a JSON object"))
+}
+
+fn level(value: &Value, of: &str, mut level: LevelSpeed) -> Result<LevelSpeed, String> {
+    for (name, value) in object(value, &format!("`{of}`"))? {
+        let (figure, (least, most)) = match name.as_str() {
+            "bytes_per_second" => (&mut level.bytes_per_second, SPEEDS),
+            "latency_nanos" => (&mut level.latency_nanos, LATENCIES),
+            _ => return Err(format!("`{name}` of `{of}` is neither `bytes_per_second` nor `latency_nanos`")),
+        };
+        let found = value.as_u64().filter(|found| (least..=most).contains(found));
+        *figure =
+            found.ok_or_else(|| format!("`{name}` of `{of}` is {value}, not a whole number from {least} to {most}"))?;
+    }
+    Ok(level)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_read() {
+        let between = LevelSpeed { bytes_per_second: 1_000_000_000, latency_nanos: 20_000 };
+        let text = r#"{"between": {"bytes_per_second": 1000000000, "latency_nanos": 20000}}"#;
+        assert_eq!(levels(text), Ok(Levels { between, ..Levels::DEFAULT }));
+        assert_eq!(levels("{}"), Ok(Levels::DEFAULT));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let wrong = |text: &str| levels(text).err().unwrap_or_default();
+        assert!(wrong("[1]").contains("it is not a JSON object"));
+        assert!(wrong(r#"{"inside": 3}"#).contains("`inside` is not a JSON object"));
+        assert!(wrong(r#"{"outside": {}}"#).contains("`outside` is neither"));
+        assert!(wrong(r#"{"inside": {"bytes": 3}}"#).contains("`bytes` of `inside` is neither"));
+        assert!(wrong(r#"{"between": {"bytes_per_second": 0}}"#).contains("is 0, not a whole number from 1000"));
+        assert!(wrong(r#"{"between": {"latency_nanos": -1}}"#).contains("is -1, not"));
+        assert!(wrong("{").contains("EOF"));
+    }
+}

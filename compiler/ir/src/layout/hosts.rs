@@ -1,0 +1,318 @@
+//! The hosts of a mesh's devices: the processes of a job, which have memory of their own. Bytes between hosts go in messages, and are
+//! dearer than those that devices of one host copy from each other.
+//!
+//! ```text
+//! mesh (X = 2, Y = 4), 2 hosts: devices 0 to 3 | 4 to 7
+//!     f32[8@Y] -> f32[8]       each host has all blocks: no byte crosses
+//!     f32[8@X] -> f32[8]       each host lacks half of the array: 16 bytes cross, whatever the number of its devices
+//! ```
+//!
+//! A host receives every element that it lacks once, for all of its devices. Sums are combined on each host first, so it sends one partial
+//! value for all of its devices. These are the messages of the runtime, as long as the devices of a host are a part of the tree in which
+//! values are combined (`runtime/src/collectives/reduce.rs`); otherwise the figures are estimates.
+
+use crate::cost::{self, Levels};
+use crate::layout::mesh::Mesh;
+use crate::layout::sharding::{DimSharding, block_range};
+use crate::layout::types::AxisSet;
+use spmdc_abi::CollectiveKind;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Maximum number of hosts whose bytes are counted for one change of layout: others are like them.
+const COUNTED: usize = 8;
+
+/// The host of each device of a mesh.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    /// The positions on the mesh of the devices of each host, in ascending order. A host may have none of them.
+    places: Arc<[Vec<usize>]>,
+    /// The axes along which neighbouring devices may be on different hosts.
+    axes: AxisSet,
+    /// What bytes cost inside a host and between hosts.
+    pub levels: Levels,
+}
+
+impl Hosts {
+    /// Hosts for the devices of a mesh with axes of these sizes, given the host of each position.
+    pub fn new(sizes: &[usize], of: &[usize], count: usize, levels: Levels) -> Hosts {
+        debug_assert_eq!(of.len(), sizes.iter().product::<usize>(), "every device is on a host");
+        let mut places = vec![Vec::new(); count];
+        of.iter().enumerate().for_each(|(place, &host)| places[host].push(place));
+        let mut stride = 1;
+        let mut axes = AxisSet::EMPTY;
+        for (axis, &size) in sizes.iter().enumerate().rev() {
+            let crosses = |place: usize| place / stride % size + 1 < size && of[place] != of[place + stride];
+            if (0..of.len()).any(crosses) {
+                axes = axes.union(AxisSet::of(axis));
+            }
+            stride *= size;
+        }
+        Hosts { places: places.into(), axes, levels }
+    }
+
+    /// The same devices on a mesh with other axes.
+    pub fn on(&self, sizes: &[usize]) -> Hosts {
+        Hosts::new(sizes, &self.of(), self.count(), self.levels)
+    }
+
+    /// The host of each position.
+    fn of(&self) -> Vec<usize> {
+        let mut of = vec![0; self.places.iter().map(Vec::len).sum()];
+        for (host, places) in self.places.iter().enumerate() {
+            places.iter().for_each(|&place| of[place] = host);
+        }
+        of
+    }
+
+    /// The number of hosts.
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    /// What distinguishes plans for these hosts from plans for others.
+    pub fn key(&self) -> impl Iterator<Item = usize> + '_ {
+        let of = self.places.iter().flat_map(|places| std::iter::once(usize::MAX).chain(places.iter().copied()));
+        of.chain(self.levels.key())
+    }
+
+    /// The devices of the hosts that are counted.
+    fn counted(&self) -> impl Iterator<Item = &[usize]> {
+        let step = self.places.len().div_ceil(COUNTED).max(1);
+        self.places.iter().step_by(step).map(Vec::as_slice)
+    }
+}
+
+/// The hosts of a mesh, if devices that differ along some of these axes are on different ones.
+fn crossed(mesh: &Mesh, axes: AxisSet) -> Option<&Hosts> {
+    mesh.hosts.as_ref().filter(|hosts| !hosts.axes.intersect(axes).is_empty())
+}
+
+/// The blocks of a layout that these devices have, each once: the range of each dimension.
+fn blocks(shape: &[usize], dims: &[DimSharding], places: &[usize], mesh: &Mesh) -> Vec<Vec<Range<usize>>> {
+    let positions = |&place: &usize| {
+        let at = mesh.coordinates(place);
+        dims.iter().map(|dim| mesh.position(&dim.axes, &at)).collect::<Vec<usize>>()
+    };
+    let different: BTreeSet<Vec<usize>> = places.iter().map(positions).collect();
+    let block = |positions: Vec<usize>| {
+        let dims = shape.iter().zip(dims).zip(positions);
+        dims.map(|((&size, dim), position)| block_range(size, mesh.size_of(&dim.axes), position)).collect()
+    };
+    different.into_iter().map(block).collect()
+}
+
+/// The elements that a host lacks at most after a change of layout without sums.
+pub fn moved(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> u64 {
+    let changed = from.iter().zip(to).filter(|(from, to)| from.axes != to.axes);
+    let axes = changed.flat_map(|(from, to)| from.axes.iter().chain(&to.axes)).map(|&axis| usize::from(axis)).collect();
+    let Some(hosts) = crossed(mesh, axes) else { return 0 };
+    let lacking = |places: &[usize]| {
+        let held = blocks(shape, from, places, mesh);
+        let common = |a: &[Range<usize>], b: &[Range<usize>]| -> u64 {
+            a.iter().zip(b).map(|(a, b)| a.end.min(b.end).saturating_sub(a.start.max(b.start)) as u64).product()
+        };
+        let wanted = blocks(shape, to, places, mesh);
+        wanted.iter().map(|new| common(new, new) - held.iter().map(|old| common(new, old)).sum::<u64>()).sum()
+    };
+    hosts.counted().map(lacking).max().unwrap_or(0)
+}
+
+/// The elements of all blocks of a layout that are on a host, at most; 0 if no hosts are known.
+pub fn different_blocks(shape: &[usize], dims: &[DimSharding], mesh: &Mesh) -> u64 {
+    let elements = |places: &[usize]| -> u64 {
+        let blocks = blocks(shape, dims, places, mesh);
+        blocks.iter().map(|block| block.iter().map(|range| range.len() as u64).product::<u64>()).sum()
+    };
+    mesh.hosts.iter().flat_map(Hosts::counted).map(elements).max().unwrap_or(0)
+}
+
+/// Bytes that a host receives at most while the values along `summed` are combined, and blocks of `to` are made of blocks of `from`; both
+/// have elements of so many bytes. `partial`: the axes along which the results are partial.
+pub fn combined(
+    (shape, size): (&[usize], usize),
+    (from, to): (&[DimSharding], &[DimSharding]),
+    (summed, partial): (AxisSet, AxisSet),
+    mesh: &Mesh,
+) -> u64 {
+    let Some(hosts) = crossed(mesh, summed) else { return 0 };
+    let split = |dims: &[DimSharding]| -> AxisSet {
+        dims.iter().flat_map(|dim| &dim.axes).map(|&axis| usize::from(axis)).collect()
+    };
+    let sources = split(from).union(partial);
+    let results = sources.union(split(to));
+    let is_scattered = !split(to).intersect(summed).is_empty();
+    let values = mesh.size_of_set(summed) as u64;
+    let along = |axes: AxisSet, at: &[usize]| axes.iter().map(|axis| at[axis]).collect::<Vec<usize>>();
+    let received = |places: &[usize]| -> u64 {
+        let coordinates: Vec<Vec<usize>> = places.iter().map(|&place| mesh.coordinates(place)).collect();
+        let mut seen = BTreeSet::new();
+        let (mut bytes, mut parties) = (0, 1);
+        for at in coordinates.iter().filter(|at| seen.insert(along(results, at))) {
+            let source = along(sources, at);
+            let mates = coordinates.iter().filter(|other| along(sources, other) == source);
+            let near = mates.map(|other| along(summed, other)).collect::<BTreeSet<_>>().len() as u64;
+            let dims = shape.iter().zip(to);
+            let lens = dims.map(|(&len, dim)| {
+                block_range(len, mesh.size_of(&dim.axes), mesh.position(&dim.axes, at)).len() as u64
+            });
+            bytes += lens.product::<u64>() * size as u64;
+            parties = parties.max(values.div_ceil(near));
+        }
+        if is_scattered { (parties - 1) * bytes } else { cost::all_reduce_between(parties, bytes) }
+    };
+    hosts.counted().map(received).max().unwrap_or(0)
+}
+
+/// Bytes that a host receives at most in a collective of this kind whose operand is whole blocks of this length on all devices. Its groups
+/// are the devices that differ along the axes `group`; devices have different values along the axes `distinct`, and copies along others.
+pub fn of_group(kind: CollectiveKind, (group, distinct): (AxisSet, AxisSet), bytes: u64, mesh: &Mesh) -> u64 {
+    let Some(hosts) = crossed(mesh, group) else { return 0 };
+    let n = mesh.size_of_set(group) as u64;
+    let others = distinct.minus(group);
+    let received = |places: &[usize]| -> u64 {
+        let along = |axes: AxisSet| -> u64 {
+            let positions = places.iter().map(|&place| {
+                let at = mesh.coordinates(place);
+                axes.iter().map(|axis| at[axis]).collect::<Vec<usize>>()
+            });
+            positions.collect::<BTreeSet<_>>().len() as u64
+        };
+        let (count, near) = (along(others), along(group).max(1));
+        let parties = n.div_ceil(near);
+        match kind {
+            CollectiveKind::AllReduce => cost::all_reduce_between(parties, count * bytes),
+            CollectiveKind::AllGather => count * (n - near) * bytes,
+            CollectiveKind::ReduceScatter => count * (near * bytes).div_ceil(n) * (parties - 1),
+            CollectiveKind::AllToAll => count * (near * (n - near) * bytes).div_ceil(n),
+            CollectiveKind::CollectivePermute | CollectiveKind::Transfer => count * near * bytes,
+        }
+    };
+    hosts.counted().map(received).max().unwrap_or(0)
+}
+
+/// The elements that a host takes from others at most, given for each position along these axes the boxes that its devices take, with the
+/// positions of their owners. A host takes a box once for all of its devices, and none that one of them has.
+pub fn taken<Taken: PartialEq>(
+    axes: &[u8],
+    boxes: &[Vec<(usize, Taken)>],
+    elements: &dyn Fn(&Taken) -> usize,
+    mesh: &Mesh,
+) -> usize {
+    let of_host = |places: &[usize]| -> usize {
+        let position = |&place: &usize| mesh.position(axes, &mesh.coordinates(place));
+        let here: BTreeSet<usize> = places.iter().map(position).collect();
+        let mut known: Vec<&(usize, Taken)> = Vec::new();
+        for each in here.iter().flat_map(|&position| &boxes[position]).filter(|(owner, _)| !here.contains(owner)) {
+            if !known.contains(&each) {
+                known.push(each);
+            }
+        }
+        known.into_iter().map(|(_, each)| elements(each)).sum()
+    };
+    mesh.hosts.iter().flat_map(Hosts::counted).map(of_host).max().unwrap_or(0)
+}
+
+/// The most devices of one host that have a neighbour on another one along one of these axes.
+pub fn beside_others(group: AxisSet, mesh: &Mesh) -> u64 {
+    let Some(hosts) = crossed(mesh, group) else { return 0 };
+    let of = hosts.of();
+    let beside = |&&place: &&usize| {
+        let at = mesh.coordinates(place);
+        let mut stride = 1;
+        (0..mesh.axes.len()).rev().any(|axis| {
+            let (size, own) = (mesh.axes[axis].size, stride);
+            stride *= size;
+            group.contains(axis)
+                && (at[axis] > 0 && of[place - own] != of[place] || at[axis] + 1 < size && of[place + own] != of[place])
+        })
+    };
+    hosts.counted().map(|places| places.iter().filter(beside).count() as u64).max().unwrap_or(0)
+}
+
+/// The cost of an exchange in bytes, as [`cost::exchange`], and of the bytes that a host receives of it.
+pub fn exchange(moves: bool, received: f64, crossing: f64, mesh: &Mesh) -> f64 {
+    cost::exchange(moves, received) + between(crossing, mesh)
+}
+
+/// The cost, in bytes that a device receives, of bytes that a host receives from others in one collective.
+pub fn between(crossing: f64, mesh: &Mesh) -> f64 {
+    mesh.hosts.as_ref().map_or(0.0, |hosts| hosts.levels.between(crossing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::mesh::{Axis, AxisKind};
+
+    fn mesh(sizes: [usize; 2], count: usize) -> Mesh {
+        let axes = ["X", "Y"].iter().zip(sizes).map(|(name, size)| Axis::new(name, size, AxisKind::Auto)).collect();
+        let of: Vec<usize> = (0..sizes[0] * sizes[1]).map(|place| place * count / (sizes[0] * sizes[1])).collect();
+        let hosts = Some(Hosts::new(&sizes, &of, count, Levels::DEFAULT));
+        Mesh { axes, hosts, ..Mesh::default() }
+    }
+
+    fn dims(axes: &[&[u8]]) -> Vec<DimSharding> {
+        axes.iter().map(|axes| DimSharding::closed(axes.to_vec())).collect()
+    }
+
+    const X: u8 = 0;
+    const Y: u8 = 1;
+
+    #[test]
+    fn elements_cross_once_for_all_devices_of_a_host() {
+        let two = mesh([2, 4], 2);
+        assert_eq!(moved(&[8], &dims(&[&[Y]]), &dims(&[&[]]), &two), 0, "a host has all blocks");
+        assert_eq!(moved(&[8], &dims(&[&[X]]), &dims(&[&[]]), &two), 4);
+        assert_eq!(moved(&[8], &dims(&[&[X, Y]]), &dims(&[&[]]), &two), 4);
+        assert_eq!(moved(&[7], &dims(&[&[X]]), &dims(&[&[]]), &two), 4);
+        // The second host has 1 of the first two rows.
+        assert_eq!(moved(&[8, 8], &dims(&[&[X], &[]]), &dims(&[&[], &[X]]), &two), 16);
+        assert_eq!(moved(&[8, 8], &dims(&[&[Y], &[]]), &dims(&[&[], &[Y]]), &two), 0);
+        let four = mesh([2, 4], 4);
+        assert_eq!(moved(&[8], &dims(&[&[Y]]), &dims(&[&[]]), &four), 4);
+        assert_eq!(moved(&[8], &dims(&[&[X, Y]]), &dims(&[&[]]), &four), 6);
+        let alone = Mesh { hosts: None, ..mesh([2, 4], 1) };
+        assert_eq!(moved(&[8], &dims(&[&[X]]), &dims(&[&[]]), &alone), 0);
+    }
+
+    #[test]
+    fn sums_are_combined_on_each_host_first() {
+        let (x, y) = (AxisSet::of(0), AxisSet::of(1));
+        let sum = |shape: &[usize], to: &[&[u8]], along, mesh: &Mesh| {
+            let none = vec![DimSharding::default(); shape.len()];
+            combined((shape, 4), (&none, &dims(to)), (along, AxisSet::EMPTY), mesh)
+        };
+        let two = mesh([2, 4], 2);
+        assert_eq!(sum(&[100], &[&[]], y, &two), 0);
+        assert_eq!(sum(&[100], &[&[]], x.union(y), &two), 400);
+        // Eight blocks of 50 bytes each, of which a host needs four.
+        assert_eq!(sum(&[100], &[&[X]], x, &two), 200);
+        let eight = mesh([2, 4], 8);
+        assert_eq!(sum(&[100], &[&[]], x.union(y), &eight), 7 * 400, "small arrays in one round");
+        assert_eq!(sum(&[80_000], &[&[]], x.union(y), &eight), 2 * 7 * 40_000);
+        assert_eq!(sum(&[80_000], &[&[Y]], y, &eight), 3 * 80_000);
+    }
+
+    #[test]
+    fn groups_of_whole_blocks_follow_the_same_rules() {
+        let (x, y) = (AxisSet::of(0), AxisSet::of(1));
+        let two = mesh([2, 4], 2);
+        let of = |kind, group| of_group(kind, (group, x.union(y)), 400, &two);
+        assert_eq!(of(CollectiveKind::AllReduce, y), 0);
+        assert_eq!(of(CollectiveKind::AllReduce, x), 1600);
+        assert_eq!(of(CollectiveKind::AllGather, x.union(y)), 1600);
+        assert_eq!(of(CollectiveKind::ReduceScatter, x.union(y)), 200);
+        assert_eq!(of(CollectiveKind::AllToAll, x), 4 * 200);
+        assert_eq!(of_group(CollectiveKind::AllReduce, (x, x), 400, &two), 400, "copies along Y");
+        assert_eq!((beside_others(x, &two), beside_others(y, &two)), (4, 0));
+        assert_eq!(beside_others(y, &mesh([2, 4], 4)), 1);
+    }
+
+    #[test]
+    fn axes_in_parts_have_the_same_hosts() {
+        let whole = mesh([1, 8], 2).hosts.map(|hosts| hosts.on(&[1, 2, 4]));
+        assert_eq!(whole.map(|hosts| hosts.axes), Some(AxisSet::of(1)));
+    }
+}
