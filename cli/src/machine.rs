@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use spmdc_ir::cost::{LevelSpeed, Levels};
 use spmdc_runtime::trap::RunError;
 
@@ -19,7 +19,7 @@ const LATENCIES: (u64, u64) = (0, 600_000_000_000);
 pub fn parse(path: &Path, text: &str) -> Result<Levels, RunError> {
     levels(text).map_err(|why| {
         let error = RunError::new("E0703", format!("`{}` is no machine file: {why}", path.display()));
-        error.with_help("`spmdc explain E0703` says more")
+        error.with_help("`spmdc tune` writes one; `spmdc explain E0703` says more")
     })
 }
 
@@ -54,16 +54,35 @@ fn level(value: &Value, of: &str, mut level: LevelSpeed) -> Result<LevelSpeed, S
     Ok(level)
 }
 
+/// The text of a file with these figures, within the bounds of a file.
+pub fn text(inside: LevelSpeed, between: Option<LevelSpeed>) -> String {
+    let object = |level: LevelSpeed| {
+        let (bytes, latency) = (level.bytes_per_second, level.latency_nanos);
+        json!({
+            "bytes_per_second": bytes.clamp(SPEEDS.0, SPEEDS.1),
+            "latency_nanos": latency.clamp(LATENCIES.0, LATENCIES.1)
+        })
+    };
+    let mut all = Map::from_iter([("inside".to_string(), object(inside))]);
+    all.extend(between.map(|between| ("between".to_string(), object(between))));
+    format!("{:#}\n", Value::Object(all))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_read() {
-        let between = LevelSpeed { bytes_per_second: 1_000_000_000, latency_nanos: 20_000 };
-        let text = r#"{"between": {"bytes_per_second": 1000000000, "latency_nanos": 20000}}"#;
-        assert_eq!(levels(text), Ok(Levels { between, ..Levels::DEFAULT }));
+    fn what_is_written_is_read() {
+        let (inside, between) = (
+            LevelSpeed { bytes_per_second: 5_000_000_000, latency_nanos: 200 },
+            LevelSpeed { bytes_per_second: 1_000_000_000, latency_nanos: 20_000 },
+        );
+        assert_eq!(levels(&text(inside, Some(between))), Ok(Levels { inside, between }));
+        assert_eq!(levels(&text(inside, None)), Ok(Levels { inside, between: Levels::DEFAULT.between }));
         assert_eq!(levels("{}"), Ok(Levels::DEFAULT));
+        let lowest = levels(&text(LevelSpeed { bytes_per_second: 0, latency_nanos: 0 }, None));
+        assert_eq!(lowest.map(|levels| levels.inside.bytes_per_second), Ok(1000));
     }
 
     #[test]

@@ -43,6 +43,8 @@ pub enum Command {
         program.index(1).value_name("PROG:LINE").help("The program and a line of it, such as prog.spmd:7")
     }))]
     Why(WhyCommand),
+    /// Measure what bytes cost inside a process and, under a launcher, between processes, for `--machine`
+    Tune(TuneCommand),
     /// Explain the code of a diagnostic, or a function
     Explain {
         /// Such as E0301 or softmax; all codes and functions are listed without it
@@ -126,7 +128,7 @@ pub struct ProgramOptions {
     /// The number of processes that a launcher has started, if it matters to the command.
     #[arg(skip)]
     pub launched: Option<usize>,
-    /// A file with what bytes cost inside a host and between hosts
+    /// A file of `spmdc tune`, with what bytes cost inside a host and between hosts
     // Two names stand for other devices to compile for, which tests use: tiny ones do with a few elements what others do with large
     // arrays.
     #[arg(long, value_parser = parse_machine, default_value = "real", hide_default_value = true, value_name = "FILE")]
@@ -389,6 +391,13 @@ pub struct PlanCommand {
     /// What `spmdc run` takes, which is not needed here
     #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
     pub not_needed: RunSettings,
+}
+
+#[derive(Debug, Args)]
+pub struct TuneCommand {
+    /// Where to write; `-` for standard output
+    #[arg(short, long = "output", value_name = "FILE", default_value = "machine.json")]
+    pub output: PathBuf,
 }
 
 #[derive(Debug, Args)]

@@ -374,9 +374,12 @@ fn a_plan_fits_the_terminal_and_says_what_its_numbers_are() {
 fn hosts_and_their_costs_are_seen() {
     let text = "mesh (X = 2, Y = 4);\nfn main(a: f32[64@X, 8], b: f32[64@Y, 8]) {\n  a + b\n}\n";
     let folder =
-        Folder::with(&[("p.spmd", text), ("own.json", "{}"), ("q.spmd", "mesh (X = 2);\nfn main(x: f32[64@X]) -> f32 { sum(x) }\n")]);
+        Folder::with(&[("p.spmd", text), ("q.spmd", "mesh (X = 2);\nfn main(x: f32[64@X]) -> f32 { sum(x) }\n")]);
+    let tuned = folder.spmdc(&["tune"]);
+    tuned.expect(0, "`machine.json` is written", "");
+    assert!(tuned.out.contains("inside a process: ") && tuned.out.contains("assumed"), "{}", tuned.out);
     folder.spmdc(&["plan", "p.spmd", "--hosts", "2"]).expect(0, "by a host", "");
-    folder.spmdc(&["plan", "q.spmd", "--hosts", "2", "--machine", "own.json"]).expect(
+    folder.spmdc(&["plan", "q.spmd", "--hosts", "2", "--machine", "machine.json"]).expect(
         0,
         "hosts: 2, with about 8 bytes each",
         "",
@@ -397,6 +400,7 @@ fn hosts_and_their_costs_are_seen() {
     folder.spmdc(&["check", "p.spmd", "--hosts", "0"]).expect(2, "", "there is at least one host");
     folder.spmdc(&["check", "p.spmd", "--machine", "p.spmd"]).expect(2, "", "`p.spmd` is no machine file");
     folder.spmdc(&["check", "p.spmd", "--machine", "absent"]).expect(2, "", "cannot read the machine file `absent`");
+    folder.spmdc(&["tune", "-o", "absent/machine.json"]).expect(2, "", "E0704");
 }
 
 #[test]

@@ -4,8 +4,11 @@
 //! pass; a program that was read as a dump is always checked. Callers that need the program in between (`dump`, reports, tests)
 //! take it from [`Compilation::stages`]. A dump is a program at its stage: its compilation starts after that stage.
 
+mod hosts;
 mod several;
 
+pub use self::hosts::HostOptions;
+use self::hosts::all_devices;
 use self::several::{MeshCode, joined};
 use crate::report::timeline::timeline;
 use crate::totals::{collectives, cost};
@@ -16,9 +19,7 @@ use spmdc_check::sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
-use spmdc_ir::cost::Levels;
-use spmdc_ir::layout::hosts::Hosts;
-use spmdc_ir::layout::mesh::{Mesh, NamedMesh};
+use spmdc_ir::layout::mesh::NamedMesh;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::reshard::Plans;
 use spmdc_ir::verify::{Violation, verify, verify_between, verify_layouts};
@@ -52,7 +53,7 @@ use spmdc_schedule::fuse::fuse;
 use spmdc_schedule::order::schedule;
 use spmdc_schedule::plan_memory::{Planned, plan_memory};
 use std::cell::{OnceCell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -70,55 +71,6 @@ pub struct Options {
     pub plans: Plans,
     /// The hosts of the devices; None if nothing is known of them.
     pub hosts: Option<HostOptions>,
-}
-
-/// The hosts to which the devices of the program are dealt in the order of their numbers, equally many to each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HostOptions {
-    /// The number of hosts, or of processes.
-    pub count: usize,
-    /// What communication costs inside a host and between hosts.
-    pub levels: Levels,
-    /// Whether devices that cannot be dealt so are an error; otherwise nothing is known of hosts. Of processes that a launcher has started
-    /// the runtime says more.
-    pub refuses: bool,
-}
-
-impl HostOptions {
-    /// Tells a mesh the hosts of its devices, which are some of all devices of the program, in ascending order.
-    fn place(self, mesh: &mut Mesh, all: &[usize]) -> Result<(), Vec<Diagnostic>> {
-        if self.count == 0 || !all.len().is_multiple_of(self.count) {
-            if !self.refuses {
-                return Ok(());
-            }
-            let (devices, count) = (all.len(), self.count);
-            let plural = if devices == 1 { "" } else { "s" };
-            let message =
-                format!("the mesh has {devices} device{plural}, which cannot be dealt equally to {count} hosts");
-            let error = Diagnostic::error(Code::E0807, Span::default(), message);
-            return Err(vec![error.help("give another number of hosts, or another mesh").of_command()]);
-        }
-        let each = all.len() / self.count;
-        let host = |number: &usize| all.partition_point(|other| other < number) / each;
-        let numbers: Vec<usize> = match mesh.named.first() {
-            Some(named) => named.devices.clone(),
-            None => (0..mesh.device_count()).collect(),
-        };
-        let (of, sizes): (Vec<usize>, Vec<usize>) =
-            (numbers.iter().map(host).collect(), mesh.axes.iter().map(|axis| axis.size).collect());
-        debug_assert_eq!(of.len(), mesh.device_count(), "a mesh of one name has all its axes");
-        mesh.hosts = Some(Hosts::new(&sizes, &of, self.count, self.levels));
-        Ok(())
-    }
-}
-
-/// The numbers of all devices of a program, in ascending order.
-fn all_devices(mesh: &Mesh) -> Vec<usize> {
-    let all: BTreeSet<usize> = match mesh.named.is_empty() {
-        true => (0..mesh.device_count()).collect(),
-        false => mesh.named.iter().flat_map(|named| named.devices.iter().copied()).collect(),
-    };
-    all.into_iter().collect()
 }
 
 /// The result of a compilation.
@@ -728,6 +680,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use spmdc_check::sources::NoSources;
+    use spmdc_ir::cost::Levels;
     use spmdc_ir::ops::Op;
     use spmdc_ir::reshard::step::ReshardStep;
 

@@ -9,6 +9,7 @@ pub mod overview;
 pub mod plan;
 pub mod run;
 pub mod timeline;
+pub mod tune;
 pub mod viz;
 pub mod why;
 

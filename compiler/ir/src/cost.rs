@@ -93,7 +93,7 @@ pub struct LevelSpeed {
 }
 
 /// What communication costs inside a host and between hosts. The defaults hold without a file of
-/// the machine.
+/// the machine (`spmdc tune`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
     /// Among devices of one host.

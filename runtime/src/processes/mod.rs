@@ -29,6 +29,7 @@ pub(crate) mod records;
 pub(crate) mod results;
 pub(crate) mod threads;
 pub(crate) mod transport;
+pub mod tune;
 pub(crate) mod watchdog;
 
 use std::sync::Arc;
@@ -61,6 +62,8 @@ pub(crate) mod tags {
     pub const SAVED: u32 = GROUPS + 4;
     /// How many of these each process has begun.
     pub const BEGUN: u32 = GROUPS + 5;
+    /// Messages whose time is measured.
+    pub const MEASURED: u32 = GROUPS + 6;
 }
 
 impl Process {
