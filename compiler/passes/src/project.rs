@@ -38,7 +38,7 @@ use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::placement::{Placement, home, placement};
 use spmdc_ir::program::typing::explicit_part;
-use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::program::{Block, Func, Module, Param, Stmt, StmtKind, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the mesh of one device that prints.
@@ -117,7 +117,7 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
     let mut channels = Vec::new();
     let mut numbers = BTreeMap::new();
     number(&func.body, &of, &order, &mut channels, &mut numbers);
-    let parts: Vec<MeshProjection> = order
+    let mut parts: Vec<MeshProjection> = order
         .iter()
         .map(|&on| {
             let projector = Projector {
@@ -134,11 +134,28 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
             projector.project(module)
         })
         .collect();
+    // The text part comes first.
+    let first = order.iter().position(|&on| on == DEFAULT).unwrap_or(order.len() - 1);
+    keep_unused(&func, &mut parts, first);
     debug_assert!(
         channels.iter().all(|channel: &ChannelInfo| channel.from != channel.to),
         "a value is sent to another mesh"
     );
     Ok(Projected { parts, channels })
+}
+
+/// Gives the parameters that no program uses to one of the programs: arguments and reports have them like all others.
+fn keep_unused(func: &Func, parts: &mut [MeshProjection], to: usize) {
+    for (at, (param, &value)) in func.params.iter().zip(&func.body.params).enumerate() {
+        if parts.iter().any(|part| part.params.contains(&at)) {
+            continue;
+        }
+        let MeshProjection { module, params, .. } = &mut parts[to];
+        let place = params.partition_point(|&other| other < at);
+        params.insert(place, at);
+        module.func.params.insert(place, Param { on: None, ..param.clone() });
+        module.func.body.params.insert(place, value);
+    }
 }
 
 /// Numbers the transfers between different meshes, in program order.
