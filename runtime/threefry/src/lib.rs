@@ -20,24 +20,13 @@ pub const SYMBOL: &str = "spmd_random_bits";
 #[inline(always)]
 pub fn element(dtype: DType, words: [u32; 2]) -> Option<u64> {
     let [high, low] = words;
-    match dtype {
-        DType::U64 => Some(as_u64(words)),
-        DType::Key => Some(as_key(words)),
-        DType::U8 => Some(u64::from((high ^ low) as u8)),
-        DType::U16 => Some(u64::from((high ^ low) as u16)),
-        DType::U32 => Some(u64::from(high ^ low)),
-        DType::Bool
-        | DType::I8
-        | DType::I16
-        | DType::I32
-        | DType::I64
-        | DType::F8e4m3
-        | DType::F8e5m2
-        | DType::F16
-        | DType::Bf16
-        | DType::F32
-        | DType::F64 => None,
-    }
+    Some(match BitsForm::of(dtype)? {
+        BitsForm::U8 => u64::from((high ^ low) as u8),
+        BitsForm::U16 => u64::from((high ^ low) as u16),
+        BitsForm::U32 => u64::from(high ^ low),
+        BitsForm::U64 => as_u64(words),
+        BitsForm::Key => as_key(words),
+    })
 }
 
 #[inline(always)]
