@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::handshake::{Introduction, introduce};
 use super::transport::ProcessPlace;
-use super::{Process, devices, job};
+use super::{Process, devices, job, tags};
 use crate::args::RunArgs;
 use crate::failure::Failure;
 use crate::trap::RunError;
@@ -171,12 +171,9 @@ impl Ring<'_> {
         let mut pending = Vec::new();
         let mut begin_and_wait = || {
             // SAFETY: the bytes live until the requests are complete, or as long as the process: see below.
-            unsafe {
-                let bytes = self.received.as_mut_ptr();
-                pending.push((before, self.process.transport.receive(before, super::tags::MEASURED, bytes, len)?));
-                pending
-                    .push((next, self.process.transport.send(next, super::tags::MEASURED, self.sent.as_ptr(), len)?));
-            }
+            pending.push((before, unsafe { self.process.receive(before, tags::MEASURED, &mut self.received[..len])? }));
+            // SAFETY: as above.
+            pending.push((next, unsafe { self.process.send(next, tags::MEASURED, &self.sent[..len])? }));
             self.process.wait(&mut pending, self.limit)
         };
         let done = begin_and_wait();
@@ -191,7 +188,7 @@ impl Ring<'_> {
 
     /// The largest of the values of all processes.
     fn most(&self, own: u64) -> Result<u64, RunError> {
-        let all = self.process.exchange(super::tags::AGREEMENT, &own.to_le_bytes(), self.limit)?;
+        let all = self.process.exchange(tags::AGREEMENT, &own.to_le_bytes(), self.limit)?;
         let mut most = own;
         for (other, bytes) in all.into_iter().enumerate() {
             let bytes = bytes.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).ok_or_else(|| self.silent(other))?;
