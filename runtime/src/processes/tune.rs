@@ -1,7 +1,7 @@
 //! Measures what communication costs inside a process and between processes, for the choices of the compiler (`spmdc tune`).
 
-use std::hint::{black_box, spin_loop};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use super::handshake::{Introduction, introduce};
 use super::transport::ProcessPlace;
 use super::{Process, devices, job, tags};
 use crate::args::RunArgs;
+use crate::barrier::{Barrier, Parker};
 use crate::failure::Failure;
 use crate::trap::RunError;
 
@@ -86,40 +87,40 @@ fn inside(each: Duration) -> (usize, MeasuredLevel) {
     (threads, MeasuredLevel { bytes_per_second: bytes_per_second.max(1), latency_nanos: waited(threads, each) })
 }
 
-/// The median of the nanoseconds for which threads wait for each other.
+/// The median of the nanoseconds for which threads wait for each other at a barrier of the kind that devices wait at.
 fn waited(threads: usize, each: Duration) -> u64 {
-    let (arrived, round, is_over) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-    let wait = || {
-        let now = round.load(Ordering::Acquire);
-        if arrived.fetch_add(1, Ordering::AcqRel) + 1 == threads {
-            arrived.store(0, Ordering::Relaxed);
-            round.store(now + 1, Ordering::Release);
+    let barrier = Barrier::new((0..threads).collect(), (0..threads).collect());
+    let parkers: Vec<Parker> = (0..threads).map(|_| Parker::default()).collect();
+    // The generation after which no thread arrives again: no thread may end before the others, which would wait for it.
+    let last = AtomicU32::new(u32::MAX);
+    let meet = |own: usize| {
+        let awaited = barrier.current();
+        if barrier.arrive() {
+            parkers.iter().for_each(Parker::wake);
         } else {
-            let mut spins = 0;
-            while round.load(Ordering::Acquire) == now {
-                spins += 1;
-                // A thread that has lost its core needs one.
-                if spins % 1000 == 0 { thread::yield_now() } else { spin_loop() }
-            }
+            parkers[own].wait(true, None, |_| barrier.is_complete(awaited));
         }
+        awaited
     };
-    let follow = || {
-        while !is_over.load(Ordering::Acquire) {
-            wait();
-        }
+    let follow = |own: usize| {
+        parkers[own].register();
+        while meet(own) != last.load(Ordering::Acquire) {}
     };
     thread::scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(follow);
+        let follow = &follow;
+        for own in 1..threads {
+            scope.spawn(move || follow(own));
         }
+        parkers[0].register();
         let begin = Instant::now();
         let mut times = Vec::new();
         loop {
             let start = Instant::now();
             let ends = begin.elapsed() > each || times.len() as u64 == MOST_ROUNDS;
-            // The others look at it after this round.
-            is_over.store(ends, Ordering::Release);
-            wait();
+            if ends {
+                last.store(barrier.current(), Ordering::Release);
+            }
+            meet(0);
             if ends {
                 return median(times);
             }
@@ -206,6 +207,15 @@ impl Ring<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn threads_that_wait_for_each_other_end_together() {
+        for _ in 0..500 {
+            // The first round is the last one.
+            waited(2, Duration::ZERO);
+            waited(3, Duration::ZERO);
+        }
+    }
 
     #[test]
     fn all_processes_find_the_same_speeds() {
