@@ -222,7 +222,7 @@ impl Projector<'_> {
         let is_open = !mesh.of_kind(AxisKind::Auto).is_empty();
 
         let mut func = Func { body: Block::default(), ..self.func.clone() };
-        func.values.iter_mut().for_each(|info| {
+        func.infos_mut().for_each(|info| {
             info.ty.sharding = parts.sharding(&info.ty.sharding);
             info.ty.varying = parts.set(info.ty.varying);
             info.ty.sharding.dims.iter_mut().for_each(|dim| dim.open &= is_open);

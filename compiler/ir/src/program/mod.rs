@@ -29,6 +29,7 @@ use spmdc_abi::{CollectiveKind, LayoutDim, Plane};
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// A value, by number; it prints as its name in dumps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -100,8 +101,8 @@ pub struct Func {
     pub results: Vec<ResultInfo>,
     /// The statements.
     pub body: Block,
-    /// All values, by number.
-    pub values: Vec<ValueInfo>,
+    /// All values, by number. Copies of a module, which passes and the choice between layouts make, share the entries that none has changed.
+    pub values: Vec<Arc<ValueInfo>>,
     /// The source text at the position of each statement of a derivative, for reasons: "line 7: `h @ w`".
     pub quotes: BTreeMap<Span, String>,
 }
@@ -150,7 +151,7 @@ pub struct ResultInfo {
 }
 
 /// The properties of a value besides its definition.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueInfo {
     /// Its type, with its sharding.
     pub ty: Type,
@@ -335,7 +336,7 @@ impl Func {
 
     /// As [`Func::info`], mutable.
     pub fn info_mut(&mut self, value: Value) -> &mut ValueInfo {
-        &mut self.values[value.0 as usize]
+        Arc::make_mut(&mut self.values[value.0 as usize])
     }
 
     /// The parameter that a stream is, by its position, and for each dimension the part of it that a device of a region sees.
@@ -358,9 +359,25 @@ impl Func {
         found
     }
 
+    /// The entries of all values, mutable, in the order of their numbers.
+    pub fn infos_mut(&mut self) -> impl Iterator<Item = &mut ValueInfo> {
+        self.values.iter_mut().map(Arc::make_mut)
+    }
+
+    /// Replaces the value of every use, and of what is known of derivatives.
+    pub fn replace_uses(&mut self, replaced: impl Fn(Value) -> Value) {
+        self.body.each_use_mut(&mut |value| *value = replaced(*value));
+        self.body.walk_mut(&mut |stmt| stmt.origin.lineage.of = stmt.origin.lineage.of.map(&replaced));
+        for info in &mut self.values {
+            if let Some(kin) = info.kin {
+                Arc::make_mut(info).kin = Some(kin.mapped(&replaced));
+            }
+        }
+    }
+
     /// Adds a value of this type without a name; the caller makes it a result or a parameter.
     pub fn new_value(&mut self, ty: Type, origin: Origin) -> Value {
-        self.values.push(ValueInfo { ty, name: None, named: origin.span, origin, kin: None });
+        self.values.push(Arc::new(ValueInfo { ty, name: None, named: origin.span, origin, kin: None }));
         Value(self.values.len() as u32 - 1)
     }
 }

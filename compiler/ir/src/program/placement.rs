@@ -58,9 +58,7 @@ pub fn resolve(func: &mut Func, mesh: &Mesh) -> Result<(), Vec<Diagnostic>> {
         }
         value
     };
-    func.body.each_use_mut(&mut |value| *value = original(*value));
-    func.body.walk_mut(&mut |stmt| stmt.origin.lineage.of = stmt.origin.lineage.of.map(original));
-    func.values.iter_mut().for_each(|info| info.kin = info.kin.map(|kin| kin.mapped(original)));
+    func.replace_uses(original);
     Ok(())
 }
 

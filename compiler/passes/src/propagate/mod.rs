@@ -78,7 +78,7 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
     graph.settle(&module.mesh);
     graph.open.small_whole = graph.small.iter().any(|&slot| graph.slots[slot].is_split_further());
     let cuts = graph.cuts(&module.mesh);
-    for (index, info) in module.func.values.iter_mut().enumerate() {
+    for (index, info) in module.func.infos_mut().enumerate() {
         let Some(slot) = graph.slot_of[index] else { continue };
         for (dim, decided) in info.ty.sharding.dims.iter_mut().zip(&graph.slots[slot].dims) {
             dim.axes = decided.axes.clone();

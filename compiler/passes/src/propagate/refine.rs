@@ -81,7 +81,7 @@ impl Refined {
             mesh.device_count(),
             "axes in parts have the devices that they had"
         );
-        func.values.iter_mut().for_each(|info| refined.cut_type(&mut info.ty));
+        func.infos_mut().for_each(|info| refined.cut_type(&mut info.ty));
         func.body.walk_mut(&mut |stmt| stmt.name_parts(&refined.parts));
         refined.module.func = func;
         refined.module.mesh = refined.module.mesh.with_axes(axes);

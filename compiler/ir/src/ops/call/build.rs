@@ -216,11 +216,7 @@ impl CallBuilder {
             }
             value
         };
-        let mut body = std::mem::take(&mut self.func.body);
-        body.each_use_mut(&mut |value| *value = original(*value));
-        body.walk_mut(&mut |stmt| stmt.origin.lineage.of = stmt.origin.lineage.of.map(original));
-        self.func.values.iter_mut().for_each(|info| info.kin = info.kin.map(|kin| kin.mapped(original)));
-        self.func.body = body;
+        self.func.replace_uses(original);
     }
 
     /// The type of a value of the function.

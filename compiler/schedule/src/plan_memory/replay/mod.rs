@@ -22,6 +22,7 @@ mod library;
 mod shadow;
 #[cfg(test)]
 mod tests;
+mod units;
 
 use super::lifetimes::Lifetimes;
 use super::storage::Storage;

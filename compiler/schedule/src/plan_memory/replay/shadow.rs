@@ -2,6 +2,7 @@
 //!
 //! Its unit is the size of the smallest elements of the program.
 
+use super::units::{SetId, Units};
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Arena, AxisSet, Place};
 use std::collections::BTreeMap;
@@ -9,14 +10,11 @@ use std::collections::BTreeMap;
 /// A name: the number of a class of values with the same bytes.
 pub type Name = u32;
 
-/// The number of a set of names; 0 is the empty set.
-type SetId = u32;
-
 /// The set of names in each unit: empty before the first write, several names after a copy that costs nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShadowMemory {
-    /// By arena, by instance, by unit.
-    units: Vec<Vec<Vec<SetId>>>,
+    /// By arena, by instance.
+    units: Vec<Vec<Units>>,
 }
 
 /// The last write of a unit.
@@ -69,7 +67,7 @@ pub fn units(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> u64 {
 impl ShadowMemory {
     /// The number of units.
     pub fn len(&self) -> usize {
-        self.units.iter().flatten().map(Vec::len).sum()
+        self.units.iter().flatten().map(Units::len).sum()
     }
 }
 
@@ -77,7 +75,7 @@ impl Shadow {
     pub fn new(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> Shadow {
         let sizes = arenas.iter().map(|arena| (count(arena, mesh), arena.bytes.div_ceil(unit) as usize));
         Shadow {
-            memory: ShadowMemory { units: sizes.map(|(count, units)| vec![vec![0; units]; count]).collect() },
+            memory: ShadowMemory { units: sizes.map(|(count, units)| vec![Units::new(units); count]).collect() },
             marks: arenas.iter().map(|arena| vec![Vec::new(); count(arena, mesh)]).collect(),
             unit,
             step: 0,
@@ -121,9 +119,8 @@ impl Shadow {
     pub fn holds(&self, spot: &Spot, name: Name) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return false };
-        let bytes = &self.memory.units[arena][instance][range];
         let mut last = None;
-        bytes.iter().all(|&set| {
+        self.memory.units[arena][instance].runs(range).all(|(_, set)| {
             last == Some(set) || (self.sets[set as usize].contains(&name) && last.replace(set) != Some(set))
         })
     }
@@ -133,15 +130,17 @@ impl Shadow {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return Vec::new() };
         let named: Vec<bool> = self.sets.iter().map(|set| set.contains(&name)).collect();
-        self.memory.units[arena][instance][range].iter().map(|&set| named[set as usize]).collect()
+        let runs = self.memory.units[arena][instance].runs(range);
+        runs.flat_map(|(count, set)| std::iter::repeat_n(named[set as usize], count)).collect()
     }
 
     /// The first byte of the spot where the value does not lie, and the names of the values there.
     pub fn other(&self, spot: &Spot, name: Name) -> (u64, &[Name]) {
         let at = self.known(spot, name).iter().position(|&known| !known).unwrap_or(0);
         let (arena, instance) = self.instance(spot);
-        let set = self.range(spot).and_then(|range| self.memory.units[arena][instance].get(range.start + at));
-        (spot.at + at as u64 * self.unit, set.map_or(&[], |&set| &self.sets[set as usize]))
+        let rest = self.range(spot).map(|range| (range.start + at).min(range.end)..range.end);
+        let set = rest.and_then(|rest| self.memory.units[arena][instance].runs(rest).next());
+        (spot.at + at as u64 * self.unit, set.map_or(&[], |(_, set)| &self.sets[set as usize]))
     }
 
     /// The number of units that hold this many bytes.
@@ -160,15 +159,15 @@ impl Shadow {
         let only = self.set(vec![name]);
         let (arena, instance) = self.instance(spot);
         if let Some(range) = self.range(spot) {
-            let bytes = &mut self.memory.units[arena][instance][range];
-            bytes.iter_mut().zip(known).for_each(|(byte, &known)| *byte = if known { only } else { 0 });
+            debug_assert_eq!(range.len(), known.len(), "each unit is known or not");
+            self.memory.units[arena][instance].replace(range, |at, _| if known[at] { only } else { 0 });
         }
     }
 
     fn fill(&mut self, spot: &Spot, set: SetId) {
         let (arena, instance) = self.instance(spot);
         if let Some(range) = self.range(spot) {
-            self.memory.units[arena][instance][range].fill(set);
+            self.memory.units[arena][instance].fill(range, set);
         }
     }
 
@@ -205,14 +204,7 @@ impl Shadow {
         let range = (place.offset / self.unit) as usize..(place.offset + len).div_ceil(self.unit) as usize;
         let mut units = std::mem::take(&mut self.memory.units[arena]);
         for instance in &mut units {
-            // Neighbours mostly have the same names.
-            let mut last = (0, 0);
-            for set in &mut instance[range.clone()] {
-                if *set != last.0 {
-                    last = (*set, self.renamed(*set, from, to));
-                }
-                *set = last.1;
-            }
+            instance.map(range.clone(), |set| self.renamed(set, from, to));
         }
         self.memory.units[arena] = units;
     }
@@ -240,7 +232,7 @@ impl Shadow {
             })
             .collect();
         for instance in self.memory.units.iter_mut().flatten() {
-            instance.iter_mut().for_each(|set| *set = ids[*set as usize]);
+            instance.map(0..instance.len(), |set| ids[set as usize]);
         }
     }
 
@@ -249,27 +241,13 @@ impl Shadow {
         let mut memory = std::mem::replace(&mut self.memory, ShadowMemory { units: Vec::new() });
         let mut known: BTreeMap<(SetId, SetId), SetId> = BTreeMap::new();
         for (ours, theirs) in memory.units.iter_mut().flatten().zip(other.units.iter().flatten()) {
-            if ours == theirs {
-                continue;
-            }
-            // Neighbours mostly have the same names.
-            let mut last = ((0, 0), 0);
-            for (set, &other) in ours.iter_mut().zip(theirs) {
-                let pair = (*set, other);
-                if pair != last.0 {
-                    last = (pair, *known.entry(pair).or_insert_with(|| self.common(pair)));
-                }
-                *set = last.1;
-            }
+            ours.join(theirs, |one, other| *known.entry((one, other)).or_insert_with(|| self.common((one, other))));
         }
         self.memory = memory;
     }
 
     /// The names in both of two sets.
     fn common(&mut self, (a, b): (SetId, SetId)) -> SetId {
-        if a == b {
-            return a;
-        }
         let (a, b) = (&self.sets[a as usize], &self.sets[b as usize]);
         self.set(a.iter().copied().filter(|name| b.contains(name)).collect())
     }
