@@ -1,6 +1,6 @@
 //! Dumps are programs: that of every stage reads back as itself.
 
-use crate::engine::{self, Failure};
+use crate::engine::{self, Failure, Loaded};
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_ir::print;
 use spmdc_ir::program::Stage;
@@ -17,7 +17,7 @@ const TRANSFORMATIONS: [&str; 8] =
 /// Reads the dump after differentiation of a program that has something to differentiate, and runs it: it gives the same bits as the program.
 pub fn differentiated_reads_back(
     text_of_program: &str,
-    mesh: &str,
+    (mesh, loaded): (&str, &Loaded),
     inputs: &[HostArray],
     results: &[HostArray],
 ) -> Result<(), String> {
@@ -31,12 +31,13 @@ pub fn differentiated_reads_back(
     if module.stage != Stage::Differentiated {
         return Err(format!("the compiler stopped after `{}`", module.stage.name()));
     }
-    read_back(&Compilation { stages: vec![module.clone()], ..Compilation::default() }, inputs, results, 0)
+    let of_stage = Compilation { stages: vec![module.clone()], ..Compilation::default() };
+    read_back((&of_stage, loaded), inputs, results, 0)
 }
 
-/// Reads the dump of every stage, and runs that of one of them: it gives the same bits as the program.
+/// Reads the dump of every stage, and runs that of one of them: it gives the same bits as the program, which has been loaded.
 pub fn read_back(
-    compilation: &Compilation,
+    (compilation, loaded): (&Compilation, &Loaded),
     inputs: &[HostArray],
     results: &[HostArray],
     run: usize,
@@ -53,7 +54,8 @@ pub fn read_back(
     let module = &compilation.stages[run % compilation.stages.len()];
     let dump = print::module(module);
     let again = engine::compiled_dump(&dump).map_err(|failures| format!("{}\n{dump}", text(&failures)))?;
-    let again = engine::run(&again, inputs, None).map_err(|failure| text(&[failure]))?;
+    let run_again = loaded.beside(&again).and_then(|again| again.run(inputs, None));
+    let again = run_again.map_err(|failure| text(&[failure]))?;
     if again.results != results {
         return Err(format!("the dump of stage `{}` gives other bits:\n{dump}", module.stage.name()));
     }

@@ -14,6 +14,7 @@ use spmdc_ir::eval::evaluate;
 use spmdc_ir::layout::types::ArrayType;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::backend::{CodegenError, LoadedCode};
+use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::{ArrayView, ComplexArray, HostArray};
 use spmdc_runtime::inputs::{Argument, Source, bind};
@@ -27,6 +28,7 @@ use spmdc_runtime::trap::RunError;
 use std::cell::OnceCell;
 use std::fs;
 use std::path::Path;
+use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -112,14 +114,25 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
 /// A compiled program with its code, in which no two devices can be in each other's way.
 pub struct Loaded {
     program: Program,
-    code: Box<dyn LoadedCode>,
+    kernels: Vec<Kernel>,
+    code: Rc<dyn LoadedCode>,
 }
 
 impl Loaded {
     /// Loads the code by the JIT.
     pub fn new(compilation: &Compilation) -> Result<Loaded, Failure> {
         let (program, code) = (raceless(compilation)?, backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?);
-        Ok(Loaded { program, code })
+        Ok(Loaded { program, kernels: compilation.kernels.clone(), code: code.into() })
+    }
+
+    /// Loads another compilation, which has the code of this one if it has the same kernels: the same program compiled from a dump mostly
+    /// does, and making code takes a third of the time of a test.
+    pub fn beside(&self, compilation: &Compilation) -> Result<Loaded, Failure> {
+        if compilation.kernels != self.kernels {
+            return Loaded::new(compilation);
+        }
+        let (kernels, code) = (self.kernels.clone(), self.code.clone());
+        Ok(Loaded { program: raceless(compilation)?, kernels, code })
     }
 
     /// The number of devices that are dealt to processes.
@@ -127,7 +140,7 @@ impl Loaded {
         self.program.device_numbers().len()
     }
 
-    fn kernels(&self) -> Result<Kernels, Failure> {
+    fn functions(&self) -> Result<Kernels, Failure> {
         // SAFETY: these are the kernels of this very program, and `code` outlives the sessions, which borrow this.
         Ok(unsafe { Kernels::new(self.code.functions().map_err(no_code)?.to_vec()) })
     }
@@ -135,13 +148,13 @@ impl Loaded {
     /// Runs it in one process.
     pub fn run(&self, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
         let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
-        run_once(None, (self.program.clone(), self.kernels()?), inputs, (&options(workers), folder.path()))
+        run_once(None, (self.program.clone(), self.functions()?), inputs, (&options(workers), folder.path()))
     }
 
     /// Runs the part of this process of a job. The results are those of process 0; those of others are zeros. All processes write files
     /// into this folder.
     pub fn run_as(&self, process: Process, inputs: &[HostArray], folder: &Path) -> Result<Outcome, Failure> {
-        run_once(Some(process), (self.program.clone(), self.kernels()?), inputs, (&options(None), folder))
+        run_once(Some(process), (self.program.clone(), self.functions()?), inputs, (&options(None), folder))
     }
 
     /// Runs it with the devices in so many processes, which are threads here, each with its own memory. The results are those of process
@@ -151,7 +164,7 @@ impl Loaded {
         inputs: &[HostArray],
         (processes, options): (usize, &RunOptions),
     ) -> Result<Outcome, Failure> {
-        let kernels = self.kernels()?;
+        let kernels = self.functions()?;
         let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
         let folder = folder.path();
         let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
@@ -229,7 +242,7 @@ fn run_once(
         .map(|index| session.read_result(index).map(HostArray::with_one_nan))
         .collect::<Result<Vec<_>, _>>()
         .map_err(stopped)?;
-    // The files of one process are those of `--test built` and `--test files`.
+    // The files of one process are those of `cli/tests/command/built.rs` and `files.rs`.
     if let Some(rank) = rank {
         let path = shared.join("results.npz");
         let members = members(&session.program().results);

@@ -10,6 +10,7 @@ use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};
+use spmdc_tests::engine::Loaded;
 use spmdc_tests::random::{Array, Draw, Mesh};
 use spmdc_tests::random::{batching, derivatives, manual, matrices, spectral};
 use spmdc_tests::random::{call::Call, calls};
@@ -144,21 +145,22 @@ fn holds(sample: &Sample, number: u64) -> Result<bool, String> {
     };
     let inputs = engine::inputs(&compilation, &[], &spmdc_tests::root())?;
     let expected = engine::evaluated(&sample.text, &compilation.stages[0], &inputs);
-    let run = engine::run(&compilation, &inputs, None);
+    let loaded = Loaded::new(&compilation).map_err(|f| text(&[f]))?;
+    let run = loaded.run(&inputs, None);
     let (expected, run) = match (expected, run) {
         (Ok(expected), Ok(run)) => (expected, run),
         (Err(expected), Err(run)) if expected.code == run.code => return Ok(false),
         (expected, run) => return Err(format!("the evaluator says {expected:?}, the run {run:?}")),
     };
     agree("run", sample, &expected, &run.results)?;
-    if engine::run(&compilation, &inputs, Some(1)).map_err(|f| text(&[f]))?.results != run.results {
+    if loaded.run(&inputs, Some(1)).map_err(|f| text(&[f]))?.results != run.results {
         return Err("one worker gives other bits".to_string());
     }
     for module in &compilation.stages {
         let results = engine::evaluated(&sample.text, module, &inputs).map_err(|f| text(&[f]))?;
         agree(module.stage.name(), sample, &expected, &results)?;
     }
-    read_back(&compilation, &inputs, &run.results, number as usize)?;
+    read_back((&compilation, &loaded), &inputs, &run.results, number as usize)?;
     Ok(true)
 }
 
