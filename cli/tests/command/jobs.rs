@@ -1,11 +1,8 @@
 //! Random programs and all cases in two processes over each MPI that is installed: the bits and the text of one process.
 //!
 //! 100 programs. `PROGRAMS=5000` tries more, `PROGRAM=17` begins there.
-#![allow(clippy::unwrap_used)]
 
-mod folder;
-
-use folder::{Folder, installed};
+use crate::folder::{Folder, installed};
 use spmdc_runtime::args::RunArgs;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::processes::{Process, job};
@@ -17,7 +14,7 @@ use std::env;
 use std::ops::Range;
 
 /// The test that the launcher starts twice.
-const ONE: &str = "one_process_of_two";
+const ONE: &str = "jobs::one_process_of_two";
 
 #[test]
 fn two_processes_over_mpi_give_what_one_gives() {

@@ -1,12 +1,9 @@
 //! The timeline of several meshes that `spmdc plan` shows, and its picture.
-#![allow(clippy::unwrap_used)]
-
-mod folder;
 
 use std::fs;
 use std::process::Command;
 
-use folder::{Folder, Said};
+use crate::folder::{Folder, Said};
 use serde_json::{Value, json};
 use spmdc_tests::pipeline::{of_example, svg};
 use spmdc_tests::root;

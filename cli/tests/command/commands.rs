@@ -1,12 +1,9 @@
 //! The command as a user runs it: words in; standard output, standard error and exit status out.
-#![allow(clippy::unwrap_used)]
-
-mod folder;
 
 use std::fs;
 use std::process::Command;
 
-use folder::{Folder, Said};
+use crate::folder::{Folder, Said};
 
 #[test]
 fn a_wrong_command_line_is_status_2() {

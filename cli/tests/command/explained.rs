@@ -1,5 +1,4 @@
 //! What somebody sees who runs the README's command with `--explain`, and at other widths.
-#![allow(clippy::unwrap_used)]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,4 @@
 //! Files that are not what they should be, and commands that are ended while they write.
-#![allow(clippy::unwrap_used)]
-
-mod folder;
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use folder::Folder;
+use crate::folder::{Folder, Said, is_ignored};
 
 const PROGRAM: &str = "const N = 4;\nmesh (X = 2);\nfn main(x: f32[N@X]) { (x, 2 * x) }\n";
 
@@ -83,7 +80,7 @@ fn rows_of_a_stream_are_read_where_they_lie() {
     folder.spmdc(&["build", "p.spmd", "-o", "p"]).expect(0, "", "");
     let mut built = Command::new(folder.path().join("p"));
     built.args(given).args(["--bench", "3", "--timeout", "9"]).current_dir(folder.path());
-    let built = folder::Said::of(built.output().unwrap());
+    let built = Said::of(built.output().unwrap());
     built.expect(0, found, "");
     folder.spmdc(&["plan", "p.spmd"]).expect(0, "rows read of streams", "");
     let json = folder.spmdc(&["dump", "p.spmd", "--stage", "optimized", "--format", "json"]);
@@ -163,7 +160,7 @@ fn a_file_larger_than_memory_is_read_in_part() {
     let mut first = [0; 2];
     program.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     file.set_len(128 + 2_000_000_000).unwrap();
-    let output = folder::Said::of(program.wait_with_output().unwrap());
+    let output = Said::of(program.wait_with_output().unwrap());
     output.expect(3, "", "cannot read `x.npy`: it was made shorter while it was read");
     output.expect(3, "", "p.spmd:4:");
 }
@@ -334,13 +331,6 @@ fn ended(mut process: Child, signal: &str, begun: impl Fn() -> bool) -> bool {
     assert!(Command::new("kill").args([signal, &process.id().to_string()]).status().is_ok());
     let status = process.wait().unwrap();
     status.signal().is_some()
-}
-
-/// Whether whoever started the tests has them ignore this signal, as `nohup` does: then so does what they start.
-fn is_ignored(signal: u32) -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
-    u64::from_str_radix(mask.trim(), 16).unwrap() >> (signal - 1) & 1 == 1
 }
 
 #[test]

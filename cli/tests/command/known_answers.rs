@@ -1,5 +1,4 @@
 //! Examples whose answers are printed elsewhere: in JAX's documentation, or because anybody can check them by hand.
-#![allow(clippy::unwrap_used)]
 
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::{MESHES, root};

@@ -2,7 +2,6 @@
 //!
 //! Linking an executable takes longer than everything else about it, and gives the same runtime each time. So the programs become
 //! shared objects, and one executable with the whole runtime starts any of them; every twentieth program is linked by itself.
-#![allow(clippy::unwrap_used)]
 
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::io::npz::NpzArchive;

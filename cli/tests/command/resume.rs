@@ -1,10 +1,7 @@
 //! `examples/resume.spmd` is killed and goes on from its last checkpoint, on another mesh and in another number of processes, to the losses
 //! of a run that nothing has stopped.
-#![allow(clippy::unwrap_used)]
 
-mod folder;
-
-use folder::{Folder, Said, installed};
+use crate::folder::{Folder, Said, installed};
 use spmdc_tests::root;
 use std::fs;
 use std::process::{Child, Command, Stdio};

@@ -1,7 +1,5 @@
 //! The pages of the documentation are true: every diagnostic's example raises its code, and what other pages show compiles.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,11 +1,8 @@
 //! Files of one process or one device, `{process}` and `{device}` in their names: in one process, and in two where an MPI is installed.
-#![allow(clippy::unwrap_used)]
-
-mod folder;
 
 use std::fs;
 
-use folder::{Folder, Said};
+use crate::folder::{Folder, Said};
 
 const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 const BLOCKS: &str = "mesh (X = 4);\nfn main(x: f32[6@X, 3]) -> f32[6@X, 3] { 2 * x }\n";

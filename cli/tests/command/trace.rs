@@ -1,14 +1,11 @@
 //! `--trace`: the record of a run, of `spmdc run` and of a built program.
-#![allow(clippy::unwrap_used)]
-
-mod folder;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use folder::{Folder, Said};
+use crate::folder::{Folder, Said};
 use serde_json::{Value, json};
 use spmdc_tests::root;
 

@@ -1,0 +1,18 @@
+//! The command and the programs that it builds, from the outside. One binary, so that tests that wait for processes, launchers and time
+//! limits run beside those that compute: `cargo test --test command launch` runs a part.
+#![allow(clippy::unwrap_used)]
+
+mod built;
+mod commands;
+mod explained;
+mod files;
+mod folder;
+mod hosts;
+mod jobs;
+mod known_answers;
+mod launch;
+mod pages;
+mod pieces;
+mod resume;
+mod timeline;
+mod trace;
