@@ -63,6 +63,9 @@ functions! {
     get_count = "MPI_Get_count" (*const MpiStatus, Handle, *mut c_int);
 }
 
+/// See [`MpiConstants::at_once`]: no message is cut.
+const LARGE: usize = 1 << 30;
+
 /// The constants that are used.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct MpiConstants {
@@ -73,6 +76,9 @@ pub(crate) struct MpiConstants {
     /// `MPI_THREAD_SERIALIZED` and `MPI_THREAD_MULTIPLE`.
     pub serialized: c_int,
     pub multiple: c_int,
+    /// Bytes of a message that the library sends to another process of a host before that one is ready to receive it. A longer one waits, which
+    /// takes longer than two shorter ones.
+    pub at_once: usize,
 }
 
 /// The families of libraries.
@@ -150,6 +156,8 @@ impl MpiLibrary {
                 errors_return: address("ompi_mpi_errors_return")?.addr(),
                 serialized: 2,
                 multiple: 3,
+                // 4096 with the header of a message.
+                at_once: 4000,
             },
             MpiAbi::Mpich => MpiConstants {
                 world: 0x4400_0000,
@@ -158,6 +166,8 @@ impl MpiLibrary {
                 errors_return: 0x5400_0001,
                 serialized: 2,
                 multiple: 3,
+                // More than is worth cutting.
+                at_once: LARGE,
             },
             MpiAbi::Standard => MpiConstants {
                 world: 0x101,
@@ -166,6 +176,7 @@ impl MpiLibrary {
                 errors_return: 0x143,
                 serialized: 2048,
                 multiple: 4096,
+                at_once: LARGE,
             },
         };
         Ok(MpiLibrary { name: name.to_string(), functions, constants })

@@ -12,6 +12,9 @@ use crate::{LIBRARY_VARIABLE, Launched, MpiError};
 /// The bytes of the largest message of MPI: counts are `int`. Larger ones are sent in pieces.
 const LARGEST_PIECE: usize = 1 << 30;
 
+/// The most pieces of a message that is a little too long for a library to send it at once.
+const SMALL_PIECES: usize = 3;
+
 /// Tags below this one are valid in every library.
 const TAGS: u32 = 32767;
 
@@ -34,6 +37,8 @@ pub struct World {
 #[derive(Debug)]
 pub struct MpiTransfer {
     first: MpiPiece,
+    /// Further pieces, apart from those of a message of more than 2^30 bytes.
+    small: [Option<MpiPiece>; SMALL_PIECES - 1],
     /// The further pieces of a message of more than 2^30 bytes.
     rest: Vec<MpiPiece>,
 }
@@ -167,14 +172,23 @@ impl World {
         debug_assert!(tag < TAGS, "tag {tag} is not valid in every library");
         debug_assert!(other < self.size && other != self.rank, "process {other} is not another one");
         let _turn = self.turn();
+        let (at_once, is_small) =
+            (self.library.constants.at_once, len <= SMALL_PIECES * self.library.constants.at_once);
+        let longest = if is_small { at_once.min(self.largest_piece) } else { self.largest_piece };
         let piece = |start: usize| {
-            let len = (len - start).min(self.largest_piece);
+            let len = (len - start).min(longest);
             // SAFETY: the piece lies within the bytes of the message.
             unsafe { self.begin_piece(message, start, other, tag, len) }
         };
-        let first = piece(0)?;
-        let rest = (self.largest_piece..len).step_by(self.largest_piece).map(piece).collect::<Result<Vec<_>, _>>()?;
-        Ok(MpiTransfer { first, rest })
+        let mut transfer = MpiTransfer { first: piece(0)?, small: [None, None], rest: Vec::new() };
+        let mut small = transfer.small.iter_mut().filter(|_| is_small);
+        for start in (longest..len).step_by(longest) {
+            match small.next() {
+                Some(place) => *place = Some(piece(start)?),
+                None => transfer.rest.push(piece(start)?),
+            }
+        }
+        Ok(transfer)
     }
 
     /// # Safety
@@ -216,11 +230,14 @@ impl World {
     /// Whether a transfer is complete; never waits. MPI moves bytes during such calls, so a waiting process should repeat them.
     pub fn is_complete(&self, transfer: &mut MpiTransfer) -> Result<bool, MpiError> {
         let _turn = self.turn();
-        let mut complete = true;
-        for piece in std::iter::once(&mut transfer.first).chain(&mut transfer.rest) {
-            complete &= piece.is_complete || self.test(piece)?;
+        let MpiTransfer { first, small, rest } = transfer;
+        for piece in std::iter::once(first).chain(small.iter_mut().flatten()).chain(rest) {
+            // Pieces arrive in their order.
+            if !piece.is_complete && !self.test(piece)? {
+                return Ok(false);
+            }
         }
-        Ok(complete)
+        Ok(true)
     }
 
     fn test(&self, piece: &mut MpiPiece) -> Result<bool, MpiError> {

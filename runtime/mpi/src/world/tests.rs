@@ -11,7 +11,7 @@ use crate::Launcher;
 use crate::library::{MpiConstants, MpiFunctions};
 
 const CONSTANTS: MpiConstants =
-    MpiConstants { world: 7, byte: 10, float: 11, errors_return: 12, serialized: 2, multiple: 3 };
+    MpiConstants { world: 7, byte: 10, float: 11, errors_return: 12, serialized: 2, multiple: 3, at_once: 1 << 20 };
 const COMMUNICATOR: Handle = 8;
 const TRUNCATED: c_int = 15;
 
@@ -226,6 +226,18 @@ fn large_messages_go_in_pieces() {
     }
     world.leave().unwrap();
     assert_eq!(fake(|fake| fake.calls.pop()), Some("finalize"));
+}
+
+#[test]
+fn messages_that_a_library_would_hold_back_go_in_pieces() {
+    let mut library = library();
+    library.constants.at_once = 10;
+    let world = World::join(library, &LAUNCHED).unwrap();
+    for (len, pieces) in [(0, 1), (10, 1), (11, 2), (20, 2), (21, 3), (30, 3), (31, 1), (50, 1)] {
+        let sent: Vec<u8> = (0..len).collect();
+        assert_eq!(echoed(&world, &sent, sent.len()), Ok(sent));
+        assert_eq!(fake(|fake| fake.requests.drain(..).count()), 2 * pieces, "{len} bytes");
+    }
 }
 
 #[test]
