@@ -23,6 +23,11 @@ const SPINS: u32 = 150;
 /// Duration of the second wait, in which the thread yields its processor between checks, before it goes to sleep.
 const YIELDING: Duration = Duration::from_micros(100);
 
+/// As [`YIELDING`] for a thread that looks at messages, which come from processes that may be at work: it sleeps longer than a message takes. It looks
+/// several times before it yields, as that takes as long as a few looks.
+const YIELDING_FOR_MESSAGES: Duration = Duration::from_micros(500);
+const LOOKS_FOR_MESSAGES: usize = 8;
+
 /// [`Barrier::broken_from`] of a barrier of which no member has stopped.
 const UNBROKEN: u64 = u64::MAX;
 
@@ -138,7 +143,7 @@ impl Parker {
         self.wait_in_naps(spin, limit, || None, ready)
     }
 
-    /// As [`Parker::wait`], but sleeps at most for the time that `nap` gives, before `ready` is asked again.
+    /// As [`Parker::wait`], but while `nap` gives a time, it sleeps for that long at most before `ready` is asked again, and yields for longer before.
     pub fn wait_in_naps(
         &self,
         spin: bool,
@@ -153,8 +158,10 @@ impl Parker {
             std::hint::spin_loop();
         }
         let begin = Instant::now();
-        while spin && begin.elapsed() < YIELDING {
-            if ready(true) {
+        let (for_messages, others) = ((YIELDING_FOR_MESSAGES, LOOKS_FOR_MESSAGES), (YIELDING, 1));
+        let yielding = || if nap().is_some() { for_messages } else { others };
+        while spin && begin.elapsed() < yielding().0 {
+            if (0..yielding().1).any(|_| ready(true)) {
                 return true;
             }
             thread::yield_now();

@@ -23,11 +23,11 @@ pub(crate) struct MpiTransport {
     calls: Arc<Calls>,
 }
 
-/// The messages by token.
+/// The messages that are under way, by token.
 #[derive(Default)]
 struct Messages {
-    /// None where the token is free, or while a thread asks MPI about the transfer.
-    transfers: Vec<Option<MpiTransfer>>,
+    /// The number of tokens so far.
+    tokens: usize,
     free: Vec<usize>,
     journal: Journal,
 }
@@ -58,14 +58,11 @@ impl MpiTransport {
 
     fn keep(&self, transfer: MpiTransfer, entry: JournalEntry) -> Request {
         let mut messages = self.messages();
-        let token = messages.free.pop().unwrap_or_else(|| {
-            messages.transfers.push(None);
-            messages.transfers.len() - 1
-        });
-        debug_assert!(messages.transfers[token].is_none(), "token {token} is in use");
-        messages.transfers[token] = Some(transfer);
+        let token = messages.free.pop().unwrap_or(messages.tokens);
+        messages.tokens = messages.tokens.max(token + 1);
+        debug_assert!(messages.free.len() < messages.tokens, "token {token} is in use");
         messages.journal.begin(token, entry);
-        Request { token }
+        Request { token, transfer: Some(transfer) }
     }
 }
 
@@ -91,18 +88,15 @@ impl Transport for MpiTransport {
     }
 
     fn is_complete(&self, request: &mut Request) -> Result<bool, RunError> {
-        // Other threads may ask about their messages meanwhile.
-        let transfer = self.messages().transfers[request.token].take();
-        let mut transfer = transfer.expect("one thread asks about a request, until it is complete");
+        let transfer = request.transfer.as_mut().expect("a request of MPI is not complete when it is asked about");
         let call = self.calls.enter();
-        let is_complete = self.world.is_complete(&mut transfer).map_err(lost)?;
+        let is_complete = self.world.is_complete(transfer).map_err(lost)?;
         drop(call);
-        let mut messages = self.messages();
         if is_complete {
+            request.transfer = None;
+            let mut messages = self.messages();
             messages.journal.complete(request.token);
             messages.free.push(request.token);
-        } else {
-            messages.transfers[request.token] = Some(transfer);
         }
         Ok(is_complete)
     }

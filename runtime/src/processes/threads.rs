@@ -6,20 +6,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::transport::{ProcessPlace, Request, Transport};
 use crate::trap::RunError;
 
-/// Messages that have been sent and not received yet, by sender, receiver and tag.
-type Queues = BTreeMap<(usize, usize, u32), VecDeque<Vec<u8>>>;
+/// Sender, receiver and tag.
+type QueueKey = (usize, usize, u32);
+
+/// Messages that have been sent and not received yet.
+type Queues = BTreeMap<QueueKey, VecDeque<Vec<u8>>>;
 
 /// One process of a job whose processes are threads.
 pub(crate) struct ThreadTransport {
     place: ProcessPlace,
     queues: Arc<Mutex<Queues>>,
+    receives: Mutex<Receives>,
+}
+
+#[derive(Default)]
+struct Receives {
     /// By token: what is to be received. A token is used once.
-    receives: Mutex<Vec<Option<QueuedReceive>>>,
+    all: Vec<Option<QueuedReceive>>,
+    /// For each queue the receives that are not complete, in the order in which they have begun.
+    waiting: BTreeMap<QueueKey, VecDeque<usize>>,
 }
 
 /// A receive that has begun.
 struct QueuedReceive {
-    queue: (usize, usize, u32),
+    queue: QueueKey,
     bytes: *mut u8,
     len: usize,
     /// Asked for so often before the message is there: late messages are the usual case between hosts.
@@ -40,7 +50,7 @@ impl ThreadTransport {
         let process = |rank| ThreadTransport {
             place: ProcessPlace { rank, count },
             queues: Arc::clone(&queues),
-            receives: Mutex::new(Vec::new()),
+            receives: Mutex::default(),
         };
         (0..count).map(process).collect()
     }
@@ -60,15 +70,16 @@ impl Transport for ThreadTransport {
         // SAFETY: as promised by the caller.
         let message = if len == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(bytes, len) }.to_vec() };
         self.queues().entry((self.place.rank, to, tag)).or_default().push_back(message);
-        Ok(Request { token: SENT })
+        Ok(Request { token: SENT, transfer: None })
     }
 
     unsafe fn receive(&self, from: usize, tag: u32, bytes: *mut u8, len: usize) -> Result<Request, RunError> {
         assert!(from < self.place.count && from != self.place.rank, "a message from process {from}");
         let mut receives = self.receives.lock().unwrap_or_else(PoisonError::into_inner);
-        let delay = receives.len() as u32 % 5;
-        receives.push(Some(QueuedReceive { queue: (from, self.place.rank, tag), bytes, len, delay }));
-        Ok(Request { token: receives.len() - 1 })
+        let (token, queue) = (receives.all.len(), (from, self.place.rank, tag));
+        receives.all.push(Some(QueuedReceive { queue, bytes, len, delay: token as u32 % 5 }));
+        receives.waiting.entry(queue).or_default().push_back(token);
+        Ok(Request { token, transfer: None })
     }
 
     fn is_complete(&self, request: &mut Request) -> Result<bool, RunError> {
@@ -76,9 +87,12 @@ impl Transport for ThreadTransport {
             return Ok(true);
         }
         let mut receives = self.receives.lock().unwrap_or_else(PoisonError::into_inner);
-        let receive = receives[request.token].as_mut().expect("a complete request is not asked for again");
-        if receive.delay > 0 {
-            receive.delay -= 1;
+        let Receives { all, waiting } = &mut *receives;
+        let receive = all[request.token].as_mut().expect("a complete request is not asked for again");
+        let waiting = waiting.get_mut(&receive.queue).expect("it waits in its queue");
+        // Messages go to receives in the order in which these have begun.
+        if receive.delay > 0 || waiting.front() != Some(&request.token) {
+            receive.delay = receive.delay.saturating_sub(1);
             return Ok(false);
         }
         let Some(message) = self.queues().get_mut(&receive.queue).and_then(VecDeque::pop_front) else {
@@ -91,11 +105,38 @@ impl Transport for ThreadTransport {
         }
         // SAFETY: the caller of `receive` has promised that the bytes are valid and used by no one else.
         unsafe { receive.bytes.copy_from_nonoverlapping(message.as_ptr(), message.len()) };
-        receives[request.token] = None;
+        waiting.pop_front();
+        all[request.token] = None;
         Ok(true)
     }
 
     fn abort(&self, status: i32) -> ! {
         panic!("process {} ends all others with status {status}", self.place.rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn messages_with_one_tag_go_to_receives_in_their_order() {
+        let job = ThreadTransport::job(2);
+        let mut received = [0u8; 9];
+        // SAFETY: the bytes outlive all requests.
+        let mut requests: Vec<Request> =
+            received.iter_mut().map(|byte| unsafe { job[1].receive(0, 7, byte, 1).unwrap() }).collect();
+        for byte in 0..9 {
+            // SAFETY: as above.
+            unsafe { job[0].send(1, 7, &raw const byte, 1).unwrap() };
+        }
+        while !requests.is_empty() {
+            // The last one first.
+            requests.reverse();
+            requests.retain_mut(|request| !job[1].is_complete(request).unwrap());
+            requests.reverse();
+        }
+        assert_eq!(received, [0, 1, 2, 3, 4, 5, 6, 7, 8]);
     }
 }

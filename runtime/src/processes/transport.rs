@@ -2,6 +2,7 @@
 //! tests.
 
 use crate::trap::RunError;
+use spmdc_mpi::MpiTransfer;
 
 /// The place of a process among those of its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,10 +14,12 @@ pub(crate) struct ProcessPlace {
 }
 
 /// A transfer that has begun. It is not asked for again once it is complete.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Request {
-    /// A number or an address by which the transport knows the transfer.
+    /// A number by which the transport knows the transfer.
     pub token: usize,
+    /// The transfer itself, of MPI: to ask about it takes no lock.
+    pub transfer: Option<MpiTransfer>,
 }
 
 /// Moves bytes between the processes of a job. Messages between two processes with the same tag arrive in the order in which they were

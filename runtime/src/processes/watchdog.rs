@@ -14,33 +14,47 @@ use crate::trap::RunError;
 /// The number of calls at the same time that are looked at; further ones are not.
 const SLOTS: usize = 64;
 
-/// The calls that have not returned.
+/// The calls that have not returned. There are several for each message, so that a call does not read the clock: the watchdog notes when it
+/// has seen a call first.
 pub(crate) struct Calls {
-    /// When a call began, in milliseconds after `start`, plus one; 0 for a free slot.
+    /// The number of a call, from 1 on; 0 for a free slot.
     slots: [AtomicU64; SLOTS],
-    start: Instant,
+    begun: AtomicU64,
+}
+
+/// The calls that the watchdog has seen, each with the time when it has seen it first.
+struct SeenCalls([(u64, Instant); SLOTS]);
+
+impl SeenCalls {
+    fn new() -> SeenCalls {
+        SeenCalls([(0, Instant::now()); SLOTS])
+    }
+
+    /// Looks at the calls. How long the longest one has lasted, at least.
+    fn look(&mut self, calls: &Calls) -> Duration {
+        let now = Instant::now();
+        let lasted = self.0.iter_mut().zip(&calls.slots).map(|(seen, slot)| {
+            let number = slot.load(Ordering::Relaxed);
+            if seen.0 != number {
+                *seen = (number, now);
+            }
+            if number > 0 { now - seen.1 } else { Duration::ZERO }
+        });
+        lasted.max().unwrap_or_default()
+    }
 }
 
 impl Calls {
     pub fn new() -> Calls {
-        Calls { slots: [const { AtomicU64::new(0) }; SLOTS], start: Instant::now() }
+        Calls { slots: [const { AtomicU64::new(0) }; SLOTS], begun: AtomicU64::new(0) }
     }
 
     /// A call of this thread, which ends when the value is dropped.
     pub fn enter(&self) -> MpiCall<'_> {
-        let now = self.now();
-        let is_taken = |slot: &&AtomicU64| slot.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        let number = 1 + self.begun.fetch_add(1, Ordering::Relaxed);
+        let is_taken =
+            |slot: &&AtomicU64| slot.compare_exchange(0, number, Ordering::Relaxed, Ordering::Relaxed).is_ok();
         MpiCall { slot: self.slots.iter().find(is_taken) }
-    }
-
-    /// How long the longest call has lasted.
-    fn longest(&self) -> Duration {
-        let first = self.slots.iter().map(|slot| slot.load(Ordering::Relaxed)).filter(|&began| began > 0).min();
-        Duration::from_millis(first.map_or(0, |began| self.now().saturating_sub(began)))
-    }
-
-    fn now(&self) -> u64 {
-        self.start.elapsed().as_millis() as u64 + 1
     }
 }
 
@@ -139,6 +153,7 @@ impl Watched {
     fn wait(&self, calls: &Calls, limit: Duration) -> Option<String> {
         // Often enough for calls, whose beginnings wake nobody.
         let look = (limit / 4).clamp(Duration::from_millis(1), Duration::from_secs(1));
+        let mut seen = SeenCalls::new();
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             if state.is_over {
@@ -149,7 +164,7 @@ impl Watched {
             {
                 return Some(format!("{what} has taken {limit:?}"));
             }
-            if calls.longest() > limit {
+            if seen.look(calls) > limit {
                 return Some(format!("a call of the MPI library has not returned for {limit:?}"));
             }
             let left = state.phase.map(|(_, begun, limit)| (begun + limit).saturating_duration_since(Instant::now()));
@@ -185,7 +200,7 @@ mod tests {
         let call = calls.enter();
         assert_eq!(heard.recv().unwrap(), "a call of the MPI library has not returned for 2ms");
         drop((call, watchdog));
-        assert_eq!(calls.longest(), Duration::ZERO);
+        assert_eq!(SeenCalls::new().look(&calls), Duration::ZERO);
     }
 
     #[test]
