@@ -437,6 +437,7 @@ impl Device {
                 Op::Receive(receive) => match &**receive {
                     // SAFETY: as for moves.
                     Receive::Copy(planned) => unsafe { planned.run() },
+                    Receive::Landed => {}
                     // SAFETY: the range was checked when the step was prepared.
                     Receive::Zeros { to, bytes } => unsafe { to.write_bytes(0, *bytes) },
                 },

@@ -446,15 +446,20 @@ impl<'a> Loader<'a> {
     fn exchange(&mut self, step: &ExchangeStep) -> Result<(), RunError> {
         let group = self.participants(step.group, step.to.place);
         let at = (step.site, step.kind.name());
-        let plan = |reads: &mut DeviceReads<'_>, device| exchange::plan(reads, step, group, device);
-        let moves = self.planned((group, Senders::Owners), at, plan)?;
+        let plan = |reads: &mut DeviceReads<'_>, device| {
+            let before = reads.landed();
+            let moves = exchange::plan(reads, step, group, device)?;
+            Ok((moves, reads.landed() > before))
+        };
+        let (moves, landed): (Vec<_>, Vec<bool>) =
+            self.planned((group, Senders::Owners), at, plan)?.into_iter().unzip();
         // Whether there is anything to move must not depend on the process.
         let any = self.mesh.processes() > 1 || moves.iter().any(|moves| !moves.is_empty());
         let bytes = |shards: &spmdc_abi::Shards| {
             let elements: usize = self.mesh.stored_shape(&shards.layout).iter().product();
             (elements * shards.layout.dtype.size()) as u64
         };
-        let moved = moves.iter().any(|moves| !moves.is_empty());
+        let moved = landed.contains(&true) || moves.iter().any(|moves| !moves.is_empty());
         if moved && overlap(step.from.place, step.to.place, bytes(&step.from), bytes(&step.to)) {
             return Err(RunError::internal("malformed program: an exchange overwrites its operand").at(step.site));
         }

@@ -82,7 +82,7 @@ impl Outline {
 impl Drop for Shared {
     fn drop(&mut self) {
         if self.crossings.as_ref().is_some_and(Crossings::is_unfinished) {
-            // Messages are sent from the memory of the program, and after a failure no one awaits them.
+            // Messages are sent from the memory of the program and received there, and after a failure no one awaits them.
             std::mem::forget(std::mem::take(&mut self.memories));
         }
     }

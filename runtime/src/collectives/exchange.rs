@@ -19,10 +19,9 @@ pub(crate) fn plan(
     let sides = Sides::new(reads, device, group, &step.from, &step.to);
     let to = reads.own(step.to.place, device);
     let pieces = sides.pieces(group, step.site)?;
-    let moves = pieces.iter().map(|piece| {
+    let moves = pieces.iter().filter_map(|piece| {
         let owner = reads.nearest(piece.owner, sides.copies(group));
-        let (from, rows) = reads.rows(owner, step.from.place, sides.rows(piece));
-        BoxCopy::new(from, to, rows)
+        reads.copy(owner, step.from.place, sides.rows(piece), to)
     });
     Ok(moves.filter(|planned| !planned.is_identity()).collect())
 }

@@ -22,7 +22,7 @@ pub(crate) fn plan(
         let (rank, count) = reads.mesh().rank(device, sharing);
         for (at, runs) in boxes(reads.mesh(), part, device).into_iter().enumerate() {
             if at % count == rank && runs.iter().all(|run| run.len > 0) {
-                moves.push(fetched(reads, step, part, (group, device), &runs)?);
+                moves.extend(fetched(reads, step, part, (group, device), &runs)?);
             }
         }
     }
@@ -46,7 +46,7 @@ fn fetched(
     part: &FetchPart,
     (group, device): (AxisSet, usize),
     runs: &[FetchRun],
-) -> Result<BoxCopy, RunError> {
+) -> Result<Option<BoxCopy>, RunError> {
     let mesh = reads.mesh();
     let size = part.dtype.size();
     debug_assert_eq!(runs.len(), part.dims.len(), "a box has a run for each dimension");
@@ -71,6 +71,6 @@ fn fetched(
         return Err(RunError::internal(message).at(step.site));
     }
     let rows = Rows::strided(size, &walk, from_start, to_start);
-    let (from, rows) = reads.rows(owner, part.from, rows);
-    Ok(BoxCopy::new(from, reads.own(part.to, device), rows))
+    let to = reads.own(part.to, device);
+    Ok(reads.copy(owner, part.from, rows, to))
 }

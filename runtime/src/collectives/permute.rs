@@ -12,7 +12,12 @@ use spmdc_abi::{AxisSet, PermuteStep};
 #[derive(Clone, Debug)]
 pub(crate) enum Receive {
     Copy(BoxCopy),
-    Zeros { to: *mut u8, bytes: usize },
+    /// The bytes come in a message to where they are needed, or there are none.
+    Landed,
+    Zeros {
+        to: *mut u8,
+        bytes: usize,
+    },
 }
 
 /// The part of the device, given the axes of all participating devices (`group`). The step's axes exist, and `source` has an entry
@@ -43,8 +48,7 @@ pub(crate) fn plan(
         Some(position) if (position as usize) < step.source.len() => {
             let owner = mesh.at(device, axes(), position as usize);
             let rows = Rows { from: begin, ..Rows::contiguous(bytes) };
-            let (from, rows) = reads.rows(owner, step.from, rows);
-            Ok(Receive::Copy(BoxCopy::new(from, to, rows)))
+            Ok(reads.copy(owner, step.from, rows, to).map_or(Receive::Landed, Receive::Copy))
         }
         Some(position) => Err(RunError::internal(format!("position {position} is outside the group")).at(step.site)),
     }

@@ -173,8 +173,7 @@ pub(crate) fn gather(
             let owner = owner.expect("a process combines what one of its devices needs");
             let mut share = BlockPiece { owner, range: piece.range.clone() };
             if cut_evenly(&mut share.range, part, combiners.len()) && cut(&mut share.range, rank, count) {
-                let (base, rows) = reads.rows(owner, step.to.place, sides.rows(&share));
-                copies.push(BoxCopy::new(base, to, rows));
+                copies.extend(reads.copy(owner, step.to.place, sides.rows(&share), to));
             }
         }
     }

@@ -75,7 +75,7 @@ impl Loader<'_> {
     ) -> Result<Vec<T>, RunError> {
         let (mesh, memory): (&DeviceMesh, &Memory) = (self.mesh, self.memory);
         if mesh.processes() == 1 {
-            let mut reads = DeviceReads::resolve(memory, &[]);
+            let mut reads = DeviceReads::resolve(memory, &[], &[]);
             return memory.devices().iter().map(|&device| plan(&mut reads, device)).collect();
         }
         let groups = self.step_groups(group);
@@ -137,7 +137,7 @@ impl Loader<'_> {
         // The devices of a process read in the same order as when their messages were planned.
         let mut planned: BTreeMap<usize, T> = BTreeMap::new();
         for (group, arrivals) in arrivals.iter().enumerate() {
-            let mut reads = DeviceReads::resolve(memory, arrivals);
+            let mut reads = DeviceReads::resolve(memory, arrivals, &all[group][memory.process()]);
             for device in members(group).into_iter().filter(|device| memory.devices().contains(device)) {
                 planned.insert(device, plan(&mut reads, device)?);
             }

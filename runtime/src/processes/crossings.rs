@@ -27,6 +27,10 @@ pub(crate) struct RunningDevices<'a> {
     pub wake: &'a dyn Fn(Option<&Barrier>),
 }
 
+/// The number of looks at messages of steps after which a thread looks whether other processes have ended the run, too: to ask MPI
+/// about a message takes as long as a short message.
+const LOOKS: u32 = 16;
+
 /// Devices of this process at whose barrier messages are moved. The number of the group is the tag of its messages.
 #[derive(Debug)]
 pub(crate) struct CrossingGroup {
@@ -45,10 +49,18 @@ pub(crate) struct Crossing {
 #[derive(Debug)]
 pub(crate) struct PeerMessages {
     pub process: usize,
-    /// Packs the message to that process; nothing if it is sent from where its bytes are.
+    /// Packs what is not sent from where its bytes are.
     pub packing: Box<[BoxCopy]>,
-    pub sent: Option<(*const u8, usize)>,
-    pub received: Option<(*mut u8, usize)>,
+    /// The bytes of each message, in the order in which they are sent and received.
+    pub sent: Box<[(*const u8, usize)]>,
+    pub received: Box<[(*mut u8, usize)]>,
+}
+
+impl PeerMessages {
+    /// Whether there are any.
+    pub fn has_messages(&self) -> bool {
+        !self.sent.is_empty() || !self.received.is_empty()
+    }
 }
 
 /// Everything that a process needs for its messages.
@@ -77,6 +89,8 @@ struct CrossingState {
     peers: Vec<PeerState>,
     /// Whether a run has failed: messages may still be on their way, so there is no other.
     has_failed: bool,
+    /// How often a thread has looked at messages.
+    looks: u32,
 }
 
 /// The messages of a group that are under way.
@@ -118,7 +132,9 @@ impl Crossings {
     ) -> Crossings {
         let count = process.count();
         let peers = |group: usize| crossings.iter().filter(move |crossing| crossing.group == group);
-        let most = |group: usize| peers(group).map(|crossing| 2 * crossing.peers.len()).max().unwrap_or(0);
+        let count_of = |peer: &PeerMessages| peer.sent.len() + peer.received.len();
+        let most =
+            |group: usize| peers(group).map(|crossing| crossing.peers.iter().map(count_of).sum()).max().unwrap_or(0);
         let states = (0..groups.len()).map(|group| GroupState {
             is_active: false,
             pending: Vec::with_capacity(most(group)),
@@ -127,8 +143,12 @@ impl Crossings {
         });
         let bytes = record_bytes(groups.len(), collectives);
         let peer = |_| PeerState { record: vec![0; bytes], request: None, ended: None };
-        let state =
-            CrossingState { groups: states.collect(), peers: (0..count).map(peer).collect(), has_failed: false };
+        let state = CrossingState {
+            groups: states.collect(),
+            peers: (0..count).map(peer).collect(),
+            has_failed: false,
+            looks: 0,
+        };
         let (messages, active, received) = (Some(messages), AtomicUsize::new(0), AtomicU64::new(0));
         Crossings { process, groups, crossings, messages, state: Mutex::new(state), active, received, collectives }
     }
@@ -147,7 +167,7 @@ impl Crossings {
         group.barrier.expect("a device that arrives is in the group")
     }
 
-    /// Whether the transport may still read what was sent from the memory of the program, after a failure.
+    /// Whether the transport may still use the memory of the program, after a failure.
     pub fn is_unfinished(&self) -> bool {
         self.lock().is_used()
     }
@@ -195,14 +215,16 @@ impl Crossings {
         let state = &mut state.groups[*group];
         debug_assert!(!state.is_active && state.pending.is_empty(), "a group has one crossing at a time");
         // All receives first: a message that is expected needs no memory of the library.
-        for (peer, (bytes, len)) in peers.iter().filter_map(|peer| Some((peer, peer.received?))) {
-            // SAFETY: the memory of messages lives as long as the session, and is not used before the crossing is complete.
+        for (peer, &(bytes, len)) in peers.iter().flat_map(|peer| peer.received.iter().map(move |bytes| (peer, bytes)))
+        {
+            // SAFETY: the memory of messages and of the program lives as long as the session, or after a failure as long as the process, and
+            // is not used before the crossing is complete.
             let request = unsafe { self.process.transport.receive(peer.process, *group as u32, bytes, len)? };
             debug_assert_ne!(peer.process, self.process.rank(), "no process receives from itself");
             self.received.fetch_add(len as u64, Ordering::Relaxed);
             state.pending.push(PendingMessage { process: peer.process, is_receive: true, request });
         }
-        for (peer, (bytes, len)) in peers.iter().filter_map(|peer| Some((peer, peer.sent?))) {
+        for (peer, &(bytes, len)) in peers.iter().flat_map(|peer| peer.sent.iter().map(move |bytes| (peer, bytes))) {
             // SAFETY: as above; no device of the group writes its memory before the crossing is complete.
             let request = unsafe { self.process.transport.send(peer.process, *group as u32, bytes, len)? };
             state.sent[peer.process] += 1;
@@ -233,9 +255,9 @@ impl Crossings {
     }
 
     fn advance(&self, state: &mut CrossingState, run: RunningDevices<'_>) -> Result<(), RunError> {
-        let CrossingState { groups, peers, has_failed } = state;
-        let is_waiting = groups.iter().any(|group| group.is_active);
-        if is_waiting {
+        let CrossingState { groups, peers, has_failed, looks } = state;
+        *looks = looks.wrapping_add(1);
+        if looks.is_multiple_of(LOOKS) {
             self.records(peers, run.failures)?;
         }
         for (number, group) in groups.iter_mut().enumerate().filter(|(_, group)| group.is_active) {

@@ -4,9 +4,10 @@
 //! devices may be in different ones, each set of them that may not is a group by itself, whose messages have a tag of their own.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::crossings::{Crossing, CrossingGroup, PeerMessages};
-use super::reads::{DeviceReads, MessagePlan};
+use super::reads::{DeviceReads, MessagePart, MessagePlan};
 use super::tags;
 use crate::memory::{Mapping, Memory};
 use crate::trap::RunError;
@@ -102,10 +103,10 @@ impl MessagePlans {
             let peer = PeerMessages {
                 process: other,
                 packing: Box::new([]),
-                sent: (sent[other] > 0).then_some((departures[other].cast_const(), sent[other])),
-                received: (received[other] > 0).then_some((arrivals[other], received[other])),
+                sent: (sent[other] > 0).then_some((departures[other].cast_const(), sent[other])).into_iter().collect(),
+                received: (received[other] > 0).then_some((arrivals[other], received[other])).into_iter().collect(),
             };
-            peers.extend((peer.sent.is_some() || peer.received.is_some()).then_some(peer));
+            peers.extend(peer.has_messages().then_some(peer));
         }
         debug_assert!(barrier.is_some() || peers.is_empty(), "devices of this process send and receive its messages");
         let crossing = self.crossing(group, peers, false);
@@ -140,19 +141,26 @@ impl MessagePlans {
         let mut peers = Vec::new();
         // Each process begins with the next one, so that not all send to the first at once.
         for other in (1..plans.len()).map(|step| (own + step) % plans.len()) {
+            let (mut sent, mut packed): (Vec<(*const u8, usize)>, Vec<MessagePart>) = Default::default();
             let plan = &plans[other][own];
-            let (bytes, packing) = match plan.in_place(memory) {
-                Some(bytes) => (bytes, Box::default()),
-                None => (departures[other].cast_const(), plan.packing(memory, departures[other])),
+            for part in if is_sent(own, other) { plan.parts() } else { Vec::new() } {
+                let in_place = plan.in_place(memory, &part);
+                let departs = || departures[other].wrapping_add(part.offset).cast_const();
+                sent.push((in_place.unwrap_or_else(departs), part.bytes));
+                packed.extend(in_place.is_none().then_some(part));
+            }
+            let packing = plan.packing(memory, &packed, departures[other]);
+            let plan = &plans[own][other];
+            let received = if is_sent(other, own) { plan.parts() } else { Vec::new() };
+            let arrives = |part: MessagePart| {
+                let arrives = || arrivals[other].wrapping_add(part.offset);
+                (plan.landing(&part).unwrap_or_else(arrives), part.bytes)
             };
-            let peer = PeerMessages {
-                process: other,
-                packing,
-                sent: is_sent(own, other).then_some((bytes, sent[other])),
-                received: is_sent(other, own).then_some((arrivals[other], received[other])),
-            };
-            peers.extend((peer.sent.is_some() || peer.received.is_some()).then_some(peer));
+            let received = received.into_iter().map(arrives).collect();
+            let peer = PeerMessages { process: other, packing, sent: sent.into(), received };
+            peers.extend(peer.has_messages().then_some(peer));
         }
+        debug_assert!(are_apart(&peers), "no message is received where another one is sent from");
         let crossing = self.crossing(group, peers, waits);
         Ok(StepMessages { arrivals, departures, crossing })
     }
@@ -179,6 +187,17 @@ impl MessagePlans {
         let base = self.messages[mapping].base();
         Ok(offsets.into_iter().map(|offset| base.wrapping_add(offset)).collect())
     }
+}
+
+/// Whether no message is received where another one is sent from, or received, meanwhile.
+fn are_apart(peers: &[PeerMessages]) -> bool {
+    let range = |begin: usize, bytes: usize| begin..begin + bytes;
+    let overlaps = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+    let received = peers.iter().flat_map(|peer| &peer.received).map(|&(to, bytes)| range(to.addr(), bytes));
+    let received: Vec<Range<usize>> = received.collect();
+    let mut sent = peers.iter().flat_map(|peer| &peer.sent).map(|&(from, bytes)| range(from.addr(), bytes));
+    let one_by_one = |(at, one)| received[..at].iter().all(|other| !overlaps(one, other));
+    sent.all(|one| received.iter().all(|other| !overlaps(&one, other))) && received.iter().enumerate().all(one_by_one)
 }
 
 /// The plans of all messages of a step in a group with these members: `plan` makes those of one device.
