@@ -23,7 +23,7 @@ ENV = {**os.environ, **AS_ROOT, "JAX_PLATFORMS": "cpu"}
 
 KINDS = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute"]
 # Elements of f32 that a device has of the smaller side, and calls in a round.
-SIZES = {"4 KiB": (1 << 10, 2000), "256 KiB": (1 << 16, 300), "1 MiB": (1 << 18, 100), "64 MiB": (1 << 24, 2)}
+SIZES = {"4 KiB": (1 << 10, 2000), "256 KiB": (1 << 16, 300), "1 MiB": (1 << 18, 100), "64 MiB": (1 << 24, 10)}
 ROUNDS = 5
 TURNS = 3
 

@@ -29,9 +29,8 @@ int main(int argc, char **argv) {
         int next = (rank + 1) % size, last = (rank + size - 1) % size;
         MPI_Sendrecv(from, n, MPI_FLOAT, next, 0, to, n, MPI_FLOAT, last, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       } else MPI_Abort(MPI_COMM_WORLD, 2);
-      float *swap = from;
-      from = to;
-      to = swap;
+      // As in the programs beside this one, a trip goes on with one of its results.
+      from[0] = to[0];
     }
     double each = (MPI_Wtime() - begin) / trips;
     if (each < least) least = each;
