@@ -2,9 +2,9 @@
 
 use super::arithmetic::memory_type;
 use super::kernel::{Emitter, arguments};
-use super::vector::{Bundle, memory};
+use super::vector::{Bundle, constant_memory, memory};
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{Block, InstBuilder, StackSlotData, StackSlotKind, Type, Value};
+use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value};
 use spmdc_abi::DType;
 use spmdc_kernel::loops::{Access, Affine, Store};
 use spmdc_kernel::nest::{Cut, Nest, SIDE};
@@ -99,10 +99,10 @@ impl Emitter<'_, '_> {
         let steps = self.lane_offsets(&access.address, lanes);
         let raw = match guard {
             guard if !differing.is_empty() => self.load_gathered((pointer, offset), &differing, &steps, dtype, guard),
-            None => self.load_lanes(pointer, offset, &steps, dtype),
+            None => self.load_lanes(self.flags(access), pointer, offset, &steps, dtype),
             Some((false, condition)) if LanePattern::of(&steps) == LanePattern::Forward => {
                 let pointer = self.guarded(condition.single(), pointer, offset);
-                self.load_lanes(pointer, 0, &steps, dtype)
+                self.load_lanes(memory(), pointer, 0, &steps, dtype)
             }
             // Scratch memory has room for one bundle of neighbours.
             Some((false, condition)) => {
@@ -140,16 +140,22 @@ impl Emitter<'_, '_> {
         self.vector(lanes).assemble(ty, &values)
     }
 
+    /// The flags of a load without a guard.
+    fn flags(&self, access: &Access) -> MemFlagsData {
+        let is_written = self.nest.stores.iter().any(|store| store.access.buffer == access.buffer);
+        if self.moves_loads && !is_written { constant_memory() } else { memory() }
+    }
+
     /// Loads elements from memory, each at its distance from the first.
-    fn load_lanes(&mut self, pointer: Value, offset: i32, steps: &[i64], dtype: DType) -> Bundle {
+    fn load_lanes(&mut self, flags: MemFlagsData, pointer: Value, offset: i32, steps: &[i64], dtype: DType) -> Bundle {
         let (ty, size) = (memory_type(dtype), dtype.size() as i64);
         let lanes = steps.len() as u32;
         match LanePattern::of(steps) {
-            LanePattern::Forward => self.vector(lanes).load(ty, pointer, offset),
+            LanePattern::Forward => self.vector(lanes).load_by(flags, ty, pointer, offset),
             LanePattern::Backward => {
                 let (pointer, offset) = self.lane_address(pointer, offset, -i64::from(lanes - 1) * size);
                 let mut v = self.vector(lanes);
-                let forward = v.load(ty, pointer, offset);
+                let forward = v.load_by(flags, ty, pointer, offset);
                 v.reverse(forward)
             }
             LanePattern::Rows(stride) => {
@@ -165,7 +171,7 @@ impl Emitter<'_, '_> {
                     .iter()
                     .map(|&step| {
                         let (pointer, offset) = self.lane_address(pointer, offset, step * size);
-                        self.builder.ins().load(ty, memory(), pointer, offset)
+                        self.builder.ins().load(ty, flags, pointer, offset)
                     })
                     .collect();
                 self.vector(lanes).assemble(ty, &values)
@@ -231,7 +237,7 @@ impl Emitter<'_, '_> {
         v.builder.ins().brif(any_unset, single, &[], whole, &[]);
 
         self.builder.switch_to_block(whole);
-        let value = self.load_lanes(pointer, offset, steps, dtype);
+        let value = self.load_lanes(memory(), pointer, offset, steps, dtype);
         self.builder.ins().jump(after, &arguments(None, value.parts()));
 
         self.builder.switch_to_block(single);

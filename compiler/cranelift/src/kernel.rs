@@ -34,6 +34,7 @@ use spmdc_kernel::cut::LONG_CHAIN;
 use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, KernelCheck};
 use spmdc_kernel::nest::{Cut, Nest};
 use spmdc_kernel::number;
+use spmdc_kernel::scalar::BinaryOp;
 
 /// The parameters of a kernel's code besides the kernel.
 #[derive(Clone, Copy)]
@@ -41,6 +42,8 @@ pub struct EmitOptions {
     pub frontend: TargetFrontendConfig,
     /// Whether math functions are in the same object.
     pub near: bool,
+    /// Whether loads of memory that nobody writes may move to their users.
+    pub moves_loads: bool,
 }
 
 /// Larger than every code, as an unsigned number.
@@ -93,6 +96,9 @@ pub(super) struct Emitter<'n, 'f> {
     pub left_over: bool,
     pub accumulators: Vec<Accumulator>,
     math: MathStyle,
+    /// Whether loads may be moved out of loops, and to their first use, of which they are then an operand. So the values of an unrolled loop
+    /// stay in registers from row to row, and other loads need none of their own.
+    pub moves_loads: bool,
     /// The kernel's checks, by number.
     checks: Vec<KernelCheck>,
     /// The least code of the failed checks, if the kernel has checks.
@@ -136,6 +142,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 near: options.near,
                 convention: options.frontend.default_call_conv,
             },
+            moves_loads: options.moves_loads && nest.loads_move(),
             checks: kernel.checks(),
             failed: None,
             scratch: None,
@@ -265,13 +272,14 @@ impl<'n, 'f> Emitter<'n, 'f> {
         (from, self.length(dim), self.nest.dims[dim].length.known())
     }
 
-    fn dimension(&mut self, dim: usize) {
+    pub fn dimension(&mut self, dim: usize) {
         match &self.nest.cut {
             Some(Cut { dim: column, rows: Some(row), .. }) if *row == dim => self.tiles(*row, *column),
             Some(cut) if cut.dim == dim => self.bundles(cut),
+            Some(cut) if cut.dim == dim + 1 && self.finishes_later(cut) => self.overlapping_rows(dim),
             _ => {
                 let (from, to, known) = self.bounds(dim);
-                self.count(from, to, 1, known, self.nest.dims[dim].reduced, |e, index| {
+                self.count_or_unroll(dim, (from, to), 1, known, |e, index| {
                     e.indices[dim] = index;
                     e.level(dim + 1);
                 });
@@ -315,7 +323,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             let trips = left.map(|left| left / u64::from(step) * u64::from(step / lanes));
             self.lanes = lanes;
             self.left_over = reduced && kind > 0;
-            self.count(from, until, lanes, trips, reduced, |e, index| {
+            self.count_or_unroll(cut.dim, (from, until), lanes, trips, |e, index| {
                 e.indices[cut.dim] = index;
                 e.level(cut.dim + 1);
                 if all.is_some() {
@@ -334,53 +342,6 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let count = self.builder.ins().isub(to, from);
         let whole = self.builder.ins().band_imm_s(count, -i64::from(step));
         self.builder.ins().iadd(from, whole)
-    }
-
-    /// `for index in (from..to).step_by(step) { body }`, with the number of trips if that is known. If the loop is `reduced`,
-    /// accumulators pass through it.
-    pub fn count(
-        &mut self,
-        from: Value,
-        to: Value,
-        step: u32,
-        trips: Option<u64>,
-        reduced: bool,
-        emit_body: impl FnOnce(&mut Self, Value),
-    ) {
-        if trips == Some(1) {
-            return emit_body(self, from);
-        }
-        let nonempty = trips.is_some_and(|trips| trips > 0);
-        let (body, after) = (self.builder.create_block(), self.builder.create_block());
-        let index = self.builder.append_block_param(body, I64);
-        let carried = if reduced { self.accumulator_values() } else { Vec::new() };
-        let mut inside = Vec::new();
-        let mut outside = Vec::new();
-        for &value in &carried {
-            let ty = self.builder.func.dfg.value_type(value);
-            inside.push(self.builder.append_block_param(body, ty));
-            outside.push(self.builder.append_block_param(after, ty));
-        }
-        let enter = arguments(Some(from), &carried);
-        if nonempty {
-            self.builder.ins().jump(body, &enter);
-        } else {
-            let any = self.builder.ins().icmp(IntCC::SignedLessThan, from, to);
-            self.builder.ins().brif(any, body, &enter, after, &arguments(None, &carried));
-        }
-        self.builder.switch_to_block(body);
-        if reduced {
-            self.set_accumulator_values(&inside);
-        }
-        emit_body(self, index);
-        let carried = if reduced { self.accumulator_values() } else { carried };
-        let next = self.builder.ins().iadd_imm_s(index, i64::from(step));
-        let again = self.builder.ins().icmp(IntCC::SignedLessThan, next, to);
-        self.builder.ins().brif(again, body, &arguments(Some(next), &carried), after, &arguments(None, &carried));
-        self.builder.switch_to_block(after);
-        if reduced {
-            self.set_accumulator_values(&outside);
-        }
     }
 
     // Affine values and addresses.
@@ -516,7 +477,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 self.vector(lanes).unary(*op, *dtype, arg, math)
             }
             inst @ Inst::Binary { op, dtype, lhs, rhs, .. } => {
-                let (lhs, rhs) = (self.operand(*lhs, lanes), self.operand(*rhs, lanes));
+                let (lhs, rhs) = if self.loads_first(*op, *lhs, *rhs) { (*rhs, *lhs) } else { (*lhs, *rhs) };
+                let (lhs, rhs) = (self.operand(lhs, lanes), self.operand(rhs, lanes));
                 if inst.divides_integers() {
                     let guard = nest.guards[at].map(|guard| self.operand(guard, lanes));
                     let code = inst.trap(&self.checks, 0);
@@ -551,6 +513,16 @@ impl<'n, 'f> Emitter<'n, 'f> {
             Inst::InRange { affine, low, high } => self.in_range(affine, low, high, lanes),
         };
         self.values[at] = Some(value);
+    }
+
+    /// Whether the first factor of a product should be the second one, which may be an operand in memory: a load that depends on more
+    /// loops, and that is not kept in a register, therefore.
+    fn loads_first(&self, op: BinaryOp, lhs: Elem, rhs: Elem) -> bool {
+        let loops = |elem: Elem| {
+            let load = self.nest.insts[elem.0 as usize].load();
+            load.map(|(access, _)| access.address.terms.len())
+        };
+        op == BinaryOp::Mul && loops(lhs).is_some_and(|count| loops(rhs).is_none_or(|other| other < count))
     }
 
     /// A constant, as its scalar.

@@ -245,7 +245,13 @@ fn math_function(isa: &dyn TargetIsa, symbol: MathSymbol) -> Result<Code, Codege
 }
 
 fn options(isa: &dyn TargetIsa) -> EmitOptions {
-    EmitOptions { frontend: isa.frontend_config(), near: isa.flags().is_pic() }
+    EmitOptions { frontend: isa.frontend_config(), near: isa.flags().is_pic(), moves_loads: may_move_loads(isa) }
+}
+
+/// Whether a load may be an operand in memory. Without AVX such operands must be aligned, and Cranelift 0.135 does not see to that in
+/// comparisons of floats.
+fn may_move_loads(isa: &dyn TargetIsa) -> bool {
+    isa.name() != "x64" || isa.isa_flags().iter().any(|flag| flag.name == "has_avx" && flag.as_bool() == Some(true))
 }
 
 /// The reusable state of a compiling thread.

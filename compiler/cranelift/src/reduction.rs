@@ -81,8 +81,9 @@ impl Emitter<'_, '_> {
             let mut v = self.vector(lanes);
             let value = v.mask_or_value(store_dtype(store), value, old.value.lane);
             let new = Partial { lanes, value, position: position.filter(|_| combine.is_position()) };
-            // A loop of one trip adds its term to the constant zero. To add that to the total instead is one addition less in
-            // every register but one, with the same bits: `(0 + a) + (0 + b)` is `0 + (a + b)`, also for zeros of either sign.
+            // The first trip of an unrolled loop adds its term to the constant zero. To add that to the total instead is one addition
+            // less in every register but one, with the same bits: `(0 + a) + (0 + b)` is `0 + (a + b)`, also for zeros of either
+            // sign.
             let owes_zero = lanes > 1
                 && !self.left_over
                 && combine == Combine::Reduce(ReduceOp::Sum)
@@ -143,7 +144,6 @@ impl Emitter<'_, '_> {
             let dtype = store_dtype(store);
             let result = if self.reduces_across() {
                 let Accumulator { bundles, rest, owes_zero } = accumulator;
-                debug_assert!(bundles.len() == 1 || !owes_zero, "bundles take turns in loops of several trips");
                 let rest = rest.or_else(|| owes_zero.then(|| self.fresh(store, combine, 1)));
                 let lanes = self.vector(bundles[0].lanes).combine_lanes(combine, dtype, bundles);
                 match rest {

@@ -88,6 +88,20 @@ fn cases() -> Vec<Case> {
     let rows = || vec![dim(64, false), dim(1024, true)];
     let columns = || vec![dim(1024, false), dim(64, true)];
     let whole = at(&[(0, 1024), (1, 1)]);
+    // The product with a vector that lies at the beginning of the matrix.
+    let by_vector = |at: Affine| {
+        vec![Inst::Load { access: Access { buffer: 0, address: at }, dtype: f }, binary(BinaryOp::Mul, f, 0, 1)]
+    };
+    let matrix = |columns: u64| at(&[(0, columns as i64), (1, 1)]);
+    let times_vector = |name, columns: u64| {
+        let dims = vec![dim(1024, false), dim(columns, true)];
+        case(name, f, dims, matrix(columns), at(&[(0, 1)]), sum, by_vector(at(&[(1, 1)])))
+    };
+    let transposed_times_vector = |name, columns: u64| {
+        let dims = vec![dim(columns, false), dim(1024, true)];
+        let transposed = at(&[(0, 1), (1, columns as i64)]);
+        case(name, f, dims, transposed, at(&[(0, 1)]), sum, by_vector(at(&[(1, 1)])))
+    };
     vec![
         flat("2*sin(x)+1", f, {
             let (two, one) = (constant(f, 2.0), constant(f, 1.0));
@@ -110,6 +124,13 @@ fn cases() -> Vec<Case> {
         flat("exp f64", DType::F64, vec![unary(UnaryOp::Math(MathFn::Exp), DType::F64, 0)]),
         flat("x // 7 i32", DType::I32, vec![constant(DType::I32, 7.0), binary(BinaryOp::FloorDiv, DType::I32, 0, 1)]),
         case("row sum", f, rows(), whole.clone(), at(&[(0, 1)]), sum, vec![]),
+        times_vector("matrix 16 @ vector", 16),
+        times_vector("matrix 32 @ vector", 32),
+        times_vector("matrix 40 @ vector", 40),
+        times_vector("matrix 64 @ vector", 64),
+        times_vector("matrix 256 @ vector", 256),
+        transposed_times_vector("transposed 32", 32),
+        transposed_times_vector("transposed 256", 256),
         case("row max", f, rows(), whole.clone(), at(&[(0, 1)]), max, vec![]),
         case("row argmax", f, rows(), whole, at(&[(0, 1)]), Some(Combine::ArgMax), vec![]),
         case("column sum", f, columns(), at(&[(0, 1), (1, 1024)]), at(&[(0, 1)]), sum, vec![]),

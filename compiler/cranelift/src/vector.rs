@@ -53,6 +53,11 @@ pub fn memory() -> MemFlagsData {
     MemFlagsData::new().with_notrap().with_endianness(Endianness::Little)
 }
 
+/// Loads of elements that nobody writes while the kernel runs: they may be moved out of loops, and to their uses.
+pub fn constant_memory() -> MemFlagsData {
+    memory().with_readonly().with_can_move()
+}
+
 /// The integer type as wide as a lane.
 pub fn int_of(lane: Type) -> Type {
     Type::int(lane.lane_bits() as u16).expect("lanes have 8 to 64 bits")
@@ -693,20 +698,25 @@ impl Vector<'_, '_> {
 
     /// Consecutive elements from `address + offset`.
     pub fn load(&mut self, lane: Type, address: Value, offset: i32) -> Bundle {
+        self.load_by(memory(), lane, address, offset)
+    }
+
+    /// The same for other flags.
+    pub fn load_by(&mut self, flags: MemFlagsData, lane: Type, address: Value, offset: i32) -> Bundle {
         if self.is_scalar() {
-            let value = self.builder.ins().load(lane, memory(), address, offset);
+            let value = self.builder.ins().load(lane, flags, address, offset);
             return Bundle::new(lane, &[value]);
         }
         let bytes = self.lanes * lane.bytes();
         if bytes < 16 {
             let (word, vector) = if bytes == 4 { (I32, I32X4) } else { (I64, I64X2) };
-            let value = self.builder.ins().load(word, memory(), address, offset);
+            let value = self.builder.ins().load(word, flags, address, offset);
             let wide = self.builder.ins().scalar_to_vector(vector, value);
             let part = self.recast_from(wide, register_of(lane));
             return Bundle::new(lane, &[part]);
         }
         let parts: Vec<Value> = (0..self.part_count(lane) as i32)
-            .map(|i| self.builder.ins().load(register_of(lane), memory(), address, offset + 16 * i))
+            .map(|i| self.builder.ins().load(register_of(lane), flags, address, offset + 16 * i))
             .collect();
         Bundle::new(lane, &parts)
     }

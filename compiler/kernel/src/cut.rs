@@ -27,6 +27,10 @@ const LONG_BODY: f64 = 24.0;
 /// Random bits take more than a hundred.
 pub const LONG_CHAIN: usize = 64;
 
+/// Maximum number of trips of a reduced loop that is unrolled, and the maximum cost of a point times these.
+const FEW_TRIPS: u64 = 4;
+const UNROLLED_WORK: f64 = 32.0;
+
 /// Lanes of bundles that are computed by such chains, and the least number of points for which their code, which is long, pays.
 const LONG_CHAIN_LANES: u32 = 16;
 const LONG_CHAIN_POINTS: f64 = 4096.0;
@@ -63,6 +67,27 @@ impl Nest {
             }
         }
         lengths.into_iter().max().unwrap_or(0)
+    }
+
+    /// Whether code generators write all trips of a loop one after the other: it is the innermost one, reduced, and short. What does
+    /// not depend on the loops around it is then computed before them, and partial results need no registers of their own.
+    pub fn is_unrolled(&self, dim: usize, trips: u64) -> bool {
+        let is_inside = |elem: &&Elem| self.levels[elem.0 as usize] == self.dims.len();
+        let inside: f64 = self.order.iter().filter(is_inside).map(|elem| work(&self.insts[elem.0 as usize])).sum();
+        let is_innermost = dim + 1 == self.dims.len();
+        is_innermost
+            && self.dims[dim].reduced
+            && (1..=FEW_TRIPS).contains(&trips)
+            && inside * trips as f64 <= UNROLLED_WORK
+    }
+
+    /// Whether loads may be moved, also to before the loops around them, as no memory that the kernel reads is written meanwhile: an output
+    /// may be in place of an input only if it is stored at every point, never if it combines them. A reduced loop that may be
+    /// empty has no addresses that may be loaded before it; kept loops are tested before all loads.
+    pub fn loads_move(&self) -> bool {
+        self.has_reduction()
+            && self.stores.iter().all(|store| store.combine.is_some_and(|combine| !combine.is_scan()))
+            && (self.first_reduced()..self.dims.len()).all(|dim| !self.may_be_empty(dim))
     }
 
     fn with_cut(mut self, cut: Option<Cut>) -> Nest {
@@ -391,6 +416,34 @@ mod tests {
             insts,
             stores: vec![Store { access: access(1), dtype, value: Elem(steps + 1), combine: None }],
         }
+    }
+
+    /// `y[i] = sum(x[i, j])`, in lanes.
+    fn rows(columns: u64) -> Nest {
+        let dtype = DType::F32;
+        let access = |buffer, terms| Access { buffer, address: Affine { terms, ..Affine::default() } };
+        let buffer = |written, len: u64| BufferSlot { dtype, written, len: len as usize };
+        let dim = |length, reduced| LoopDim { extent: Extent::Static(length), reduced };
+        Nest::new(&Kernel {
+            dims: vec![dim(100, false), dim(columns, true)],
+            range_dim: true,
+            buffers: vec![buffer(false, 100 * columns), buffer(true, 100)],
+            scalars: Vec::new(),
+            insts: vec![Inst::Load { access: access(0, vec![(0, columns as i64), (1, 1)]), dtype }],
+            stores: vec![Store {
+                access: access(1, vec![(0, 1)]),
+                dtype,
+                value: Elem(0),
+                combine: Some(Combine::Reduce(spmdc_abi::ReduceOp::Sum)),
+            }],
+        })
+    }
+
+    #[test]
+    fn short_reduced_loops_are_unrolled() {
+        let nest = rows(64);
+        let trips = |trips| (nest.is_unrolled(1, trips), nest.is_unrolled(0, trips));
+        assert_eq!([0, 1, 4, 5].map(trips), [(false, false), (true, false), (true, false), (false, false)]);
     }
 
     #[test]

@@ -316,12 +316,12 @@ fn float_sums_do_not_depend_on_the_range() {
     assert_eq!(whole[1], expected[1]);
 }
 
-/// Of known lengths some loops run once, and have no code of a loop. Sums begin with zero all the same: of negative zeros they are zero.
+/// Of known lengths some loops are unrolled, and have no code of a loop. Sums begin with zero all the same: of negative zeros they are zero.
 #[test]
 fn short_reductions_begin_as_long_ones_do() {
     const ROWS: u64 = 5;
     let mut random = Random(17);
-    let lengths = [1, 4, 7, 8, 9, 16, 17, 20, 32];
+    let lengths = [1, 2, 3, 4, 7, 8, 9, 16, 17, 20, 32, 48, 64, 80];
     for dtype in numbers() {
         let ops: &[ReduceOp] = if dtype == DType::Bool {
             &[ReduceOp::And, ReduceOp::Or]
@@ -369,6 +369,57 @@ fn short_reduction(dtype: DType, op: ReduceOp, rows: u64, length: u64) -> Kernel
             dtype,
             value: Elem(0),
             combine: Some(Combine::Reduce(op)),
+        }],
+    }
+}
+
+/// `y[i] = sum(x[i, j] * w[j])`, or of `x[j, i]`, of the part of a range: unrolled loops keep `w` in registers, and the rows around them
+/// overlap.
+#[test]
+fn products_with_vectors_are_sums_in_the_same_order() {
+    const ROWS: u64 = 37;
+    let mut random = Random(23);
+    for dtype in numbers().into_iter().filter(|&dtype| dtype != DType::Bool) {
+        let shapes = [8, 16, 17, 32, 40, 48, 64, 256].into_iter().flat_map(|length| [(length, false), (length, true)]);
+        let kernels: Vec<Kernel> =
+            shapes.map(|(length, turned)| product_with_vector(dtype, ROWS, length, turned)).collect();
+        let most = kernels.iter().map(|kernel| Nest::all(kernel).len()).max().unwrap();
+        for cut in 0..most {
+            let all = |kernel: &Kernel| Nest::all(kernel);
+            let kernels: Vec<Kernel> = kernels.iter().filter(|kernel| cut < all(kernel).len()).cloned().collect();
+            let code = load_as(&kernels, &|kernel| all(kernel)[cut].clone());
+            for (kernel, function) in kernels.iter().zip(code.functions()) {
+                let mut input = |at: usize| {
+                    bytes(dtype, &(0..kernel.buffers[at].len).map(|_| random.element(dtype)).collect::<Vec<_>>())
+                };
+                let buffers = [input(0), input(1), vec![0; ROWS as usize * dtype.size()]];
+                for (begin, end) in [(0, ROWS as i64), (5, 6), (36, 37), (9, 9)] {
+                    check(kernel, function, &buffers, &[], begin, end);
+                }
+            }
+        }
+    }
+}
+
+/// `y[i] = sum(x[i, j] * w[j])`, or of `x[j, i]`
+fn product_with_vector(dtype: DType, rows: u64, length: u64, turned: bool) -> Kernel {
+    let slot = |written, len: u64| BufferSlot { dtype, written, len: len as usize };
+    let matrix = if turned { [(0, 1), (1, rows as i64)] } else { [(0, length as i64), (1, 1)] };
+    Kernel {
+        dims: vec![parallel(rows), reduced(length)],
+        range_dim: true,
+        buffers: vec![slot(false, rows * length), slot(false, length), slot(true, rows)],
+        scalars: Vec::new(),
+        insts: vec![
+            Inst::Load { access: access(0, at(&matrix)), dtype },
+            Inst::Load { access: access(1, at(&[(1, 1)])), dtype },
+            Inst::Binary { op: BinaryOp::Mul, dtype, lhs: Elem(0), rhs: Elem(1), site: None },
+        ],
+        stores: vec![Store {
+            access: access(2, at(&[(0, 1)])),
+            dtype,
+            value: Elem(2),
+            combine: Some(Combine::Reduce(ReduceOp::Sum)),
         }],
     }
 }

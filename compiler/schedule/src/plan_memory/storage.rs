@@ -312,7 +312,8 @@ fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, siz
     offset
 }
 
-/// Whether the kernel reads buffer `read` only at the index at which it then writes buffer `written`.
+/// Whether the kernel reads buffer `read` only at the index at which it then writes buffer `written`, and stores there at every point:
+/// back ends rely on the latter (`Nest::loads_move`).
 fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
     let mut stores = kernel.stores.iter().filter(|store| store.access.buffer == written);
     let (Some(store), None) = (stores.next(), stores.next()) else { return false };
