@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use spmdc_check::MeshOverride;
+use spmdc_compiler::pipeline::MemoryLimit;
 use spmdc_compiler::report::lints::{Lint, Policy};
 use spmdc_grammar::diagnostic::Severity;
 use spmdc_kernel::backend::Cpu;
@@ -128,6 +129,9 @@ pub struct ProgramOptions {
     /// The number of processes that a launcher has started, if it matters to the command.
     #[arg(skip)]
     pub launched: Option<usize>,
+    /// What a process of the run may use at most, if it matters to the command.
+    #[arg(skip)]
+    pub memory: Option<MemoryLimit>,
     /// A file of `spmdc tune`, with what bytes cost inside a host and between hosts
     // Two names stand for other devices to compile for, which tests use: tiny ones do with a few elements what others do with large
     // arrays.
@@ -258,6 +262,13 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
+    /// Bytes that a process may use at most, if that is bounded.
+    pub fn most_memory(&self) -> Result<Option<u64>, RunError> {
+        let mut args = RunArgs::default();
+        self.memory_limit.as_ref().map_or(Ok(()), |bytes| args.set("--memory-limit", bytes))?;
+        Ok(args.options.memory_limit)
+    }
+
     /// The options in the form that they have in a built executable too.
     pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
         let mut args = RunArgs { error_format: format.into(), progress: self.progress, ..RunArgs::default() };

@@ -5,10 +5,12 @@
 //! take it from [`Compilation::stages`]. A dump is a program at its stage: its compilation starts after that stage.
 
 mod hosts;
+mod memory;
 mod several;
 
 pub use self::hosts::HostOptions;
 use self::hosts::all_devices;
+pub use self::memory::MemoryLimit;
 use self::several::{MeshCode, joined};
 use crate::report::timeline::timeline;
 use crate::totals::{collectives, cost};
@@ -71,6 +73,8 @@ pub struct Options {
     pub plans: Plans,
     /// The hosts of the devices; None if nothing is known of them.
     pub hosts: Option<HostOptions>,
+    /// What each process may use at most; None if nothing bounds it.
+    pub memory: Option<MemoryLimit>,
 }
 
 /// The result of a compilation.
@@ -572,7 +576,7 @@ struct CompiledParts {
     doubtful: bool,
 }
 
-/// The programs of all meshes, which work ahead in loops as far as the simulated timeline gains from it.
+/// The programs of all meshes, which work ahead in loops as far as the simulated timeline gains from it, and as memory has room.
 fn chosen(
     whole: &Module,
     projected: &Projected,
@@ -594,7 +598,8 @@ fn chosen(
     };
     for factor in 1..=FURTHEST {
         let other = compiled(whole, projected, (&cuts, factor), &complete, site)?;
-        if other.program.as_ref().is_some_and(|(program, _)| !has_one_layout_each(program)) {
+        let fits = |program: &Program| options.memory.is_none_or(|limit| limit.holds(program));
+        if other.program.as_ref().is_some_and(|(program, _)| !has_one_layout_each(program) || !fits(program)) {
             continue;
         }
         // None if the meshes would wait for each other for ever.

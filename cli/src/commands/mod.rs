@@ -49,7 +49,8 @@ fn compile_sources(
     let loaded = load(options, texts)?;
     let policy = options.policy();
     let verify = options.verify.then_some(u64::MAX);
-    let options = Options { check: loaded.options, stop_after, verify, hosts: loaded.hosts, ..Options::default() };
+    let (hosts, memory) = (loaded.hosts, options.memory);
+    let options = Options { check: loaded.options, stop_after, verify, hosts, memory, ..Options::default() };
     let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     if compilation.doubtful {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use spmdc_compiler::pipeline::Compilation;
+use spmdc_compiler::pipeline::{Compilation, MemoryLimit};
 use spmdc_compiler::report::json::{plan_json, timeline_json};
 use spmdc_compiler::report::kept::{
     CheckpointTrial, KeptCosts, KeptValue, checkpoints, costs as kept_costs, kept, kept_bytes,
@@ -33,7 +33,10 @@ pub fn plan(
     reporter: &Reporter,
     texts: &mut SourceTexts,
 ) -> Result<String, CommandError> {
-    let (compilation, set, options) = super::compile_sources(&command.program, None, reporter, texts)?;
+    let mut program = command.program.clone();
+    let limit = command.not_needed.most_memory()?;
+    program.memory = limit.map(|bytes| MemoryLimit { bytes, processes: program.hosts.unwrap_or(1) });
+    let (compilation, set, options) = super::compile_sources(&program, None, reporter, texts)?;
     let trials = checkpoints(&compilation, &set, &options);
     if command.format == MessageFormat::Json {
         let mut objects = Vec::new();

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use spmdc_compiler::backends;
+use spmdc_compiler::pipeline::MemoryLimit;
 use spmdc_ir::layout::draw::Style;
 use spmdc_runtime::processes::job;
 use spmdc_runtime::start::execute;
@@ -24,7 +25,9 @@ pub fn run(
     let begin = Instant::now();
     let mut program = command.program.clone();
     // All processes of a job compile the same program, for their number.
-    program.launched = Some(job::started_processes()).filter(|processes| *processes > 1);
+    let processes = job::started_processes();
+    program.launched = Some(processes).filter(|processes| *processes > 1);
+    program.memory = args.options.memory_limit.map(|bytes| MemoryLimit { bytes, processes });
     let compilation = super::compile(&program, None, reporter, texts)?;
     let style = if messages.ascii { Style::Ascii } else { Style::Unicode };
     let overview =

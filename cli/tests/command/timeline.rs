@@ -46,6 +46,36 @@ fn the_timeline_of_a_pipeline_has_one_round_for_each_microbatch_and_three_to_fil
     run.expect(0, "timeline, estimated: ", "");
 }
 
+/// The plan of the pipeline with gradients for this much memory: bytes of all meshes, and the rounds of its loop.
+fn within(memory: Option<u64>) -> (u64, f64) {
+    let limit = memory.map(|bytes| bytes.to_string());
+    let limit: Vec<&str> = limit.iter().flat_map(|bytes| ["--memory-limit", bytes]).collect();
+    let said = in_root(&[&["plan", "--format", "json", "examples/pipeline_grad.spmd"], &limit[..]].concat());
+    let plan: Value = serde_json::from_str(&said.out).unwrap();
+    let bytes = plan["meshes"].as_array().unwrap().iter().map(|mesh| mesh["plan"]["process_bytes"].as_u64().unwrap());
+    let loops = plan["timeline"]["loops"].as_array().unwrap();
+    let rounds = loops.iter().find(|found| found["trips"] == json!(12)).unwrap()["rounds"].as_f64().unwrap();
+    (bytes.sum(), rounds)
+}
+
+#[test]
+fn stages_work_ahead_as_far_as_memory_has_room() {
+    let (most, fewest_rounds) = within(None);
+    assert_eq!(within(Some(1 << 30)), (most, fewest_rounds));
+    let (less, more_rounds) = within(Some(most - 1));
+    assert!(less < most && more_rounds > fewest_rounds + 0.5, "{less} of {most} bytes, {more_rounds} rounds");
+    // In turns, however little memory there is: the runtime says that it does not suffice.
+    let (least, most_rounds) = within(Some(1));
+    assert!(least <= less && most_rounds > 40.0, "{least} of {less} bytes, {most_rounds} rounds");
+    let run = |limit: &str| {
+        let said =
+            in_root(&["run", "examples/pipeline_grad.spmd", "--arg", "batches=normal:0", "--memory-limit", limit]);
+        (said.status, said.out)
+    };
+    let whole = run("1G");
+    assert_eq!((whole.0, &whole), (0, &run(&(most - 1).to_string())), "the losses are the same");
+}
+
 #[test]
 fn stages_work_ahead_while_they_wait_for_cotangents() {
     let said = in_root(&["plan", "--format", "json", "examples/pipeline_grad.spmd"]);
