@@ -14,37 +14,37 @@ const CHUNK: usize = 256;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Units {
     len: usize,
-    chunks: Vec<Chunk>,
+    chunks: Vec<UnitChunk>,
 }
 
 #[derive(Clone, Debug)]
-enum Chunk {
+enum UnitChunk {
     Same(SetId),
     /// One set for each unit.
     Each(Arc<[SetId]>),
 }
 
-impl PartialEq for Chunk {
-    fn eq(&self, other: &Chunk) -> bool {
+impl PartialEq for UnitChunk {
+    fn eq(&self, other: &UnitChunk) -> bool {
         match (self, other) {
-            (Chunk::Same(one), Chunk::Same(other)) => one == other,
-            (Chunk::Each(each), Chunk::Same(set)) | (Chunk::Same(set), Chunk::Each(each)) => {
+            (UnitChunk::Same(one), UnitChunk::Same(other)) => one == other,
+            (UnitChunk::Each(each), UnitChunk::Same(set)) | (UnitChunk::Same(set), UnitChunk::Each(each)) => {
                 each.iter().all(|own| own == set)
             }
-            (Chunk::Each(one), Chunk::Each(other)) => Arc::ptr_eq(one, other) || one == other,
+            (UnitChunk::Each(one), UnitChunk::Each(other)) => Arc::ptr_eq(one, other) || one == other,
         }
     }
 }
 
-impl Chunk {
+impl UnitChunk {
     /// The set of each unit, mutable.
     fn each(&mut self, len: usize) -> &mut [SetId] {
-        if let Chunk::Same(set) = self {
-            *self = Chunk::Each(vec![*set; len].into());
+        if let UnitChunk::Same(set) = self {
+            *self = UnitChunk::Each(vec![*set; len].into());
         }
         match self {
-            Chunk::Each(each) => Arc::make_mut(each),
-            Chunk::Same(_) => unreachable!("it has just become one set for each unit"),
+            UnitChunk::Each(each) => Arc::make_mut(each),
+            UnitChunk::Same(_) => unreachable!("it has just become one set for each unit"),
         }
     }
 
@@ -59,7 +59,7 @@ impl Chunk {
 impl Units {
     /// So many units with the empty set.
     pub fn new(len: usize) -> Units {
-        Units { len, chunks: vec![Chunk::Same(0); len.div_ceil(CHUNK)] }
+        Units { len, chunks: vec![UnitChunk::Same(0); len.div_ceil(CHUNK)] }
     }
 
     /// The number of units.
@@ -83,8 +83,8 @@ impl Units {
     pub fn runs(&self, range: Range<usize>) -> impl Iterator<Item = (usize, SetId)> {
         self.parts(range).flat_map(|(chunk, part, _)| {
             let (same, each) = match &self.chunks[chunk] {
-                Chunk::Same(set) => (Some((part.len(), *set)), &[][..]),
-                Chunk::Each(each) => (None, &each[part]),
+                UnitChunk::Same(set) => (Some((part.len(), *set)), &[][..]),
+                UnitChunk::Each(each) => (None, &each[part]),
             };
             same.into_iter().chain(each.iter().map(|&set| (1, set)))
         })
@@ -94,8 +94,8 @@ impl Units {
     pub fn fill(&mut self, range: Range<usize>, set: SetId) {
         for (chunk, part, len) in self.parts(range) {
             match &mut self.chunks[chunk] {
-                Chunk::Same(known) if *known == set => {}
-                chunk if part.len() == len => *chunk = Chunk::Same(set),
+                UnitChunk::Same(known) if *known == set => {}
+                chunk if part.len() == len => *chunk = UnitChunk::Same(set),
                 chunk => chunk.each(len)[part].fill(set),
             }
         }
@@ -122,9 +122,9 @@ impl Units {
         };
         for (chunk, part, len) in self.parts(range) {
             match &mut self.chunks[chunk] {
-                Chunk::Same(set) if to(*set) == *set => {}
-                Chunk::Same(set) if part.len() == len => *set = to(*set),
-                Chunk::Each(each) if each[part.clone()].iter().all(|&set| to(set) == set) => {}
+                UnitChunk::Same(set) if to(*set) == *set => {}
+                UnitChunk::Same(set) if part.len() == len => *set = to(*set),
+                UnitChunk::Each(each) if each[part.clone()].iter().all(|&set| to(set) == set) => {}
                 chunk => chunk.replace(part, len, &mut |_, set| to(set)),
             }
         }
@@ -137,12 +137,12 @@ impl Units {
         for (chunk, (ours, theirs)) in self.chunks.iter_mut().zip(&other.chunks).enumerate() {
             match (&mut *ours, theirs) {
                 (ours, theirs) if ours == theirs => {}
-                (Chunk::Same(ours), Chunk::Same(theirs)) => *ours = to(*ours, *theirs),
+                (UnitChunk::Same(ours), UnitChunk::Same(theirs)) => *ours = to(*ours, *theirs),
                 (ours, theirs) => {
                     let all = 0..CHUNK.min(len - chunk * CHUNK);
                     let their = |at: usize| match theirs {
-                        Chunk::Same(set) => *set,
-                        Chunk::Each(each) => each[at],
+                        UnitChunk::Same(set) => *set,
+                        UnitChunk::Each(each) => each[at],
                     };
                     ours.replace(all.clone(), all.len(), &mut |at, set| {
                         if set == their(at) { set } else { to(set, their(at)) }
