@@ -93,10 +93,11 @@ impl Units {
     /// Gives these units this set.
     pub fn fill(&mut self, range: Range<usize>, set: SetId) {
         for (chunk, part, len) in self.parts(range) {
-            match &mut self.chunks[chunk] {
-                UnitChunk::Same(known) if *known == set => {}
-                chunk if part.len() == len => *chunk = UnitChunk::Same(set),
-                chunk => chunk.each(len)[part].fill(set),
+            let own = &mut self.chunks[chunk];
+            if part.len() == len {
+                *own = UnitChunk::Same(set);
+            } else if *own != UnitChunk::Same(set) {
+                own.each(len)[part].fill(set);
             }
         }
     }
@@ -121,11 +122,12 @@ impl Units {
             last.1
         };
         for (chunk, part, len) in self.parts(range) {
-            match &mut self.chunks[chunk] {
-                UnitChunk::Same(set) if to(*set) == *set => {}
+            let own = &mut self.chunks[chunk];
+            match own {
                 UnitChunk::Same(set) if part.len() == len => *set = to(*set),
+                UnitChunk::Same(set) if to(*set) == *set => {}
                 UnitChunk::Each(each) if each[part.clone()].iter().all(|&set| to(set) == set) => {}
-                chunk => chunk.replace(part, len, &mut |_, set| to(set)),
+                UnitChunk::Same(_) | UnitChunk::Each(_) => own.replace(part, len, &mut |_, set| to(set)),
             }
         }
     }
