@@ -4,9 +4,9 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
 
+use crate::processes::exchange::Mail;
 use crate::processes::records::{FailureRecord, decode, encode};
-use crate::processes::transport::Request;
-use crate::processes::{Process, numbered_processes};
+use crate::processes::{Process, silent};
 use crate::trap::{DeviceStop, RunError};
 
 /// How often a wait looks whether it is still worth waiting.
@@ -40,52 +40,20 @@ impl Party<'_> {
     }
 
     /// Sends messages and receives others, of these lengths; each with the number of the other process.
-    pub fn swap(
-        &self,
-        sent: Vec<(usize, Vec<u8>)>,
-        received: Vec<(usize, usize)>,
-    ) -> Result<Vec<(usize, Vec<u8>)>, RunError> {
-        let mut messages: Vec<(usize, Vec<u8>)> =
-            received.into_iter().map(|(other, len)| (other, vec![0; len])).collect();
+    pub fn swap(&self, mut sent: Mail, received: Vec<(usize, usize)>) -> Result<Mail, RunError> {
+        let mut messages: Mail = received.into_iter().map(|(other, len)| (other, vec![0; len])).collect();
         let Some(process) = self.process else {
             debug_assert!(sent.is_empty() && messages.is_empty(), "one process has no messages");
             return Ok(messages);
         };
-        let mut pending = Vec::new();
-        let done = self.begin_and_wait(process, &sent, &mut messages, &mut pending);
-        if !pending.is_empty() {
-            // The transport may still use the memory of messages that are not complete.
-            std::mem::forget((sent, messages));
-            done?;
-            let mut missing: Vec<usize> = pending.iter().map(|(other, _)| *other).collect();
-            missing.sort_unstable();
-            missing.dedup();
-            let text = format!("a file waited {:?} for {}", self.limit, numbered_processes(&missing));
-            return Err(RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take"));
-        }
-        done.map(|()| messages)
-    }
-
-    fn begin_and_wait(
-        &self,
-        process: &Process,
-        sent: &[(usize, Vec<u8>)],
-        messages: &mut [(usize, Vec<u8>)],
-        pending: &mut Vec<(usize, Request)>,
-    ) -> Result<(), RunError> {
-        for (other, bytes) in messages {
-            // SAFETY: the bytes live until the request is complete, or stay allocated.
-            pending.push((*other, unsafe { process.receive(*other, self.tag, bytes)? }));
-        }
-        for (other, bytes) in sent {
-            // SAFETY: as above.
-            pending.push((*other, unsafe { process.send(*other, self.tag, bytes)? }));
-        }
-        let begin = Instant::now();
-        while !pending.is_empty() && begin.elapsed() <= self.limit && (self.expects)() {
-            process.wait(pending, LOOK.min(self.limit))?;
-        }
-        Ok(())
+        let missing = process.swap(self.tag, (&mut sent, &mut messages), |pending| {
+            let begin = Instant::now();
+            while !pending.is_empty() && begin.elapsed() <= self.limit && (self.expects)() {
+                process.wait(pending, LOOK.min(self.limit))?;
+            }
+            Ok(())
+        })?;
+        if missing.is_empty() { Ok(messages) } else { Err(silent("a file", self.limit, &missing)) }
     }
 
     fn others(&self) -> impl Iterator<Item = usize> + use<'_> {

@@ -1,40 +1,59 @@
-//! Records that every process sends to every other one, outside of the steps of a program.
+//! Messages between processes outside of the steps of a program.
 
+use std::mem::{forget, take};
 use std::time::Duration;
 
 use super::Process;
-use super::transport::ProcessPlace;
+use super::transport::Request;
 use crate::trap::RunError;
 
+/// The bytes of messages, each with the other process.
+pub(crate) type Mail = Vec<(usize, Vec<u8>)>;
+
 impl Process {
+    /// Sends messages, receives others over the bytes that are there, and waits by `wait`, which returns when no request is left or when it
+    /// gives up. Returns the processes whose messages are not complete, in ascending order: the transport may still use their memory, so
+    /// it stays allocated, and they are left without bytes here.
+    pub(crate) fn swap(
+        &self,
+        tag: u32,
+        (sent, received): (&mut Mail, &mut Mail),
+        wait: impl FnOnce(&mut Vec<(usize, Request)>) -> Result<(), RunError>,
+    ) -> Result<Vec<usize>, RunError> {
+        let mut pending = Vec::with_capacity(sent.len() + received.len());
+        let begin_and_wait = || {
+            for (other, bytes) in received.iter_mut() {
+                // SAFETY: the bytes live until the request is complete, or as long as the process: see below.
+                pending.push((*other, unsafe { self.receive(*other, tag, bytes)? }));
+            }
+            for (other, bytes) in sent.iter() {
+                // SAFETY: as above.
+                pending.push((*other, unsafe { self.send(*other, tag, bytes)? }));
+            }
+            wait(&mut pending)
+        };
+        let done = begin_and_wait();
+        let mut missing: Vec<usize> = pending.into_iter().map(|(other, _)| other).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        for (other, bytes) in sent.iter_mut().chain(received) {
+            if missing.binary_search(other).is_ok() {
+                forget(take(bytes));
+            }
+        }
+        done.map(|()| missing)
+    }
+
     /// Sends the same bytes to all other processes and receives as many from each, or waits in vain for longer than the limit: then
     /// None stands for the processes whose bytes did not arrive.
     pub(crate) fn exchange(&self, tag: u32, bytes: &[u8], limit: Duration) -> Result<Vec<Option<Vec<u8>>>, RunError> {
-        let ProcessPlace { rank, count } = self.transport.place();
-        let sent = bytes.to_vec();
-        let mut received: Vec<Option<Vec<u8>>> = (0..count).map(|_| Some(vec![0; bytes.len()])).collect();
-        let mut pending = Vec::new();
-        let mut begin_and_wait = || {
-            for (other, message) in received.iter_mut().enumerate().filter(|(other, _)| *other != rank) {
-                let Some(message) = message else { continue };
-                // SAFETY: the bytes live until the request is complete, or as long as the process: see below.
-                unsafe {
-                    pending.push((other, self.transport.receive(other, tag, message.as_mut_ptr(), message.len())?));
-                    pending.push((other, self.transport.send(other, tag, sent.as_ptr(), sent.len())?));
-                }
-            }
-            self.wait(&mut pending, limit)
-        };
-        let done = begin_and_wait();
-        // What is not complete may still be read and written by the transport.
-        if !pending.is_empty() {
-            std::mem::forget(sent);
-        }
-        for (other, _) in pending {
-            std::mem::forget(received[other].take());
-        }
-        done?;
-        received[rank] = Some(bytes.to_vec());
-        Ok(received)
+        let others = || (0..self.count()).filter(|&other| other != self.rank());
+        let mut sent: Mail = others().map(|other| (other, bytes.to_vec())).collect();
+        let mut received: Mail = others().map(|other| (other, vec![0; bytes.len()])).collect();
+        let missing = self.swap(tag, (&mut sent, &mut received), |pending| self.wait(pending, limit))?;
+        let found = |(other, bytes)| missing.binary_search(&other).is_err().then_some(bytes);
+        let mut all: Vec<Option<Vec<u8>>> = received.into_iter().map(found).collect();
+        all.insert(self.rank(), Some(bytes.to_vec()));
+        Ok(all)
     }
 }

@@ -17,7 +17,7 @@
 
 pub(crate) mod crossings;
 pub(crate) mod devices;
-mod exchange;
+pub(crate) mod exchange;
 pub mod group;
 pub(crate) mod handshake;
 pub mod job;
@@ -139,6 +139,12 @@ fn pause(waited: Duration) {
 /// The beginning of a text, of at most so many bytes.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     text[..text.floor_char_boundary(most)].to_string()
+}
+
+/// E0809: something waited for so long for messages of these processes.
+pub(crate) fn silent(what: &str, limit: Duration, processes: &[usize]) -> RunError {
+    let text = format!("{what} waited {limit:?} for {}", numbered_processes(processes));
+    RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take")
 }
 
 /// `process 1`, or `processes 1, 2 and 5`.

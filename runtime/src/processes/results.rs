@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Process, numbered_processes, tags};
+use super::exchange::Mail;
+use super::{Process, silent, tags};
 use crate::array::HostArray;
 use crate::blocks::{FarBlocks, gather, packing, unfilled};
 use crate::boxes::BoxCopy;
@@ -25,9 +26,9 @@ pub(crate) fn collect(
     debug_assert_eq!(mesh.processes(), process.count(), "the devices are dealt to the processes of the job");
     let owners: Vec<usize> = mesh.group(0, split_axes(layout));
     let of_process = |process: usize| owners.iter().copied().filter(move |&owner| mesh.process(owner) == process);
-    let late = |missing: &[usize]| {
-        let text = format!("a result waited {limit:?} for {}", numbered_processes(missing));
-        RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take")
+    let swap = |sent: &mut Mail, received: &mut Mail| {
+        let missing = process.swap(tags::RESULT, (sent, received), |pending| process.wait(pending, limit))?;
+        if missing.is_empty() { Ok(()) } else { Err(silent("a result", limit, &missing)) }
     };
     if process.rank() > 0 {
         let mut bytes = vec![0; of_process(process.rank()).map(size_of).sum()];
@@ -40,37 +41,17 @@ pub(crate) fn collect(
             }
         }
         if !bytes.is_empty() {
-            // SAFETY: the bytes live until the request is complete, or stay allocated.
-            let request = unsafe { process.transport.send(0, tags::RESULT, bytes.as_ptr(), bytes.len())? };
-            let mut pending = vec![(0, request)];
-            process.wait(&mut pending, limit)?;
-            if !pending.is_empty() {
-                std::mem::forget(bytes);
-                return Err(late(&[0]));
-            }
+            swap(&mut vec![(0, bytes)], &mut Vec::new())?;
         }
         return Ok(unfilled(layout));
     }
-    let mut messages = Vec::new();
-    let mut pending = Vec::new();
-    for other in 1..process.count() {
-        let mut bytes: Vec<u8> = vec![0; of_process(other).map(size_of).sum()];
-        if !bytes.is_empty() {
-            // SAFETY: as above.
-            let request = unsafe { process.transport.receive(other, tags::RESULT, bytes.as_mut_ptr(), bytes.len())? };
-            pending.push((other, request));
-        }
-        messages.push(bytes);
-    }
-    process.wait(&mut pending, limit)?;
-    if !pending.is_empty() {
-        std::mem::forget(messages);
-        return Err(late(&pending.iter().map(|(other, _)| *other).collect::<Vec<_>>()));
-    }
+    let sizes = (1..process.count()).map(|other| (other, of_process(other).map(size_of).sum()));
+    let mut messages: Mail = sizes.filter(|&(_, size)| size > 0).map(|(other, size)| (other, vec![0; size])).collect();
+    swap(&mut Vec::new(), &mut messages)?;
     let mut far = FarBlocks::default();
-    for (bytes, other) in messages.iter().zip(1..) {
+    for (other, bytes) in &messages {
         let mut offset = 0;
-        for owner in of_process(other) {
+        for owner in of_process(*other) {
             far.0.insert((place, owner), bytes.as_ptr().wrapping_add(offset));
             offset += size_of(owner);
         }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use super::exchange::Mail;
 use super::handshake::{Introduction, introduce};
 use super::transport::ProcessPlace;
 use super::{Process, devices, job, tags};
@@ -140,13 +141,13 @@ fn between(process: &Process, each: Duration, limit: Duration) -> Result<Option<
     if process.count() == 1 {
         return Ok(None);
     }
-    let mut ring = Ring { process, sent: vec![1; SENT], received: vec![0; SENT], limit };
-    let mut speed = |len: usize| -> Result<u64, RunError> {
+    let speed = |len: usize| -> Result<u64, RunError> {
+        let mut ring = Ring::new(process, len, limit);
         // The first messages find their way.
-        let first: Vec<u64> = (0..3).map(|_| ring.round(len)).collect::<Result<_, _>>()?;
+        let first: Vec<u64> = (0..3).map(|_| ring.round()).collect::<Result<_, _>>()?;
         let slowest = ring.most(median(first))?.max(1);
         let rounds = (each.as_nanos() as u64 / slowest).clamp(3, MOST_ROUNDS);
-        let times = (0..rounds).map(|_| ring.round(len)).collect::<Result<Vec<u64>, _>>()?;
+        let times = (0..rounds).map(|_| ring.round()).collect::<Result<Vec<u64>, _>>()?;
         ring.most(median(times))
     };
     let (latency_nanos, nanos) = (speed(8)?, speed(SENT)?.max(1));
@@ -157,34 +158,29 @@ fn between(process: &Process, each: Duration, limit: Duration) -> Result<Option<
 /// Messages from each process to the next one.
 struct Ring<'a> {
     process: &'a Process,
-    sent: Vec<u8>,
-    received: Vec<u8>,
+    sent: Mail,
+    received: Mail,
     limit: Duration,
 }
 
 impl Ring<'_> {
-    /// The nanoseconds until this process has sent a message and received one.
-    fn round(&mut self, len: usize) -> Result<u64, RunError> {
-        debug_assert!(len <= self.sent.len(), "a message fits");
-        let ProcessPlace { rank, count } = self.process.transport.place();
+    /// Of messages of so many bytes.
+    fn new(process: &Process, len: usize, limit: Duration) -> Ring<'_> {
+        let ProcessPlace { rank, count } = process.transport.place();
         let (next, before) = ((rank + 1) % count, (rank + count - 1) % count);
+        Ring { process, sent: vec![(next, vec![1; len])], received: vec![(before, vec![0; len])], limit }
+    }
+
+    /// The nanoseconds until this process has sent a message and received one.
+    fn round(&mut self) -> Result<u64, RunError> {
+        let (process, limit) = (self.process, self.limit);
         let begin = Instant::now();
-        let mut pending = Vec::new();
-        let mut begin_and_wait = || {
-            // SAFETY: the bytes live until the requests are complete, or as long as the process: see below.
-            pending.push((before, unsafe { self.process.receive(before, tags::MEASURED, &mut self.received[..len])? }));
-            // SAFETY: as above.
-            pending.push((next, unsafe { self.process.send(next, tags::MEASURED, &self.sent[..len])? }));
-            self.process.wait(&mut pending, self.limit)
-        };
-        let done = begin_and_wait();
-        if !pending.is_empty() {
-            // The transport may still use them.
-            std::mem::forget(std::mem::take(&mut self.sent));
-            std::mem::forget(std::mem::take(&mut self.received));
+        let messages = (&mut self.sent, &mut self.received);
+        let missing = process.swap(tags::MEASURED, messages, |pending| process.wait(pending, limit))?;
+        match missing.first() {
+            None => Ok(begin.elapsed().as_nanos() as u64),
+            Some(&other) => Err(self.silent(other)),
         }
-        done?;
-        if pending.is_empty() { Ok(begin.elapsed().as_nanos() as u64) } else { Err(self.silent(before)) }
     }
 
     /// The largest of the values of all processes.
