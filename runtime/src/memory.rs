@@ -6,14 +6,13 @@
 //! A process has the instances that its own devices use, and no others: an arena that devices of several processes share exists once in
 //! each of these.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
 use crate::trap::RunError;
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{Arena, AxisSet, BufferInfo, Channel, Place, Program};
+use spmdc_abi::{Arena, AxisSet, BufferInfo, Place, Program};
 
 /// Minimum size of mappings that are aligned to huge pages and request them, in bytes (2 MiB).
 const HUGE_PAGE: usize = 2 << 20;
@@ -213,23 +212,7 @@ pub fn check_fits(
     process: usize,
     limit: Option<u64>,
 ) -> Result<u64, RunError> {
-    let programs = programs(program);
-    let copies = |mesh: &DeviceMesh, axes: AxisSet| {
-        let instance = |device| mesh.linear(device, axes.iter());
-        mesh.devices_of(process).into_iter().map(instance).collect::<BTreeSet<usize>>().len() as u64
-    };
-    let mut needed = 0u128;
-    for (program, mesh) in programs.iter().zip(meshes) {
-        let bytes = |arena: &Arena| u128::from(arena.bytes) * u128::from(copies(mesh, arena.axes));
-        needed += program.arenas.iter().map(bytes).sum::<u128>();
-        let ahead = |device| u128::from(program.ahead_bytes(mesh, device));
-        needed += mesh.devices_of(process).into_iter().map(ahead).sum::<u128>();
-    }
-    let mailbox = |channel: &Channel| {
-        let elements: u128 = channel.sent.dims.iter().map(|dim| dim.size as u128).product();
-        elements * channel.sent.dtype.size() as u128
-    };
-    needed += program.channels.iter().map(mailbox).sum::<u128>();
+    let needed = program.bytes_of_devices(meshes, |part| meshes[part].devices_of(process));
     // The query takes about 0.3 ms; for little memory the result of the allocation itself suffices.
     let known = u64::try_from(needed).unwrap_or(u64::MAX);
     if limit.is_none() && needed <= LITTLE {
@@ -240,7 +223,7 @@ pub fn check_fits(
         return Ok(known);
     }
     let mut buffers: Vec<(&BufferInfo, u64)> = Vec::new();
-    for (program, mesh) in programs.iter().zip(meshes) {
+    for (program, mesh) in program.programs().into_iter().zip(meshes) {
         let copies = |buffer: &BufferInfo| {
             let arena = program.arenas.get(buffer.place.arena as usize)?;
             Some(mesh.count(arena.axes.iter()) as u64)
@@ -266,14 +249,6 @@ pub fn check_fits(
         error = error.at(buffer.site).with_help(format!("the largest values: {}", largest.join(", ")));
     }
     Err(error)
-}
-
-/// The programs that run side by side: the parts, or the program itself.
-pub(crate) fn programs(program: &Program) -> Vec<&Program> {
-    match program.parts.is_empty() {
-        true => vec![program],
-        false => program.parts.iter().map(|part| &part.program).collect(),
-    }
 }
 
 /// Bytes in a readable unit.

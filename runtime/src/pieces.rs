@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use crate::array::{BlockSource, HostArray};
 use crate::boxes::Rows;
 use crate::deal::{dealt, label};
-use crate::memory::programs;
 use crate::trap::RunError;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Binding, DType, Layout, LayoutDim, Program};
@@ -78,7 +77,7 @@ pub(crate) struct PieceFile {
 impl LocalBlocks {
     /// Those of a program in one of so many processes.
     pub fn new(program: &Program, process: usize, processes: usize) -> Result<LocalBlocks, RunError> {
-        let programs = programs(program);
+        let programs = program.programs();
         let mesh = |own: &&Program| DeviceMesh::new(&own.mesh).map_err(RunError::internal);
         let meshes = dealt(program, programs.iter().map(mesh).collect::<Result<_, _>>()?, processes)?;
         let blocks = |part: usize, layout: &Layout| -> Vec<LocalBlock> {

@@ -28,7 +28,7 @@ use crate::inputs::Source;
 use crate::joint::{self, ArrayOnDevices, DeviceElements, Grain, JointPlan, Party, PlaneOnDevices};
 use crate::launch::{Staff, Workforce};
 use crate::load::{Counted, Loaded, MeshProgram, load};
-use crate::memory::{ByteSize, Memory, check_fits, programs};
+use crate::memory::{ByteSize, Memory, check_fits};
 use crate::outputs::ResultArray;
 use crate::processes::Process;
 use crate::processes::crossings::{Crossings, Ending};
@@ -80,7 +80,7 @@ impl Session {
         let (rank, count) = process.as_ref().map_or((0, 1), |process| (process.rank(), process.count()));
         let meshes = dealt(&program, wholes, count)?;
         let needed = check_fits(&program, &meshes, rank, options.memory_limit)?;
-        let programs = programs(&program);
+        let programs = program.programs();
         let memories: Vec<Memory> = programs
             .iter()
             .zip(&meshes)
@@ -232,7 +232,7 @@ impl Session {
     /// The record of the last run; None unless [`RunOptions::records`].
     pub fn trace(&self) -> Option<Trace> {
         let recording = self.recording.as_ref()?;
-        let (programs, shared) = (programs(&self.program), self.workforce.shared());
+        let (programs, shared) = (self.program.programs(), self.workforce.shared());
         let names: Vec<StatementNames<'_>> = programs
             .iter()
             .zip(&shared.outlines)
@@ -275,7 +275,7 @@ impl Session {
     /// The most bytes that a device uses, in all parts together.
     fn peak_bytes(&self) -> u64 {
         let mut of_device: BTreeMap<usize, u64> = BTreeMap::new();
-        let programs = programs(&self.program);
+        let programs = self.program.programs();
         for (part, (program, memory)) in programs.iter().zip(self.memories()).enumerate() {
             let bytes = program.bytes_per_device(memory.mesh());
             for place in 0..memory.mesh().devices() {

@@ -203,9 +203,7 @@ fn no_code(error: CodegenError) -> Failure {
 /// The program, if no two devices can be in each other's way.
 fn raceless(compilation: &Compilation) -> Result<Program, Failure> {
     let program = compilation.program.clone().ok_or_else(|| internal("no program was made".to_string()))?;
-    let parts = program.parts.iter().map(|part| &part.program);
-    let programs = if program.parts.is_empty() { vec![&program] } else { parts.collect() };
-    match programs.into_iter().find_map(|program| races::race(program, &compilation.kernels)) {
+    match program.programs().into_iter().find_map(|program| races::race(program, &compilation.kernels)) {
         Some(race) => Err(internal(race)),
         None => Ok(program),
     }

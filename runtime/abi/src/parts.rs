@@ -1,6 +1,7 @@
 //! Programs with several meshes: the program of each, and the transfers between them.
 
-use crate::{Layout, LibraryFunction, Program, Site, Step};
+use crate::mesh::DeviceMesh;
+use crate::{AxisSet, Layout, LibraryFunction, Program, Site, Step};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -61,6 +62,38 @@ impl Program {
             true => (0..self.device_count()).collect(),
             false => self.devices.iter().map(|&device| device as usize).collect(),
         }
+    }
+
+    /// The programs that run side by side: the parts, or the program itself.
+    pub fn programs(&self) -> Vec<&Program> {
+        match self.parts.is_empty() {
+            true => vec![self],
+            false => self.parts.iter().map(|part| &part.program).collect(),
+        }
+    }
+
+    /// Bytes that some devices use together: the instances of arenas that they see, the rows of streams that they read ahead, and the
+    /// values of all transfers. `meshes` has the mesh of each of [`Program::programs`], and `own` gives these devices by their
+    /// positions on one of the meshes.
+    pub fn bytes_of_devices(&self, meshes: &[DeviceMesh], own: impl Fn(usize) -> Vec<usize>) -> u128 {
+        let of_program = |(number, (program, mesh)): (usize, (&Program, &DeviceMesh))| -> u128 {
+            let own = own(number);
+            let copies = |axes: AxisSet| {
+                let instances = own.iter().map(|&device| mesh.linear(device, axes.iter()));
+                instances.collect::<BTreeSet<usize>>().len() as u128
+            };
+            let arenas = program.arenas.iter().map(|arena| u128::from(arena.bytes) * copies(arena.axes));
+            let ahead = own.iter().map(|&device| u128::from(program.ahead_bytes(mesh, device)));
+            arenas.chain(ahead).sum()
+        };
+        let in_transfer = |channel: &Channel| {
+            let elements: u128 = channel.sent.dims.iter().map(|dim| dim.size as u128).product();
+            elements * channel.sent.dtype.size() as u128
+        };
+        let programs = self.programs();
+        debug_assert_eq!(programs.len(), meshes.len(), "each program has a mesh");
+        let of_programs: u128 = programs.into_iter().zip(meshes).enumerate().map(of_program).sum();
+        of_programs + self.channels.iter().map(in_transfer).sum::<u128>()
     }
 
     /// The ends of transfers in the steps, in their order.
