@@ -158,10 +158,13 @@ impl Parker {
             std::hint::spin_loop();
         }
         let begin = Instant::now();
-        let (for_messages, others) = ((YIELDING_FOR_MESSAGES, LOOKS_FOR_MESSAGES), (YIELDING, 1));
-        let yielding = || if nap().is_some() { for_messages } else { others };
-        while spin && begin.elapsed() < yielding().0 {
-            if (0..yielding().1).any(|_| ready(true)) {
+        let looks = || {
+            let for_messages = nap().is_some();
+            let (time, looks) = if for_messages { (YIELDING_FOR_MESSAGES, LOOKS_FOR_MESSAGES) } else { (YIELDING, 1) };
+            (spin && begin.elapsed() < time).then_some(looks)
+        };
+        while let Some(looks) = looks() {
+            if (0..looks).any(|_| ready(true)) {
                 return true;
             }
             thread::yield_now();
