@@ -6,7 +6,7 @@
 use super::kernel::{Emitter, arguments};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::I64;
-use cranelift_codegen::ir::{BlockArg, InstBuilder, Value};
+use cranelift_codegen::ir::{Block, BlockArg, InstBuilder, Value};
 use spmdc_kernel::nest::Cut;
 
 impl Emitter<'_, '_> {
@@ -31,13 +31,7 @@ impl Emitter<'_, '_> {
         let (body, after) = (self.builder.create_block(), self.builder.create_block());
         let index = self.builder.append_block_param(body, I64);
         let carried = if reduced { self.accumulator_values() } else { Vec::new() };
-        let mut inside = Vec::new();
-        let mut outside = Vec::new();
-        for &value in &carried {
-            let ty = self.builder.func.dfg.value_type(value);
-            inside.push(self.builder.append_block_param(body, ty));
-            outside.push(self.builder.append_block_param(after, ty));
-        }
+        let [inside, outside] = [body, after].map(|block| self.parameters_like(block, &carried));
         let enter = arguments(Some(from), &carried);
         if nonempty {
             self.builder.ins().jump(body, &enter);
@@ -66,11 +60,7 @@ impl Emitter<'_, '_> {
     fn count_and_fold(&mut self, from: Value, to: Value, step: u32, emit_body: impl FnOnce(&mut Self, Value)) {
         let [test, body, after] = std::array::from_fn(|_| self.builder.create_block());
         let carried = self.accumulator_values();
-        let mut inside = Vec::with_capacity(carried.len());
-        for &value in &carried {
-            let ty = self.builder.func.dfg.value_type(value);
-            inside.push(self.builder.append_block_param(test, ty));
-        }
+        let inside = self.parameters_like(test, &carried);
         let index = self.builder.append_block_param(test, I64);
         let jump = |e: &mut Self, carried: &[Value], index: Value| {
             let values = carried.iter().copied().chain([index]).map(BlockArg::from).collect::<Vec<_>>();
@@ -109,6 +99,15 @@ impl Emitter<'_, '_> {
             }
             None => self.count(from, to, step, trips, self.nest.dims[dim].reduced, emit_body),
         }
+    }
+
+    /// A parameter of the block for each of the values that pass through it.
+    fn parameters_like(&mut self, block: Block, values: &[Value]) -> Vec<Value> {
+        let parameter = |&value: &Value| {
+            let ty = self.builder.func.dfg.value_type(value);
+            self.builder.append_block_param(block, ty)
+        };
+        values.iter().map(parameter).collect()
     }
 
     /// The points of one result, inside the kept loops, without its store.
@@ -152,11 +151,7 @@ impl Emitter<'_, '_> {
         self.builder.ins().jump(finish, &arguments(Some(from), &lanes));
         self.builder.switch_to_block(finish);
         let index = self.builder.append_block_param(finish, I64);
-        let mut inside = Vec::with_capacity(lanes.len());
-        for &value in &lanes {
-            let ty = self.builder.func.dfg.value_type(value);
-            inside.push(self.builder.append_block_param(finish, ty));
-        }
+        let inside = self.parameters_like(finish, &lanes);
         self.indices[dim] = index;
         self.set_accumulator_values(&inside);
         self.finish_reductions();
