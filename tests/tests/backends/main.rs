@@ -40,6 +40,17 @@ pub fn load_as(kernels: &[Kernel], nest: &NestOf) -> Code {
     Code { functions: functions.collect() }
 }
 
+/// Loads kernels in each way in which one of them can run, and hands on the number of each kernel with its function of that way.
+pub fn in_all_nests(kernels: &[Kernel], mut checked: impl FnMut(usize, &Function)) {
+    let nests: Vec<Vec<Nest>> = kernels.iter().map(Nest::all).collect();
+    for cut in 0..nests.iter().map(Vec::len).max().unwrap() {
+        let which: Vec<usize> = (0..kernels.len()).filter(|&at| cut < nests[at].len()).collect();
+        let kernels: Vec<Kernel> = which.iter().map(|&at| kernels[at].clone()).collect();
+        let code = load_as(&kernels, &|kernel| Nest::all(kernel)[cut].clone());
+        which.iter().zip(code.functions()).for_each(|(&at, function)| checked(at, function));
+    }
+}
+
 impl Code {
     pub fn functions(&self) -> &[Function] {
         &self.functions

@@ -332,26 +332,15 @@ fn short_reductions_begin_as_long_ones_do() {
             .iter()
             .flat_map(|&length| ops.iter().map(move |&op| short_reduction(dtype, op, ROWS, length)))
             .collect();
-        let most = kernels.iter().map(|kernel| Nest::all(kernel).len()).max().unwrap();
-        for cut in 0..most {
-            let all = |kernel: &Kernel| Nest::all(kernel);
-            let kernels: Vec<Kernel> = kernels.iter().filter(|kernel| cut < all(kernel).len()).cloned().collect();
-            let code = load_as(&kernels, &|kernel| all(kernel)[cut].clone());
-            for (kernel, function) in kernels.iter().zip(code.functions()) {
-                let row = kernel.buffers[0].len / ROWS as usize;
-                let first = if dtype.is_float() { 1 << (8 * dtype.size() - 1) } else { 1 };
-                let mut x = vec![first; row];
-                x.extend((row..kernel.buffers[0].len).map(|_| random.element(dtype)));
-                check(
-                    kernel,
-                    function,
-                    &[bytes(dtype, &x), vec![0; ROWS as usize * dtype.size()]],
-                    &[],
-                    0,
-                    ROWS as i64,
-                );
-            }
-        }
+        in_all_nests(&kernels, |at, function| {
+            let kernel = &kernels[at];
+            let row = kernel.buffers[0].len / ROWS as usize;
+            let first = if dtype.is_float() { 1 << (8 * dtype.size() - 1) } else { 1 };
+            let mut x = vec![first; row];
+            x.extend((row..kernel.buffers[0].len).map(|_| random.element(dtype)));
+            let buffers = [bytes(dtype, &x), vec![0; ROWS as usize * dtype.size()]];
+            check(kernel, function, &buffers, &[], 0, ROWS as i64);
+        });
     }
 }
 
@@ -383,21 +372,16 @@ fn products_with_vectors_are_sums_in_the_same_order() {
         let shapes = [8, 16, 17, 32, 40, 48, 64, 256].into_iter().flat_map(|length| [(length, false), (length, true)]);
         let kernels: Vec<Kernel> =
             shapes.map(|(length, turned)| product_with_vector(dtype, ROWS, length, turned)).collect();
-        let most = kernels.iter().map(|kernel| Nest::all(kernel).len()).max().unwrap();
-        for cut in 0..most {
-            let all = |kernel: &Kernel| Nest::all(kernel);
-            let kernels: Vec<Kernel> = kernels.iter().filter(|kernel| cut < all(kernel).len()).cloned().collect();
-            let code = load_as(&kernels, &|kernel| all(kernel)[cut].clone());
-            for (kernel, function) in kernels.iter().zip(code.functions()) {
-                let mut input = |at: usize| {
-                    bytes(dtype, &(0..kernel.buffers[at].len).map(|_| random.element(dtype)).collect::<Vec<_>>())
-                };
-                let buffers = [input(0), input(1), vec![0; ROWS as usize * dtype.size()]];
-                for (begin, end) in [(0, ROWS as i64), (5, 6), (36, 37), (9, 9)] {
-                    check(kernel, function, &buffers, &[], begin, end);
-                }
+        in_all_nests(&kernels, |at, function| {
+            let kernel = &kernels[at];
+            let mut input = |at: usize| {
+                bytes(dtype, &(0..kernel.buffers[at].len).map(|_| random.element(dtype)).collect::<Vec<_>>())
+            };
+            let buffers = [input(0), input(1), vec![0; ROWS as usize * dtype.size()]];
+            for (begin, end) in [(0, ROWS as i64), (5, 6), (36, 37), (9, 9)] {
+                check(kernel, function, &buffers, &[], begin, end);
             }
-        }
+        });
     }
 }
 

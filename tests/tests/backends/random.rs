@@ -321,26 +321,19 @@ fn every_cut_gives_the_same_bits() {
         let mut generated: Vec<Generated> = (0..40).map(|at| generate(&mut random, at % 4 != 0)).collect();
         generated.iter_mut().step_by(3).for_each(|generated| sum_exponentials(&mut generated.kernel));
         let kernels: Vec<Kernel> = generated.iter().map(|generated| generated.kernel.clone()).collect();
-        let nests: Vec<Vec<Nest>> = kernels.iter().map(Nest::all).collect();
-        for nests in &nests {
-            match nests[0].sums {
+        for kernel in &kernels {
+            match Nest::all(kernel)[0].sums {
                 Order::Any => seen[0] += 1,
                 Order::InTurn => seen[1] += 1,
                 Order::Lanes { lanes: LANES, .. } => seen[2] += 1,
                 Order::Lanes { .. } => seen[3] += 1,
             }
         }
-        let most = nests.iter().map(Vec::len).max().unwrap();
-        for cut in 0..most {
-            let which: Vec<usize> = (0..kernels.len()).filter(|&at| cut < nests[at].len()).collect();
-            let kernels: Vec<Kernel> = which.iter().map(|&at| kernels[at].clone()).collect();
-            let code = load_as(&kernels, &|kernel| Nest::all(kernel)[cut].clone());
-            for (&at, function) in which.iter().zip(code.functions()) {
-                let Generated { kernel, buffers, scalars, range } = &generated[at];
-                check(kernel, function, buffers, scalars, 0, *range);
-                check(kernel, function, buffers, scalars, range / 3, *range);
-            }
-        }
+        in_all_nests(&kernels, |at, function| {
+            let Generated { kernel, buffers, scalars, range } = &generated[at];
+            check(kernel, function, buffers, scalars, 0, *range);
+            check(kernel, function, buffers, scalars, range / 3, *range);
+        });
     }
     assert!(seen.iter().all(|&count| count > 3), "{seen:?}");
 }
