@@ -21,7 +21,7 @@ from jax.sharding import NamedSharding, PartitionSpec as P
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SPMDC = os.environ.get("SPMDC", os.path.join(HERE, "..", "..", "target", "release", "spmdc"))
-ROUNDS = 5
+ROUNDS = 15
 
 
 def perceptron(sizes):
