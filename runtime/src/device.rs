@@ -582,8 +582,15 @@ impl Device {
                 }
                 Op::Print { print } => {
                     let (prepared, memory) = (&shared.prints[*print], &shared.memories[self.part]);
-                    // The first device of all: its worker is that of the calling thread.
-                    if self.number == 0 {
+                    if prepared.saves() {
+                        let has_first = memory.devices().contains(&prepared.first());
+                        let saving = if has_first { Some(&prepared.first()) } else { memory.devices().first() };
+                        if saving == Some(&self.place) {
+                            prepared.save(memory, &shared.saver)?;
+                        }
+                    } else if self.place == prepared.first() {
+                        // The first device of all: its worker is that of the calling thread.
+                        debug_assert_eq!(self.number, 0, "text is printed where the first device is");
                         let Some(out) = context.out.as_deref_mut() else {
                             self.clock -= 1;
                             self.at -= 1;
@@ -592,11 +599,7 @@ impl Device {
                             shared.parkers[0].wake();
                             return Ok(());
                         };
-                        prepared.write(memory, out, &shared.saver)?;
-                    } else if prepared.saves() && memory.process() > 0 && memory.devices().first() == Some(&self.place)
-                    {
-                        // In the first process the first device saves.
-                        prepared.save_part(memory, &shared.saver)?;
+                        prepared.write(memory, out)?;
                     }
                 }
                 Op::End => {

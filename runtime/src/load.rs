@@ -309,11 +309,12 @@ impl<'a> Loader<'a> {
                     TextPurpose::Line | TextPurpose::Error => "print",
                     TextPurpose::FileName(_) => "save",
                 };
-                let mut prepared = PreparedPrint::new(text, values.clone(), purpose, *site, self.axes, self.memory)?;
+                let first = self.first();
+                let mut prepared =
+                    PreparedPrint::new((text, values.clone()), purpose, *site, self.axes, self.memory, first)?;
                 // All processes come to a `save` before any goes on: see `save`.
                 let senders = if prepared.saves() { Senders::AllToAll } else { Senders::AllToFirst };
                 self.sync(self.mesh.axes(), *site, what)?;
-                let first = self.first();
                 let of_first = |reads: &mut DeviceReads<'_>, device: usize| {
                     if device == first {
                         prepared.read(reads);

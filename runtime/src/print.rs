@@ -26,6 +26,8 @@ pub(crate) struct PreparedPrint {
     varying: AxisSet,
     /// The names of these axes, which begin such lines.
     names: Vec<(usize, String)>,
+    /// The place in the mesh of the device that prints, or says the name of the file: the one with the lowest number.
+    first: usize,
     /// The blocks of other processes, in the process that prints.
     far: FarBlocks,
 }
@@ -52,12 +54,12 @@ struct PreparedFile {
 
 impl PreparedPrint {
     pub fn new(
-        text: &str,
-        mut values: Vec<PrintValue>,
+        (text, mut values): (&str, Vec<PrintValue>),
         purpose: &TextPurpose,
         site: Site,
         axes: &[MeshAxis],
         memory: &Memory,
+        first: usize,
     ) -> Result<PreparedPrint, RunError> {
         let varying = values.iter().fold(AxisSet::EMPTY, |all, value| all.union(value.varying));
         let names = varying.iter().filter_map(|axis| Some((axis, axes.get(axis)?.name.clone()))).collect();
@@ -71,7 +73,12 @@ impl PreparedPrint {
             }
         };
         let far = FarBlocks::default();
-        Ok(PreparedPrint { pieces: pieces(text), values, purpose, varying, names, far })
+        Ok(PreparedPrint { pieces: pieces(text), values, purpose, varying, names, first, far })
+    }
+
+    /// The place of the device that prints, or says the name of the file.
+    pub fn first(&self) -> usize {
+        self.first
     }
 
     /// Whether it begins to write a file, for which each process has its part.
@@ -105,8 +112,8 @@ impl PreparedPrint {
         self.far = far;
     }
 
-    /// Writes the lines, checks that the condition holds, or begins to write the file. All devices must have written the values, and wait.
-    pub fn write(&self, memory: &Memory, out: &mut dyn Write, saver: &Saver) -> Result<(), RunError> {
+    /// Writes the lines, or checks that the condition holds. All devices must have written the values, and wait.
+    pub fn write(&self, memory: &Memory, out: &mut dyn Write) -> Result<(), RunError> {
         for device in memory.mesh().group(0, self.varying) {
             match &self.purpose {
                 PreparedPurpose::Line => {
@@ -119,18 +126,20 @@ impl PreparedPrint {
                         return Err(RunError::new("E0806", self.line(memory, device)).at(*site));
                     }
                 }
-                PreparedPurpose::File(file) => {
-                    saver.save(file.copied(memory, Some(PathBuf::from(self.line(memory, device)))))?;
-                }
+                PreparedPurpose::File(_) => return Err(RunError::internal("a file is no text")),
             }
         }
         Ok(())
     }
 
-    /// Begins to write what a process has of the file whose name another one knows. All devices must have written the values, and wait.
-    pub fn save_part(&self, memory: &Memory, saver: &Saver) -> Result<(), RunError> {
+    /// Begins to write what this process has of the file, whose name the process of the first device says. Called by one device of the
+    /// process; all devices must have written the values, and wait.
+    pub fn save(&self, memory: &Memory, saver: &Saver) -> Result<(), RunError> {
         let PreparedPurpose::File(file) = &self.purpose else { return Ok(()) };
-        memory.mesh().group(0, self.varying).iter().try_for_each(|_| saver.save(file.copied(memory, None)))
+        debug_assert!(self.varying.is_empty(), "a file has one value for all devices");
+        let says_name = memory.devices().contains(&self.first);
+        let path = says_name.then(|| PathBuf::from(self.line(memory, 0)));
+        saver.save(file.copied(memory, path))
     }
 
     fn line(&self, memory: &Memory, device: usize) -> String {

@@ -381,7 +381,7 @@ const NAMED_OPS: [(&str, &[&str]); 35] = [
     ("compiler/passes/src/orient_products.rs", &["Einsum", "Reshard"]),
     ("compiler/passes/src/project/ahead.rs", &["DynamicSlice", "Index", "ReadRows", "Receive", "Send"]),
     ("compiler/passes/src/project/drawings.rs", &["ShowSharding"]),
-    ("compiler/passes/src/project/moves.rs", &["Assert", "Print", "Save", "ShowSharding"]),
+    ("compiler/passes/src/project/moves.rs", &["Assert", "Print", "ShowSharding"]),
     ("compiler/passes/src/project.rs", &["Receive", "Send", "Transfer"]),
     ("compiler/passes/src/propagate/mod.rs", &["Reshard"]),
     ("compiler/passes/src/share_halos.rs", &["Halo", "Window"]),

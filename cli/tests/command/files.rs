@@ -198,6 +198,39 @@ fn a_program_saves_and_goes_on() {
     assert!(folder.path().join("w.npy").is_file());
 }
 
+/// Saved arrays of several meshes are written by the mesh that has most of them, in program order, wherever its devices are.
+#[test]
+fn a_program_of_several_meshes_saves() {
+    let text = "mesh a (X = 2);
+        mesh b (Y = 3) devices [4, 2, 3];
+        fn main(x: f32[4@X] on a, y: f32[10@Y] on b) {
+          let mut x = x;
+          let mut y = y;
+          for step in 0..3 {
+            x = 2 * x + 1;
+            y = y + transfer(sum(x), b);
+            print(\"{}\", sum(y));
+            save(\"both-{}.npz\", step, { x: x, y: (y, step) });
+            save(\"last.npy\", x);
+          }
+          save(\"last.npy\", y);
+          if transfer(sum(y), a) > 0.0 { save(\"sum-{}.npz\", i32(sum(x)), { y: y[:2], k: 7 }); }
+        }";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let said = folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--arg", "y=ones"]);
+    said.expect(0, "170.0\n530.0\n1290.0\n", "");
+    let back = |ty: &str, name: &str| {
+        fs::write(folder.path().join("q.spmd"), format!("fn main(x: {ty}) {{ x }}")).unwrap();
+        folder.spmdc(&["run", "q.spmd", "--arg", &format!("x=@{name}")]).out
+    };
+    let repeated = |value: &str, times: usize| format!("[{}]", vec![value; times].join(" "));
+    assert_eq!(back("f32[10]", "last.npy"), format!("f32[10]\n{}\n", repeated("129.", 10)));
+    let y = repeated("53.", 10);
+    let both = format!("x: f32[4]\n[ 3.  7. 11. 15.]\ny.0: f32[10]\n{y}\ny.1: i32\n1\n");
+    assert_eq!(back("{ x: f32[4], y: (f32[10], i32) }", "both-1.npz"), both);
+    assert_eq!(back("{ y: f32[2], k: i32 }", "sum-76.npz"), "y: f32[2]\n[129. 129.]\nk: i32\n7\n");
+}
+
 /// Where there is no terminal, progress is a line at the end; on standard output nothing changes.
 #[test]
 fn progress_is_a_line_where_there_is_no_terminal() {

@@ -334,6 +334,41 @@ fn two_processes_save_and_stream() {
     }
 }
 
+/// The mesh that writes what a program saves may have no device in the first process.
+#[test]
+fn processes_save_without_the_first() {
+    let text = "
+        mesh a (X = 4);
+        mesh b (Y = 3) devices [5, 4, 3];
+        fn main(x: f32[5@X] on a, y: f32[10@Y] on b) {
+          let mut y = y;
+          for step in 0..3 {
+            y = y + transfer(sum(x), b);
+            save(\"step-{}.npz\", step, { x: x, y: y });
+          }
+          if transfer(sum(y), a) > 0.0 { save(\"sum-{}.npy\", i32(sum(x)), 2 * y); }
+        }";
+    let names = ["step-0.npz", "step-1.npz", "step-2.npz", "sum-10.npy"];
+    let folder = Folder::with(&[("p.spmd", text)]);
+    let words = ["p.spmd", "--arg", "x=iota", "--arg", "y=ones"];
+    folder.spmdc(&[&["run"], &words[..]].concat()).expect(0, "", "");
+    let saved = || -> Vec<Vec<u8>> {
+        let paths: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
+        let files = paths.iter().map(|path| fs::read(path).unwrap()).collect();
+        paths.iter().for_each(|path| fs::remove_file(path).unwrap());
+        files
+    };
+    let files = saved();
+    for mpi in installed() {
+        for processes in [2, 6] {
+            let count = processes.to_string();
+            let launched = ["launch", "-n", &count, "--mpi", mpi, "--", SPMDC, "run"];
+            folder.spmdc(&[&launched[..], &words[..]].concat()).expect(0, "", "");
+            assert!(saved() == files, "{mpi}: the files of {processes} processes differ");
+        }
+    }
+}
+
 /// A process that is stopped is named after the time limit, and all end.
 #[test]
 fn a_process_that_is_stopped_ends_the_job() {

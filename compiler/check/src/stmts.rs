@@ -18,10 +18,11 @@ enum PathStep<'e> {
     Index(&'e [IndexNode], Span),
 }
 
-/// Whether a statement prints, or stops the program under a condition of the user's.
+/// Whether a statement prints, writes a file, or stops the program under a condition of the user's.
 fn acts(stmt: &Stmt) -> bool {
     let effect = stmt.op().map(|op| op.rules().properties().effect);
-    matches!(effect, Some(Effect::Text | Effect::Layout)) || stmt.blocks().any(|block| block.stmts.iter().any(acts))
+    matches!(effect, Some(Effect::Text | Effect::File | Effect::Layout))
+        || stmt.blocks().any(|block| block.stmts.iter().any(acts))
 }
 
 impl Checker<'_> {

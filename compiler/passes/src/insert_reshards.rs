@@ -522,7 +522,7 @@ impl Inserter<'_> {
         let StmtKind::Op(op) = &stmt.kind else { return self.push(stmt) };
         let projection = Projection::new(self.func.factors(op, &stmt));
         // A text or a file takes each value from where it lies, so one axis may split several of them.
-        let is_text = op.rules().properties().effect == Effect::Text;
+        let is_text = matches!(op.rules().properties().effect, Effect::Text | Effect::File);
         debug_assert!(!is_text || stmt.results.is_empty(), "a text is no result");
         let (mut assignment, mut alignments) = (Assignment::new(), Alignments::new());
         if !is_text {

@@ -10,7 +10,8 @@
 //! Each statement is on the mesh of its values (`ir/program/placement`), and stays in the program of that mesh, with the control flow
 //! around it. What is on no mesh is in the program of every one, and goes where nobody uses it. A condition or bound that several
 //! meshes need is sent to the others. Text is printed by a program of its own on one device, so that lines come in the order of the
-//! program, and no mesh waits for another one to print; so are drawings of layouts, once these are known (`drawings.rs`).
+//! program, and no mesh waits for another one to print; so are drawings of layouts, once these are known (`drawings.rs`). Files are saved by
+//! the mesh that has most of what they keep, block by block.
 //!
 //! It runs after derivatives, so that these see transfers, and before propagation, which chooses the layouts of each program by itself.
 //! Afterwards every value of a module is on its mesh, and all ends of transfers are in the order of the program,
@@ -21,7 +22,7 @@ mod content;
 pub mod drawings;
 mod moves;
 
-use self::content::{DEFAULT, content, effect};
+use self::content::{DEFAULT, OutputMeshes, content, effect, mesh_of_files};
 use self::moves::Mover;
 use crate::dce::dce;
 use spmdc_abi::Plane;
@@ -90,29 +91,31 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
             used.insert(DEFAULT);
         }
     });
-    let prints = |func: &Func| {
-        let mut found = false;
-        func.body.walk(&mut |stmt| found |= matches!(effect(stmt), Some(Effect::Text | Effect::Layout)));
-        found
-    };
+    let mut prints = false;
+    func.body.walk(&mut |stmt| prints |= matches!(effect(stmt), Some(Effect::Text | Effect::Layout)));
+    let files = mesh_of_files(&func, &of, &mesh);
+    if files.is_none() {
+        func.body.walk(&mut |stmt| prints |= effect(stmt) == Some(Effect::File));
+    }
     // The first device of all prints: in a job it is in the first process. A program that uses one of its meshes prints there if it can.
     let first = mesh.named.iter().flat_map(|named| &named.devices).min().copied().unwrap_or(0);
     let one = (used.len() == 1).then(|| used.iter().next().copied()).flatten();
     let only = one.filter(|&on| {
         let is_first = mesh.named[usize::from(on)].devices.contains(&first);
-        is_first || !prints(&func)
+        is_first || !prints
     });
-    let output = match only {
+    let text = match only {
         Some(only) => only,
         None => {
             mesh.named.push(NamedMesh { name: OUTPUT.to_string(), axes: Vec::new(), devices: vec![first] });
             (mesh.named.len() - 1) as u8
         }
     };
-    let mut order: Vec<u8> = if only.is_none() && prints(&func) { vec![output] } else { Vec::new() };
+    let outputs = OutputMeshes { text, files: only.or(files).unwrap_or(text) };
+    let mut order: Vec<u8> = if only.is_none() && prints { vec![text] } else { Vec::new() };
     order.extend(&used);
     if only.is_none() {
-        Mover::new(&mut func, &mut of, &mesh, output).run()?;
+        Mover::new(&mut func, &mut of, &mesh, outputs).run()?;
     }
     let mut channels = Vec::new();
     let mut numbers = BTreeMap::new();
@@ -127,8 +130,8 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
                 numbers: &numbers,
                 on,
                 is_default: on == DEFAULT || only == Some(on),
-                output,
-                only_prints: only.is_none() && on == output,
+                outputs,
+                only_prints: only.is_none() && on == text,
                 is_strict: false,
             };
             projector.project(module)
@@ -188,7 +191,7 @@ struct Projector<'a> {
     on: u8,
     /// Whether results that are on no mesh are computed here.
     is_default: bool,
-    output: u8,
+    outputs: OutputMeshes,
     /// Whether this is the program that prints for all meshes.
     only_prints: bool,
     /// Whether only values on this mesh are here: in a manual function, others may depend on axes that the mesh of text does not have.
@@ -299,8 +302,8 @@ impl Projector<'_> {
                 StmtKind::Op(Op::Transfer(op)) => self.transfer(op, stmt, func, mesh, renamed, &mut stmts),
                 StmtKind::Op(op) => {
                     let is_here = match op.rules().properties().effect {
-                        Effect::Text => self.on == self.output,
-                        Effect::Layout if stmt.args.is_empty() => self.on == self.output,
+                        effect @ (Effect::Text | Effect::File) => self.outputs.of(effect) == Some(self.on),
+                        Effect::Layout if stmt.args.is_empty() => self.on == self.outputs.text,
                         Effect::None | Effect::Stops | Effect::Check | Effect::Layout | Effect::Message => {
                             let mut values = stmt.args.iter().chain(&stmt.results).peekable();
                             (!self.is_strict || values.peek().is_some()) && values.all(|&value| self.is_here(value))
@@ -313,7 +316,7 @@ impl Projector<'_> {
                 }
                 StmtKind::Control(control) => {
                     let mut there = BTreeSet::new();
-                    content(stmt, self.of, self.output, &mut there);
+                    content(stmt, self.of, self.outputs, &mut there);
                     if let (Control::Manual(op), true) = (control, self.only_prints) {
                         // Text of a manual function, without the function.
                         if there.contains(&self.on) {

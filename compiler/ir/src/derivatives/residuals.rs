@@ -104,7 +104,7 @@ impl Kept<'_> {
         let acts = match properties.effect {
             Effect::None => build.func.may_stop(stmt),
             Effect::Stops | Effect::Check => true,
-            Effect::Text | Effect::Layout | Effect::Message => return Known::Kept,
+            Effect::Text | Effect::File | Effect::Layout | Effect::Message => return Known::Kept,
         };
         if self.is_loop && !acts && args.iter().all(is_invariant) {
             return Known::Invariant;

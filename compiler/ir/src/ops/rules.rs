@@ -249,6 +249,8 @@ pub enum Effect {
     Check,
     /// Prints values or asserts, for each device that has values of its own.
     Text,
+    /// Writes a file.
+    File,
     /// Shows a layout.
     Layout,
     /// Exchanges a value with the devices of another mesh.
@@ -394,7 +396,7 @@ impl Properties<'_> {
     pub fn has_effect(&self) -> bool {
         match self.effect {
             Effect::None | Effect::Stops => false,
-            Effect::Check | Effect::Text | Effect::Layout | Effect::Message => true,
+            Effect::Check | Effect::Text | Effect::File | Effect::Layout | Effect::Message => true,
         }
     }
 

@@ -162,7 +162,7 @@ impl Rules for Save {
     }
 
     fn properties(&self) -> Properties<'_> {
-        properties(Effect::Text)
+        properties(Effect::File)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

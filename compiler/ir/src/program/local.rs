@@ -19,10 +19,12 @@ pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {
     let wanted = match op.rules().properties().effect {
         // A layout is shown as it is.
         Effect::Layout => all,
-        Effect::None | Effect::Stops | Effect::Check | Effect::Text | Effect::Message if stmt.results.is_empty() => {
+        Effect::None | Effect::Stops | Effect::Check | Effect::Text | Effect::File | Effect::Message
+            if stmt.results.is_empty() =>
+        {
             AxisSet::EMPTY
         }
-        Effect::None | Effect::Stops | Effect::Check | Effect::Text | Effect::Message => {
+        Effect::None | Effect::Stops | Effect::Check | Effect::Text | Effect::File | Effect::Message => {
             stmt.results.iter().fold(all, |set, &result| set.intersect(func.ty(result).sharding.unreduced))
         }
     };

@@ -292,7 +292,7 @@ impl Func {
     pub fn may_stop(&self, stmt: &Stmt) -> bool {
         let Some(op) = stmt.op() else { return false };
         match op.rules().properties().effect {
-            Effect::None | Effect::Text | Effect::Layout | Effect::Message => false,
+            Effect::None | Effect::Text | Effect::File | Effect::Layout | Effect::Message => false,
             Effect::Stops => stmt.results.iter().any(|&result| self.ty(result).dtype().is_integer()),
             Effect::Check => true,
         }

@@ -201,7 +201,7 @@ impl PlacementFinder<'_> {
             }
             StmtKind::Op(op) => {
                 let effect = op.rules().properties().effect;
-                if matches!(effect, Effect::Text) {
+                if matches!(effect, Effect::Text | Effect::File) {
                     // What is shown is brought together.
                     return;
                 }

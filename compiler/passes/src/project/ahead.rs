@@ -279,7 +279,7 @@ impl Halves {
         let properties = stmt.op()?.rules().properties();
         match properties.effect {
             Effect::None | Effect::Stops => {}
-            Effect::Check | Effect::Text | Effect::Layout | Effect::Message => return None,
+            Effect::Check | Effect::Text | Effect::File | Effect::Layout | Effect::Message => return None,
         }
         self.first.insert(at);
         debug_assert!(!func.ty(value).array.is_stream, "streams are from outside");
@@ -293,7 +293,7 @@ fn is_cheap(func: &Func, stmt: &Stmt) -> bool {
     let properties = op.rules().properties();
     let is_pure = match properties.effect {
         Effect::None | Effect::Stops | Effect::Check => matches!(properties.manual, Manual::Local),
-        Effect::Text | Effect::Layout | Effect::Message => false,
+        Effect::Text | Effect::File | Effect::Layout | Effect::Message => false,
     };
     let is_number = stmt.results.iter().all(|&result| func.ty(result).rank() == 0)
         && stmt.args.iter().all(|&arg| func.ty(arg).rank() == 0);

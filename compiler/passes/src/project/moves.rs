@@ -10,7 +10,7 @@
 //!                                                                  for i in 0..2 { print("X={}: {}", i, rows[i]); }
 //! ```
 
-use super::content::{DEFAULT, content, effect};
+use super::content::{DEFAULT, OutputMeshes, content, effect};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::mesh::Mesh;
@@ -28,12 +28,12 @@ use spmdc_ir::program::placement::{Placement, home};
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
 use std::collections::BTreeSet;
 
-/// Adds the transfers that the program does not write, in a program whose text is printed on the mesh `output`.
+/// Adds the transfers that the program does not write.
 pub(super) struct Mover<'a> {
     pub func: &'a mut Func,
     pub of: &'a mut Placement,
     pub mesh: &'a Mesh,
-    pub output: u8,
+    pub outputs: OutputMeshes,
     /// In a manual function, the mesh of its values that are on none.
     home: Option<u8>,
     /// The axes over which conditions around vary.
@@ -44,8 +44,8 @@ pub(super) struct Mover<'a> {
 }
 
 impl<'a> Mover<'a> {
-    pub fn new(func: &'a mut Func, of: &'a mut Placement, mesh: &'a Mesh, output: u8) -> Mover<'a> {
-        Mover { func, of, mesh, output, home: None, conditions: AxisSet::EMPTY, drawings: 0, errors: Vec::new() }
+    pub fn new(func: &'a mut Func, of: &'a mut Placement, mesh: &'a Mesh, outputs: OutputMeshes) -> Mover<'a> {
+        Mover { func, of, mesh, outputs, home: None, conditions: AxisSet::EMPTY, drawings: 0, errors: Vec::new() }
     }
 
     /// Changes the whole function; errors if a value cannot be moved where it is needed.
@@ -69,7 +69,7 @@ impl<'a> Mover<'a> {
     }
 
     fn define(&mut self, op: impl Into<Op>, args: &[Value], ty: Type, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
-        let result = self.value(ty, self.output, origin);
+        let result = self.value(ty, self.outputs.text, origin);
         stmts.push(Stmt::new(op.into(), args.to_vec(), vec![result], origin.clone()));
         result
     }
@@ -82,7 +82,7 @@ impl<'a> Mover<'a> {
         }
         let ty = self.func.ty(value);
         let (array, varying) = (ty.array.clone(), ty.varying);
-        let ty = match to == self.output {
+        let ty = match to == self.outputs.text {
             true => Type::open(self.rows(&array, varying)),
             false => Type { varying, ..Type::open(array) },
         };
@@ -117,6 +117,11 @@ impl<'a> Mover<'a> {
                     self.text(stmt, &mut stmts);
                     continue;
                 }
+                Some(Effect::File) => {
+                    self.bring(&mut stmt, self.outputs.files, &mut stmts);
+                    stmts.push(stmt);
+                    continue;
+                }
                 Some(Effect::Layout) => {
                     self.drawing(stmt, &mut stmts);
                     continue;
@@ -144,15 +149,20 @@ impl<'a> Mover<'a> {
         block.stmts = stmts;
     }
 
+    /// Moves the operands of a statement to a mesh, if they are on any.
+    fn bring(&mut self, stmt: &mut Stmt, to: u8, stmts: &mut Vec<Stmt>) {
+        for arg in &mut stmt.args {
+            if self.home.is_some() || self.at(*arg).is_some() {
+                *arg = self.moved(*arg, to, &stmt.origin, stmts);
+            }
+        }
+    }
+
     /// Sends what a text shows, and shows it for each of the devices that differ.
     fn text(&mut self, mut stmt: Stmt, stmts: &mut Vec<Stmt>) {
         let origin = stmt.origin.clone();
         let types: Vec<Type> = stmt.args.iter().map(|&arg| self.func.ty(arg).clone()).collect();
-        for arg in &mut stmt.args {
-            if self.home.is_some() || self.at(*arg).is_some() {
-                *arg = self.moved(*arg, self.output, &origin, stmts);
-            }
-        }
+        self.bring(&mut stmt, self.outputs.text, stmts);
         let varying = types.iter().fold(AxisSet::EMPTY, |all, ty| all.union(ty.varying));
         if varying.is_empty() {
             stmts.push(stmt);
@@ -167,7 +177,7 @@ impl<'a> Mover<'a> {
             *arg = self.define(op, &[*arg], Type::open(ArrayType::new(ty.dtype(), &shape)), &origin, stmts);
         }
         let counter = || Type::open(ArrayType::new(DType::I32, &[]));
-        let counters: Vec<Value> = axes.iter().map(|_| self.value(counter(), self.output, &origin)).collect();
+        let counters: Vec<Value> = axes.iter().map(|_| self.value(counter(), self.outputs.text, &origin)).collect();
         let mut body = Vec::new();
         let index = Type::open(ArrayType::new(DType::I64, &[]));
         let places: Vec<Value> = counters
@@ -194,7 +204,6 @@ impl<'a> Mover<'a> {
             {
                 text.insert_str(0, &format!("{}: ", names.join(",")));
             }
-            debug_assert!(!matches!(op, Op::Save(_)), "what is saved is the same on all devices");
             stmt.args.splice(is_condition..is_condition, counters.iter().copied());
         }
         body.push(stmt);
@@ -229,13 +238,13 @@ impl<'a> Mover<'a> {
     fn control(&mut self, stmt: &mut Stmt, decides: &[Value], stmts: &mut Vec<Stmt>) {
         let origin = stmt.origin.clone();
         let mut there = BTreeSet::new();
-        content(stmt, self.of, self.output, &mut there);
+        content(stmt, self.of, self.outputs, &mut there);
         let mut own = Vec::new();
         for &value in decides {
             let from = self.at(value);
             for &to in there.iter().filter(|&&to| Some(to) != from) {
                 // A value on no mesh is made there; only in a manual function it may depend on axes that the mesh of text does not have.
-                if from.is_none() && (self.home.is_none() || to != self.output) {
+                if from.is_none() && (self.home.is_none() || to != self.outputs.text) {
                     continue;
                 }
                 self.reaches(value, to, &origin);

@@ -276,7 +276,7 @@ impl CallBuilder {
         let properties = op.rules().properties();
         let moves = if let Op::Transfer(op) = op { matches!(op.to, Target::Mesh(_)) } else { false };
         let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
-            (Effect::Text | Effect::Layout, _) => self.mesh.all(),
+            (Effect::Text | Effect::File | Effect::Layout, _) => self.mesh.all(),
             (Effect::None | Effect::Stops | Effect::Check | Effect::Message, _) if moves => self.mesh.all(),
             (Effect::None | Effect::Stops | Effect::Check | Effect::Message, Some(group)) => {
                 group.axes().iter().map(|&axis| usize::from(axis)).collect()

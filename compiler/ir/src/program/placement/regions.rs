@@ -64,7 +64,7 @@ impl WantedMeshes {
                     }
                 }
                 StmtKind::Op(op) => {
-                    if op.rules().properties().effect != Effect::Text {
+                    if !matches!(op.rules().properties().effect, Effect::Text | Effect::File) {
                         let on = stmt.args.iter().chain(&stmt.results).find_map(|value| self.wanted[value.0 as usize]);
                         stmt.args.iter().for_each(|&arg| self.want(arg, on));
                     }
