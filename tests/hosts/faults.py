@@ -83,7 +83,7 @@ class FaultyPrograms:
         self.full = build.text("full", big.format(""))
         self.full_save = build.text("full_save", big.format('for i in 0..9 { save("out-{}.npz", i, x); }'))
         # All processes write every file.
-        self.saving = build.text("saving", """mesh (X = 6);
+        self.saving = build.text("saving_on", """mesh (X = 6);
 fn main(x: f32[1000000@X]) -> f32[1000000@X] {
   let mut y = x;
   for i in 0..2000000000 { y = 0.5 * y + 1; save("out-{}.npz", i % 5, (y, 2 * y)); if i == 4 { print("started"); } }

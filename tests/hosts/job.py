@@ -41,6 +41,7 @@ class Builder:
     def text(self, name, text):
         """An executable of this program."""
         source = self.folder / f"{name}.spmd"
+        assert not source.exists() or source.read_text() == text, f"two programs are called {name}"
         source.write_text(text)
         return self.file(source)
 
