@@ -582,13 +582,12 @@ impl Device {
                 }
                 Op::Print { print } => {
                     let (prepared, memory) = (&shared.prints[*print], &shared.memories[self.part]);
+                    if prepared.actor() != Some(self.place) {
+                        continue;
+                    }
                     if prepared.saves() {
-                        let has_first = memory.devices().contains(&prepared.first());
-                        let saving = if has_first { Some(&prepared.first()) } else { memory.devices().first() };
-                        if saving == Some(&self.place) {
-                            prepared.save(memory, &shared.saver)?;
-                        }
-                    } else if self.place == prepared.first() {
+                        prepared.save(memory, &shared.saver)?;
+                    } else {
                         // The first device of all: its worker is that of the calling thread.
                         debug_assert_eq!(self.number, 0, "text is printed where the first device is");
                         let Some(out) = context.out.as_deref_mut() else {

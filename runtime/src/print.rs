@@ -26,8 +26,10 @@ pub(crate) struct PreparedPrint {
     varying: AxisSet,
     /// The names of these axes, which begin such lines.
     names: Vec<(usize, String)>,
-    /// The place in the mesh of the device that prints, or says the name of the file: the one with the lowest number.
-    first: usize,
+    /// The place of the device of this process that prints, or that begins to write what the process has of a file.
+    actor: Option<usize>,
+    /// Whether that is the first device of the mesh, which says the name of a file.
+    is_first: bool,
     /// The blocks of other processes, in the process that prints.
     far: FarBlocks,
 }
@@ -53,6 +55,7 @@ struct PreparedFile {
 }
 
 impl PreparedPrint {
+    /// For the mesh of this memory, whose device with the lowest number is at the place `first`.
     pub fn new(
         (text, mut values): (&str, Vec<PrintValue>),
         purpose: &TextPurpose,
@@ -73,12 +76,19 @@ impl PreparedPrint {
             }
         };
         let far = FarBlocks::default();
-        Ok(PreparedPrint { pieces: pieces(text), values, purpose, varying, names, first, far })
+        let is_first = memory.devices().contains(&first);
+        let mut prepared =
+            PreparedPrint { pieces: pieces(text), values, purpose, varying, names, actor: None, is_first, far };
+        prepared.actor = match is_first {
+            true => Some(first),
+            false => memory.devices().first().copied().filter(|_| prepared.saves()),
+        };
+        Ok(prepared)
     }
 
-    /// The place of the device that prints, or says the name of the file.
-    pub fn first(&self) -> usize {
-        self.first
+    /// The place of the device that prints, or begins to write a file, if this process has one.
+    pub fn actor(&self) -> Option<usize> {
+        self.actor
     }
 
     /// Whether it begins to write a file, for which each process has its part.
@@ -137,8 +147,7 @@ impl PreparedPrint {
     pub fn save(&self, memory: &Memory, saver: &Saver) -> Result<(), RunError> {
         let PreparedPurpose::File(file) = &self.purpose else { return Ok(()) };
         debug_assert!(self.varying.is_empty(), "a file has one value for all devices");
-        let says_name = memory.devices().contains(&self.first);
-        let path = says_name.then(|| PathBuf::from(self.line(memory, 0)));
+        let path = self.is_first.then(|| PathBuf::from(self.line(memory, 0)));
         saver.save(file.copied(memory, path))
     }
 

@@ -25,6 +25,17 @@ impl Folder {
         self.0.path()
     }
 
+    /// The bytes of these files, which are removed.
+    pub fn taken(&self, names: &[&str]) -> Vec<Vec<u8>> {
+        let take = |name: &&str| {
+            let path = self.path().join(name);
+            let bytes = fs::read(&path).unwrap();
+            fs::remove_file(path).unwrap();
+            bytes
+        };
+        names.iter().map(take).collect()
+    }
+
     /// `spmdc` with these words, in this folder.
     pub fn spmdc(&self, words: &[&str]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));

@@ -310,19 +310,14 @@ fn two_processes_save_and_stream() {
           }
           y
         }";
-    let names: Vec<String> = (0..5).map(|i| format!("step-{i}.npz")).collect();
+    let names = ["step-0.npz", "step-1.npz", "step-2.npz", "step-3.npz", "step-4.npz"];
     let folder =
         Folder::with(&[("p.spmd", text), ("rows.spmd", "fn main() -> f32[40, 3] { normal(key(1), f32[40, 3]) }")]);
     folder.spmdc(&["run", "rows.spmd", "--out", "rows.npy"]).expect(0, "", "");
     let words = ["p.spmd", "--arg", "rows=@rows.npy", "--arg", "start=iota"];
     let alone = folder.spmdc(&[&["run"], &words[..]].concat());
     alone.expect(0, "f32[8@X]", "");
-    let saved = || -> Vec<Vec<u8>> {
-        let paths: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
-        let files = paths.iter().map(|path| fs::read(path).unwrap()).collect();
-        paths.iter().for_each(|path| fs::remove_file(path).unwrap());
-        files
-    };
+    let saved = || folder.taken(&names);
     let files = saved();
     for mpi in installed() {
         let said = in_two_processes(&folder, mpi, &words);
@@ -352,12 +347,7 @@ fn processes_save_without_the_first() {
     let folder = Folder::with(&[("p.spmd", text)]);
     let words = ["p.spmd", "--arg", "x=iota", "--arg", "y=ones"];
     folder.spmdc(&[&["run"], &words[..]].concat()).expect(0, "", "");
-    let saved = || -> Vec<Vec<u8>> {
-        let paths: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
-        let files = paths.iter().map(|path| fs::read(path).unwrap()).collect();
-        paths.iter().for_each(|path| fs::remove_file(path).unwrap());
-        files
-    };
+    let saved = || folder.taken(&names);
     let files = saved();
     for mpi in installed() {
         for processes in [2, 6] {

@@ -91,12 +91,15 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
             used.insert(DEFAULT);
         }
     });
-    let mut prints = false;
-    func.body.walk(&mut |stmt| prints |= matches!(effect(stmt), Some(Effect::Text | Effect::Layout)));
     let files = mesh_of_files(&func, &of, &mesh);
-    if files.is_none() {
-        func.body.walk(&mut |stmt| prints |= effect(stmt) == Some(Effect::File));
-    }
+    let mut prints = false;
+    func.body.walk(&mut |stmt| {
+        prints |= match effect(stmt) {
+            Some(Effect::Text | Effect::Layout) => true,
+            Some(Effect::File) => files.is_none(),
+            Some(Effect::None | Effect::Stops | Effect::Check | Effect::Message) | None => false,
+        };
+    });
     // The first device of all prints: in a job it is in the first process. A program that uses one of its meshes prints there if it can.
     let first = mesh.named.iter().flat_map(|named| &named.devices).min().copied().unwrap_or(0);
     let one = (used.len() == 1).then(|| used.iter().next().copied()).flatten();
