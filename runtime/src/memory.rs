@@ -16,6 +16,9 @@ use spmdc_abi::{Arena, AxisSet, BufferInfo, Place, Program};
 
 /// Minimum size of mappings that are aligned to huge pages and request them, in bytes (2 MiB).
 const HUGE_PAGE: usize = 2 << 20;
+/// Minimum size of mappings that consist of huge pages alone if other processes read them, in bytes (256 KiB): the system copies from
+/// process to process page by page, and half as fast from small pages.
+const WHOLE_HUGE_PAGES: usize = 256 << 10;
 /// A multiple of the page size of every system.
 const LARGEST_PAGE: usize = 64 << 10;
 /// The alignment of every arena, one cache line.
@@ -29,6 +32,16 @@ const LITTLE: u128 = 16 << 20;
 pub(crate) struct Mapping {
     base: *mut u8,
     bytes: usize,
+    /// Bytes including those that fill the last page.
+    mapped: usize,
+}
+
+/// Whose threads use a mapping.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum MappingUse {
+    OneProcess,
+    /// Messages to other processes are read from it, or received in it.
+    SeveralProcesses,
 }
 
 // SAFETY: a mapping is plain memory that belongs to no thread. It provides a raw pointer only; the users of that pointer decide
@@ -38,13 +51,15 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    pub fn new(bytes: usize) -> Result<Mapping, RunError> {
+    pub fn new(bytes: usize, used_by: MappingUse) -> Result<Mapping, RunError> {
         if bytes == 0 {
-            return Ok(Mapping { base: ptr::without_provenance_mut(LINE), bytes });
+            return Ok(Mapping { base: ptr::without_provenance_mut(LINE), bytes, mapped: 0 });
         }
         let refused = || RunError::new("E0803", format!("the system refused {}", ByteSize(bytes as u64)));
-        let slack = if bytes >= HUGE_PAGE { HUGE_PAGE } else { 0 };
-        let kept = bytes.checked_next_multiple_of(LARGEST_PAGE).ok_or_else(refused)?;
+        let is_huge = used_by == MappingUse::SeveralProcesses && bytes >= WHOLE_HUGE_PAGES;
+        let slack = if bytes >= HUGE_PAGE || is_huge { HUGE_PAGE } else { 0 };
+        let last_page = if is_huge { HUGE_PAGE } else { LARGEST_PAGE };
+        let kept = bytes.checked_next_multiple_of(last_page).ok_or_else(refused)?;
         let whole = kept.checked_add(slack).ok_or_else(refused)?;
         // SAFETY: a new private mapping at an address that the system chooses touches no existing memory.
         let start = unsafe {
@@ -62,7 +77,7 @@ impl Mapping {
         }
         let start = start.cast::<u8>();
         if slack == 0 {
-            return Ok(Mapping { base: start, bytes: kept });
+            return Ok(Mapping { base: start, bytes, mapped: kept });
         }
         // Return the bytes before the first huge page, and the rest of the slack after the mapping.
         let before = start.align_offset(HUGE_PAGE);
@@ -78,7 +93,7 @@ impl Mapping {
             libc::munmap(base.add(kept).cast(), slack - before);
             #[cfg(target_os = "linux")]
             libc::madvise(base.cast(), kept, libc::MADV_HUGEPAGE);
-            Ok(Mapping { base, bytes: kept })
+            Ok(Mapping { base, bytes, mapped: kept })
         }
     }
 
@@ -95,7 +110,7 @@ impl Mapping {
         #[cfg(target_os = "linux")]
         {
             // SAFETY: the range is this mapping; populating it changes no contents.
-            let done = unsafe { libc::madvise(self.base.cast(), self.bytes, libc::MADV_POPULATE_WRITE) };
+            let done = unsafe { libc::madvise(self.base.cast(), self.mapped, libc::MADV_POPULATE_WRITE) };
             if done == 0 {
                 return;
             }
@@ -109,9 +124,9 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        if self.bytes > 0 {
+        if self.mapped > 0 {
             // SAFETY: `new` made the mapping with this size, and no code uses it any more.
-            unsafe { libc::munmap(self.base.cast(), self.bytes) };
+            unsafe { libc::munmap(self.base.cast(), self.mapped) };
         }
     }
 }
@@ -138,6 +153,7 @@ impl Memory {
     /// Maps every instance of every arena that a device of the process uses. Nothing is touched yet.
     pub fn allocate(mesh: &DeviceMesh, process: usize, arenas: &[Arena]) -> Result<Memory, RunError> {
         let devices = mesh.devices_of(process);
+        let used_by = if mesh.processes() > 1 { MappingUse::SeveralProcesses } else { MappingUse::OneProcess };
         let mut mapped = Vec::with_capacity(arenas.len());
         for arena in arenas {
             let bytes = usize::try_from(arena.bytes)
@@ -146,7 +162,7 @@ impl Memory {
             for &device in &devices {
                 let instance = &mut instances[mesh.linear(device, arena.axes.iter())];
                 if instance.is_none() {
-                    *instance = Some(Mapping::new(bytes)?);
+                    *instance = Some(Mapping::new(bytes, used_by)?);
                 }
             }
             mapped.push(ArenaMemory { axes: arena.axes, bytes: arena.bytes, instances });
@@ -411,7 +427,22 @@ mod tests {
 
     #[test]
     fn a_mapping_that_cannot_be_is_an_error() {
-        assert_eq!(Mapping::new(usize::MAX / 2).unwrap_err().code, "E0803");
-        assert_eq!(Mapping::new(usize::MAX).unwrap_err().code, "E0803");
+        for used_by in [MappingUse::OneProcess, MappingUse::SeveralProcesses] {
+            assert_eq!(Mapping::new(usize::MAX / 2, used_by).unwrap_err().code, "E0803");
+            assert_eq!(Mapping::new(usize::MAX, used_by).unwrap_err().code, "E0803");
+        }
+    }
+
+    #[test]
+    fn memory_that_other_processes_read_has_huge_pages_alone() {
+        let mapped = |bytes, used_by| {
+            let mapping = Mapping::new(bytes, used_by).unwrap();
+            assert_eq!(mapping.bytes(), bytes);
+            (mapping.mapped, mapping.base.addr().is_multiple_of(HUGE_PAGE))
+        };
+        assert_eq!(mapped(WHOLE_HUGE_PAGES, MappingUse::SeveralProcesses), (HUGE_PAGE, true));
+        assert_eq!(mapped(HUGE_PAGE + 1, MappingUse::SeveralProcesses), (2 * HUGE_PAGE, true));
+        assert_eq!(mapped(WHOLE_HUGE_PAGES - 1, MappingUse::SeveralProcesses).0, WHOLE_HUGE_PAGES);
+        assert_eq!(mapped(HUGE_PAGE + 1, MappingUse::OneProcess), (HUGE_PAGE + LARGEST_PAGE, true));
     }
 }

@@ -3,7 +3,7 @@
 use crate::barrier::Barrier;
 use crate::collectives::transfer::TransferPlan;
 use crate::launch::Staff;
-use crate::memory::{Mapping, Memory};
+use crate::memory::{Mapping, MappingUse, Memory};
 use crate::processes::plans::{MessagePlans, StepMessages};
 use crate::trap::RunError;
 use spmdc_abi::Channel;
@@ -61,7 +61,7 @@ impl<'a> LoadedTransfer<'a> {
         let (sent, received) = (far(&|other| plan.bytes(own, other)), far(&|other| plan.bytes(other, own)));
         let StepMessages { mut departures, mut arrivals, crossing } =
             messages.add_transfer((own, barrier), &sent, &received)?;
-        let mailbox = Mapping::new(plan.bytes(own, own))?;
+        let mailbox = Mapping::new(plan.bytes(own, own), MappingUse::OneProcess)?;
         (departures[own], arrivals[own]) = (mailbox.base(), mailbox.base());
         Ok(LoadedTransfer { channel, plan, departures, arrivals, crossing, mailbox })
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::crossings::{Crossing, CrossingGroup, PeerMessages};
 use super::reads::{DeviceReads, MessagePart, MessagePlan};
 use super::tags;
-use crate::memory::{Mapping, Memory};
+use crate::memory::{Mapping, MappingUse, Memory};
 use crate::trap::RunError;
 use spmdc_abi::AxisSet;
 
@@ -179,7 +179,7 @@ impl MessagePlans {
             Some(known) => known,
             None => {
                 // Twice as much: memory that is not used costs nothing, and a program with ever larger messages has few mappings.
-                self.messages.push(Mapping::new(2 * total)?);
+                self.messages.push(Mapping::new(2 * total, MappingUse::SeveralProcesses)?);
                 self.messages.len() - 1
             }
         };
