@@ -431,12 +431,12 @@ impl Device {
                     done.map_err(|error| error.at(shared.outlines[self.part].site(self.at - 1)))?;
                 }
                 // SAFETY: as promised by the caller; ranges and overlaps were checked.
-                Op::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.run() }),
+                Op::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.exchange() }),
                 // SAFETY: as for moves.
                 Op::Combine(parts) => parts.iter().for_each(|planned| unsafe { planned.run() }),
                 Op::Receive(receive) => match &**receive {
                     // SAFETY: as for moves.
-                    Receive::Copy(planned) => unsafe { planned.run() },
+                    Receive::Copy(planned) => unsafe { planned.exchange() },
                     Receive::Landed => {}
                     // SAFETY: the range was checked when the step was prepared.
                     Receive::Zeros { to, bytes } => unsafe { to.write_bytes(0, *bytes) },
