@@ -26,6 +26,7 @@ use crate::memory::{Mapping, Memory};
 use crate::print::PreparedPrint;
 use crate::processes::plans::{MessagePlans, Senders};
 use crate::processes::reads::DeviceReads;
+use crate::report::RunOptions;
 use crate::shared::Outline;
 use crate::streams::{self, AheadSlot};
 use crate::team::WORTH_SHARING;
@@ -76,7 +77,7 @@ pub(crate) fn load(
     channels: &[Channel],
     kernels: &[KernelFn],
     staff: &Staff,
-    two_rounds_from: u64,
+    options: &RunOptions,
 ) -> Result<Loaded, RunError> {
     let mut out = Loaded {
         devices: Vec::new(),
@@ -119,7 +120,7 @@ pub(crate) fn load(
             outline: Outline::default(),
             groups: BTreeMap::new(),
             counters: 0,
-            two_rounds_from,
+            options,
             in_known_loop: false,
             varying: AxisSet::EMPTY,
             out,
@@ -176,8 +177,7 @@ struct Loader<'a> {
     /// the other groups follow.
     groups: BTreeMap<AxisSet, (usize, usize)>,
     counters: usize,
-    /// Bytes of a message from which a reduction may take two rounds.
-    two_rounds_from: u64,
+    options: &'a RunOptions,
     /// Whether the step is in a loop with known trips.
     in_known_loop: bool,
     /// Axes along which devices may be in different loops and branches.

@@ -19,6 +19,9 @@ pub struct RunOptions {
     /// Bytes of the largest message of a reduction between processes from which it takes two rounds where these receive fewer bytes. All
     /// processes must have the same; the bits do not depend on it.
     pub two_rounds_from: u64,
+    /// Most bytes of a message of partial values, unless a reduction would have too many messages: the caches have them until they are
+    /// combined, and their memory is that of one message. All processes must have the same; the bits do not depend on it.
+    pub portion: u64,
 }
 
 impl Default for RunOptions {
@@ -29,6 +32,7 @@ impl Default for RunOptions {
             memory_limit: None,
             records: false,
             two_rounds_from: TWO_ROUNDS_FROM,
+            portion: 1 << 20,
         }
     }
 }

@@ -102,7 +102,7 @@ impl Session {
             .map(|((program, memory), numbers)| MeshProgram { program, memory, numbers })
             .collect();
         let Loaded { mut devices, barriers, prints, ahead, outlines, collectives, messages, mailboxes } =
-            load(&parts, &program.channels, kernels.functions(), &staff, options.two_rounds_from)?;
+            load(&parts, &program.channels, kernels.functions(), &staff, &options)?;
         check_messages((needed, messages.bytes()), options.memory_limit)?;
         let epoch = options.records.then(Instant::now);
         if let Some(epoch) = epoch {

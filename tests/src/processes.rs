@@ -26,7 +26,10 @@ pub fn same_in_processes(
         let workers = (number + at).is_multiple_of(2).then_some(1);
         // Reductions of small arrays in two rounds, too, for three of four programs.
         let two_rounds_from = if number % 8 < 6 { 0 } else { RunOptions::default().two_rounds_from };
-        let found = loaded.run_in_processes(inputs, (count, &RunOptions { two_rounds_from, ..options(workers) }));
+        // In small portions for two of five programs.
+        let portion = if number % 5 < 2 { 24 } else { RunOptions::default().portion };
+        let options = RunOptions { two_rounds_from, portion, ..options(workers) };
+        let found = loaded.run_in_processes(inputs, (count, &options));
         match (expected, found) {
             (Ok(expected), Ok(found)) => {
                 if let Some(index) = (0..found.results.len()).find(|&at| found.results[at] != expected.results[at]) {

@@ -104,11 +104,22 @@ pub(crate) enum Rounds {
     Two,
 }
 
+/// A portion of the elements that a device combines: number `number` of `count` of nearly the same size.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Portion {
+    pub number: usize,
+    pub count: usize,
+}
+
+impl Portion {
+    pub const WHOLE: Portion = Portion { number: 0, count: 1 };
+}
+
 /// The boxes that the device combines, given the axes of all participating devices (`group`).
 pub(crate) fn plan(
     reads: &mut DeviceReads<'_>,
     step: &ReduceStep,
-    (group, rounds): (AxisSet, Rounds),
+    (group, rounds, portion): (AxisSet, Rounds, Portion),
     device: usize,
 ) -> Result<Vec<BoxReduction>, RunError> {
     let mesh = reads.mesh();
@@ -125,6 +136,9 @@ pub(crate) fn plan(
             let rank = combiners.iter().position(|&process| process == mesh.process(device));
             rank.is_some_and(|rank| cut_evenly(&mut piece.range, rank, combiners.len()))
         });
+    }
+    if portion.count > 1 {
+        pieces.retain_mut(|piece| cut(&mut piece.range, portion.number, portion.count));
     }
     sides.divide(&mut pieces);
     debug_assert_eq!(step.from.layout.dtype, dtype, "what is combined keeps its type");

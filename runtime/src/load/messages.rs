@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Counted, Loader};
 use crate::boxes::Rows;
-use crate::collectives::reduce::{self, BoxReduction, Rounds};
+use crate::collectives::reduce::{self, BoxReduction, Portion, Rounds};
 use crate::device::Op;
 use crate::memory::Memory;
 use crate::processes::plans::{GroupMessages, Senders, plan_group};
@@ -12,6 +12,11 @@ use crate::processes::reads::DeviceReads;
 use crate::trap::RunError;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{AxisSet, ReduceStep, Site};
+
+/// The most portions of a reduction.
+const PORTIONS: u64 = 64;
+/// The most places of partial values in the plans of all portions and devices together, which every process makes (2^18).
+const PLANNED_PLACES: u64 = 1 << 18;
 
 /// The groups of devices that move the messages of a step: in each of them all devices are in the same loops and branches.
 struct StepGroups {
@@ -149,13 +154,16 @@ impl Loader<'_> {
     pub(super) fn reduce(&mut self, step: &ReduceStep) -> Result<(), RunError> {
         let group = self.participants(step.group, step.to.place);
         let at = (step.site, step.kind.name());
-        let plan = |rounds: Rounds| {
-            move |reads: &mut DeviceReads<'_>, device: usize| reduce::plan(reads, step, (group, rounds), device)
+        let plan = |rounds: Rounds, portion: Portion| {
+            move |reads: &mut DeviceReads<'_>, device: usize| {
+                reduce::plan(reads, step, (group, rounds, portion), device)
+            }
         };
         let gather = |reads: &mut DeviceReads<'_>, device: usize| reduce::gather(reads, step, group, device);
-        let once = self.messages(group, &mut plan(Rounds::One))?;
-        let twice = if largest(&once) >= self.two_rounds_from {
-            let rounds = [self.messages(group, &mut plan(Rounds::Two))?, self.messages(group, &mut { gather })?];
+        let once = self.messages(group, &mut plan(Rounds::One, Portion::WHOLE))?;
+        let twice = if largest(&once) >= self.options.two_rounds_from {
+            let first = self.messages(group, &mut plan(Rounds::Two, Portion::WHOLE))?;
+            let rounds = [first, self.messages(group, &mut { gather })?];
             (most_received(&rounds) < most_received(std::slice::from_ref(&once))).then_some(rounds)
         } else {
             None
@@ -165,10 +173,26 @@ impl Loader<'_> {
             None => (Rounds::One, once, None),
         };
         let combine = |from: &[*const u8], to, rows| reduce::combined(step, from, to, rows);
-        let parts = self.with_messages((group, Senders::Owners, first), at, plan(rounds), combine)?;
-        let work = parts.into_iter().map(|parts| Op::Combine(parts.into())).collect();
-        let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
-        self.collective((step.group, counted), step.site, Some(work));
+        // All processes plan all messages, so they agree on the number of portions.
+        let places = (self.mesh.devices() * self.mesh.count(group.iter())) as u64;
+        let most = (PLANNED_PLACES / places).clamp(1, PORTIONS);
+        let count = largest(&first).div_ceil(self.options.portion).clamp(1, most) as usize;
+        let mut whole = (count == 1).then_some(first);
+        for number in 0..count {
+            let mut plan = plan(rounds, Portion { number, count });
+            let messages = match whole.take() {
+                Some(whole) => whole,
+                None => self.messages(group, &mut plan)?,
+            };
+            let parts = self.with_messages((group, Senders::Owners, messages), at, plan, combine)?;
+            let work = parts.into_iter().map(|parts| Op::Combine(parts.into())).collect::<Vec<_>>();
+            if number == 0 {
+                let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
+                self.collective((step.group, counted), step.site, Some(work));
+            } else {
+                self.emit_each(at.0, at.1, work.into_iter());
+            }
+        }
         if let Some(second) = second {
             let combine = |_: &[*const u8], _, _| Err(RunError::internal("the second round combines nothing"));
             let copies = self.with_messages((group, Senders::Owners, second), at, gather, combine)?;
