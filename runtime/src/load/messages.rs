@@ -177,14 +177,13 @@ impl Loader<'_> {
         let places = (self.mesh.devices() * self.mesh.count(group.iter())) as u64;
         let most = (PLANNED_PLACES / places).clamp(1, PORTIONS);
         let count = largest(&first).div_ceil(self.options.portion).clamp(1, most) as usize;
-        let mut whole = (count == 1).then_some(first);
-        for number in 0..count {
-            let mut plan = plan(rounds, Portion { number, count });
-            let messages = match whole.take() {
-                Some(whole) => whole,
-                None => self.messages(group, &mut plan)?,
-            };
-            let parts = self.with_messages((group, Senders::Owners, messages), at, plan, combine)?;
+        let portion = |number: usize| plan(rounds, Portion { number, count });
+        let messages = match count {
+            1 => vec![first],
+            _ => (0..count).map(|number| self.messages(group, &mut portion(number))).collect::<Result<_, _>>()?,
+        };
+        for (number, messages) in messages.into_iter().enumerate() {
+            let parts = self.with_messages((group, Senders::Owners, messages), at, portion(number), combine)?;
             let work = parts.into_iter().map(|parts| Op::Combine(parts.into())).collect::<Vec<_>>();
             if number == 0 {
                 let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
