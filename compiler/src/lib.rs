@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod backends;
+mod hosts;
 pub mod pipeline;
 pub mod report;
 pub mod totals;

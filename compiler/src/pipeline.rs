@@ -4,14 +4,13 @@
 //! pass; a program that was read as a dump is always checked. Callers that need the program in between (`dump`, reports, tests)
 //! take it from [`Compilation::stages`]. A dump is a program at its stage: its compilation starts after that stage.
 
-mod hosts;
 mod memory;
 mod several;
 
-pub use self::hosts::HostOptions;
-use self::hosts::all_devices;
 pub use self::memory::MemoryLimit;
 use self::several::{MeshCode, joined};
+pub use crate::hosts::HostOptions;
+use crate::hosts::all_devices;
 use crate::report::timeline::timeline;
 use crate::totals::{collectives, cost};
 use spmdc_abi::{Layout, Place, Program, Site};
@@ -90,6 +89,8 @@ pub struct Compilation {
     pub kernels: Vec<Kernel>,
     /// For each value of the optimized module, the number of its buffer in the program; None for those that are not in memory.
     pub buffer_of: Vec<Option<usize>>,
+    /// The hosts that it was compiled for.
+    pub hosts: Option<HostOptions>,
     /// Warnings of the checker.
     pub warnings: Vec<Diagnostic>,
     /// Whether a requested replay of the memory plan is incomplete because the plan is too large or nested too deep.
@@ -129,7 +130,7 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
     let (started, watch) = (Instant::now(), Watch::new(options));
     let mut run = PipelineRun { options, started, watch, out: Compilation::default() };
     let (mut module, warnings) = check(set, &options.check)?;
-    run.out.warnings = warnings;
+    (run.out.warnings, run.out.hosts) = (warnings, options.hosts);
     if let (Some(hosts), false) = (options.hosts, module.mesh.is_several()) {
         let all = all_devices(&module.mesh);
         hosts.place(&mut module.mesh, &all)?;
@@ -590,8 +591,7 @@ fn chosen(
         return Ok(best);
     }
     let complete = Options { stop_after: None, ..options.clone() };
-    let time =
-        |compiled: &CompiledParts| compiled.program.as_ref().and_then(|(program, _)| Some(timeline(program)?.total));
+    let time = |compiled: &CompiledParts| Some(timeline(&compiled.program.as_ref()?.0, options.hosts)?.total);
     let mut least = match options.stop_after {
         None => time(&best),
         Some(_) => time(&compiled(whole, projected, (&cuts, 0), &complete, site)?),

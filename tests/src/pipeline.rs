@@ -22,7 +22,7 @@ pub fn of_example() -> Result<Timeline, String> {
     let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let compilation = engine::compiled(EXAMPLE, &text, "", None).map_err(|failures| format!("{failures:?}"))?;
     let program = compilation.program.ok_or("no program was made")?;
-    timeline(&program).ok_or_else(|| "the example has no timeline".to_string())
+    timeline(&program, None).ok_or_else(|| "the example has no timeline".to_string())
 }
 
 /// A lane for each stage, with the number of the microbatch in each time that it works.

@@ -7,12 +7,15 @@
 use spmdc_abi::Kernels;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::Compilation;
+use spmdc_compiler::report::timeline::timeline;
 use spmdc_compiler::totals::collectives;
+use spmdc_ir::cost::Levels;
 use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::processes::Process;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
+use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::engine::Loaded;
 use spmdc_tests::processes::same_in_processes;
 use spmdc_tests::random::Draw;
@@ -319,6 +322,47 @@ fn fewer_bytes_cross_known_hosts() {
     let [(without, counted), (with, known)] = [None, Some(2)].map(|hosts| crossing(hosts, text, "2x4", 2));
     assert_eq!((counted, with, known), (None, 0, Some(0)));
     assert!(without >= 4096 * 64 * 4 / 2, "{without} bytes");
+}
+
+/// Where hosts are known, few long messages take the place of many short ones.
+#[test]
+fn fewer_messages_cross_known_hosts() {
+    let programs = [
+        "fn main(r: f32[4096@X], i: f32[4096@X]) { let z = fft(complex(r, i)); (real(z), imag(z)) }",
+        "fn main(a: f32[256@X, 256], b: f32[256@X, 2]) { solve(a + 40 * eye(256), b) }",
+    ];
+    for body in programs {
+        let text = format!("mesh (X = 8);\n{body}");
+        let count = |hosts: Option<usize>| {
+            let compilation = engine::compiled_for_hosts(hosts, &text, "").unwrap();
+            let inputs = engine::inputs(&compilation, &[], &root()).unwrap();
+            let expected = engine::evaluated(&text, &compilation.stages[0], &inputs).unwrap();
+            let found = engine::run(&compilation, &inputs, None).unwrap().results;
+            for (expected, found) in expected.iter().zip(&found) {
+                assert_eq!(difference(expected, found, Tolerance::reassociated(expected.dtype)), None, "{text}");
+            }
+            collectives(compilation.stage(Stage::Optimized).unwrap()).len()
+        };
+        let [unknown, one, two] = [None, Some(1), Some(2)].map(count);
+        assert!(one == unknown && two < unknown, "{unknown}, {one} and {two} collectives: {text}");
+    }
+}
+
+/// A value that goes to another host is there later.
+#[test]
+fn timelines_have_messages_between_hosts() {
+    let text = "mesh all (S = 2, X = 2); mesh a = all[S = 0]; mesh b = all[S = 1];
+        fn main(x: f32[64@X] on a) { transfer(sin(x), b, P(X)) * 2 }";
+    let total = |hosts: Option<usize>| {
+        let compilation = engine::compiled_for_hosts(hosts, text, "").unwrap();
+        timeline(compilation.program.as_ref().unwrap(), compilation.hosts).unwrap().total
+    };
+    let [unknown, one, two, four] = [None, Some(1), Some(2), Some(4)].map(total);
+    assert_eq!(one, unknown);
+    // A message of 256 bytes to one host, or of 128 to each of two.
+    let levels = Levels::DEFAULT;
+    assert!((two - unknown - levels.time_between(256)).abs() < 1e-6, "{two} and {unknown}");
+    assert!((four - unknown - levels.time_between(128)).abs() < 1e-6, "{four} and {unknown}");
 }
 
 /// The bytes that `spmdc plan` shows for hosts are those that processes receive.

@@ -54,7 +54,7 @@ pub fn plan(
                 let objects =
                     names.zip(&objects).map(|(name, plan)| format!("{{\"mesh\":\"{name}\",\"plan\":{plan}}}"));
                 let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
-                let timeline = timeline_json(timeline(program).as_ref());
+                let timeline = timeline_json(timeline(program, compilation.hosts).as_ref());
                 let timeline = timeline.map_err(|error| RunError::internal(error.to_string()))?;
                 format!("{{\"timeline\":{timeline},\"meshes\":[{}]}}\n", objects.collect::<Vec<_>>().join(","))
             }
@@ -77,7 +77,7 @@ pub fn show(
         return Ok(costs);
     }
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
-    let timeline = super::timeline::show(timeline(program).as_ref(), program, ascii);
+    let timeline = super::timeline::show(timeline(program, compilation.hosts).as_ref(), program, ascii);
     Ok(format!("{timeline}\n{costs}"))
 }
 

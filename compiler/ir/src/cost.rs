@@ -8,7 +8,7 @@
 //! | communication between hosts | bytes received by a host, as bytes of a device by [`Levels::between`] | as communication, if hosts are given |
 //! | repetition | trips, [`trips`] | all of these |
 //! | time | nanoseconds of a device, [`of_kernel`] and [`of_product`] | the division of tasks among devices, and the size of the pieces |
-//! | time of exchanges | nanoseconds of a device, [`of_copy`] and [`of_barrier`] | nothing: `plan` shows it in the timeline of several meshes |
+//! | time of exchanges | nanoseconds of a device, [`of_copy`], [`of_barrier`] and [`Levels::time_between`] | timelines of several meshes, by which it is chosen how far they work ahead |
 //! | memory | bytes of a device that are held longer | where collectives stand, and which are combined |
 //!
 //! Only differences and proportions matter: no figure predicts a running time. "Measured" refers to `docs/benchmarks.md`, which names the machine:
@@ -121,6 +121,14 @@ impl Levels {
         let inside = self.inside.bytes_per_second as f64;
         let latency = self.between.latency_nanos.saturating_sub(self.inside.latency_nanos) as f64 * inside * 1e-9;
         bytes * inside / self.between.bytes_per_second as f64 + latency
+    }
+
+    /// Nanoseconds of the messages in which a host receives this many bytes; 0 without bytes.
+    pub fn time_between(&self, bytes: u64) -> f64 {
+        if bytes == 0 {
+            return 0.0;
+        }
+        self.between.latency_nanos as f64 + bytes as f64 * 1e9 / self.between.bytes_per_second as f64
     }
 
     /// The figures, to tell machines apart.
@@ -356,6 +364,7 @@ mod tests {
         let levels = Levels::DEFAULT;
         assert_eq!(levels.between(0.0), 0.0);
         assert_eq!(levels.between(1000.0), 8.0 * 1000.0 + 9700.0 * 16.0);
+        assert_eq!((levels.time_between(0), levels.time_between(1000)), (0.0, 10_500.0));
         let inside = 1e9 / levels.inside.bytes_per_second as f64;
         assert!((inside / NANOSECONDS_PER_COPIED_BYTE - 1.0).abs() < 0.1, "the figures of a host are those of copies");
         assert_eq!(levels.inside.latency_nanos as f64, NANOSECONDS_PER_BARRIER);

@@ -1,8 +1,14 @@
 //! The estimated time of a step of a schedule on the first device of its mesh, whose blocks are the largest.
 
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{AxisSet, GemmDim, GemmStep, KernelStep, LibraryStep, Place, Program, Shards, Step};
+use spmdc_abi::{
+    AxisSet, CollectiveKind, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, LibraryStep, Place, Program,
+    ReduceStep, Shards, Step,
+};
 use spmdc_ir::cost::{of_barrier, of_copy, of_product};
+use spmdc_ir::layout::hosts;
+use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::sharding::DimSharding;
 
 /// The device whose time is estimated.
 const DEVICE: usize = 0;
@@ -12,11 +18,76 @@ const DEVICE: usize = 0;
 pub(super) struct TimedProgram<'a> {
     pub program: &'a Program,
     pub mesh: &'a DeviceMesh,
+    /// The same mesh, with the hosts of its devices if they are known.
+    pub layouts: &'a Mesh,
+}
+
+/// The dimensions of a layout.
+pub(super) fn dims_of(layout: &Layout) -> Vec<DimSharding> {
+    layout.dims.iter().map(|dim| DimSharding::closed(dim.axes.clone())).collect()
+}
+
+/// The sizes of a whole array.
+pub(super) fn sizes_of(layout: &Layout) -> Vec<usize> {
+    layout.dims.iter().map(|dim| dim.size).collect()
 }
 
 impl TimedProgram<'_> {
-    /// Nanoseconds of a step without other steps in it; 0 for loops and branches.
+    /// Nanoseconds of a step without other steps in it, with those of its messages between hosts; 0 for loops and branches.
     pub fn of_step(self, step: &Step) -> f64 {
+        let levels = self.layouts.hosts.as_ref().map(|hosts| hosts.levels);
+        self.inside(step) + levels.map_or(0.0, |levels| levels.time_between(self.crossing(step)))
+    }
+
+    /// Bytes that a host receives from others in a step, at most; 0 if no hosts are known. A product or a merge of sorted
+    /// lines gets the blocks of all owners.
+    fn crossing(self, step: &Step) -> u64 {
+        let of_blocks = |axes: &[u8], place: Place, bytes: u64| {
+            let group: AxisSet = axes.iter().map(|&axis| usize::from(axis)).collect();
+            hosts::of_group(CollectiveKind::AllGather, (group, self.own_axes(place)), bytes, self.layouts)
+        };
+        match step {
+            Step::Exchange(ExchangeStep { from, to, .. }) => {
+                let (before, after) = (dims_of(&from.layout), dims_of(&to.layout));
+                let moved = hosts::moved(&sizes_of(&to.layout), &before, &after, self.layouts);
+                moved * to.layout.dtype.size() as u64
+            }
+            Step::Reduce(ReduceStep { from, to, reduce, .. }) => hosts::combined(
+                (&sizes_of(&to.layout), to.layout.dtype.size()),
+                (&dims_of(&from.layout), &dims_of(&to.layout)),
+                (*reduce, AxisSet::EMPTY),
+                self.layouts,
+            ),
+            Step::Permute(step) => {
+                let group = step.axes.iter().map(|&axis| usize::from(axis)).collect();
+                let split = (group, self.own_axes(step.from));
+                hosts::of_group(CollectiveKind::CollectivePermute, split, step.bytes, self.layouts)
+            }
+            Step::Fetch(step) => step.bytes * hosts::beside_others(step.group, self.layouts),
+            Step::Gemm(gemm) => gemm
+                .ring
+                .as_ref()
+                .map_or(0, |ring| of_blocks(&ring.axes, if ring.is_b { gemm.b } else { gemm.a }, ring.bytes)),
+            Step::Library(library) => match (&library.owners, library.operands.first()) {
+                (Some(owners), Some(operand)) => of_blocks(&owners.axes, operand.place, owners.bytes),
+                (None, _) | (_, None) => 0,
+            },
+            Step::Kernel(_)
+            | Step::Panels { .. }
+            | Step::Sync { .. }
+            | Step::Await { .. }
+            | Step::Copy { .. }
+            | Step::Post { .. }
+            | Step::CheckIndex { .. }
+            | Step::Print { .. }
+            | Step::For { .. }
+            | Step::While { .. }
+            | Step::If { .. } => 0,
+        }
+    }
+
+    /// Nanoseconds of a step as if all devices were on one host.
+    fn inside(self, step: &Step) -> f64 {
         match step {
             Step::Kernel(kernel) => self.of_kernel(kernel),
             Step::Panels { kernels, panel: _ } => kernels.iter().map(|kernel| self.of_kernel(kernel)).sum(),
@@ -67,7 +138,11 @@ impl TimedProgram<'_> {
 
     /// The number of devices that share the memory of a place.
     fn sharers(self, place: Place) -> usize {
-        let own = self.program.arenas.get(place.arena as usize).map_or(AxisSet::EMPTY, |arena| arena.axes);
-        self.mesh.count(self.mesh.axes().minus(own).iter())
+        self.mesh.count(self.mesh.axes().minus(self.own_axes(place)).iter())
+    }
+
+    /// The axes along which devices have memory of their own at a place.
+    fn own_axes(self, place: Place) -> AxisSet {
+        self.program.arenas.get(place.arena as usize).map_or(AxisSet::EMPTY, |arena| arena.axes)
     }
 }

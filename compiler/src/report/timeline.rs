@@ -6,10 +6,13 @@
 //!
 //! Loops of many trips are simulated for their first trips only; further trips take as long as the later ones of these.
 
-use super::step_time::TimedProgram;
+use super::step_time::{TimedProgram, dims_of, sizes_of};
+use crate::hosts::HostOptions;
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{Bound, LibraryFunction, Message, Program, Site, Step};
+use spmdc_abi::{Bound, Channel, LibraryFunction, Message, Program, Site, Step};
 use spmdc_ir::cost::{of_barrier, of_copy, reported_trips};
+use spmdc_ir::layout::hosts;
+use spmdc_ir::layout::mesh::Mesh;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of simulated steps of all meshes together.
@@ -91,20 +94,49 @@ impl PipelinedLoop {
     }
 }
 
-/// The simulated timeline; None for a program that uses one mesh, and if two meshes do not know the same trip counts, so that a send has no
-/// receive.
-pub fn timeline(program: &Program) -> Option<Timeline> {
+/// The simulated timeline, with the messages between these hosts if they are known; None for a program that uses one mesh, and if two meshes do
+/// not know the same trip counts, so that a send has no receive.
+pub fn timeline(program: &Program, hosts: Option<HostOptions>) -> Option<Timeline> {
     if program.parts.len() < 2 {
         return None;
     }
-    let tasks: Vec<Vec<TimedStep>> = program.parts.iter().map(|part| tasks_of(&part.program)).collect();
+    let layouts = HostOptions::on_parts(hosts, program);
+    let parts = || program.parts.iter().zip(&layouts);
+    let tasks: Vec<Vec<TimedStep>> = parts().map(|(part, layouts)| tasks_of(&part.program, layouts)).collect();
     let meshes: Vec<(&str, &[u32])> =
         program.parts.iter().map(|part| (part.name.as_str(), part.devices.as_slice())).collect();
-    simulated(&meshes, &tasks, program.channels.len(), limit_of(&tasks))
+    let ways: Vec<ChannelTime> = program.channels.iter().map(|channel| ChannelTime::of(channel, &layouts)).collect();
+    simulated(&meshes, &tasks, &ways, limit_of(&tasks))
+}
+
+/// The nanoseconds that pass between two meshes at a transfer, while neither of them works for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct ChannelTime {
+    /// From the end of the send to the time at which the value is complete.
+    value: f64,
+    /// From the end of the receive to the time at which the sender knows of it.
+    notice: f64,
+}
+
+impl ChannelTime {
+    fn of(channel: &Channel, layouts: &[Mesh]) -> ChannelTime {
+        let [from, to] = [channel.from, channel.to].map(|part| &layouts[part as usize]);
+        let (sent, received) = (dims_of(&channel.sent), dims_of(&channel.received));
+        let elements = hosts::transferred(&sizes_of(&channel.received), (&sent, from), (&received, to));
+        let bytes = elements * channel.received.dtype.size() as u64;
+        let levels = to.hosts.as_ref().map(|hosts| hosts.levels);
+        let message = |bytes: u64| levels.map_or(0.0, |levels| levels.time_between(bytes));
+        ChannelTime { value: of_barrier(2) + message(bytes), notice: of_barrier(2) + message(bytes.min(1)) }
+    }
 }
 
 /// The timeline of these tasks of meshes, given by their names and devices, if so many trips of each loop are simulated.
-fn simulated(meshes: &[(&str, &[u32])], tasks: &[Vec<TimedStep>], channels: usize, limit: u64) -> Option<Timeline> {
+fn simulated(
+    meshes: &[(&str, &[u32])],
+    tasks: &[Vec<TimedStep>],
+    channels: &[ChannelTime],
+    limit: u64,
+) -> Option<Timeline> {
     let mut simulation = Simulation::new(meshes, tasks, channels, limit);
     simulation.run()?;
     let most = tasks.iter().flatten().map(TimedStep::longest_loop).max().unwrap_or(0);
@@ -174,10 +206,10 @@ fn limit_of(tasks: &[Vec<TimedStep>]) -> u64 {
 }
 
 /// The tasks of the program of one mesh.
-fn tasks_of(program: &Program) -> Vec<TimedStep> {
+fn tasks_of(program: &Program, layouts: &Mesh) -> Vec<TimedStep> {
     let mesh = DeviceMesh::new(&program.mesh).expect("the compiler makes meshes that the runtime takes");
     let mut tasks = Vec::new();
-    add_steps(&program.body, TimedProgram { program, mesh: &mesh }, &mut tasks);
+    add_steps(&program.body, TimedProgram { program, mesh: &mesh, layouts }, &mut tasks);
     tasks
 }
 
@@ -285,7 +317,7 @@ struct RunningLoop {
     trips: u64,
     simulated: u64,
     done: u64,
-    /// Clock, busy time and values sent in the middle of the simulated trips.
+    /// Clock, busy time and time on the way in the middle of the simulated trips.
     middle: (f64, f64, f64),
     /// Its record, in its first execution.
     record: Option<Site>,
@@ -301,8 +333,8 @@ struct LoopRecord {
     end: f64,
     /// The busy time of the mesh before the loop, and then that in the loop.
     busy: f64,
-    /// Likewise the number of values that the mesh has sent.
-    sent: f64,
+    /// Likewise the time for which the values that the mesh sent were on the way.
+    on_the_way: f64,
     /// When it had sent its first value, less the time for which it had worked in the loop until then.
     begin: Option<f64>,
     is_over: bool,
@@ -312,8 +344,8 @@ struct LoopRecord {
 struct MeshRun<'a> {
     clock: f64,
     busy: f64,
-    /// The number of values that it has sent, estimated for trips that are not simulated.
-    sent: f64,
+    /// The time for which the values that it sent were on the way, estimated for trips that are not simulated.
+    on_the_way: f64,
     spans: Vec<BusySpan>,
     frames: Vec<TaskFrame<'a>>,
     records: BTreeMap<Site, LoopRecord>,
@@ -323,6 +355,7 @@ struct MeshRun<'a> {
 
 struct Simulation<'a> {
     limit: u64,
+    channels: &'a [ChannelTime],
     mailboxes: Vec<Mailbox>,
     meshes: Vec<MeshRun<'a>>,
     /// When devices that several meshes have are free.
@@ -330,7 +363,12 @@ struct Simulation<'a> {
 }
 
 impl<'a> Simulation<'a> {
-    fn new(meshes: &[(&str, &[u32])], tasks: &'a [Vec<TimedStep>], channels: usize, limit: u64) -> Simulation<'a> {
+    fn new(
+        meshes: &[(&str, &[u32])],
+        tasks: &'a [Vec<TimedStep>],
+        channels: &'a [ChannelTime],
+        limit: u64,
+    ) -> Simulation<'a> {
         let mut times_used: BTreeMap<u32, usize> = BTreeMap::new();
         for device in meshes.iter().flat_map(|(_, devices)| *devices) {
             *times_used.entry(*device).or_default() += 1;
@@ -339,14 +377,14 @@ impl<'a> Simulation<'a> {
         let meshes = meshes.iter().zip(tasks).map(|((_, devices), tasks)| MeshRun {
             clock: 0.0,
             busy: 0.0,
-            sent: 0.0,
+            on_the_way: 0.0,
             spans: Vec::new(),
             frames: vec![TaskFrame { tasks, next: 0, running: None }],
             records: BTreeMap::new(),
             shared: devices.iter().copied().filter(is_shared).collect(),
         });
-        let mailboxes = vec![Mailbox::default(); channels];
-        Simulation { limit, mailboxes, meshes: meshes.collect(), free: BTreeMap::new() }
+        let mailboxes = vec![Mailbox::default(); channels.len()];
+        Simulation { limit, channels, mailboxes, meshes: meshes.collect(), free: BTreeMap::new() }
     }
 
     /// Runs all meshes to their ends; None if some wait forever.
@@ -394,12 +432,12 @@ impl<'a> Simulation<'a> {
             TimedStep::Work(_) | TimedStep::Loop { .. } => {}
             TimedStep::Send { channel, .. } => {
                 let mailbox = &mut self.mailboxes[*channel];
-                (mailbox.sent, mailbox.full) = (mailbox.sent + 1, end + of_barrier(2));
-                run.has_sent();
+                (mailbox.sent, mailbox.full) = (mailbox.sent + 1, end + self.channels[*channel].value);
+                run.has_sent(self.channels[*channel].value);
             }
             TimedStep::Receive { channel, .. } => {
                 let mailbox = &mut self.mailboxes[*channel];
-                (mailbox.received, mailbox.empty) = (mailbox.received + 1, end + of_barrier(2));
+                (mailbox.received, mailbox.empty) = (mailbox.received + 1, end + self.channels[*channel].notice);
             }
         }
     }
@@ -425,7 +463,7 @@ impl<'a> Simulation<'a> {
                 time: end - begin,
                 slowest: name.to_string(),
                 slowest_trip: trip(record),
-                in_turns: records.iter().map(|(record, _)| record.busy + record.sent * of_barrier(2)).sum(),
+                in_turns: records.iter().map(|(record, _)| record.busy + record.on_the_way).sum(),
             };
             if shown.slowest_trip > 0.0 {
                 found.push((begin, shown));
@@ -464,12 +502,14 @@ impl<'a> MeshRun<'a> {
             self.frames.iter().filter_map(|frame| frame.running.as_ref()).map(|running| running.done).collect();
         let is_first = match self.records.get_mut(&site) {
             None => {
-                let (end, busy, sent) = (self.clock, self.busy, self.sent);
-                self.records.insert(site, LoopRecord { trips, around, end, busy, sent, begin: None, is_over: false });
+                let (end, busy, on_the_way) = (self.clock, self.busy, self.on_the_way);
+                self.records
+                    .insert(site, LoopRecord { trips, around, end, busy, on_the_way, begin: None, is_over: false });
                 true
             }
             Some(record) if record.is_over && record.around == around => {
-                (record.busy, record.sent) = (self.busy - record.busy, self.sent - record.sent);
+                record.busy = self.busy - record.busy;
+                record.on_the_way = self.on_the_way - record.on_the_way;
                 (record.trips, record.is_over) = (record.trips.max(trips), false);
                 true
             }
@@ -479,7 +519,7 @@ impl<'a> MeshRun<'a> {
             trips,
             simulated: trips.min(limit),
             done: 0,
-            middle: (self.clock, self.busy, self.sent),
+            middle: (self.clock, self.busy, self.on_the_way),
             record: is_first.then_some(site),
         };
         self.frames.push(TaskFrame { tasks: body, next: 0, running: Some(running) });
@@ -487,7 +527,7 @@ impl<'a> MeshRun<'a> {
 
     /// Begins the next trip of the innermost loop, or leaves it.
     fn end_of_trip(&mut self) {
-        let now = (self.clock, self.busy, self.sent);
+        let now = (self.clock, self.busy, self.on_the_way);
         let Some(frame) = self.frames.last_mut() else { return };
         if let Some(running) = &mut frame.running {
             running.done += 1;
@@ -506,16 +546,17 @@ impl<'a> MeshRun<'a> {
 
     /// Adds the time of the trips that are not simulated, and completes the record of the loop.
     fn leave(&mut self, running: &RunningLoop) {
-        let RunningLoop { trips, simulated, middle: (clock, busy, sent), record, .. } = running;
+        let RunningLoop { trips, simulated, middle: (clock, busy, on_the_way), record, .. } = running;
         if trips > simulated {
             let times = (trips - simulated) as f64 / (simulated - simulated / 2) as f64;
             self.clock += (self.clock - clock) * times;
             self.busy += (self.busy - busy) * times;
-            self.sent += (self.sent - sent) * times;
+            self.on_the_way += (self.on_the_way - on_the_way) * times;
         }
         if let Some(record) = record.and_then(|site| self.records.get_mut(&site)) {
             (record.end, record.is_over) = (self.clock, true);
-            (record.busy, record.sent) = (self.busy - record.busy, self.sent - record.sent);
+            record.busy = self.busy - record.busy;
+            record.on_the_way = self.on_the_way - record.on_the_way;
         }
     }
 
@@ -531,9 +572,9 @@ impl<'a> MeshRun<'a> {
         self.clock = end;
     }
 
-    /// Records the beginning of the loops in which this is the first value that the mesh sends.
-    fn has_sent(&mut self) {
-        self.sent += 1.0;
+    /// Records a value that the mesh sends, which is on the way for so long, and the beginning of the loops in which it is the first one.
+    fn has_sent(&mut self, on_the_way: f64) {
+        self.on_the_way += on_the_way;
         for record in self.records.values_mut().filter(|record| !record.is_over) {
             record.begin.get_or_insert(self.clock - (self.busy - record.busy));
         }
@@ -545,6 +586,9 @@ mod tests {
     use super::*;
 
     const LATENCY: f64 = 300.0;
+
+    /// A transfer between meshes on the same hosts.
+    const NEAR: ChannelTime = ChannelTime { value: LATENCY, notice: LATENCY };
 
     fn site(line: u32) -> Site {
         Site { file: 0, line, column: 1 }
@@ -573,7 +617,7 @@ mod tests {
 
     #[test]
     fn equal_stages_overlap() {
-        let found = simulated(&STAGES, &pipeline([1e5; 4], 12), 3, 100).expect("no mesh waits forever");
+        let found = simulated(&STAGES, &pipeline([1e5; 4], 12), &[NEAR; 3], 100).expect("no mesh waits forever");
         assert_eq!(found.total, 15e5 + 3.0 * LATENCY);
         assert_eq!(found.simulated_trips, None);
         let [found_loop] = found.loops.as_slice() else { panic!("{:?}", found.loops) };
@@ -590,8 +634,19 @@ mod tests {
     }
 
     #[test]
+    fn messages_between_hosts_take_time() {
+        let far = [ChannelTime { value: 1e5, notice: 1e4 }; 3];
+        let found = simulated(&STAGES, &pipeline([1e5; 4], 12), &far, 100).expect("no mesh waits forever");
+        // A stage sends its next value when the next one has taken the last: 1e5 + 1e4 later.
+        assert_eq!(found.total, 1e5 + 11.0 * 1.1e5 + 3.0 * 2e5);
+        assert!(near(found.loops[0].rounds_in_turns(), 48.0 + 36.0, 1e-9));
+        assert_eq!(found.meshes[1].busy, 12e5, "no mesh works for a message on the way");
+    }
+
+    #[test]
     fn the_slowest_stage_sets_the_pace() {
-        let found = simulated(&STAGES, &pipeline([1e4, 1e4, 1e5, 1e4], 12), 3, 100).expect("no mesh waits forever");
+        let found =
+            simulated(&STAGES, &pipeline([1e4, 1e4, 1e5, 1e4], 12), &[NEAR; 3], 100).expect("no mesh waits forever");
         let found_loop = &found.loops[0];
         assert_eq!((found_loop.slowest.as_str(), found_loop.slowest_trip), ("c", 1e5));
         assert!(near(found_loop.rounds(), 12.3, 0.01), "{}", found_loop.rounds());
@@ -604,7 +659,7 @@ mod tests {
     fn later_trips_take_as_long_as_simulated_ones() {
         let tasks = pipeline([1e4, 3e4, 1e5, 2e4], 1000);
         let [whole, first] =
-            [1000, 50].map(|limit| simulated(&STAGES, &tasks, 3, limit).expect("no mesh waits forever"));
+            [1000, 50].map(|limit| simulated(&STAGES, &tasks, &[NEAR; 3], limit).expect("no mesh waits forever"));
         assert_eq!((whole.simulated_trips, first.simulated_trips), (None, Some(50)));
         assert!(near(first.total / whole.total, 1.0, 0.001), "{} {}", first.total, whole.total);
         let [a, b] = [&first.loops[0], &whole.loops[0]];
@@ -628,20 +683,20 @@ mod tests {
         let answers = stage(Some(0), 2e5, Some(1), 12);
         let in_turns = [vec![part(12, both())], answers.clone()];
         let ahead = [vec![part(1, asks()), part(11, both()), part(1, hears())], answers];
-        let [slow, fast] =
-            [in_turns, ahead].map(|tasks| simulated(&STAGES[..2], &tasks, 2, 100).expect("no mesh waits forever"));
+        let [slow, fast] = [in_turns, ahead]
+            .map(|tasks| simulated(&STAGES[..2], &tasks, &[NEAR; 2], 100).expect("no mesh waits forever"));
         assert!(near(slow.loops[0].rounds(), 24.0, 0.1), "{:?}", slow.loops);
         assert!(near(fast.loops[0].rounds(), 13.0, 0.1), "{:?}", fast.loops);
         assert_eq!((fast.loops.len(), fast.loops[0].trips, fast.loops[0].slowest_trip), (1, 12, 2e5));
         // Four trips ahead are too many for transfers that hold one value.
         let too_far = [vec![part(4, asks()), part(8, both()), part(4, hears())], stage(Some(0), 2e5, Some(1), 12)];
-        assert_eq!(simulated(&STAGES[..2], &too_far, 2, 100), None);
+        assert_eq!(simulated(&STAGES[..2], &too_far, &[NEAR; 2], 100), None);
     }
 
     #[test]
     fn meshes_with_a_common_device_take_turns() {
         let meshes: [(&str, &[u32]); 2] = [("a", &[0, 1]), ("b", &[1, 2])];
-        let found = simulated(&meshes, &[vec![TimedStep::Work(10.0)], vec![TimedStep::Work(20.0)]], 0, 8)
+        let found = simulated(&meshes, &[vec![TimedStep::Work(10.0)], vec![TimedStep::Work(20.0)]], &[], 8)
             .expect("nobody waits");
         assert_eq!((found.total, found.meshes[1].spans[0].begin), (30.0, 10.0));
     }
@@ -649,7 +704,7 @@ mod tests {
     #[test]
     fn a_value_that_nobody_sends_is_waited_for_forever() {
         let tasks = [stage(None, 1.0, Some(0), 3), stage(Some(0), 1.0, None, 4)];
-        assert_eq!(simulated(&STAGES[..2], &tasks, 1, 8), None);
+        assert_eq!(simulated(&STAGES[..2], &tasks, &[NEAR; 1], 8), None);
     }
 
     #[test]

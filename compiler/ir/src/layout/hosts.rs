@@ -77,10 +77,15 @@ impl Hosts {
         of.chain(self.levels.key())
     }
 
+    /// The hosts that are counted: some of those that have devices of the mesh.
+    fn counted_hosts(&self) -> impl Iterator<Item = usize> {
+        let used = || (0..self.places.len()).filter(|&host| !self.places[host].is_empty());
+        used().step_by(used().count().div_ceil(COUNTED).max(1))
+    }
+
     /// The devices of the hosts that are counted.
     fn counted(&self) -> impl Iterator<Item = &[usize]> {
-        let step = self.places.len().div_ceil(COUNTED).max(1);
-        self.places.iter().step_by(step).map(Vec::as_slice)
+        self.counted_hosts().map(|host| self.places[host].as_slice())
     }
 }
 
@@ -103,20 +108,31 @@ fn blocks(shape: &[usize], dims: &[DimSharding], places: &[usize], mesh: &Mesh) 
     different.into_iter().map(block).collect()
 }
 
+/// The elements of the blocks `wanted` that are in none of the blocks `held`, which have no element in common.
+fn lacking(wanted: &[Vec<Range<usize>>], held: &[Vec<Range<usize>>]) -> u64 {
+    let common = |a: &[Range<usize>], b: &[Range<usize>]| -> u64 {
+        a.iter().zip(b).map(|(a, b)| a.end.min(b.end).saturating_sub(a.start.max(b.start)) as u64).product()
+    };
+    wanted.iter().map(|new| common(new, new) - held.iter().map(|old| common(new, old)).sum::<u64>()).sum()
+}
+
 /// The elements that a host lacks at most after a change of layout without sums.
 pub fn moved(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: &Mesh) -> u64 {
     let changed = from.iter().zip(to).filter(|(from, to)| from.axes != to.axes);
     let axes = changed.flat_map(|(from, to)| from.axes.iter().chain(&to.axes)).map(|&axis| usize::from(axis)).collect();
     let Some(hosts) = crossed(mesh, axes) else { return 0 };
-    let lacking = |places: &[usize]| {
-        let held = blocks(shape, from, places, mesh);
-        let common = |a: &[Range<usize>], b: &[Range<usize>]| -> u64 {
-            a.iter().zip(b).map(|(a, b)| a.end.min(b.end).saturating_sub(a.start.max(b.start)) as u64).product()
-        };
-        let wanted = blocks(shape, to, places, mesh);
-        wanted.iter().map(|new| common(new, new) - held.iter().map(|old| common(new, old)).sum::<u64>()).sum()
+    let of_host = |places: &[usize]| lacking(&blocks(shape, to, places, mesh), &blocks(shape, from, places, mesh));
+    hosts.counted().map(of_host).max().unwrap_or(0)
+}
+
+/// The elements that a host lacks at most when an array in a layout on one mesh goes to a layout on another one; 0 if no hosts are known.
+pub fn transferred(shape: &[usize], from: (&[DimSharding], &Mesh), to: (&[DimSharding], &Mesh)) -> u64 {
+    let (Some(before), Some(after)) = (&from.1.hosts, &to.1.hosts) else { return 0 };
+    debug_assert_eq!(before.count(), after.count(), "the hosts are those of one program");
+    let of_host = |host: usize| {
+        lacking(&blocks(shape, to.0, &after.places[host], to.1), &blocks(shape, from.0, &before.places[host], from.1))
     };
-    hosts.counted().map(lacking).max().unwrap_or(0)
+    after.counted_hosts().map(of_host).max().unwrap_or(0)
 }
 
 /// The elements of all blocks of a layout that are on a host, at most; 0 if no hosts are known.
@@ -308,6 +324,32 @@ mod tests {
         assert_eq!(of_group(CollectiveKind::AllReduce, (x, x), 400, &two), 400, "copies along Y");
         assert_eq!((beside_others(x, &two), beside_others(y, &two)), (4, 0));
         assert_eq!(beside_others(y, &mesh([2, 4], 4)), 1);
+    }
+
+    #[test]
+    fn a_host_receives_of_another_mesh_what_it_lacks() {
+        // Eight devices on four hosts: a mesh of the devices 0 to 3 on two of them, and one of 2 to 5.
+        let on = |hosts: [usize; 4]| {
+            let axes = vec![Axis::new("X", 4, AxisKind::Auto)];
+            Mesh { axes, hosts: Some(Hosts::new(&[4], &hosts, 4, Levels::DEFAULT)), ..Mesh::default() }
+        };
+        let (first, second) = (on([0, 0, 1, 1]), on([1, 1, 2, 2]));
+        let (split, whole) = (dims(&[&[X]]), dims(&[&[]]));
+        let moved = |from: &[DimSharding], to: &[DimSharding]| transferred(&[16], (from, &first), (to, &second));
+        // Host 2 has nothing, host 1 the second half.
+        assert_eq!((moved(&split, &split), moved(&split, &whole), moved(&whole, &whole)), (8, 16, 16));
+        assert_eq!(transferred(&[16], (&whole, &first), (&split, &first)), 0);
+        let unknown = Mesh { hosts: None, ..first.clone() };
+        assert_eq!(transferred(&[16], (&split, &unknown), (&split, &second)), 0);
+    }
+
+    #[test]
+    fn hosts_without_devices_of_the_mesh_are_not_counted() {
+        // Devices on the hosts 1, 3, 5 .. of sixteen, each of which lacks all other blocks.
+        let of: Vec<usize> = (0..8).map(|place| 2 * place + 1).collect();
+        let axes = vec![Axis::new("X", 8, AxisKind::Auto)];
+        let mesh = Mesh { axes, hosts: Some(Hosts::new(&[8], &of, 16, Levels::DEFAULT)), ..Mesh::default() };
+        assert_eq!(moved(&[16], &dims(&[&[X]]), &dims(&[&[]]), &mesh), 14);
     }
 
     #[test]

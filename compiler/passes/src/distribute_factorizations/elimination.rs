@@ -25,8 +25,9 @@
 //! few, all devices get the matrix.
 
 use super::{part, triangular_solve, with_rows};
-use spmdc_abi::{MatrixFunction, TriangularSystem};
+use spmdc_abi::{CollectiveKind, MatrixFunction, TriangularSystem};
 use spmdc_ir::cost;
+use spmdc_ir::layout::hosts;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
@@ -83,10 +84,22 @@ fn layouts(a: &Type, parts: usize, mesh: &Mesh) -> Layouts {
     columns.sharding.dims.swap(rank, rank + 1);
     let panels = panels(n, parts);
     let bytes = a.block_shape(mesh)[..rank].iter().product::<usize>() * a.dtype().size();
-    let of_panels: f64 =
-        panels.iter().map(|panel| cost::exchange(true, ((n - panel.start) * panel.len() * bytes) as f64)).sum();
+    let split = split_axes(a);
+    let of_panel = |panel: &Range<usize>| {
+        let received = (n - panel.start) * panel.len() * bytes;
+        // Of all panels together a host has the same share as of a gather.
+        let crossing = hosts::of_group(CollectiveKind::AllGather, split, received.div_ceil(parts) as u64, mesh);
+        hosts::exchange(true, received as f64, crossing as f64, mesh)
+    };
+    let of_panels: f64 = panels.iter().map(of_panel).sum();
     let whole = with_rows(a, [n, n], &DimSharding::default());
     Layouts { panels, more: moved(a, &columns, mesh) + of_panels - moved(a, &whole, mesh), columns }
+}
+
+/// The axes that split the rows of a matrix, and all that split it.
+fn split_axes(a: &Type) -> (AxisSet, AxisSet) {
+    let rows = a.sharding.dims[a.rank() - 2].axes.iter().map(|&axis| usize::from(axis)).collect();
+    (rows, a.sharding.used_axes())
 }
 
 /// The cost of another layout.
@@ -123,12 +136,11 @@ pub fn solve(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stm
     let rank = a.rank() - 2;
     let (n, rows) = (a.shape()[rank], a.sharding.dims[rank].clone());
     let Layouts { panels, columns, more } = layouts(&a, parts, mesh);
-    let block = cost::all_reduce(
-        parts as u64,
-        (with_rows(&sides, [n.div_ceil(parts), sides.shape()[rank + 1]], &DimSharding::default()).block_bytes(mesh))
-            as u64,
-    );
-    let of_sums = (parts - 1) as f64 * cost::exchange(true, block as f64);
+    let block = with_rows(&sides, [n.div_ceil(parts), sides.shape()[rank + 1]], &DimSharding::default());
+    let block = block.block_bytes(mesh) as u64;
+    let crossing = hosts::of_group(CollectiveKind::AllReduce, split_axes(&a), block, mesh);
+    let of_sum = hosts::exchange(true, cost::all_reduce(parts as u64, block) as f64, crossing as f64, mesh);
+    let of_sums = (parts - 1) as f64 * of_sum;
     // The solution is wanted on all devices, as far as is known here.
     let solution = with_rows(&sides, [n, sides.shape()[rank + 1]], &DimSharding::default());
     if more + of_sums + moved(&sides, &solution, mesh) >= 0.0 {

@@ -26,8 +26,8 @@
 //! Real numbers have transforms of which half is known by symmetry: of the rows, `0..=n1/2` are transformed, and both halves of the
 //! half-complex order are made of them.
 
-use spmdc_abi::Transform;
-use spmdc_ir::cost;
+use spmdc_abi::{CollectiveKind, Transform};
+use spmdc_ir::layout::hosts;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding, block_range, blocks_hold_whole};
 use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
@@ -69,19 +69,33 @@ fn half(rows: usize) -> usize {
     rows / 2 + 1
 }
 
-/// The elements that each of `parts` devices receives in the steps of a transform, for a line of each operand.
-struct Received {
-    parts: usize,
-    /// Maximum for any device, one for each collective.
-    steps: Vec<usize>,
+/// An exchange of a transform, with the elements that it moves for a line of each operand.
+#[derive(Clone, Copy)]
+enum LineExchange {
+    /// The split moves from the rows of matrices to their columns.
+    Turn {
+        /// Maximum that any device receives.
+        received: usize,
+        /// Maximum that any device has before.
+        held: usize,
+    },
+    /// Blocks of points become blocks of whole rows, or those become blocks of points: most devices receive so many from their neighbours.
+    Shift { received: usize },
 }
 
-impl Received {
+/// The exchanges of a transform whose lines are split into so many parts.
+struct LineExchanges {
+    parts: usize,
+    all: Vec<LineExchange>,
+}
+
+impl LineExchanges {
     /// The split moves from the rows of matrices to their columns.
     fn turn(&mut self, planes: usize, rows: usize, columns: usize) {
         let of = |size: usize, part: usize| block_range(size, self.parts, part).len();
         let most = (0..self.parts).map(|part| (rows - of(rows, part)) * of(columns, part)).max();
-        self.steps.extend(vec![most.unwrap_or(0); planes]);
+        let turn = LineExchange::Turn { received: most.unwrap_or(0), held: of(rows, 0) * columns };
+        self.all.extend(vec![turn; planes]);
     }
 
     /// Blocks of points become blocks of whole rows, or those become blocks of points.
@@ -94,12 +108,24 @@ impl Received {
             if is_back { points.len() - held } else { whole.len() - held }
         };
         let most = (0..self.parts).map(lacking).max();
-        self.steps.extend(vec![most.unwrap_or(0); planes]);
+        self.all.extend(vec![LineExchange::Shift { received: most.unwrap_or(0) }; planes]);
     }
 
-    /// In bytes, for elements of this size on each device.
-    fn cost(&self, bytes: usize) -> f64 {
-        self.steps.iter().map(|&step| cost::exchange(step > 0, (step * bytes) as f64)).sum()
+    /// In bytes that a device receives. `bytes`: those of an element of all lines of a device; `axes`: those that split the lines, and all that
+    /// split the operand.
+    fn cost(&self, bytes: usize, (axes, all): (AxisSet, AxisSet), mesh: &Mesh) -> f64 {
+        let of_one = |exchange: &LineExchange| {
+            let (received, crossing) = match *exchange {
+                LineExchange::Turn { received, held } => {
+                    (received, hosts::of_group(CollectiveKind::AllToAll, (axes, all), (held * bytes) as u64, mesh))
+                }
+                LineExchange::Shift { received } => {
+                    (received, (received * bytes) as u64 * hosts::beside_others(axes, mesh))
+                }
+            };
+            hosts::exchange(received > 0, (received * bytes) as f64, crossing as f64, mesh)
+        };
+        self.all.iter().map(of_one).sum()
     }
 }
 
@@ -117,6 +143,7 @@ impl LineMatrix {
         let mut block = ty.block_shape(mesh);
         block[axis] = 1;
         let bytes = block.iter().product::<usize>() * ty.dtype().size();
+        let split = (axes.iter().map(|&axis| usize::from(axis)).collect(), ty.sharding.used_axes());
         let least = match transform {
             Transform::Complex { .. } => 2,
             Transform::OfReal | Transform::ToReal => 3,
@@ -125,7 +152,7 @@ impl LineMatrix {
         let factors = small.flat_map(|factor| [factor, n / factor]);
         let cuts = factors.filter(|rows| *rows >= least).map(|rows| {
             let cut = LineMatrix { axis, rows, columns: n / rows, axes: axes.clone() };
-            let cost = cut.received(transform, planes, mesh.size_of(axes)).cost(bytes);
+            let cost = cut.exchanges(transform, planes, mesh.size_of(axes)).cost(bytes, split, mesh);
             (cut, cost)
         });
         // Of equal costs the rows and columns that differ least.
@@ -133,33 +160,33 @@ impl LineMatrix {
         cuts.min_by(|(a, first), (b, second)| first.total_cmp(second).then(unlike(a).cmp(&unlike(b))))
     }
 
-    fn received(&self, transform: Transform, planes: usize, parts: usize) -> Received {
+    fn exchanges(&self, transform: Transform, planes: usize, parts: usize) -> LineExchanges {
         let (rows, columns, half) = (self.rows, self.columns, half(self.rows));
-        let mut received = Received { parts, steps: Vec::new() };
+        let mut found = LineExchanges { parts, all: Vec::new() };
         match transform {
             Transform::Complex { .. } => {
-                received.shift(planes, rows, columns, false);
-                received.turn(planes, rows, columns);
-                received.turn(2, columns, rows);
-                received.turn(2, rows, columns);
-                received.shift(2, columns, rows, true);
+                found.shift(planes, rows, columns, false);
+                found.turn(planes, rows, columns);
+                found.turn(2, columns, rows);
+                found.turn(2, rows, columns);
+                found.shift(2, columns, rows, true);
             }
             Transform::OfReal => {
-                received.shift(1, rows, columns, false);
-                received.turn(1, rows, columns);
-                received.turn(2, columns, half);
-                received.turn(2, half, columns);
-                received.shift(1, columns, rows, true);
+                found.shift(1, rows, columns, false);
+                found.turn(1, rows, columns);
+                found.turn(2, columns, half);
+                found.turn(2, half, columns);
+                found.shift(1, columns, rows, true);
             }
             Transform::ToReal => {
-                received.shift(1, columns, rows, false);
-                received.turn(2, columns, half);
-                received.turn(2, half, columns);
-                received.turn(1, columns, rows);
-                received.shift(1, rows, columns, true);
+                found.shift(1, columns, rows, false);
+                found.turn(2, columns, half);
+                found.turn(2, half, columns);
+                found.turn(1, columns, rows);
+                found.shift(1, rows, columns, true);
             }
         }
-        received
+        found
     }
 
     fn points(&self) -> usize {

@@ -1,11 +1,12 @@
 //! The hosts of the devices of a program.
 
+use spmdc_abi::{Part, Program};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::cost::Levels;
 use spmdc_ir::layout::hosts::Hosts;
-use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
 use std::collections::BTreeSet;
 
 /// The hosts to which the devices of the program are dealt in the order of their numbers, equally many to each.
@@ -22,7 +23,7 @@ pub struct HostOptions {
 
 impl HostOptions {
     /// Tells a mesh the hosts of its devices, which are some of all devices of the program, in ascending order.
-    pub(super) fn place(self, mesh: &mut Mesh, all: &[usize]) -> Result<(), Vec<Diagnostic>> {
+    pub(crate) fn place(self, mesh: &mut Mesh, all: &[usize]) -> Result<(), Vec<Diagnostic>> {
         if self.count == 0 || !all.len().is_multiple_of(self.count) {
             if !self.refuses {
                 return Ok(());
@@ -34,22 +35,39 @@ impl HostOptions {
             let error = Diagnostic::error(Code::E0807, Span::default(), message);
             return Err(vec![error.help("give another number of hosts, or another mesh").of_command()]);
         }
-        let each = all.len() / self.count;
-        let host = |number: &usize| all.partition_point(|other| other < number) / each;
         let numbers: Vec<usize> = match mesh.named.first() {
             Some(named) => named.devices.clone(),
             None => (0..mesh.device_count()).collect(),
         };
-        let (of, sizes): (Vec<usize>, Vec<usize>) =
-            (numbers.iter().map(host).collect(), mesh.axes.iter().map(|axis| axis.size).collect());
-        debug_assert_eq!(of.len(), mesh.device_count(), "a mesh of one name has all its axes");
-        mesh.hosts = Some(Hosts::new(&sizes, &of, self.count, self.levels));
+        debug_assert_eq!(numbers.len(), mesh.device_count(), "a mesh of one name has all its axes");
+        mesh.hosts = Some(self.of(&mesh.axes, &numbers, all));
         Ok(())
+    }
+
+    /// The hosts of the devices with these numbers on a mesh with these axes.
+    fn of(self, axes: &[Axis], numbers: &[usize], all: &[usize]) -> Hosts {
+        let each = all.len() / self.count;
+        let of: Vec<usize> = numbers.iter().map(|number| all.partition_point(|other| other < number) / each).collect();
+        let sizes: Vec<usize> = axes.iter().map(|axis| axis.size).collect();
+        Hosts::new(&sizes, &of, self.count, self.levels)
+    }
+
+    /// The meshes of the parts of a compiled program, with their hosts if its devices can be dealt so.
+    pub(crate) fn on_parts(of: Option<HostOptions>, program: &Program) -> Vec<Mesh> {
+        let all = program.device_numbers();
+        let of = of.filter(|hosts| hosts.count > 0 && all.len().is_multiple_of(hosts.count));
+        let mesh = |part: &Part| {
+            let axes = part.program.mesh.iter().map(|axis| Axis::new(&axis.name, axis.size, AxisKind::Auto));
+            let axes: Vec<Axis> = axes.collect();
+            let numbers: Vec<usize> = part.devices.iter().map(|&device| device as usize).collect();
+            Mesh { hosts: of.map(|hosts| hosts.of(&axes, &numbers, &all)), axes, ..Mesh::default() }
+        };
+        program.parts.iter().map(mesh).collect()
     }
 }
 
 /// The numbers of all devices of a program, in ascending order.
-pub(super) fn all_devices(mesh: &Mesh) -> Vec<usize> {
+pub(crate) fn all_devices(mesh: &Mesh) -> Vec<usize> {
     let all: BTreeSet<usize> = match mesh.named.is_empty() {
         true => (0..mesh.device_count()).collect(),
         false => mesh.named.iter().flat_map(|named| named.devices.iter().copied()).collect(),
