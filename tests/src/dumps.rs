@@ -1,6 +1,6 @@
 //! Dumps are programs: that of every stage reads back as itself.
 
-use crate::engine::{self, Failure, Loaded};
+use crate::engine::{self, Failure};
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_ir::print;
 use spmdc_ir::program::Stage;
@@ -17,7 +17,7 @@ const TRANSFORMATIONS: [&str; 8] =
 /// Reads the dump after differentiation of a program that has something to differentiate, and runs it: it gives the same bits as the program.
 pub fn differentiated_reads_back(
     text_of_program: &str,
-    (mesh, loaded): (&str, &Loaded),
+    mesh: &str,
     inputs: &[HostArray],
     results: &[HostArray],
 ) -> Result<(), String> {
@@ -32,12 +32,12 @@ pub fn differentiated_reads_back(
         return Err(format!("the compiler stopped after `{}`", module.stage.name()));
     }
     let of_stage = Compilation { stages: vec![module.clone()], ..Compilation::default() };
-    read_back((&of_stage, loaded), inputs, results, 0)
+    read_back(&of_stage, inputs, results, 0)
 }
 
-/// Reads the dump of every stage, and runs that of one of them: it gives the same bits as the program, which has been loaded.
+/// Reads the dump of every stage, and runs that of one of them: it gives the same bits as the program.
 pub fn read_back(
-    (compilation, loaded): (&Compilation, &Loaded),
+    compilation: &Compilation,
     inputs: &[HostArray],
     results: &[HostArray],
     run: usize,
@@ -54,7 +54,7 @@ pub fn read_back(
     let module = &compilation.stages[run % compilation.stages.len()];
     let dump = print::module(module);
     let again = engine::compiled_dump(&dump).map_err(|failures| format!("{}\n{dump}", text(&failures)))?;
-    let run_again = loaded.beside(&again).and_then(|again| again.run(inputs, None));
+    let run_again = engine::run(&again, inputs, None);
     let again = run_again.map_err(|failure| text(&[failure]))?;
     if again.results != results {
         return Err(format!("the dump of stage `{}` gives other bits:\n{dump}", module.stage.name()));

@@ -1,7 +1,7 @@
 //! Compiles a program for a mesh, runs it by the JIT, and asks the reference evaluator what the answer must be.
 
 use crate::races;
-use spmdc_abi::{Binding, Kernels, Kind, Plane, Program};
+use spmdc_abi::{Binding, KernelFn, Kernels, Kind, Plane, Program};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
@@ -25,7 +25,7 @@ use spmdc_runtime::processes::Process;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
 use spmdc_runtime::trap::RunError;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
@@ -111,28 +111,44 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
     Loaded::new(compilation)?.run(inputs, workers)
 }
 
+/// Kernels of which a thread keeps the code.
+const MOST_KERNELS: usize = 512;
+
+/// The function of a kernel, and the code that it is in.
+type LoadedKernel = (KernelFn, Rc<dyn LoadedCode>);
+
+thread_local! {
+    /// The kernels that this thread has loaded last.
+    static KNOWN: RefCell<Vec<(Kernel, LoadedKernel)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The code of each kernel. On other meshes, and compiled from its dump, a program has many of the same kernels, and to make code takes a
+/// third of the time of a test, so kernels that this thread knows are not compiled again.
+fn code_of(kernels: &[Kernel]) -> Result<Vec<LoadedKernel>, CodegenError> {
+    KNOWN.with_borrow_mut(|known| {
+        let new = kernels.iter().filter(|kernel| !known.iter().any(|(other, _)| other == *kernel));
+        let new: Vec<Kernel> = new.cloned().collect();
+        let code: Rc<dyn LoadedCode> = backends::DEFAULT.load(&new)?.into();
+        for (kernel, &function) in new.into_iter().zip(code.functions()?) {
+            known.push((kernel, (function, code.clone())));
+        }
+        let of = |kernel: &Kernel| known.iter().find(|(other, _)| other == kernel).map(|(_, code)| code.clone());
+        let found = kernels.iter().map(|kernel| of(kernel).expect("it has been loaded")).collect();
+        known.drain(..known.len().saturating_sub(MOST_KERNELS));
+        Ok(found)
+    })
+}
+
 /// A compiled program with its code, in which no two devices can be in each other's way.
 pub struct Loaded {
     program: Program,
-    kernels: Vec<Kernel>,
-    code: Rc<dyn LoadedCode>,
+    kernels: Vec<LoadedKernel>,
 }
 
 impl Loaded {
     /// Loads the code by the JIT.
     pub fn new(compilation: &Compilation) -> Result<Loaded, Failure> {
-        let (program, code) = (raceless(compilation)?, backends::DEFAULT.load(&compilation.kernels).map_err(no_code)?);
-        Ok(Loaded { program, kernels: compilation.kernels.clone(), code: code.into() })
-    }
-
-    /// Loads another compilation, which has the code of this one if it has the same kernels: the same program compiled from a dump mostly
-    /// does, and making code takes a third of the time of a test.
-    pub fn beside(&self, compilation: &Compilation) -> Result<Loaded, Failure> {
-        if compilation.kernels != self.kernels {
-            return Loaded::new(compilation);
-        }
-        let (kernels, code) = (self.kernels.clone(), self.code.clone());
-        Ok(Loaded { program: raceless(compilation)?, kernels, code })
+        Ok(Loaded { program: raceless(compilation)?, kernels: code_of(&compilation.kernels).map_err(no_code)? })
     }
 
     /// The number of devices that are dealt to processes.
@@ -140,21 +156,22 @@ impl Loaded {
         self.program.device_numbers().len()
     }
 
-    fn functions(&self) -> Result<Kernels, Failure> {
-        // SAFETY: these are the kernels of this very program, and `code` outlives the sessions, which borrow this.
-        Ok(unsafe { Kernels::new(self.code.functions().map_err(no_code)?.to_vec()) })
+    fn functions(&self) -> Kernels {
+        let functions = self.kernels.iter().map(|(function, _)| *function).collect();
+        // SAFETY: these are the kernels of this very program, and their code outlives the sessions, which borrow this.
+        unsafe { Kernels::new(functions) }
     }
 
     /// Runs it in one process.
     pub fn run(&self, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
         let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
-        run_once(None, (self.program.clone(), self.functions()?), inputs, (&options(workers), folder.path()))
+        run_once(None, (self.program.clone(), self.functions()), inputs, (&options(workers), folder.path()))
     }
 
     /// Runs the part of this process of a job. The results are those of process 0; those of others are zeros. All processes write files
     /// into this folder.
     pub fn run_as(&self, process: Process, inputs: &[HostArray], folder: &Path) -> Result<Outcome, Failure> {
-        run_once(Some(process), (self.program.clone(), self.functions()?), inputs, (&options(None), folder))
+        run_once(Some(process), (self.program.clone(), self.functions()), inputs, (&options(None), folder))
     }
 
     /// Runs it with the devices in so many processes, which are threads here, each with its own memory. The results are those of process
@@ -164,7 +181,7 @@ impl Loaded {
         inputs: &[HostArray],
         (processes, options): (usize, &RunOptions),
     ) -> Result<Outcome, Failure> {
-        let kernels = self.functions()?;
+        let kernels = self.functions();
         let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
         let folder = folder.path();
         let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {

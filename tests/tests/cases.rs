@@ -102,10 +102,7 @@ fn answers_agree(
         return Err(format!("expected to print {:#?}, printed {printed:#?}", case.printed));
     }
     let tiny = engine::compiled_on(Machine::TINY, "case.spmd", &case.text, mesh, None).map_err(text)?;
-    let there = loaded
-        .beside(&tiny)
-        .and_then(|tiny| tiny.run(&inputs, None))
-        .map_err(|failure| format!("on a tiny machine: {failure:?}"))?;
+    let there = engine::run(&tiny, &inputs, None).map_err(|failure| format!("on a tiny machine: {failure:?}"))?;
     agree("run on a tiny machine", &there.results)?;
     if again.results != actual.results {
         return Err("one worker gives other bits".to_string());
@@ -115,9 +112,9 @@ fn answers_agree(
         same_in_processes(&loaded, &inputs, Ok(actual), case.text.len() + number)?;
     }
     // On four meshes the dumps of all four stages run.
-    dumps::read_back((&compilation, &loaded), &inputs, &actual.results, case.text.len() + number)?;
+    dumps::read_back(&compilation, &inputs, &actual.results, case.text.len() + number)?;
     if number % 2 == 0 {
-        dumps::differentiated_reads_back(&case.text, (mesh, &loaded), &inputs, &actual.results)?;
+        dumps::differentiated_reads_back(&case.text, mesh, &inputs, &actual.results)?;
     }
     if stages {
         for module in &compilation.stages {

@@ -160,7 +160,7 @@ fn holds(sample: &Sample, number: u64) -> Result<bool, String> {
         let results = engine::evaluated(&sample.text, module, &inputs).map_err(|f| text(&[f]))?;
         agree(module.stage.name(), sample, &expected, &results)?;
     }
-    read_back((&compilation, &loaded), &inputs, &run.results, number as usize)?;
+    read_back(&compilation, &inputs, &run.results, number as usize)?;
     Ok(true)
 }
 
