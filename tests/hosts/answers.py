@@ -1,10 +1,9 @@
 """Programs on three hosts give what they give in one process: the same text, and the same bytes in files."""
 
 import json
-import subprocess
 
 from job import ROOT, Job
-from network import HOSTS
+from network import HOSTS, ran
 
 DIGITS = ROOT / "examples/data/digits"
 MESH = "mesh (X = 6);\n"
@@ -38,7 +37,7 @@ def programs(build, is_long):
         if not is_long:
             return
         plan = [build.spmdc, "plan", build.folder / f"{name}.spmd", "--format", "json"]
-        planned = subprocess.run(plan, check=True, capture_output=True, text=True).stdout
+        planned = ran(plan, check=True, capture_output=True, text=True).stdout
         assert name in json.dumps(json.loads(planned)["collectives"]), f"{name} is not in its program:\n{planned}"
     yield "saving", build.text("saving", MESH + SAVING), ARRAYS
     yield "transfer", build.text("transfer", TRANSFER), ARRAYS
@@ -71,7 +70,7 @@ def check_devices(network, build, mpi):
 def check_program(network, build, mpi, program, words):
     """Runs a program in one process and on all hosts."""
     words = [*words, "--out", "results.npz", "--timeout", "30"]
-    alone = subprocess.run([program, *words], cwd=network.folder, capture_output=True, text=True)
+    alone = ran([program, *words], cwd=network.folder, capture_output=True, text=True)
     assert alone.returncode == 0, alone.stderr
     files = written(network.folder)
     status, out, err = Job(network, build.spmdc, mpi, program, words).end(120)

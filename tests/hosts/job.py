@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import time
 
-from network import HERE, HOSTS
+from network import HERE, HOSTS, ran
 
 ROOT = HERE.parent.parent
 # The launcher of each MPI, and what it says of itself.
@@ -25,7 +25,7 @@ def installed():
     found = []
     for mpi, (names, says) in LAUNCHERS.items():
         paths = [name for name in names if shutil.which(name)]
-        if any(says in subprocess.run([name, "--version"], capture_output=True, text=True).stdout for name in paths):
+        if any(says in ran([name, "--version"], capture_output=True, text=True).stdout for name in paths):
             found.append(mpi)
         else:
             print(f"skipped: {mpi} is not installed")
@@ -48,7 +48,7 @@ class Builder:
     def file(self, source, *options):
         """An executable of the program in a file."""
         executable = self.folder / pathlib.Path(source).stem
-        subprocess.run([self.spmdc, "build", source, "-o", executable, *options], check=True)
+        ran([self.spmdc, "build", source, "-o", executable, *options], check=True)
         return executable
 
     def script(self, name, text):

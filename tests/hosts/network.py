@@ -8,6 +8,13 @@ import subprocess
 
 HOSTS = ["h0", "h1", "h2"]
 HERE = pathlib.Path(__file__).resolve().parent
+# Seconds after which a command that always ends soon is in trouble.
+LONGEST = 120
+
+
+def ran(words, **options):
+    """Runs a command to its end; an exception if it takes too long."""
+    return subprocess.run(words, timeout=LONGEST, **options)
 
 
 def missing():
@@ -18,16 +25,16 @@ def missing():
         if shutil.which(command) is None:
             return f"`{command}` is not installed"
     name = f"spmdc-{os.getpid()}-try"
-    tried = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True)
+    tried = ran(["ip", "netns", "add", name], capture_output=True, text=True)
     if tried.returncode == 0:
-        tried = subprocess.run(["ip", "netns", "exec", name, "unshare", "--uts", "--pid", "--fork", "--mount-proc",
-                                "true"], capture_output=True, text=True)
-        subprocess.run(["ip", "netns", "delete", name], capture_output=True)
+        tried = ran(["ip", "netns", "exec", name, "unshare", "--uts", "--pid", "--fork", "--mount-proc",
+                     "true"], capture_output=True, text=True)
+        ran(["ip", "netns", "delete", name], capture_output=True)
     return None if tried.returncode == 0 else f"network namespaces cannot be made: {tried.stderr.strip()}"
 
 
 def ip(*words):
-    subprocess.run(["ip", *words], check=True)
+    ran(["ip", *words], check=True)
 
 
 class Network:
@@ -70,11 +77,11 @@ class Network:
         for host in [*HOSTS, "switch"]:
             for process in self.processes(host):
                 kill(process)
-            subprocess.run(["ip", "netns", "delete", self.namespace(host)], capture_output=True)
+            ran(["ip", "netns", "delete", self.namespace(host)], capture_output=True)
 
     def processes(self, host):
         """The numbers of all processes on a host."""
-        listed = subprocess.run(["ip", "netns", "pids", self.namespace(host)], capture_output=True, text=True)
+        listed = ran(["ip", "netns", "pids", self.namespace(host)], capture_output=True, text=True)
         return [int(number) for number in listed.stdout.split()]
 
     def running(self, host, program):
