@@ -1,7 +1,7 @@
 //! The reads and writes of kernel calls.
 
 use super::shadow::{Name, Spot};
-use super::{Replay, Stopped, collapse, fault, points};
+use super::{Points, Replay, Stopped, collapse, fault};
 use spmdc_abi::{DType, KernelStep};
 use spmdc_ir::program::Value;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
@@ -198,10 +198,11 @@ impl Accesses<'_> {
                     replay.reads(&spot, name, self.values[slot])
                 })?;
             } else if in_place {
-                for index in points(ranges.clone()) {
+                let mut points = Points::new(ranges.clone());
+                while let Some(index) = points.next() {
                     replay.count(1)?;
-                    let at = self.address(call, address, &index);
-                    writes.push(self.touch(replay, call, slot, (at, 1), self.number(&index, &ranges)));
+                    let at = self.address(call, address, index);
+                    writes.push(self.touch(replay, call, slot, (at, 1), self.number(index, &ranges)));
                 }
             } else {
                 self.each_run(replay, call, address, ranges, |replay, at, len| {
@@ -266,14 +267,19 @@ impl Accesses<'_> {
             return Ok(());
         }
         let mut known: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
-        for index in points(call.ranges.clone()) {
-            let holds: Vec<bool> = conditions.iter().map(|&at| self.holds(call, at, &index)).collect();
-            let needed = known.entry(holds).or_insert_with_key(|holds| self.needed(&conditions, holds));
+        let (mut points, mut holds) = (Points::new(call.ranges.clone()), Vec::new());
+        while let Some(index) = points.next() {
+            holds.clear();
+            holds.extend(conditions.iter().map(|&at| self.holds(call, at, index)));
+            if !known.contains_key(&holds) {
+                known.insert(holds.clone(), self.needed(&conditions, &holds));
+            }
+            let needed = &known[&holds];
             replay.count(1 + needed.len() as u64)?;
-            for &load in needed.iter() {
+            for &load in needed {
                 if let Inst::Load { access, .. } = &self.kernel.insts[load] {
-                    let at = self.address(call, &access.address, &index);
-                    let touch = self.touch(replay, call, access.buffer, (at, 1), self.number(&index, &call.ranges));
+                    let at = self.address(call, &access.address, index);
+                    let touch = self.touch(replay, call, access.buffer, (at, 1), self.number(index, &call.ranges));
                     each(replay, touch)?;
                 }
             }
@@ -290,12 +296,21 @@ impl Accesses<'_> {
         mut ranges: Vec<Range<i64>>,
         mut run: impl FnMut(&mut Replay<'_>, i64, u64) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        let stride =
-            |dim: usize| address.terms.iter().find(|&&(known, _)| known == dim).map_or(0, |&(_, stride)| stride);
+        let stride = |dim: usize| match address
+            .terms
+            .iter()
+            .find(|&&(known, _)| known == dim)
+            .map_or(0, |&(_, stride)| stride)
+        {
+            // At each row a dynamic index has another value.
+            stride if stride > 1 && !address.dynamic.is_empty() => -1,
+            stride => stride,
+        };
         let len = collapse(&mut ranges, stride);
-        for index in points(ranges) {
+        let mut points = Points::new(ranges);
+        while let Some(index) = points.next() {
             replay.count(1)?;
-            let at = self.address(call, address, &index);
+            let at = self.address(call, address, index);
             run(replay, at, len)?;
         }
         Ok(())

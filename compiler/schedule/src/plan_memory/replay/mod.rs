@@ -358,7 +358,7 @@ impl<'a> Replay<'a> {
         Ok(())
     }
 
-    /// Calls `row` for the rows of each device's block.
+    /// Calls `row` for the runs of neighbours in each device's block.
     fn each_row(
         &mut self,
         place: Place,
@@ -368,16 +368,10 @@ impl<'a> Replay<'a> {
         let size = layout.dtype.size() as u64;
         let stored = self.mesh.stored_shape(layout);
         for device in 0..self.mesh.devices() {
-            let lens: Vec<u64> = self.mesh.blocks(layout, device).iter().map(|range| range.len() as u64).collect();
-            let (outer, last) = lens.split_at(lens.len().saturating_sub(1));
-            let len = size * last.first().copied().unwrap_or(1);
-            let strides = strides(&stored);
-            for index in points(outer.iter().map(|&len| 0..len as i64).collect()) {
+            let lens = self.mesh.blocks(layout, device).iter().map(|range| range.len() as i64).collect();
+            for (at, len) in offsets(lens, &strides(&stored)) {
                 self.count(1)?;
-                let at: i64 = index.iter().zip(&strides).map(|(&i, &stride)| i * stride).sum();
-                if len > 0 {
-                    row(self, Spot { place, device, at: at as u64 * size, len })?;
-                }
+                row(self, Spot { place, device, at: at as u64 * size, len: len * size })?;
             }
         }
         Ok(())
@@ -468,16 +462,21 @@ impl<'a> Replay<'a> {
         let (name, other) = (self.name(from), self.name(to));
         self.count((bytes >> 10) * devices.len() as u64)?;
         let spot = |place, device| Spot { place, device, at: 0, len: bytes };
-        let known: Vec<Vec<bool>> = devices
+        // For each device the units that are known; None if all are.
+        let known: Vec<Option<Vec<bool>>> = devices
             .iter()
-            .map(|&(_, owner)| match owner {
-                Some(owner) => self.shadow.known(&spot(source, owner), name),
-                None => vec![true; self.shadow.units(bytes)],
+            .map(|&(_, owner)| {
+                let source = spot(source, owner?);
+                (!self.shadow.holds(&source, name)).then(|| self.shadow.known(&source, name))
             })
             .collect();
         for (&(device, _), known) in devices.iter().zip(known) {
-            self.writes(&spot(target, device), to)?;
-            self.shadow.write_known(&spot(target, device), other, &known);
+            let target = spot(target, device);
+            self.writes(&target, to)?;
+            match known {
+                Some(known) => self.shadow.write_known(&target, other, &known),
+                None => self.shadow.write(&target, other),
+            }
         }
         Ok(())
     }
@@ -503,21 +502,33 @@ impl<'a> Replay<'a> {
                 .iter()
                 .map(|dim| &dim.runs[self.mesh.linear(device, dim.axes.iter().map(|&axis| axis as usize))])
                 .collect();
-            for choice in points(runs.iter().map(|runs| 0..runs.len() as i64).collect()) {
+            let mut choices = Points::new(runs.iter().map(|runs| 0..runs.len() as i64).collect());
+            while let Some(choice) = choices.next() {
                 let boxes: Vec<&FetchRun> = choice.iter().zip(&runs).map(|(&at, runs)| &runs[at as usize]).collect();
                 let owner = boxes.iter().zip(&part.dims).fold(device, |owner, (run, dim)| {
                     self.mesh.at(owner, dim.owners.iter().map(|&axis| axis as usize), run.owner as usize)
                 });
-                for index in points(boxes.iter().map(|run| 0..run.len as i64).collect()) {
+                let mut ranges: Vec<Range<i64>> = boxes.iter().map(|run| 0..run.len as i64).collect();
+                // The innermost dimension is contiguous on both sides.
+                let mut len = size;
+                if let (Some(range), Some(run)) = (ranges.last_mut(), boxes.last())
+                    && run.step == 1
+                    && run.len > 0
+                {
+                    len *= run.len as u64;
+                    *range = 0..1;
+                }
+                let mut indices = Points::new(ranges);
+                while let Some(index) = indices.next() {
                     self.count(1)?;
                     let at = |strides: &[i64], place: &dyn Fn(&FetchRun, i64) -> i64| -> u64 {
-                        let places = boxes.iter().zip(&index).map(|(run, &i)| place(run, i));
+                        let places = boxes.iter().zip(index).map(|(run, &i)| place(run, i));
                         places.zip(strides).map(|(place, stride)| place * stride).sum::<i64>() as u64 * size
                     };
                     let read = at(&from_strides, &|run, i| run.from as i64 + i * run.step);
                     let write = at(&to_strides, &|run, i| run.to as i64 + i);
-                    self.reads(&Spot { place: part.from, device: owner, at: read, len: size }, name, from)?;
-                    let spot = Spot { place: part.to, device, at: write, len: size };
+                    self.reads(&Spot { place: part.from, device: owner, at: read, len }, name, from)?;
+                    let spot = Spot { place: part.to, device, at: write, len };
                     self.writes(&spot, to)?;
                     self.shadow.write(&spot, other);
                 }
@@ -607,45 +618,66 @@ fn strides(shape: &[usize]) -> Vec<i64> {
     strides
 }
 
-/// All combinations of numbers of these ranges; the last number changes fastest.
-fn points(ranges: Vec<Range<i64>>) -> impl Iterator<Item = Vec<i64>> {
-    let first: Vec<i64> = ranges.iter().map(|range| range.start).collect();
-    let mut next = ranges.iter().all(|range| !range.is_empty()).then_some(first);
-    std::iter::from_fn(move || {
-        let now = next.take()?;
-        let mut after = now.clone();
-        for dim in (0..ranges.len()).rev() {
-            after[dim] += 1;
-            if after[dim] < ranges[dim].end {
-                next = Some(after);
-                break;
-            }
-            after[dim] = ranges[dim].start;
+/// All combinations of numbers of some ranges; the last number changes fastest.
+struct Points {
+    ranges: Vec<Range<i64>>,
+    /// The next combination, or the present one if there has been one.
+    now: Vec<i64>,
+    has_begun: bool,
+    is_over: bool,
+}
+
+impl Points {
+    fn new(ranges: Vec<Range<i64>>) -> Points {
+        let (now, is_over) =
+            (ranges.iter().map(|range| range.start).collect(), ranges.iter().any(|range| range.is_empty()));
+        Points { ranges, now, has_begun: false, is_over }
+    }
+
+    /// The next combination. It is not an iterator, as it gives the same memory each time.
+    fn next(&mut self) -> Option<&[i64]> {
+        if std::mem::replace(&mut self.has_begun, true) && !self.is_over {
+            self.is_over = !self.now.iter_mut().zip(&self.ranges).rev().any(|(number, range)| {
+                *number += 1;
+                let is_inside = *number < range.end;
+                if !is_inside {
+                    *number = range.start;
+                }
+                is_inside
+            });
         }
-        Some(now)
-    })
+        (!self.is_over).then_some(&self.now)
+    }
 }
 
 /// The runs of neighbouring elements at the different sums of indices times strides: the first element and length of each.
 fn offsets(lens: Vec<i64>, strides: &[i64]) -> Vec<(i64, u64)> {
     let mut ranges: Vec<Range<i64>> = lens.iter().map(|&len| 0..len).collect();
     let run = collapse(&mut ranges, |dim| strides[dim]);
-    points(ranges).map(|index| (index.iter().zip(strides).map(|(&i, &stride)| i * stride).sum(), run)).collect()
+    let mut points = Points::new(ranges);
+    let mut found = Vec::new();
+    while let Some(index) = points.next() {
+        found.push((index.iter().zip(strides).map(|(&i, &stride)| i * stride).sum(), run));
+    }
+    found
 }
 
-/// Shortens ranges of indices so that each run of neighbouring elements is visited once: dimensions of stride 0 and the first one of
-/// stride 1 keep their first index only. Returns the length of a run in elements.
+/// Shortens ranges of indices so that each run of neighbouring elements is visited once: dimensions along which the next run begins where one
+/// ends, or before, keep their first index only. Returns the length of a run in elements.
 fn collapse(ranges: &mut [Range<i64>], stride: impl Fn(usize) -> i64) -> u64 {
     let mut run = 1;
-    for (dim, range) in ranges.iter_mut().enumerate().filter(|(_, range)| !range.is_empty()) {
-        let len = (range.end - range.start) as u64;
-        match stride(dim) {
-            0 => range.end = range.start + 1,
-            1 if run == 1 => (run, range.end) = (len, range.start + 1),
-            _ => {}
+    let mut joins = |dim: usize, range: &mut Range<i64>| {
+        let (stride, len) = (stride(dim), range.end - range.start);
+        let is_joined = len > 1 && (0..=run).contains(&stride);
+        if is_joined {
+            run += stride * (len - 1);
+            range.end = range.start + 1;
         }
-    }
-    run
+        is_joined
+    };
+    // A dimension may join runs that an inner one has made longer.
+    while ranges.iter_mut().enumerate().rev().any(|(dim, range)| joins(dim, range)) {}
+    run as u64
 }
 
 /// The values that tasks define, without the carried values of loops.

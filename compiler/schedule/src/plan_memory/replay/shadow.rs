@@ -37,6 +37,8 @@ pub struct Shadow {
     instances: Vec<Vec<usize>>,
     sets: Vec<Vec<Name>>,
     ids: BTreeMap<Vec<Name>, SetId>,
+    /// By name, the set of this name alone; the empty set if it is not known yet.
+    alone: Vec<SetId>,
 }
 
 /// The bytes of a value on a device.
@@ -85,6 +87,7 @@ impl Shadow {
                 .collect(),
             sets: vec![Vec::new()],
             ids: BTreeMap::from([(Vec::new(), 0)]),
+            alone: Vec::new(),
         }
     }
 
@@ -100,6 +103,18 @@ impl Shadow {
             self.sets.push(names);
         }
         id
+    }
+
+    /// The set of one name.
+    fn alone(&mut self, name: Name) -> SetId {
+        let at = name as usize;
+        if at >= self.alone.len() {
+            self.alone.resize(at + 1, 0);
+        }
+        if self.alone[at] == 0 {
+            self.alone[at] = self.set(vec![name]);
+        }
+        self.alone[at]
     }
 
     fn instance(&self, spot: &Spot) -> (usize, usize) {
@@ -143,20 +158,15 @@ impl Shadow {
         (spot.at + at as u64 * self.unit, set.map_or(&[], |(_, set)| &self.sets[set as usize]))
     }
 
-    /// The number of units that hold this many bytes.
-    pub fn units(&self, bytes: u64) -> usize {
-        bytes.div_ceil(self.unit) as usize
-    }
-
     /// Writes the value to the spot, which then holds no other name.
     pub fn write(&mut self, spot: &Spot, name: Name) {
-        let only = self.set(vec![name]);
+        let only = self.alone(name);
         self.fill(spot, only);
     }
 
     /// As [`Shadow::write`] for units that are known; the other units get no name.
     pub fn write_known(&mut self, spot: &Spot, name: Name, known: &[bool]) {
-        let only = self.set(vec![name]);
+        let only = self.alone(name);
         let (arena, instance) = self.instance(spot);
         if let Some(range) = self.range(spot) {
             debug_assert_eq!(range.len(), known.len(), "each unit is known or not");
@@ -240,8 +250,16 @@ impl Shadow {
     pub fn join(&mut self, other: &ShadowMemory) {
         let mut memory = std::mem::replace(&mut self.memory, ShadowMemory { units: Vec::new() });
         let mut known: BTreeMap<(SetId, SetId), SetId> = BTreeMap::new();
+        // Neighbours mostly have the same names.
+        let mut last = ((0, 0), 0);
         for (ours, theirs) in memory.units.iter_mut().flatten().zip(other.units.iter().flatten()) {
-            ours.join(theirs, |one, other| *known.entry((one, other)).or_insert_with(|| self.common((one, other))));
+            ours.join(theirs, |one, other| {
+                if (one, other) != last.0 {
+                    let common = *known.entry((one, other)).or_insert_with(|| self.common((one, other)));
+                    last = ((one, other), common);
+                }
+                last.1
+            });
         }
         self.memory = memory;
     }

@@ -1,7 +1,7 @@
 //! Plans with one fault each, such as a mistake of the planner would make.
 #![allow(clippy::unwrap_used)]
 
-use super::{MemoryPlan, replay};
+use super::{MemoryPlan, offsets, replay, strides};
 use crate::fuse::fuse;
 use crate::order::schedule;
 use crate::plan_memory::lifetimes::Lifetimes;
@@ -11,6 +11,7 @@ use spmdc_abi::{AxisSet, KernelStep, Program, Site, Step};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_ir::program::Stage;
+use std::collections::BTreeSet;
 
 /// The result of a replay of the program's plan after `change`.
 fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String> {
@@ -139,4 +140,30 @@ fn panels_must_not_overlap() {
     assert_eq!(changed(by_rows, joined), Ok(()));
     let backwards = "fn main(x: f32[100, 64]) { let s = sum(x, axis=1); (s, flip(s)) }";
     assert!(changed(backwards, joined).unwrap_err().contains("one panel reads byte"));
+}
+
+#[test]
+fn runs_are_the_elements_at_all_points() {
+    let mut state = 7u64;
+    let mut draw = |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((state >> 33) % below) as i64
+    };
+    for _ in 0..500 {
+        let rank = draw(4) as usize;
+        let (lens, strides): (Vec<i64>, Vec<i64>) = (0..rank).map(|_| (draw(5), draw(13) - 2)).unzip();
+        let mut points = vec![0];
+        for (len, stride) in lens.iter().zip(&strides) {
+            points = points.iter().flat_map(|at| (0..*len).map(move |i| at + i * stride)).collect();
+        }
+        let runs = offsets(lens.clone(), &strides).into_iter();
+        let found: BTreeSet<i64> = runs.flat_map(|(at, run)| at..at + run as i64).collect();
+        assert_eq!(found, points.into_iter().collect(), "{lens:?} with strides {strides:?}");
+    }
+    assert_eq!(offsets(vec![3, 4, 5], &strides(&[3, 4, 5])), [(0, 60)]);
+    assert_eq!(offsets(vec![3, 4, 4], &strides(&[3, 4, 5])).len(), 12, "rows with gaps");
+    assert_eq!(offsets(vec![6, 3], &[1, 2]), [(0, 10)], "windows that overlap");
+    assert_eq!(offsets(vec![4, 4], &[0, -1]).len(), 4, "a reversed row");
+    assert_eq!(offsets(vec![], &[]), [(0, 1)]);
+    assert_eq!(offsets(vec![2, 0], &[1, 1]), []);
 }
