@@ -63,19 +63,3 @@ impl Lines {
 pub fn line_column(text: &str, offset: usize) -> (usize, usize) {
     Lines::new(text).line_column(text, offset)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_count_characters() {
-        assert_eq!(line_column("a\nbé = 1", 5), (2, 3));
-        assert_eq!(line_column("abc", 99), (1, 4));
-        assert_eq!(line_column("", 0), (1, 1));
-        let text = "a\n\nb\n";
-        let lines = Lines::new(text);
-        let places = [0, 1, 2, 3, 4, 5, 9].map(|at| lines.line_column(text, at));
-        assert_eq!(places, [(1, 1), (1, 2), (2, 1), (3, 1), (3, 2), (4, 1), (4, 1)]);
-    }
-}

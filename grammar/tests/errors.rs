@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_grammar::parse;
-use spmdc_grammar::span::{FileId, line_column};
+use spmdc_grammar::span::{FileId, Lines, line_column};
 
 /// One line per diagnostic: `line:column code message | label | help`.
 fn report(source: &str) -> String {
@@ -138,4 +138,15 @@ fn what_is_right_is_kept() {
     assert_eq!(diagnostics.len(), 3, "{diagnostics:?}");
     let text = spmdc_grammar::print(&program);
     assert_eq!(text, "fn f(x) {\n  let a = 1;\n  let c = 3;\n  c\n}\n\nconst N = 4;\n\nfn h(x) { x }\n");
+}
+
+#[test]
+fn columns_count_characters() {
+    assert_eq!(line_column("a\nbé = 1", 5), (2, 3));
+    assert_eq!(line_column("abc", 99), (1, 4));
+    assert_eq!(line_column("", 0), (1, 1));
+    let text = "a\n\nb\n";
+    let lines = Lines::new(text);
+    let places = [0, 1, 2, 3, 4, 5, 9].map(|at| lines.line_column(text, at));
+    assert_eq!(places, [(1, 1), (1, 2), (2, 1), (3, 1), (3, 2), (4, 1), (4, 1)]);
 }

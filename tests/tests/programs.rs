@@ -5,6 +5,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+use spmdc_abi::{Program, Step};
 use spmdc_ir::program::{Stage, Value};
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
@@ -12,6 +13,7 @@ use spmdc_tests::compare::{difference, numbers};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine::Loaded;
 use spmdc_tests::processes::same_in_processes;
+use spmdc_tests::races::race;
 use spmdc_tests::random::programs::{Scale, Writer};
 use spmdc_tests::random::whole::{MESHES, program};
 use spmdc_tests::random::{Draw, Mesh};
@@ -166,4 +168,48 @@ fn derivatives_of_random_functions_are_limits_of_differences() {
     }
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
     assert!(2 * all as u64 > 3 * count && 10 * compared > 9 * all, "{compared} of {all} comparisons say something");
+}
+
+/// Whether every barrier of a program is needed: without it there is a race.
+fn all_are_needed(source: &str) {
+    let compilation = engine::compiled("test.spmd", source, "", None).unwrap();
+    let program = compilation.program.unwrap();
+    assert_eq!(race(&program, &compilation.kernels), None);
+    fn without(steps: &[Step], left: &mut i64) -> Vec<Step> {
+        let mut kept = Vec::new();
+        for step in steps {
+            let mut step = step.clone();
+            if let Step::Sync { .. } | Step::Await { .. } = step {
+                *left -= 1;
+                if *left == -1 {
+                    continue;
+                }
+            }
+            if let Step::For { body, .. } = &mut step {
+                *body = without(body, left);
+            }
+            kept.push(step);
+        }
+        kept
+    }
+    let mut tried = 0;
+    loop {
+        let mut left = tried;
+        let body = without(&program.body, &mut left);
+        if left >= 0 {
+            break;
+        }
+        let other = Program { body, ..program.clone() };
+        assert!(race(&other, &compilation.kernels).is_some(), "barrier {tried} is not needed");
+        tried += 1;
+    }
+    assert!(tried > 0);
+}
+
+#[test]
+fn a_missing_barrier_is_a_race() {
+    all_are_needed("mesh (X = 4); fn main(x: f32[8@X]) { sum(exp(x)) }");
+    all_are_needed("mesh (X = 4); fn main(x: f32[64@X]) { let mut u = x; for i in 0..9 { u = roll(u, 1) + u; } u }");
+    all_are_needed("mesh (X = 2, Y = 2); fn main(x: f32[200@X, 200]) { let y = exp(x); sum(y @ y.T, axis=0) }");
+    all_are_needed("mesh (X = 4); fn main(x: f32[600@X, 512], w: f32[512@X, 64]) { x @ (2 * w) }");
 }

@@ -1,0 +1,49 @@
+//! Cholesky factors, whole and by blocks of rows.
+
+use crate::{largest, noise};
+use faer::Mat;
+use spmdc_matrix::{cholesky, cholesky_rows};
+
+#[test]
+fn the_factor_times_its_transpose_is_the_matrix() {
+    for n in [0, 1, 2, 31, 32, 33, 100] {
+        let b = noise(n, n);
+        let a = &b * b.transpose() + Mat::<f64>::identity(n, n);
+        let mut l = a.clone();
+        assert!(cholesky(l.as_mut()));
+        let l = Mat::from_fn(n, n, |i, j| if i < j { 0.0 } else { l[(i, j)] });
+        assert!(largest(&(&l * l.transpose() - &a)) < 1e-12, "{n}");
+    }
+}
+
+#[test]
+fn blocks_of_rows_give_the_factor() {
+    for (n, height) in [(1, 1), (5, 2), (7, 3), (90, 40)] {
+        let b = noise(n, n);
+        let a = &b * b.transpose() + Mat::<f64>::identity(n, n);
+        let mut whole = a.clone();
+        assert!(cholesky(whole.as_mut()));
+        let (mut l, mut rows) = (a.clone(), Mat::zeros(0, 0));
+        for end in (0..n).step_by(height) {
+            for first in (0..n).step_by(height) {
+                let block = l.as_mut().subrows_mut(first, height.min(n - first));
+                cholesky_rows(block, first, rows.as_ref());
+            }
+            let next = (end + height).min(n);
+            rows = l.as_ref().submatrix(end, 0, next - end, next).to_owned();
+        }
+        let whole = Mat::from_fn(n, n, |i, j| if i < j { 0.0 } else { whole[(i, j)] });
+        assert!(largest(&(&l - &whole)) < 1e-12, "{n} {height}");
+    }
+}
+
+#[test]
+fn a_matrix_that_is_not_positive_definite_is_refused() {
+    for at in [0, 40, 69] {
+        let mut a = Mat::<f64>::identity(70, 70);
+        for bad in [0.0, -1.0, f64::NAN] {
+            a[(at, at)] = bad;
+            assert!(!cholesky(a.clone().as_mut()), "{bad} at {at}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Eigenvectors and singular vectors.
+
+use crate::{largest, noise};
+use faer::Mat;
+use spmdc_matrix::{eigh, eigh_scratch, is_finite, svd, svd_scratch};
+
+/// Memory with contents of no use.
+fn used(rows: usize, columns: usize) -> Mat<f64> {
+    Mat::from_fn(rows, columns, |_, _| 1e9)
+}
+
+fn eigen(a: &Mat<f64>) -> (Vec<f64>, Mat<f64>) {
+    let n = a.nrows();
+    let (mut values, mut vectors) = (vec![1e9; n], used(n, n));
+    eigh(a.clone().as_mut(), &mut values, vectors.as_mut(), &mut vec![1e9; eigh_scratch(n)]);
+    (values, vectors)
+}
+
+#[test]
+fn eigenvectors_diagonalize_the_matrix() {
+    for n in [0, 1, 2, 3, 10, 32, 33, 64, 150] {
+        for scale in [1.0, 1e-200, 1e300] {
+            let b = noise(n, n);
+            let a = (&b + b.transpose()) * faer::Scale(scale);
+            let (values, vectors) = eigen(&a);
+            assert!(values.is_sorted(), "{n}");
+            let made = Mat::from_fn(n, n, |i, j| vectors[(i, j)] * values[j]) * vectors.transpose();
+            assert!(largest(&(&made - &a)) <= 1e-13 * scale * (n as f64), "{n} {scale}");
+            assert!(largest(&(vectors.transpose() * &vectors - Mat::<f64>::identity(n, n))) < 1e-12, "{n}");
+        }
+    }
+}
+
+type Svd = (Vec<f64>, Mat<f64>, Mat<f64>);
+
+fn decomposed(a: &Mat<f64>, full: bool) -> Svd {
+    let (m, n) = (a.nrows(), a.ncols());
+    let least = m.min(n);
+    let (mut u, mut v) = match full {
+        true => (used(m, m), used(n, n)),
+        false => (used(m, least), used(n, least)),
+    };
+    let mut values = vec![1e9; least];
+    let scratch = &mut vec![1e9; svd_scratch(m, n, Some(full))];
+    svd(a.clone().as_mut(), &mut values, Some((u.as_mut(), v.as_mut())), scratch);
+    (values, u, v)
+}
+
+#[test]
+fn singular_vectors_give_the_matrix() {
+    for (m, n) in [(0, 0), (3, 0), (0, 2), (1, 1), (4, 1), (1, 4), (5, 3), (3, 5), (40, 40), (100, 30), (30, 150)] {
+        for full in [false, true] {
+            let a = noise(m, n);
+            let (values, u, v) = decomposed(&a, full);
+            assert!(values.iter().rev().is_sorted() && values.iter().all(|&value| value >= 0.0), "{m} {n}");
+            let least = values.len();
+            let left = Mat::from_fn(m, least, |i, j| u[(i, j)] * values[j]);
+            let right = v.as_ref().submatrix(0, 0, n, least).to_owned();
+            assert!(largest(&(left * right.transpose() - &a)) < 1e-12, "{m} {n}");
+            for q in [&u, &v] {
+                let identity = Mat::<f64>::identity(q.ncols(), q.ncols());
+                assert!(largest(&(q.transpose() * q - identity)) < 1e-12, "{m} {n} {full}");
+            }
+            let mut alone = vec![0.0; least];
+            svd(a.clone().as_mut(), &mut alone, None, &mut vec![0.0; svd_scratch(m, n, None)]);
+            assert!(values.iter().zip(&alone).all(|(a, b)| (a - b).abs() < 1e-12), "{m} {n}");
+        }
+    }
+}
+
+#[test]
+fn special_matrices_have_answers() {
+    for n in [2, 40] {
+        for bad in [f64::NAN, f64::INFINITY] {
+            let mut a = noise(n, n);
+            a[(n - 1, 0)] = bad;
+            let (values, vectors) = eigen(&a);
+            assert!(values.iter().all(|x| x.is_nan()) && vectors[(0, 0)].is_nan());
+            let (values, u, _) = decomposed(&a, true);
+            assert!(values.iter().all(|x| x.is_nan()) && u[(0, 0)].is_nan());
+        }
+        for element in [0.0, 1.0, 5e-324, f64::MAX] {
+            let a = Mat::from_fn(n, n, |_, _| element);
+            let (values, u, v) = decomposed(&a, false);
+            let expected = element * n as f64;
+            let close = (values[0] - expected).abs() <= 1e-12 * expected || element == 5e-324 || !expected.is_finite();
+            assert!(close && !values[0].is_nan(), "{element}: {values:?}");
+            assert!(is_finite(u.as_ref()) && is_finite(v.as_ref()), "{element}");
+        }
+    }
+}
+
+#[test]
+fn signs_are_those_of_the_first_large_elements() {
+    let a = Mat::from_fn(2, 2, |i, j| if i == j { 2.0 } else { 1.0 });
+    let (_, vectors) = eigen(&a);
+    let root = 0.5_f64.sqrt();
+    let expected = Mat::from_fn(2, 2, |i, j| if (i, j) == (1, 0) { -root } else { root });
+    assert!(largest(&(vectors - expected)) < 1e-15);
+}
