@@ -1,6 +1,6 @@
 //! What anybody may give to the compiler and the runtime, as functions of bytes: each panics where something is wrong with the answer.
 //!
-//! A coverage-guided fuzzer calls them (`tests/fuzz`), and `tests/tests/fuzz.rs` does so briefly with texts and files that it damages.
+//! A coverage-guided fuzzer calls them (`tests/fuzz`), and `tests/tests/suite/fuzz.rs` does so briefly with texts and files that it damages.
 
 use crate::compare::difference;
 use crate::engine::{self, Failure};

@@ -219,6 +219,3 @@ impl Checker<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -39,14 +39,3 @@ fn shortened(text: &str) -> String {
         Some((end, _)) => format!("{}...", words[..end].trim_end()),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::shortened;
-
-    #[test]
-    fn a_quote_fits_a_sentence() {
-        assert_eq!(shortened("a\n  + b"), "a + b");
-        assert_eq!(shortened(&"abc ".repeat(20)), format!("{}abc...", "abc ".repeat(9)));
-    }
-}

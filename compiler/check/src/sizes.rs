@@ -151,31 +151,3 @@ impl fmt::Display for Size {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn binary(op: InfixOp, lhs: Size, rhs: Size) -> Size {
-        Size::Binary(op, Box::new(lhs), Box::new(rhs))
-    }
-
-    #[test]
-    fn a_parameter_is_learnt_through_arithmetic() {
-        let mut bindings = Bindings::new();
-        let size = binary(InfixOp::Mul, Size::Number(2), Size::Param("M".into()));
-        assert!(size.learn(6, &mut bindings));
-        assert_eq!(bindings["M"], 3);
-        assert!(!size.learn(8, &mut bindings));
-        let half = binary(InfixOp::Div, Size::Param("M".into()), Size::Number(2));
-        assert_eq!(half.value(&bindings), Err(SizeError::Inexact(3, 2)));
-    }
-
-    #[test]
-    fn floor_division_follows_python() {
-        for (lhs, rhs, quotient, rest) in [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1)] {
-            assert_eq!(arithmetic(InfixOp::FloorDiv, lhs, rhs), Ok(quotient), "{lhs} // {rhs}");
-            assert_eq!(arithmetic(InfixOp::Rem, lhs, rhs), Ok(rest), "{lhs} % {rhs}");
-        }
-    }
-}

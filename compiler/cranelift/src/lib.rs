@@ -20,10 +20,6 @@ mod narrow_lanes;
 mod object;
 mod reduction;
 mod strip;
-#[cfg(test)]
-mod tests;
-#[cfg(test)]
-mod throughput;
 mod tile;
 mod vector;
 

@@ -1,4 +1,4 @@
-//! Special and known values of the functions; `tests/tests/math.rs` measures their errors on samples, and the program `ulp`
+//! Special and known values of the functions; `tests/tests/suite/math.rs` measures their errors on samples, and the program `ulp`
 //! on every number.
 
 #![allow(clippy::unwrap_used)]

@@ -1,8 +1,6 @@
 //! Examples that learn: `digits_layouts.spmd` in its four layouts, which differ in annotations alone, learn the same and move what they
 //! should; and others that get better, alike on every mesh.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_compiler::report::plan;
 use spmdc_ir::program::Stage;
 use spmdc_tests::compare::numbers;

@@ -2,8 +2,6 @@
 //!
 //! The tests `cases` and `programs` compare the results of programs that succeed.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::Kernels;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::Compilation;

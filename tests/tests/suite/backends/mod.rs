@@ -1,5 +1,4 @@
 //! Kernels on every back end, against the interpreter: they give the same bits, however their loops are cut.
-#![allow(clippy::unwrap_used)]
 
 mod draws;
 mod nests;

@@ -3,8 +3,6 @@
 //!
 //! 1,000 dumps. `LIES=20000` tries more, `LIE=17` one, both together as many from there on.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_ir::print;
 use spmdc_ir::program::Stage;

@@ -1,7 +1,5 @@
 //! Stencils, however they are written, cost thin permutes: a device receives what lies around its block and no more, on every mesh.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::CollectiveKind;
 use spmdc_compiler::report::plan::collectives;
 use spmdc_ir::program::Stage;

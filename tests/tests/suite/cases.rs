@@ -1,8 +1,6 @@
 //! Small programs with expectations, and the examples: on every mesh the answer is the evaluator's, types and collectives are those
 //! that the comments say, and a program that must fail fails where it says.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::CollectiveKind;
 use spmdc_compiler::report::plan::{self, Collective};
 use spmdc_ir::program::{Module, Stage, Value};

@@ -1,7 +1,5 @@
 //! The table of signatures says what is so: the page that is made of it, and the element types.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::DType;
 use spmdc_compiler::report::functions::{functions, program};
 use spmdc_ir::ops::call::signature::Dtypes;

@@ -1,7 +1,5 @@
 //! Reshards between all shardings of an array: how much they move, and that they give what was asked for.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::numbers;
 use spmdc_tests::engine::{compiled, generate, run};

@@ -1,7 +1,5 @@
 //! Programs whose answers were computed by JAX (`golden/make.py`): on every mesh, by the evaluator and by the JIT.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::{Binding, Plane};
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::io::npz::NpzArchive;

@@ -3,8 +3,6 @@
 //!
 //! `OPS_SAMPLES=200` tries more of each, `OPS_ONLY=roll` one of them, `OPS_NUMBER=17` one sample.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_ir::ops;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};

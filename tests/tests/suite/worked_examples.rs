@@ -1,8 +1,6 @@
 //! Worked examples with the collectives that a good plan has (`tests/worked_examples.txt`): ours receive at most as many bytes, and
 //! the answers are the evaluator's on 1, 2, 3, 5 and 8 devices.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::CollectiveKind::{self, AllGather, AllReduce, AllToAll, CollectivePermute, ReduceScatter, Transfer};
 use spmdc_compiler::report::plan::{Collective, collectives};
 use spmdc_ir::program::Stage;

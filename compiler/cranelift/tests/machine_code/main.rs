@@ -1,9 +1,12 @@
 //! Properties of machine code: functions, their addresses, and texts. The results of kernels are tested on all back ends
-//! (`tests/tests/backends`).
+//! (`tests/tests/suite/backends`).
 #![allow(clippy::unwrap_used)]
 
-use super::Cranelift;
+mod objects;
+mod throughput;
+
 use spmdc_abi::{DType, trap};
+use spmdc_cranelift::Cranelift;
 use spmdc_kernel::backend::{Backend, Cpu, Destination, TextForm};
 use spmdc_kernel::interpret;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Elem, Extent, Inst, Kernel, LoopDim, Store};
@@ -12,17 +15,17 @@ use spmdc_math::MathFn;
 
 const CRANELIFT: Cranelift = Cranelift { cpu: Cpu::Native };
 
-pub(super) fn bytes(dtype: DType, elements: &[u64]) -> Vec<u8> {
+fn bytes(dtype: DType, elements: &[u64]) -> Vec<u8> {
     elements.iter().flat_map(|bits| bits.to_le_bytes()[..dtype.size()].to_vec()).collect()
 }
 
-pub(super) fn elements(dtype: DType, bytes: &[u8]) -> Vec<u64> {
+fn elements(dtype: DType, bytes: &[u8]) -> Vec<u64> {
     let element = |chunk: &[u8]| chunk.iter().rev().fold(0, |bits, &byte| bits << 8 | u64::from(byte));
     bytes.chunks(dtype.size()).map(element).collect()
 }
 
 /// `out[i] = f(inputs[i] ..)` over a range.
-pub(super) fn elementwise(len: usize, inputs: &[DType], output: DType, body: impl Fn(&[Elem]) -> Vec<Inst>) -> Kernel {
+fn elementwise(len: usize, inputs: &[DType], output: DType, body: impl Fn(&[Elem]) -> Vec<Inst>) -> Kernel {
     let mut buffers: Vec<BufferSlot> = inputs.iter().map(|&dtype| BufferSlot { dtype, written: false, len }).collect();
     buffers.push(BufferSlot { dtype: output, written: true, len });
     let mut insts: Vec<Inst> = inputs

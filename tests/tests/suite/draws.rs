@@ -1,7 +1,5 @@
 //! Random numbers: a million of each sampler are those of JAX, on several meshes, and samples have their distributions.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::threefry;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::{engine, root};

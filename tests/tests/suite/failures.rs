@@ -2,8 +2,6 @@
 //!
 //! 80 programs. `FAILURES=5000` tries more, `FAILURE=17` one.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_tests::dumps::text;
 use spmdc_tests::engine;
 use spmdc_tests::random::Draw;

@@ -1,8 +1,6 @@
 //! The math functions as machine code: their errors on samples, their equality with the evaluator, and the page about them. The
 //! program `ulp` tries every number.
 
-#![allow(clippy::unwrap_used)]
-
 use half::{bf16, f16};
 use spmdc_abi::DType;
 use spmdc_kernel::number;

@@ -1,7 +1,5 @@
 //! Every ambiguity on explicit axes lists what the program can choose; each choice is applied, compiles, and costs what is said.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
 use spmdc_compiler::report::plan::{Collective, collectives};

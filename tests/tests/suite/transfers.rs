@@ -6,8 +6,6 @@
 //!
 //! `TRANSFERS=N` draws so many programs of each kind, `TRANSFER=I` only number I.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::CollectiveKind;
 use spmdc_compiler::report::plan;
 use spmdc_ir::program::control::Control;

@@ -1,8 +1,7 @@
-//! The speed of generated loops; run by hand: `cargo test -p spmdc-compiler throughput -- --ignored --nocapture`.
-#![allow(clippy::unwrap_used)]
+//! The speed of generated loops; run by hand: `cargo test -p spmdc-cranelift --test machine_code throughput -- --ignored --nocapture`.
 
-use super::Cranelift;
 use spmdc_abi::{DType, ReduceOp};
+use spmdc_cranelift::Cranelift;
 use spmdc_kernel::backend::{Backend, Cpu, Destination, TextForm};
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::number;

@@ -1,7 +1,5 @@
 //! The programs of the folder `xla`: no more bytes than XLA's, the answers of the evaluator and of JAX, and the page about them.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_tests::compare::{Tolerance, difference, numbers};
 use spmdc_tests::xla::{Program, Row, page, programs};
 use spmdc_tests::{case, engine, root};

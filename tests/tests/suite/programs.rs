@@ -3,8 +3,6 @@
 //! 2,000 programs. `PROGRAMS=20000` tries more, `PROGRAM=17` one, both together as many from there on; `TINY=1` all on tiny machines,
 //! `DERIVATIVES=1` all with derivatives; `SMOOTH=6000` compares the derivatives of more functions with differences.
 
-#![allow(clippy::unwrap_used)]
-
 use spmdc_abi::{Program, Step};
 use spmdc_ir::program::{Stage, Value};
 use spmdc_kernel::machine::Machine;

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used)]
 
-use super::sources::{NoSources, SourceSet};
-use super::{CheckOptions, check};
+use spmdc_check::sizes::{Bindings, Size, SizeError, arithmetic};
+use spmdc_check::sources::{NoSources, Source, SourceSet, Sources};
+use spmdc_check::{CheckOptions, MeshOverride, check};
+use spmdc_grammar::ast::InfixOp;
 use spmdc_ir::print;
 
 fn options() -> CheckOptions {
@@ -402,7 +404,7 @@ fn constants_are_set_from_outside() {
 fn the_mesh_comes_from_the_program_and_the_command_line() {
     let mesh = |text: &str, given: &str| {
         let (sources, _) = SourceSet::load("test.spmd", text, &NoSources);
-        let mesh = Some(super::MeshOverride::parse(given).unwrap());
+        let mesh = Some(MeshOverride::parse(given).unwrap());
         match check(&sources, &CheckOptions { mesh, ..options() }) {
             Ok((module, _)) => module.mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect(),
             Err(diagnostics) => diagnostics.iter().map(|d| d.code.to_string()).collect::<Vec<_>>(),
@@ -415,16 +417,16 @@ fn the_mesh_comes_from_the_program_and_the_command_line() {
     assert_eq!(mesh(declared, "x=2"), ["E0601"]);
     assert_eq!(mesh(declared, "0x2"), ["E0601"]);
     assert_eq!(mesh("fn main(x: f32[8@Y]) -> f32[8] { x }", "2x4"), ["X=2", "Y=4"]);
-    assert!(super::MeshOverride::parse("2xtwo").is_err());
+    assert!(MeshOverride::parse("2xtwo").is_err());
 }
 
 struct Files(&'static [(&'static str, &'static str)]);
 
-impl super::sources::Sources for Files {
-    fn read(&self, path: &str, _: &str) -> Result<super::sources::Source, String> {
+impl Sources for Files {
+    fn read(&self, path: &str, _: &str) -> Result<Source, String> {
         let file = self.0.iter().find(|(name, _)| *name == path);
         let (name, text) = file.ok_or_else(|| "no such file".to_string())?;
-        Ok(super::sources::Source { name: name.to_string(), text: text.to_string() })
+        Ok(Source { name: name.to_string(), text: text.to_string() })
     }
 }
 
@@ -652,4 +654,51 @@ fn what_grows_without_bound_is_refused() {
     for text in accepted {
         assert_eq!(errors_with(&text, &options()), [""; 0], "{:.200}", text);
     }
+}
+
+fn binary(op: InfixOp, lhs: Size, rhs: Size) -> Size {
+    Size::Binary(op, Box::new(lhs), Box::new(rhs))
+}
+
+#[test]
+fn a_parameter_is_learnt_through_arithmetic() {
+    let mut bindings = Bindings::new();
+    let size = binary(InfixOp::Mul, Size::Number(2), Size::Param("M".into()));
+    assert!(size.learn(6, &mut bindings));
+    assert_eq!(bindings["M"], 3);
+    assert!(!size.learn(8, &mut bindings));
+    let half = binary(InfixOp::Div, Size::Param("M".into()), Size::Number(2));
+    assert_eq!(half.value(&bindings), Err(SizeError::Inexact(3, 2)));
+}
+
+#[test]
+fn floor_division_follows_python() {
+    for (lhs, rhs, quotient, rest) in [(7, 2, 3, 1), (-7, 2, -4, 1), (7, -2, -4, -1), (-7, -2, 3, -1)] {
+        assert_eq!(arithmetic(InfixOp::FloorDiv, lhs, rhs), Ok(quotient), "{lhs} // {rhs}");
+        assert_eq!(arithmetic(InfixOp::Rem, lhs, rhs), Ok(rest), "{lhs} % {rhs}");
+    }
+}
+
+#[test]
+fn a_quote_fits_a_sentence() {
+    let text = "
+        fn main(x: f32) -> f32 {
+          grad(|x| {
+            let y = sin(x)
+              + x;
+            y + exp(y + 0.1234567890123456789012345678901234567890)
+          })(x)
+        }";
+    let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
+    let (module, _) = check(&set, &options()).unwrap();
+    let quotes: Vec<&str> = module.func.quotes.values().map(String::as_str).collect();
+    let expected = [
+        "line 3: `grad(|x| { let y = sin(x) + x; y + exp(y...`",
+        "line 4: `sin(x)`",
+        "line 4: `sin(x) + x`",
+        "line 6: `y + exp(y + 0.12345678901234567890123456...`",
+        "line 6: `exp(y + 0.123456789012345678901234567890...`",
+        "line 6: `y + 0.1234567890123456789012345678901234...`",
+    ];
+    assert_eq!(quotes, expected);
 }
