@@ -277,6 +277,27 @@ fn every_code_has_a_page_that_names_it() {
     }
 }
 
+/// Cargo runs none of them.
+#[test]
+fn no_test_stands_where_none_is_run() {
+    for (folder, _) in CRATES {
+        let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+        let library = manifest.split("\n[").find(|section| section.starts_with("lib]")).unwrap_or_default();
+        let (has_tests, has_examples) = (!library.contains("\ntest = false"), !library.contains("doctest = false"));
+        for file in files(&root().join(folder).join("src"), "rs") {
+            let text = fs::read_to_string(&file).unwrap();
+            let fences = text.lines().map(str::trim).filter_map(|line| {
+                let comment = line.strip_prefix("//!").or_else(|| line.strip_prefix("///"))?;
+                comment.trim().strip_prefix("```")
+            });
+            let is_test = |line: &str| line.trim() == "#[test]";
+            assert!(has_tests || !text.lines().any(is_test), "{} has a test", file.display());
+            // Every other fence is an end.
+            assert!(has_examples || fences.step_by(2).all(|kind| kind == "text"), "{} has an example", file.display());
+        }
+    }
+}
+
 #[test]
 fn sources_stay_readable() {
     for name in ["grammar", "compiler", "runtime", "cli", "tests"] {
