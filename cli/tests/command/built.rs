@@ -55,7 +55,7 @@ fn spmdc(words: &[&str], linker: Option<&str>) -> Output {
 
 /// A value for each parameter: what the case names, the arrays of a golden program, or generated ones.
 fn arguments(case: &Case, program: &str) -> Result<Vec<String>, String> {
-    let dump = spmdc(&["dump", program, "--stage", "typed", "--format", "json"], None);
+    let dump = spmdc(&["dump", program, "--stage", "partitioned", "--format", "json"], None);
     if !dump.status.success() {
         return Err(String::from_utf8_lossy(&dump.stderr).into_owned());
     }

@@ -1,4 +1,4 @@
-//! Small programs and their typed form.
+//! Small programs and their typed form, and the arithmetic of their sizes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -686,7 +686,7 @@ fn a_quote_fits_a_sentence() {
           grad(|x| {
             let y = sin(x)
               + x;
-            y + exp(y + 0.1234567890123456789012345678901234567890)
+            y + exp(y + 0.1234567890123456789012345 + y)
           })(x)
         }";
     let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
@@ -696,9 +696,10 @@ fn a_quote_fits_a_sentence() {
         "line 3: `grad(|x| { let y = sin(x) + x; y + exp(y...`",
         "line 4: `sin(x)`",
         "line 4: `sin(x) + x`",
-        "line 6: `y + exp(y + 0.12345678901234567890123456...`",
-        "line 6: `exp(y + 0.123456789012345678901234567890...`",
-        "line 6: `y + 0.1234567890123456789012345678901234...`",
+        "line 6: `y + exp(y + 0.1234567890123456789012345...`",
+        "line 6: `exp(y + 0.1234567890123456789012345 + y)`",
+        "line 6: `y + 0.1234567890123456789012345`",
+        "line 6: `y + 0.1234567890123456789012345 + y`",
     ];
     assert_eq!(quotes, expected);
 }
