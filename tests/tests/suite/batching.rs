@@ -79,17 +79,10 @@ fn agree(what: &str, expected: &[HostArray], found: &[HostArray]) -> Result<(), 
     if expected.len() == found.len() { Ok(()) } else { Err(format!("{what}: {} results", found.len())) }
 }
 
-fn number_of(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn mapped_functions_give_what_their_elements_give() {
     let only = std::env::var("OPS_ONLY").unwrap_or_default();
-    let numbers = match std::env::var("OPS_NUMBER") {
-        Ok(_) => number_of("OPS_NUMBER", 0)..number_of("OPS_NUMBER", 0) + 1,
-        Err(_) => 0..number_of("OPS_SAMPLES", 4),
-    };
+    let numbers = crate::only_or_all("OPS_NUMBER", "OPS_SAMPLES", 4);
     let names = ops::builtin_names().chain(calls::SYNTAX.iter().copied());
     let mut wrong = Vec::new();
     for name in names.filter(|name| only.is_empty() || *name == only) {

@@ -32,11 +32,7 @@ fn holds(number: u64) -> Result<(), String> {
 
 #[test]
 fn failures_name_their_line() {
-    let env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let numbers = match env("FAILURE") {
-        Some(number) => number..number + env("FAILURES").unwrap_or(1),
-        None => 0..env("FAILURES").unwrap_or(80),
-    };
+    let numbers = crate::numbers("FAILURE", "FAILURES", 80);
     let outcome = |number| catch_unwind(|| holds(number)).unwrap_or_else(|_| Err("panic".to_string()));
     let wrong: Vec<String> =
         numbers.filter_map(|number| outcome(number).err().map(|text| format!("program {number}: {text}"))).collect();

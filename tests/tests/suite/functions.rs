@@ -7,17 +7,10 @@ use spmdc_ir::ops::complex::{self, ComplexRule};
 use spmdc_ir::program::Stage;
 use spmdc_tests::engine::compiled;
 use spmdc_tests::functions::page;
-use spmdc_tests::root;
 
 #[test]
 fn the_page_is_what_the_command_prints() {
-    let written = std::fs::read_to_string(root().join("docs/functions.md")).unwrap_or_default();
-    let expected = page().unwrap();
-    let differs = written.lines().zip(expected.lines()).find(|(written, expected)| written != expected);
-    assert!(
-        written == expected,
-        "cargo run -p spmdc-tests --bin functions > docs/functions.md; the first difference: {differs:?}"
-    );
+    crate::assert_page("functions", &page().unwrap());
 }
 
 /// The program with another element type for the first one that it names.

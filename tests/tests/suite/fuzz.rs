@@ -42,8 +42,7 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
 
 /// Calls the entry points of these names with as many inputs as wanted, and lists what is wrong.
 fn try_all(targets: &[(&str, Target)], input: impl Fn(&str, &[Vec<u8>], u64) -> Vec<u8>) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let (from, count) = (number("FUZZ_FROM").unwrap_or(0), number("FUZZ").unwrap_or(60));
+    let (from, count) = (crate::variable("FUZZ_FROM").unwrap_or(0), crate::variable("FUZZ").unwrap_or(60));
     let mut wrong = Vec::new();
     for &(name, target) in targets {
         let corpus = corpus(name);

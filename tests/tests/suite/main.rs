@@ -25,3 +25,38 @@ mod tidy;
 mod transfers;
 mod worked_examples;
 mod xla;
+
+use std::ops::Range;
+
+/// The number in a variable of the environment.
+fn variable(name: &str) -> Option<u64> {
+    std::env::var(name).ok().and_then(|text| text.parse().ok())
+}
+
+/// The numbers of the random inputs to try: as many as the variable `count` says from the one that `first` names, or that one alone; without
+/// `first` those from 0 on, `usual` of them if neither says how many.
+fn numbers(first: &str, count: &str, usual: u64) -> Range<u64> {
+    match variable(first) {
+        Some(first) => first..first + variable(count).unwrap_or(1),
+        None => 0..variable(count).unwrap_or(usual),
+    }
+}
+
+/// The number of the only random input to try, by the variable `only`; without it those from 0 on, `usual` of them if `count` does not say how many.
+fn only_or_all(only: &str, count: &str, usual: u64) -> Range<u64> {
+    match variable(only) {
+        Some(only) => only..only + 1,
+        None => 0..variable(count).unwrap_or(usual),
+    }
+}
+
+/// Holds `docs/NAME.md` to what the program NAME prints.
+#[track_caller]
+fn assert_page(name: &str, expected: &str) {
+    let written = std::fs::read_to_string(spmdc_tests::root().join(format!("docs/{name}.md"))).unwrap_or_default();
+    let differs = written.lines().zip(expected.lines()).find(|(written, expected)| written != expected);
+    assert!(
+        written == expected,
+        "cargo run -p spmdc-tests --bin {name} > docs/{name}.md; the first difference: {differs:?}"
+    );
+}

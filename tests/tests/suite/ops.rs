@@ -162,18 +162,10 @@ fn holds(sample: &Sample, number: u64) -> Result<bool, String> {
     Ok(true)
 }
 
-fn number_of(name: &str, default: u64) -> u64 {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 #[test]
 fn every_op_on_random_layouts() {
     let only = std::env::var("OPS_ONLY").unwrap_or_default();
-    let samples = number_of("OPS_SAMPLES", 12);
-    let numbers = std::env::var("OPS_NUMBER").map_or(0..samples, |_| {
-        let number = number_of("OPS_NUMBER", 0);
-        number..number + 1
-    });
+    let numbers = crate::only_or_all("OPS_NUMBER", "OPS_SAMPLES", 12);
     let names = ops::builtin_names().chain(calls::SYNTAX.iter().copied());
     let names: Vec<&str> = names.filter(|name| only.is_empty() || *name == only).collect();
     let wrong = problems(&names, |name| differences(name, numbers.clone()));

@@ -68,12 +68,7 @@ fn holds(number: u64) -> Result<(), String> {
 
 #[test]
 fn random_programs_mean_the_same_on_every_mesh() {
-    let env = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let numbers = match (env("PROGRAM"), env("PROGRAMS")) {
-        (None, count) => 0..count.unwrap_or(2_000),
-        (Some(first), count) => first..first + count.unwrap_or(1),
-    };
-    let numbers: Vec<u64> = numbers.collect();
+    let numbers: Vec<u64> = crate::numbers("PROGRAM", "PROGRAMS", 2_000).collect();
     let list = problems(&numbers, |&number| {
         let panicked = |_| Err(format!("panic\n{}", program(number).map_or_else(|error| error, |(text, _)| text)));
         let outcome = catch_unwind(AssertUnwindSafe(|| holds(number))).unwrap_or_else(panicked);
@@ -154,7 +149,7 @@ fn is_true(text: &str) -> Result<usize, String> {
 
 #[test]
 fn derivatives_of_random_functions_are_limits_of_differences() {
-    let count = std::env::var("SMOOTH").ok().and_then(|text| text.parse().ok()).unwrap_or(300);
+    let count = crate::variable("SMOOTH").unwrap_or(300);
     let (mut wrong, mut all, mut compared) = (Vec::new(), 0, 0);
     for number in 0..count {
         let Some(text) = smooth_program(number) else { continue };

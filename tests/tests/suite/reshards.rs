@@ -4,7 +4,6 @@ use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::numbers;
 use spmdc_tests::engine::{compiled, generate, run};
 use spmdc_tests::reshards::{Layout, page, program, summary};
-use spmdc_tests::root;
 
 #[test]
 fn plans_move_hardly_more_than_they_must() {
@@ -19,10 +18,7 @@ fn plans_move_hardly_more_than_they_must() {
 
 #[test]
 fn the_page_is_what_the_command_prints() {
-    let written = std::fs::read_to_string(root().join("docs/reshards.md")).unwrap();
-    let expected = page().unwrap();
-    let differs = written.lines().zip(expected.lines()).find(|(written, expected)| written != expected);
-    assert!(written == expected, "write docs/reshards.md anew; the first difference: {differs:?}");
+    crate::assert_page("reshards", &page().unwrap());
 }
 
 /// Runs the reshards from one layout to others; the sums of small integers are exact.

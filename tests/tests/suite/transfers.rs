@@ -345,11 +345,7 @@ fn loops_in_which_meshes_work_ahead_mean_the_same() {
 }
 
 fn numbers() -> std::ops::Range<u64> {
-    let number = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    match number("TRANSFER") {
-        Some(only) => only..only + 1,
-        None => 0..number("TRANSFERS").unwrap_or(2000),
-    }
+    crate::only_or_all("TRANSFER", "TRANSFERS", 2000)
 }
 
 #[test]

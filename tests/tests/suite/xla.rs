@@ -39,10 +39,7 @@ fn no_program_receives_more_than_xla() {
 
 #[test]
 fn the_page_is_what_the_command_prints() {
-    let written = std::fs::read_to_string(root().join("docs/xla.md")).unwrap();
-    let expected = page().unwrap();
-    let differs = written.lines().zip(expected.lines()).find(|(written, expected)| written != expected);
-    assert!(written == expected, "write docs/xla.md anew; the first difference: {differs:?}");
+    crate::assert_page("xla", &page().unwrap());
 }
 
 fn answers(program: &Program) -> Result<(), String> {

@@ -1,7 +1,5 @@
 //! Factorizations of matrices that look random, of all sizes around that of a block.
 
-#![allow(clippy::unwrap_used)]
-
 mod cholesky;
 mod lu;
 mod qr;
@@ -11,7 +9,7 @@ mod triangular;
 use faer::Mat;
 
 /// Numbers from -0.5 to 0.5 that look random.
-pub fn noise(rows: usize, columns: usize) -> Mat<f64> {
+fn noise(rows: usize, columns: usize) -> Mat<f64> {
     Mat::from_fn(rows, columns, |i, j| {
         let bits = ((i * 7919 + j * 104_729 + 17) as u32).wrapping_mul(2_654_435_761);
         f64::from(bits ^ (bits >> 15)) / f64::from(u32::MAX) - 0.5
@@ -19,6 +17,6 @@ pub fn noise(rows: usize, columns: usize) -> Mat<f64> {
 }
 
 /// The largest magnitude.
-pub fn largest(a: &Mat<f64>) -> f64 {
+fn largest(a: &Mat<f64>) -> f64 {
     a.col_iter().flat_map(|column| column.iter().copied().collect::<Vec<f64>>()).fold(0.0, |m, x| x.abs().max(m))
 }
