@@ -7,6 +7,7 @@ use super::radix;
 use super::sort::Parts;
 use super::{LibraryCall, Line, View, by_width};
 use spmdc_abi::{MergeLines, SortLines, TakenPlaces};
+use std::ops::Range;
 
 /// # Safety
 /// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` demands.
@@ -56,44 +57,42 @@ impl SortedLines<'_> {
         self.call.operand(0, owner).dims[0].len
     }
 
-    /// Whether the element of one owner comes before that of another by the keys.
+    /// The end of those of an owner's elements in this range which come before the one at another place by the keys,
+    /// or are equal to it if those count.
     ///
     /// # Safety
     /// As for `merge`, as for all functions here.
-    unsafe fn less(&self, (owner, at): (usize, usize), (other, place): (usize, usize)) -> bool {
+    unsafe fn end_of_smaller(
+        &self,
+        (owner, at): (usize, usize),
+        other: usize,
+        range: Range<usize>,
+        equal: bool,
+    ) -> usize {
+        let mut range = range;
         for number in 0..self.order.keys {
             let (line, with) = (self.call.operand(number, owner), self.call.operand(number, other));
-            // SAFETY: as promised by the caller.
-            let (key, than) = unsafe {
-                (
-                    by_width!(line.dtype, key_at(line, at, self.order)),
-                    by_width!(with.dtype, key_at(with, place, self.order)),
-                )
-            };
-            if key != than {
-                return key < than;
+            let (descending, is_last) = (self.order.descending, number + 1 == self.order.keys);
+            // SAFETY: as promised by the caller. Among elements with the same first keys, the line is in the order of the next one.
+            unsafe {
+                let key = by_width!(line.dtype, key_at(line, at, descending));
+                let end = |from, equal| by_width!(with.dtype, end_of_keys(with, from, (key, equal), descending));
+                if is_last {
+                    return end(range, equal);
+                }
+                let begin = end(range.clone(), false);
+                range = begin..end(begin..range.end, true);
             }
         }
-        false
+        unreachable!("a sort has a key")
     }
 
-    /// The number of elements of all lines before this one.
+    /// The number of elements of all lines before this one. Equal elements of preceding owners come first.
     unsafe fn rank(&self, owner: usize, at: usize) -> usize {
         let others = (0..self.call.owners()).filter(|&other| other != owner);
-        at + others
-            .map(|other| {
-                partition(self.len(other), |place| {
-                    // SAFETY: as promised by the caller. Equal elements of preceding owners come first.
-                    unsafe {
-                        if other < owner {
-                            !self.less((owner, at), (other, place))
-                        } else {
-                            self.less((other, place), (owner, at))
-                        }
-                    }
-                })
-            })
-            .sum::<usize>()
+        // SAFETY: as promised by the caller.
+        let smaller = |other| unsafe { self.end_of_smaller((owner, at), other, 0..self.len(other), other < owner) };
+        at + others.map(smaller).sum::<usize>()
     }
 
     /// The number of an owner's elements whose rank is below this one.
@@ -140,7 +139,9 @@ impl SortedLines<'_> {
             let begin = begins[owner] as usize;
             let count = match left > most {
                 // SAFETY: as promised by the caller.
-                true => partition(len(owner) as usize, |at| unsafe { !self.less(last, (owner, begin + at)) }) as i64,
+                true => unsafe {
+                    self.end_of_smaller(last, owner, begin..ends[owner] as usize, true) as i64 - begins[owner]
+                },
                 false => len(owner),
             };
             (cuts[owner], offsets[owner]) = (begins[owner] + count, offset);
@@ -161,11 +162,31 @@ impl SortedLines<'_> {
 ///
 /// # Safety
 /// As for `merge`.
-unsafe fn key_at<W: Word>(line: View<'_>, at: usize, order: &SortLines) -> u64 {
-    let keys = KeyOrder::<W>::new(line.dtype, order.descending);
+unsafe fn key_at<W: Word>(line: View<'_>, at: usize, descending: bool) -> u64 {
+    let keys = KeyOrder::<W>::new(line.dtype, descending);
     let line: Line<W> = line.line();
     // SAFETY: as promised by the caller.
     keys.key(unsafe { line.get(at) }).wide()
+}
+
+/// The end of those elements in this range of a sorted line whose words are less than this one, or equal to it if those count.
+///
+/// # Safety
+/// As for `merge`.
+unsafe fn end_of_keys<W: Word>(
+    line: View<'_>,
+    range: Range<usize>,
+    (key, equal): (u64, bool),
+    descending: bool,
+) -> usize {
+    let keys = KeyOrder::<W>::new(line.dtype, descending);
+    let line: Line<W> = line.line();
+    let is_smaller = |at: usize| {
+        // SAFETY: as promised by the caller.
+        let word = keys.key(unsafe { line.get(range.start + at) }).wide();
+        word < key || equal && word == key
+    };
+    range.start + partition(range.len(), is_smaller)
 }
 
 /// The first of `0..len` for which the condition does not hold; it holds for all before.
