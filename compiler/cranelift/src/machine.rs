@@ -23,6 +23,7 @@ use spmdc_abi::CPU_FEATURES;
 use spmdc_kernel::backend::{CodegenError, Cpu, Destination, TextForm};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::{Nest, NestOf};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -165,11 +166,11 @@ fn math_symbols<'a>(codes: impl Iterator<Item = &'a Code>, bulk: bool) -> Vec<Ma
 
 /// Compiles kernels to run as `nest` says; equal ones once, many ones on several threads.
 pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel], nest: &NestOf) -> Result<Compiled, CodegenError> {
-    let mut distinct: Vec<&Kernel> = Vec::new();
+    let (mut distinct, mut known) = (Vec::new(), HashMap::new());
     let of_kernel = kernels
         .iter()
         .map(|kernel| {
-            distinct.iter().position(|known| *known == kernel).unwrap_or_else(|| {
+            *known.entry(kernel).or_insert_with(|| {
                 distinct.push(kernel);
                 distinct.len() - 1
             })

@@ -15,7 +15,7 @@ use spmdc_grammar::span::Span;
 pub struct Elem(pub u32);
 
 /// `constant + sum of loop index x stride + sum of per-device scalar x stride + sum of dynamic index x stride`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Affine {
     /// (loop dimension, stride), sorted by dimension, no zero strides.
     pub terms: Vec<(usize, i64)>,
@@ -87,7 +87,7 @@ fn add_term<K: Ord + Copy>(terms: &mut Vec<(K, i64)>, key: K, stride: i64) {
 }
 
 /// The number of iterations of a loop dimension.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Extent {
     /// The same number on all devices.
     Static(u64),
@@ -111,7 +111,7 @@ impl Extent {
 }
 
 /// One loop of the nest.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LoopDim {
     /// The number of its iterations.
     pub extent: Extent,
@@ -120,7 +120,7 @@ pub struct LoopDim {
 }
 
 /// A buffer argument of the kernel.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct BufferSlot {
     /// The type of its elements.
     pub dtype: DType,
@@ -131,7 +131,7 @@ pub struct BufferSlot {
 }
 
 /// An element of a buffer: `address` counts elements from the start of the buffer.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
     /// Index into [`Kernel::buffers`].
     pub buffer: usize,
@@ -140,7 +140,7 @@ pub struct Access {
 }
 
 /// One instruction of the body. Its operands are results of earlier instructions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Inst {
     /// The element of a buffer.
     Load {
@@ -276,7 +276,7 @@ pub enum Inst {
 }
 
 /// The combination over the reduced dimensions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     /// A reduction; sums and products of narrow floats accumulate in f32.
     Reduce(ReduceOp),
@@ -314,7 +314,7 @@ impl Combine {
 }
 
 /// A value of the body that is stored, at every point or combined over the reduced dimensions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Store {
     /// The address of the element.
     pub access: Access,
@@ -334,7 +334,7 @@ impl Store {
 }
 
 /// A check that stops the program if it fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelCheck {
     /// The source position of the statement; None: that of the kernel.
     pub span: Option<Span>,
@@ -343,7 +343,7 @@ pub struct KernelCheck {
 }
 
 /// One loop nest. It is called for parts of the range of `dims[0]`, or of `0..1` when `range_dim` is false.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Kernel {
     /// The loops, outermost first, the reduced ones last.
     pub dims: Vec<LoopDim>,

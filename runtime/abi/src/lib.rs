@@ -170,7 +170,7 @@ pub struct Check {
 }
 
 /// What a kernel checks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Checked {
     /// An index into a dimension, counted from its end if negative.
     Index {
@@ -396,7 +396,7 @@ pub struct Layout {
 }
 
 /// One dimension of a whole array.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LayoutDim {
     /// Elements of the whole dimension, not of a block.
     pub size: usize,
@@ -405,7 +405,7 @@ pub struct LayoutDim {
 }
 
 /// A number that the loader resolves once per device.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Scalar {
     /// The same on all devices.
     Const(i64),
