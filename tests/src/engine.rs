@@ -26,6 +26,7 @@ use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
 use spmdc_runtime::trap::RunError;
 use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
@@ -95,10 +96,7 @@ pub fn compiled_on(
 }
 
 fn compiled_with(mut options: Options, (name, text, mesh): (&str, &str, &str)) -> Result<Compilation, Vec<Failure>> {
-    let (set, diagnostics) = SourceSet::load(name, text, &NoSources);
-    if !diagnostics.is_empty() {
-        return Err(failures(text, &diagnostics));
-    }
+    let set = parsed(name, text)?;
     options.check.mesh = match mesh {
         "" => None,
         mesh => Some(MeshOverride::parse(mesh).map_err(|diagnostic| failures(text, &[diagnostic]))?),
@@ -106,35 +104,69 @@ fn compiled_with(mut options: Options, (name, text, mesh): (&str, &str, &str)) -
     compile(&set, &options).map_err(|diagnostics| failures(text, &diagnostics))
 }
 
+thread_local! {
+    /// The program that this thread has read last. Most are compiled for several meshes.
+    static LAST_READ: RefCell<Option<Rc<SourceSet>>> = const { RefCell::new(None) };
+}
+
+fn parsed(name: &str, text: &str) -> Result<Rc<SourceSet>, Vec<Failure>> {
+    let is_same = |set: &&Rc<SourceSet>| set.files[0].name == name && set.files[0].text == text;
+    if let Some(set) = LAST_READ.with_borrow(|last| last.as_ref().filter(is_same).cloned()) {
+        return Ok(set);
+    }
+    let (set, diagnostics) = SourceSet::load(name, text, &NoSources);
+    if !diagnostics.is_empty() {
+        return Err(failures(text, &diagnostics));
+    }
+    let set = Rc::new(set);
+    LAST_READ.set(Some(set.clone()));
+    Ok(set)
+}
+
 /// Runs a compiled program by the JIT, if no two devices can be in each other's way.
 pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
     Loaded::new(compilation)?.run(inputs, workers)
 }
 
-/// Kernels of which a thread keeps the code.
-const MOST_KERNELS: usize = 512;
+/// Maximum number of kernels of which a thread keeps the code.
+const MOST_KERNELS: usize = 2048;
 
 /// The function of a kernel, and the code that it is in.
 type LoadedKernel = (KernelFn, Rc<dyn LoadedCode>);
 
+/// Loaded kernels.
+#[derive(Default)]
+struct KnownKernels {
+    /// Each with the number of the program that used it last.
+    code: HashMap<Kernel, (LoadedKernel, u64)>,
+    programs: u64,
+}
+
 thread_local! {
-    /// The kernels that this thread has loaded last.
-    static KNOWN: RefCell<Vec<(Kernel, LoadedKernel)>> = const { RefCell::new(Vec::new()) };
+    /// The kernels that this thread has used last.
+    static KNOWN: RefCell<KnownKernels> = RefCell::default();
 }
 
 /// The code of each kernel. On other meshes, and compiled from its dump, a program has many of the same kernels, and to make code takes a
 /// third of the time of a test, so kernels that this thread knows are not compiled again.
 fn code_of(kernels: &[Kernel]) -> Result<Vec<LoadedKernel>, CodegenError> {
-    KNOWN.with_borrow_mut(|known| {
-        let new = kernels.iter().filter(|kernel| !known.iter().any(|(other, _)| other == *kernel));
-        let new: Vec<Kernel> = new.cloned().collect();
-        let code: Rc<dyn LoadedCode> = backends::DEFAULT.load(&new)?.into();
-        for (kernel, &function) in new.into_iter().zip(code.functions()?) {
-            known.push((kernel, (function, code.clone())));
+    KNOWN.with_borrow_mut(|KnownKernels { code, programs }| {
+        *programs += 1;
+        let new: Vec<Kernel> = kernels.iter().filter(|kernel| !code.contains_key(kernel)).cloned().collect();
+        let loaded: Rc<dyn LoadedCode> = backends::DEFAULT.load(&new)?.into();
+        let functions = loaded.functions()?;
+        code.extend(new.into_iter().zip(functions.iter().map(|&function| ((function, loaded.clone()), *programs))));
+        let mut of = |kernel| {
+            let (loaded, last) = code.get_mut(kernel).expect("it has been loaded");
+            *last = *programs;
+            loaded.clone()
+        };
+        let found = kernels.iter().map(&mut of).collect();
+        if code.len() > MOST_KERNELS {
+            let mut last: Vec<u64> = code.values().map(|(_, last)| *last).collect();
+            let (_, &mut middle, _) = last.select_nth_unstable(MOST_KERNELS / 2);
+            code.retain(|_, (_, last)| *last > middle);
         }
-        let of = |kernel: &Kernel| known.iter().find(|(other, _)| other == kernel).map(|(_, code)| code.clone());
-        let found = kernels.iter().map(|kernel| of(kernel).expect("it has been loaded")).collect();
-        known.drain(..known.len().saturating_sub(MOST_KERNELS));
         Ok(found)
     })
 }
@@ -164,14 +196,13 @@ impl Loaded {
 
     /// Runs it in one process.
     pub fn run(&self, inputs: &[HostArray], workers: Option<usize>) -> Result<Outcome, Failure> {
-        let folder = tempfile::tempdir().map_err(|error| internal(error.to_string()))?;
-        run_once(None, (self.program.clone(), self.functions()), inputs, (&options(workers), folder.path()))
+        run_once(None, (self.program.clone(), self.functions()), inputs, &options(workers))
     }
 
     /// Runs the part of this process of a job. The results are those of process 0; those of others are zeros. All processes write files
     /// into this folder.
     pub fn run_as(&self, process: Process, inputs: &[HostArray], folder: &Path) -> Result<Outcome, Failure> {
-        run_once(Some(process), (self.program.clone(), self.functions()), inputs, (&options(None), folder))
+        run_once(Some((process, folder)), (self.program.clone(), self.functions()), inputs, &options(None))
     }
 
     /// Runs it with the devices in so many processes, which are threads here, each with its own memory. The results are those of process
@@ -187,7 +218,7 @@ impl Loaded {
         let outcomes: Vec<Result<Outcome, Failure>> = thread::scope(|scope| {
             let start = |process| {
                 let loaded = (self.program.clone(), kernels.clone());
-                scope.spawn(move || run_once(Some(process), loaded, inputs, (options, folder)))
+                scope.spawn(move || run_once(Some((process, folder)), loaded, inputs, options))
             };
             let threads: Vec<_> = Process::threads(processes).into_iter().map(start).collect();
             let panicked = |_| Err(internal("a process panicked".to_string()));
@@ -231,13 +262,15 @@ pub fn options(workers: Option<usize>) -> RunOptions {
     RunOptions { timeout: Duration::from_secs(20), workers, ..RunOptions::default() }
 }
 
+/// Runs a program in the only process, or in one of several and with the folder that they share.
 fn run_once(
-    process: Option<Process>,
+    process: Option<(Process, &Path)>,
     (program, kernels): (Program, Kernels),
     inputs: &[HostArray],
-    (options, shared): (&RunOptions, &Path),
+    options: &RunOptions,
 ) -> Result<Outcome, Failure> {
-    let rank = process.as_ref().map(Process::rank);
+    let shared = process.as_ref().map(|(process, folder)| (process.rank(), *folder));
+    let process = process.map(|(process, _)| process);
     let stopped = |error: spmdc_runtime::trap::RunError| Failure {
         code: error.code.to_string(),
         line: error.site.map_or(0, |site| site.line as usize),
@@ -258,8 +291,8 @@ fn run_once(
         .collect::<Result<Vec<_>, _>>()
         .map_err(stopped)?;
     // The files of one process are those of `cli/tests/command/built.rs` and `files.rs`.
-    if let Some(rank) = rank {
-        let path = shared.join("results.npz");
+    if let Some((rank, folder)) = shared {
+        let path = folder.join("results.npz");
         let members = members(&session.program().results);
         session.write_results(&path, &members).map_err(stopped)?;
         if rank == 0 {
