@@ -55,7 +55,7 @@ fn spmdc(words: &[&str], linker: Option<&str>) -> Output {
 
 /// A value for each parameter: what the case names, the arrays of a golden program, or generated ones.
 fn arguments(case: &Case, program: &str) -> Result<Vec<String>, String> {
-    let dump = spmdc(&["dump", program, "--stage", "partitioned", "--format", "json"], None);
+    let dump = spmdc(&["dump", program, "--stage", "typed", "--format", "json"], None);
     if !dump.status.success() {
         return Err(String::from_utf8_lossy(&dump.stderr).into_owned());
     }
@@ -92,7 +92,8 @@ fn differs(path: &Path, folder: &Path, starter: Option<&Starter>) -> Result<(), 
     let run = spmdc(&[&["run", program, "--out", &ran], words.as_slice()].concat(), None);
     let build = spmdc(&["build", program, "-o", &executable], starter.map(|starter| starter.linker.as_str()));
     if !build.status.success() {
-        return Err(String::from_utf8_lossy(&build.stderr).into_owned());
+        let same = !case.errors.is_empty() && (run.status.code(), &run.stderr) == (build.status.code(), &build.stderr);
+        return if same { Ok(()) } else { Err(format!("`build` says {build:?}, `run` {run:?}")) };
     }
     let mut command = Command::new(starter.map_or(Path::new(&executable), |starter| &starter.executable));
     command.env_clear().env("PROGRAM", &executable).args(&words).args(["--out", &built]);
