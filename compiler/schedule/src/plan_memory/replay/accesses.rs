@@ -9,7 +9,6 @@ use spmdc_kernel::nest::affines;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::rc::Rc;
 
 /// A kernel with the step that calls it.
 pub struct Accesses<'a> {
@@ -267,23 +266,17 @@ impl Accesses<'_> {
             }
             return Ok(());
         }
-        let mut known: BTreeMap<Vec<bool>, Rc<[usize]>> = BTreeMap::new();
-        let (mut points, mut holds, mut before) = (Points::new(call.ranges.clone()), Vec::new(), Vec::new());
-        let mut needed: Option<Rc<[usize]>> = None;
+        let mut known: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
+        let (mut points, mut holds) = (Points::new(call.ranges.clone()), Vec::new());
         while let Some(index) = points.next() {
             holds.clear();
             holds.extend(conditions.iter().map(|&at| self.holds(call, at, index)));
-            let needed = match &mut needed {
-                // At most points the same conditions hold as at the one before.
-                Some(needed) if holds == before => needed,
-                needed => {
-                    let of = known.entry(holds.clone()).or_insert_with(|| self.needed(&conditions, &holds).into());
-                    std::mem::swap(&mut holds, &mut before);
-                    needed.insert(of.clone())
-                }
-            };
+            if !known.contains_key(&holds) {
+                known.insert(holds.clone(), self.needed(&conditions, &holds));
+            }
+            let needed = &known[&holds];
             replay.count(1 + needed.len() as u64)?;
-            for &load in needed.iter() {
+            for &load in needed {
                 if let Inst::Load { access, .. } = &self.kernel.insts[load] {
                     let at = self.address(call, &access.address, index);
                     let touch = self.touch(replay, call, access.buffer, (at, 1), self.number(index, &call.ranges));
