@@ -128,46 +128,29 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
     Loaded::new(compilation)?.run(inputs, workers)
 }
 
-/// Maximum number of kernels of which a thread keeps the code.
+/// Kernels of which a thread keeps the code; those of the last program may be more.
 const MOST_KERNELS: usize = 2048;
 
 /// The function of a kernel, and the code that it is in.
 type LoadedKernel = (KernelFn, Rc<dyn LoadedCode>);
 
-/// Loaded kernels.
-#[derive(Default)]
-struct KnownKernels {
-    /// Each with the number of the program that used it last.
-    code: HashMap<Kernel, (LoadedKernel, u64)>,
-    programs: u64,
-}
-
 thread_local! {
-    /// The kernels that this thread has used last.
-    static KNOWN: RefCell<KnownKernels> = RefCell::default();
+    /// The kernels that this thread has loaded, until they are too many.
+    static KNOWN: RefCell<HashMap<Kernel, LoadedKernel>> = RefCell::default();
 }
 
 /// The code of each kernel. On other meshes, and compiled from its dump, a program has many of the same kernels, and to make code takes a
 /// third of the time of a test, so kernels that this thread knows are not compiled again.
 fn code_of(kernels: &[Kernel]) -> Result<Vec<LoadedKernel>, CodegenError> {
-    KNOWN.with_borrow_mut(|KnownKernels { code, programs }| {
-        *programs += 1;
-        let new: Vec<Kernel> = kernels.iter().filter(|kernel| !code.contains_key(kernel)).cloned().collect();
-        let loaded: Rc<dyn LoadedCode> = backends::DEFAULT.load(&new)?.into();
-        let functions = loaded.functions()?;
-        code.extend(new.into_iter().zip(functions.iter().map(|&function| ((function, loaded.clone()), *programs))));
-        let mut of = |kernel| {
-            let (loaded, last) = code.get_mut(kernel).expect("it has been loaded");
-            *last = *programs;
-            loaded.clone()
-        };
-        let found = kernels.iter().map(&mut of).collect();
-        if code.len() > MOST_KERNELS {
-            let mut last: Vec<u64> = code.values().map(|(_, last)| *last).collect();
-            let (_, &mut middle, _) = last.select_nth_unstable(MOST_KERNELS / 2);
-            code.retain(|_, (_, last)| *last > middle);
+    KNOWN.with_borrow_mut(|known| {
+        if known.len() > MOST_KERNELS {
+            known.clear();
         }
-        Ok(found)
+        let new: Vec<Kernel> = kernels.iter().filter(|kernel| !known.contains_key(kernel)).cloned().collect();
+        let code: Rc<dyn LoadedCode> = backends::DEFAULT.load(&new)?.into();
+        let functions = code.functions()?;
+        known.extend(new.into_iter().zip(functions.iter().map(|&function| (function, code.clone()))));
+        Ok(kernels.iter().map(|kernel| known[kernel].clone()).collect())
     })
 }
 

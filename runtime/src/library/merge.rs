@@ -66,10 +66,9 @@ impl SortedLines<'_> {
         &self,
         (owner, at): (usize, usize),
         other: usize,
-        range: Range<usize>,
+        mut range: Range<usize>,
         equal: bool,
     ) -> usize {
-        let mut range = range;
         for number in 0..self.order.keys {
             let (line, with) = (self.call.operand(number, owner), self.call.operand(number, other));
             let (descending, is_last) = (self.order.descending, number + 1 == self.order.keys);
