@@ -24,7 +24,7 @@ use super::math_calls::MathStyle;
 use super::vector::{Bundle, MAX_PARTS, Vector, int_of, memory};
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I8, I32, I64};
-use cranelift_codegen::ir::{AbiParam, BlockArg, Function, InstBuilder, Signature};
+use cranelift_codegen::ir::{AbiParam, Block, BlockArg, Function, InstBuilder, Signature};
 use cranelift_codegen::ir::{StackSlot, StackSlotData, StackSlotKind};
 use cranelift_codegen::ir::{Type, UserFuncName, Value};
 use cranelift_codegen::isa::{CallConv, TargetFrontendConfig};
@@ -35,6 +35,7 @@ use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, KernelCheck};
 use spmdc_kernel::nest::{Cut, Nest};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
+use std::collections::HashMap;
 
 /// The parameters of a kernel's code besides the kernel.
 #[derive(Clone, Copy)]
@@ -105,6 +106,8 @@ pub(super) struct Emitter<'n, 'f> {
     failed: Option<StackSlot>,
     /// Memory for loads whose values are not needed.
     pub scratch: Option<StackSlot>,
+    /// The products of each block with constants.
+    products: HashMap<(Block, Value, i64), Value>,
     /// The tiles of random bits, and the index of their first point in the loop that is cut.
     pub tiles: Vec<Tile>,
     pub tile_start: Option<Value>,
@@ -146,6 +149,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             checks: kernel.checks(),
             failed: None,
             scratch: None,
+            products: HashMap::new(),
             tiles: Vec::new(),
             tile_start: None,
             in_step: None,
@@ -258,15 +262,15 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let length = &self.nest.dims[dim].length;
         match length.slot {
             None => self.builder.ins().iconst(I64, length.factor as i64),
-            Some(slot) => self.builder.ins().imul_imm_s(self.scalars[slot], length.factor as i64),
+            Some(slot) => self.product(self.scalars[slot], length.factor as i64),
         }
     }
 
     /// The bounds of a loop, and its number of iterations if that is known.
     pub fn bounds(&mut self, dim: usize) -> (Value, Value, Option<u64>) {
         if let Some(range) = self.nest.range.as_ref().filter(|range| range.dim == dim) {
-            let from = self.builder.ins().imul_imm_s(self.begin, range.scale);
-            return (from, self.builder.ins().imul_imm_s(self.end, range.scale), None);
+            let from = self.product(self.begin, range.scale);
+            return (from, self.product(self.end, range.scale), None);
         }
         let from = self.builder.ins().iconst(I64, 0);
         (from, self.length(dim), self.nest.dims[dim].length.known())
@@ -377,17 +381,30 @@ impl<'n, 'f> Emitter<'n, 'f> {
     }
 
     pub fn add_product(&mut self, sum: Option<Value>, value: Value, factor: i64) -> Value {
-        let product = if factor == 1 {
-            value
-        } else if factor > 0 && factor.count_ones() == 1 {
-            self.builder.ins().ishl_imm_u(value, i64::from(factor.trailing_zeros()))
-        } else {
-            self.builder.ins().imul_imm_s(value, factor)
-        };
+        let product = self.product(value, factor);
         match sum {
             Some(sum) => self.builder.ins().iadd(sum, product),
             None => product,
         }
+    }
+
+    /// The product, computed once for each block: most addresses of a point have the same ones.
+    fn product(&mut self, value: Value, factor: i64) -> Value {
+        if factor == 1 {
+            return value;
+        }
+        let key = (self.builder.current_block().expect("the entry is a block"), value, factor);
+        if let Some(&known) = self.products.get(&key) {
+            return known;
+        }
+        let is_shift = factor > 0 && factor.count_ones() == 1;
+        let ins = self.builder.ins();
+        let product = match is_shift {
+            true => ins.ishl_imm_u(value, i64::from(factor.trailing_zeros())),
+            false => ins.imul_imm_s(value, factor),
+        };
+        self.products.insert(key, product);
+        product
     }
 
     /// An affine value in `lanes` lanes, exact in 32 or 64 bits.
