@@ -106,6 +106,28 @@ fn overlap((arena, a): &(u16, Range<u64>), (other, b): &(u16, Range<u64>)) -> bo
     arena == other && a.start < b.end && b.start < a.end
 }
 
+/// Changes the innermost index of a point, if it has one.
+fn move_to(index: &mut [i64], innermost: i64) {
+    if let Some(last) = index.last_mut() {
+        *last = innermost;
+    }
+}
+
+/// The change of a value from one index of the innermost of `dims` dimensions to the next; None if dynamic indices change it as well.
+fn inner_stride(affine: &Affine, dims: usize) -> Option<i64> {
+    let stride = affine.terms.iter().find(|(dim, _)| dim + 1 == dims).map_or(0, |&(_, stride)| stride);
+    affine.dynamic.is_empty().then_some(stride)
+}
+
+/// The number of steps by `slope` after which a value that was not negative is, or the other way round.
+pub fn sign_change(value: i64, slope: i64) -> i64 {
+    match value >= 0 {
+        true if slope < 0 => value / -slope + 1,
+        false if slope > 0 => (-value + slope - 1) / slope,
+        true | false => i64::MAX,
+    }
+}
+
 impl Accesses<'_> {
     /// Replays the step: marks its writes, checks that its reads find their values and no mark of another device, then writes.
     pub fn replay(&self, replay: &mut Replay<'_>) -> Result<(), Stopped> {
@@ -267,21 +289,47 @@ impl Accesses<'_> {
             return Ok(());
         }
         let mut known: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
-        let (mut points, mut holds) = (Points::new(call.ranges.clone()), Vec::new());
-        while let Some(index) = points.next() {
-            holds.clear();
-            holds.extend(conditions.iter().map(|&at| self.holds(call, at, index)));
-            if !known.contains_key(&holds) {
-                known.insert(holds.clone(), self.needed(&conditions, &holds));
-            }
-            let needed = &known[&holds];
-            replay.count(1 + needed.len() as u64)?;
-            for &load in needed {
-                if let Inst::Load { access, .. } = &self.kernel.insts[load] {
-                    let at = self.address(call, &access.address, index);
-                    let touch = self.touch(replay, call, access.buffer, (at, 1), self.number(index, &call.ranges));
-                    each(replay, touch)?;
+        let (mut rows, mut index, mut holds) = (call.ranges.clone(), Vec::new(), Vec::new());
+        // Along the innermost dimension, from one change of a condition to the next.
+        let inner = rows.last_mut().map_or(0..1, |range| {
+            let end = range.end.min(range.start + 1);
+            range.start..std::mem::replace(&mut range.end, end)
+        });
+        let mut rows = Points::new(rows);
+        while let Some(row) = rows.next() {
+            index.clear();
+            index.extend_from_slice(row);
+            let mut begin = inner.start;
+            while begin < inner.end {
+                move_to(&mut index, begin);
+                let mut len = if numbered { 1 } else { inner.end - begin };
+                holds.clear();
+                for &condition in &conditions {
+                    let (is_held, steps) = self.condition(call, condition, &index);
+                    holds.push(is_held);
+                    len = len.min(steps);
                 }
+                if !known.contains_key(&holds) {
+                    known.insert(holds.clone(), self.needed(&conditions, &holds));
+                }
+                replay.count(1)?;
+                for &load in &known[&holds] {
+                    let Inst::Load { access, .. } = &self.kernel.insts[load] else { continue };
+                    let (runs, run) = match inner_stride(&access.address, index.len()) {
+                        Some(0) => (1, 1),
+                        Some(1) => (1, len),
+                        Some(_) | None => (len, 1),
+                    };
+                    replay.count(runs as u64)?;
+                    for at in begin..begin + runs {
+                        move_to(&mut index, at);
+                        let elements = (self.address(call, &access.address, &index), run as u64);
+                        let number = self.number(&index, &call.ranges);
+                        each(replay, self.touch(replay, call, access.buffer, elements, number))?;
+                    }
+                    move_to(&mut index, begin);
+                }
+                begin += len;
             }
         }
         Ok(())
@@ -354,11 +402,20 @@ impl Accesses<'_> {
         affine.constant + dims.sum::<i64>() + known.sum::<i64>() + dynamic.sum::<i64>()
     }
 
-    /// Whether a condition on indices holds at a point.
-    fn holds(&self, call: &KernelRun, condition: Elem, index: &[i64]) -> bool {
-        let Inst::InRange { affine, low, high } = &self.kernel.insts[condition.0 as usize] else { return false };
-        let [at, low, high] = [affine, low, high].map(|affine| self.address(call, affine, index));
-        (low..high).contains(&at)
+    /// Whether a condition on indices holds at a point, and the number of steps along the innermost dimension to where that may change.
+    fn condition(&self, call: &KernelRun, condition: Elem, index: &[i64]) -> (bool, i64) {
+        let Inst::InRange { affine, low, high } = &self.kernel.insts[condition.0 as usize] else {
+            unreachable!("only ranges are conditions")
+        };
+        let [at, from, to] = [affine, low, high].map(|affine| self.address(call, affine, index));
+        let [slope, low, high] = [affine, low, high].map(|affine| inner_stride(affine, index.len()));
+        let steps = match (slope, low, high) {
+            (Some(slope), Some(low), Some(high)) => {
+                sign_change(at - from, slope - low).min(sign_change(to - 1 - at, high - slope))
+            }
+            _ => 1,
+        };
+        ((from..to).contains(&at), steps)
     }
 
     /// The loads that are needed where these conditions hold, or do not.

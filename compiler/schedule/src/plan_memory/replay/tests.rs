@@ -1,6 +1,7 @@
 //! Plans with one fault each, such as a mistake of the planner would make.
 #![allow(clippy::unwrap_used)]
 
+use super::accesses::sign_change;
 use super::{MemoryPlan, offsets, replay, strides};
 use crate::fuse::fuse;
 use crate::order::schedule;
@@ -166,4 +167,34 @@ fn runs_are_the_elements_at_all_points() {
     assert_eq!(offsets(vec![4, 4], &[0, -1]).len(), 4, "a reversed row");
     assert_eq!(offsets(vec![], &[]), [(0, 1)]);
     assert_eq!(offsets(vec![2, 0], &[1, 1]), []);
+}
+
+#[test]
+fn a_sign_changes_after_the_last_step_without_a_change() {
+    for value in -9..10i64 {
+        for slope in -4..5 {
+            let changed = (1..100).find(|step| (value + step * slope >= 0) != (value >= 0));
+            assert_eq!(sign_change(value, slope), changed.unwrap_or(i64::MAX), "{value} by steps of {slope}");
+        }
+    }
+}
+
+#[test]
+fn conditional_reads_are_those_of_every_point() {
+    // The second operand is read where the first one ends, also backwards and in steps; the kernel reads both under conditions.
+    for source in [
+        "fn main(x: f32[5], y: f32[6]) { 2 * concatenate([x, y]) }",
+        "fn main(x: f32[5], y: f32[6]) { 2 * flip(concatenate([x, y])) }",
+        "fn main(x: f32[5], y: f32[6]) { 2 * concatenate([x, y])[1:11:2] }",
+        "fn main(x: f32[3, 5], y: f32[3, 6]) { 2 * concatenate([x, y], axis=1) }",
+    ] {
+        assert_eq!(changed(source, |_| {}), Ok(()), "{source}");
+        for slot in 0..2 {
+            let shifted = |program: &mut Program| {
+                each_kernel(&mut program.body, &mut |kernel| kernel.buffers[slot].offset += 4);
+            };
+            let fault = changed(source, shifted).unwrap_err();
+            assert!(fault.contains("reads byte"), "{source}: {fault}");
+        }
+    }
 }
