@@ -124,16 +124,3 @@ pub fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
         index
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn indices_are_row_major() {
-        let all: Vec<_> = indices(&[2, 2]).collect();
-        assert_eq!(all, [[0, 0], [0, 1], [1, 0], [1, 1]]);
-        assert_eq!(indices(&[]).count(), 1);
-        assert_eq!(indices(&[3, 0]).count(), 0);
-    }
-}

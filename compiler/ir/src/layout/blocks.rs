@@ -88,38 +88,3 @@ pub fn received(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) ->
     }
     sum as f64 / devices.max(1) as f64
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::mesh::{Axis, AxisKind};
-
-    fn mesh() -> Mesh {
-        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
-    }
-
-    fn rows(axes: &[u8]) -> Sharding {
-        Sharding::closed(vec![axes.to_vec(), Vec::new()])
-    }
-
-    #[test]
-    fn a_finer_split_is_a_slice() {
-        let mesh = mesh();
-        assert!(is_slice(&[8, 16], &rows(&[]), &rows(&[1]), &mesh));
-        assert!(is_slice(&[8, 16], &rows(&[0]), &rows(&[0, 1]), &mesh));
-        assert!(!is_slice(&[8, 16], &rows(&[1]), &rows(&[0, 1]), &mesh));
-        // Blocks of 5 and 5 contain some blocks of 2, 2, 2, 2, 2 only in part.
-        assert!(!is_slice(&[10, 16], &rows(&[0]), &rows(&[0, 1]), &mesh));
-    }
-
-    #[test]
-    fn blocks_move_along_the_axes_that_split_them() {
-        let mesh = mesh();
-        assert_eq!(exchange_axes(&[8, 16], &rows(&[0, 1]), &rows(&[0]), &mesh), AxisSet::of(1));
-        assert_eq!(exchange_axes(&[8, 16], &rows(&[0]), &rows(&[1]), &mesh), AxisSet::of(0));
-        // Devices of both halves hold parts of the first 5 rows.
-        assert_eq!(exchange_axes(&[10, 16], &rows(&[0, 1]), &rows(&[0]), &mesh), AxisSet::all(2));
-        assert!(exchange_axes(&[0, 16], &rows(&[0]), &rows(&[1]), &mesh).is_empty());
-    }
-}

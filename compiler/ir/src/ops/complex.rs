@@ -369,7 +369,8 @@ pub fn not_real(span: Span) -> Diagnostic {
         .help("`real(z)` and `imag(z)` are the planes, `abs(z)` the magnitudes")
 }
 
-const FILE: &str = include_str!("../../prelude/complex.spmd");
+/// The text of `complex.spmd`.
+pub const FILE: &str = include_str!("../../prelude/complex.spmd");
 
 /// The functions of `complex.spmd`.
 pub const NAMES: [&str; 50] = [
@@ -516,54 +517,4 @@ pub fn promoted(build: &mut CallBuilder, operands: &[Operand<'_>]) -> Result<Vec
     let real: Vec<Operand<'_>> = real.iter().map(|(term, span)| (term, *span)).collect();
     let dtype = plane_dtype(build, &real)?;
     operands.iter().map(|&operand| complex(build, operand, Some(dtype))).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::ops::call::signature::Status;
-    use crate::ops::functions;
-
-    #[test]
-    fn every_function_has_a_row() {
-        assert!(TABLE.is_sorted_by_key(|(name, _)| name), "rows are found by their names");
-        let shipped = functions().filter(|function| match function.signature().status {
-            Status::Shipped => true,
-            Status::InDumps { .. } => false,
-        });
-        let mut names: Vec<&str> = shipped.map(|function| function.name).collect();
-        // The checker expands these.
-        names.extend(["associative_scan", "tree_map", "tree_reduce"]);
-        names.sort_unstable();
-        names.dedup();
-        let rows: Vec<&str> = TABLE.iter().map(|(name, _)| *name).collect();
-        let missing: Vec<&&str> = names.iter().filter(|name| !rows.contains(name)).collect();
-        let unknown: Vec<&&str> = rows.iter().filter(|name| !names.contains(name)).collect();
-        assert!(missing.is_empty() && unknown.is_empty(), "no rows of {missing:?}; rows of unknown {unknown:?}");
-    }
-
-    #[test]
-    fn rules_name_parameters_and_functions_that_exist() {
-        for (name, rule) in TABLE {
-            let Some(function) = functions().find(|function| function.name == *name) else { continue };
-            let signature = function.signature();
-            let known =
-                |params: &[&str]| params.iter().all(|param| signature.params.iter().any(|own| own.name == *param));
-            match rule {
-                Planes(params) | Products(params) => assert!(known(params), "`{name}` has no parameters {params:?}"),
-                InLanguage => {
-                    let function = written(name).unwrap_or_else(|| panic!("`complex.spmd` has no `{name}`"));
-                    let params = super::super::prelude::parameters(function);
-                    assert!(known(&params), "`{name}` of `complex.spmd` has other parameters: {params:?}");
-                }
-                Own | Made | Refused(_) => assert!(written(name).is_none(), "`{name}` is written for nothing"),
-            }
-        }
-        for name in NAMES {
-            assert!(written(name).is_some());
-        }
-        let count = FILE.lines().filter(|line| line.starts_with("fn ")).count();
-        assert_eq!(count, NAMES.len());
-    }
 }

@@ -73,21 +73,3 @@ impl Call for Diff {
         Ok(Term::Array(value))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::ops::testing::{self, int, integers};
-
-    #[test]
-    fn differences_of_differences() {
-        let run = |named: &[(&str, Term)]| {
-            testing::run("diff", &[integers(&[4], &[1, 4, 9, 16])], |x| x, named).unwrap().ints()
-        };
-        assert_eq!(run(&[]), [3, 5, 7]);
-        assert_eq!(run(&[("n", int(2))]), [2, 2]);
-        assert_eq!(run(&[("n", int(5))]), [0; 0]);
-        assert_eq!(run(&[("prepend", int(0)), ("append", int(25))]), [1, 3, 5, 7, 9]);
-    }
-}

@@ -143,17 +143,3 @@ impl Call for FoldIn {
         Ok(Term::Array(build.emit1(FoldIn, &[key, data])?))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use spmdc_kernel::number;
-
-    #[test]
-    fn keys_are_those_of_jax() {
-        let key = Array::scalar(DType::Key, number::cast(DType::U64, DType::Key, 42).unwrap());
-        let folded = FoldIn.eval(&[&key, &Array::scalar(DType::U32, 7)]).unwrap();
-        assert_eq!(words(folded[0].bits[0]), [2547012911, 1371500959]);
-    }
-}

@@ -51,7 +51,7 @@ pub struct Ghosted {
     /// The elements that devices copy, computed from the other fields, the operand's layout and the mesh.
     fetches: Vec<FetchDim>,
     /// The part of them that comes from other devices.
-    flow: HaloFlow,
+    pub flow: HaloFlow,
 }
 
 impl Ghosted {
@@ -285,27 +285,5 @@ impl Call for Ghosted {
         let dims = patches::read(&dims.term, dims.span)?;
         let op = Ghosted::new(&map, &dims, &ty.sharding, &to, &build.mesh).ok_or_else(malformed)?;
         Ok(Term::Array(build.emit1(op, &[value])?))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::ops::testing::{self, integers};
-
-    #[test]
-    fn blocks_overlap() {
-        let map = DimMap { before: 1, after: 1, ..DimMap::identity(8) };
-        let patch = PatchDim { blocks: 4, ..PatchDim::all(0, 10, (3, 1, 1)) };
-        let split = Sharding::closed(vec![vec![1]]);
-        let map = WindowMap { dims: vec![map], fill: 9 };
-        let op = Ghosted::new(&map, &[patch], &split, &split, &testing::mesh()).unwrap();
-        let x = integers(&[8], &[0, 1, 2, 3, 4, 5, 6, 7]);
-        let blocks = op.eval(&[&x]).unwrap().swap_remove(0);
-        assert_eq!(blocks.ints(), [9, 0, 1, 2, 1, 2, 3, 4, 3, 4, 5, 6, 5, 6, 7, 9]);
-        assert_eq!((op.flow.provided, op.flow.received, op.flow.total), (2, 2, 12));
-        // The operand needs the layout of the result.
-        assert!(Ghosted::new(&map, &[patch], &Sharding::replicated(1), &split, &testing::mesh()).is_none());
     }
 }

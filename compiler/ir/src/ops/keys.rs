@@ -81,37 +81,3 @@ pub fn split(build: &mut CallBuilder, key: Value, num: Option<&Arg>, span: Span)
 pub fn seed_of(key: u64) -> u64 {
     number::cast(DType::Key, DType::U64, key).expect("a key is a u64")
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::ops::random_bits::words;
-    use crate::ops::testing;
-
-    #[test]
-    fn keys_of_seeds_are_those_of_jax() {
-        let of = |seed: i128| key_of(&Term::Int(seed), Span::default()).map(words);
-        assert_eq!(of(42).unwrap(), [0, 42]);
-        assert_eq!(of(-1).unwrap(), [0, u32::MAX]);
-        assert_eq!(of((1 << 40) + 5).unwrap(), [256, 5]);
-        assert_eq!(of(u64::MAX.into()).unwrap(), [u32::MAX; 2]);
-        assert_eq!(of(1 << 64).unwrap_err().code, Code::E0218);
-        assert_eq!(key_of(&Term::Float(1.0), Span::default()).unwrap_err().code, Code::E0210);
-    }
-
-    #[test]
-    fn a_dump_of_a_key_reads_back() {
-        for words in [[0, 42], [0, u32::MAX], [7, 0], [u32::MAX; 2]] {
-            let key = super::super::random_bits::element(DType::Key, words);
-            assert_eq!(key_of(&Term::Int(seed_of(key).into()), Span::default()).unwrap(), key);
-        }
-    }
-
-    #[test]
-    fn seeds_of_a_program_become_the_words_of_keys() {
-        let seeds = Array::from_ints(DType::I32, &[2], &[42, -1]);
-        let keys = testing::run("key", &[seeds], |x| x, &[]).unwrap();
-        assert_eq!([words(keys.bits[0]), words(keys.bits[1])], [[0, 42], [0, u32::MAX]]);
-    }
-}

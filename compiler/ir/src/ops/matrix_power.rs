@@ -9,7 +9,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
 /// Emits the products of which the power consists; the exponent is not negative. E0205 unless the last two dimensions are equal.
-pub(super) fn power(build: &mut CallBuilder, value: Value, exponent: i64) -> Result<Value, Diagnostic> {
+pub fn power(build: &mut CallBuilder, value: Value, exponent: i64) -> Result<Value, Diagnostic> {
     debug_assert!(exponent >= 0, "a negative power is that of the inverse");
     let span = build.span;
     let shape = build.ty(value).shape().to_vec();
@@ -42,26 +42,5 @@ pub(super) fn power(build: &mut CallBuilder, value: Value, exponent: i64) -> Res
             return Ok(power.unwrap_or(square));
         }
         square = product(build, square, square)?;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::layout::types::DType;
-    use crate::ops::testing::{self, integers};
-
-    #[test]
-    fn powers_are_repeated_products() {
-        let of = |n: i64| {
-            let mut build = testing::builder();
-            let x = testing::parameter(&mut build, DType::I32, &[2, 2]);
-            let result = power(&mut build, x, n).unwrap();
-            testing::evaluate(&build, &[x], &[integers(&[2, 2], &[1, 1, 1, 0])], result).ints()
-        };
-        assert_eq!(of(0), [1, 0, 0, 1]);
-        assert_eq!(of(1), [1, 1, 1, 0]);
-        assert_eq!(of(10), [89, 55, 55, 34]);
     }
 }

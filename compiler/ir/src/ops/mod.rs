@@ -39,7 +39,7 @@ pub mod linalg;
 pub mod makers;
 pub mod margins;
 pub mod masked;
-mod matrix_power;
+pub mod matrix_power;
 pub mod meshgrid;
 pub mod message;
 pub mod norm;
@@ -70,15 +70,13 @@ pub mod sort;
 pub mod spectral;
 pub mod split;
 pub mod take;
-#[cfg(test)]
-mod testing;
 pub mod transfer;
 pub mod transformations;
 pub mod transpose;
 mod trigamma;
 pub mod update;
 pub mod window;
-mod windowed;
+pub mod windowed;
 
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
@@ -159,6 +157,15 @@ impl Functions {
             }
             assert!(at < signatures.len(), "a function of the table has no signature");
             name += 1;
+        }
+        let mut at = 0;
+        while at < signatures.len() {
+            let mut name = 0;
+            while name < names.len() && !signatures[at].is_called(names[name]) {
+                name += 1;
+            }
+            assert!(name < names.len(), "a signature is that of no name in its line of the table");
+            at += 1;
         }
         Functions { names, signatures, call: Some(call) }
     }
@@ -470,48 +477,4 @@ pub fn instead_of(name: &str) -> Option<&'static str> {
 /// Whether a shipped function has this name.
 pub fn is_builtin(name: &str) -> bool {
     builtin(name).is_some()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::ops::call::signature::Given;
-
-    #[test]
-    fn every_name_stands_in_the_table_once() {
-        let mut names: Vec<&str> = builtin_names().collect();
-        names.sort_unstable();
-        let count = names.len();
-        names.dedup();
-        assert_eq!(names.len(), count);
-    }
-
-    #[test]
-    fn every_signature_is_that_of_a_name_and_can_be_bound() {
-        for functions in OPS.iter().chain(COMPOSITES) {
-            for signature in functions.signatures {
-                assert!(functions.names.contains(&signature.name), "`{}` is in no line of the table", signature.name);
-            }
-        }
-        for function in functions() {
-            for signature in function.forms() {
-                let name = signature.name;
-                let line = signature.line();
-                assert!(line.ends_with('.') && line.len() < 140, "`{name}`: {line}");
-                let needs_example = signature.status == Status::Shipped;
-                assert_eq!(needs_example, !signature.example.is_empty(), "an example of `{name}`");
-                for (at, param) in signature.params.iter().enumerate() {
-                    let others = &signature.params[..at];
-                    assert!(others.iter().all(|other| other.name != param.name), "`{name}` has `{}` twice", param.name);
-                    let follows_optional = others.iter().any(|other| other.default.is_some());
-                    let needed = param.given == Given::Either && param.default.is_none();
-                    assert!(
-                        !(follows_optional && needed),
-                        "`{name}`: `{}` is needed after others that are not",
-                        param.name
-                    );
-                }
-            }
-        }
-    }
 }

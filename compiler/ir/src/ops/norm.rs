@@ -137,20 +137,3 @@ fn dropped(build: &mut CallBuilder, value: Value, over: Over<'_>) -> Result<Valu
     let kept: Vec<usize> = shape.filter(|(dim, _)| !over.axes.contains(dim)).map(|(_, &size)| size).collect();
     super::reshape::reshape(build, value, &kept)
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::ops::testing::{self, floats, int};
-
-    #[test]
-    fn norms_of_a_vector() {
-        let norm = |named: &[(&str, Term)]| {
-            testing::run("norm", &[floats(&[2], &[3.0, -4.0])], |x| x, named).unwrap().floats()
-        };
-        assert_eq!(norm(&[]), [5.0]);
-        assert_eq!(norm(&[("ord", int(1))]), [7.0]);
-        assert_eq!(norm(&[("ord", Term::Float(f64::INFINITY))]), [4.0]);
-    }
-}

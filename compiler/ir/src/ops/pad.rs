@@ -303,7 +303,7 @@ fn extended(
 }
 
 /// Indices as runs with equal steps of -1, 0 or 1, as long as possible.
-fn runs(places: impl Iterator<Item = i64>) -> Vec<SliceRange> {
+pub fn runs(places: impl Iterator<Item = i64>) -> Vec<SliceRange> {
     let mut runs: Vec<SliceRange> = Vec::new();
     for place in places {
         if let Some(run) = runs.last_mut() {
@@ -351,31 +351,5 @@ impl Call for Pad {
             (None, None) => 0,
         };
         Ok(Term::Array(build.emit1(Pad { widths, value: number }, &[value])?))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::types::DType;
-
-    #[test]
-    fn arrays_go_on_as_numpy_says() {
-        let sources = |mode: Mode, size: i64| (-3..size + 3).map(|place| mode.source(place, size)).collect::<Vec<_>>();
-        assert_eq!(sources(Mode::Edge, 2), [0, 0, 0, 0, 1, 1, 1, 1]);
-        assert_eq!(sources(Mode::Reflect, 3), [1, 2, 1, 0, 1, 2, 1, 0, 1]);
-        assert_eq!(sources(Mode::Symmetric, 2), [1, 1, 0, 0, 1, 1, 0, 0]);
-        assert_eq!(sources(Mode::Wrap, 2), [1, 0, 1, 0, 1, 0, 1, 0]);
-        let steps: Vec<(usize, i64, usize)> =
-            runs([2, 1, 0, 0, 0, 1, 3].into_iter()).iter().map(|run| (run.start, run.step, run.len)).collect();
-        assert_eq!(steps, [(2, -1, 3), (0, 0, 2), (1, 1, 1), (3, 1, 1)]);
-    }
-
-    #[test]
-    fn the_operand_lies_inside_the_frame() {
-        let pad = Pad { widths: vec![(1, 0), (0, 2)], value: 7 };
-        let x = Array::new(ArrayType::new(DType::I32, &[1, 2]), vec![1, 2]);
-        let y = pad.eval(&[&x]).map(|mut all| all.swap_remove(0));
-        assert_eq!(y.map(|y| (y.ty.shape, y.bits)).ok(), Some((vec![2, 4], vec![7, 7, 7, 7, 1, 2, 7, 7])));
     }
 }

@@ -29,7 +29,8 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use std::sync::OnceLock;
 
-const FILES: [&str; 8] = [
+/// The texts of the prelude, by subject.
+pub const FILES: [&str; 8] = [
     include_str!("../../prelude/elementwise.spmd"),
     include_str!("../../prelude/lookup.spmd"),
     include_str!("../../prelude/statistics.spmd"),
@@ -162,16 +163,6 @@ fn read(name: &'static str) -> Written {
 pub(super) struct Paragraph {
     pub text: &'static str,
     pub function: FnItem,
-}
-
-/// The names of the parameters of a function.
-#[cfg(test)]
-pub(super) fn parameters(function: &FnItem) -> Vec<&str> {
-    function
-        .params
-        .iter()
-        .filter_map(|param| if let PatternKind::Name(name) = &param.pattern.kind { Some(name.as_str()) } else { None })
-        .collect()
 }
 
 /// Finds the paragraph of a function, and reads it. The prelude is a part of the compiler, so an error in it is a defect.
@@ -620,32 +611,4 @@ fn along(build: &mut CallBuilder, value: Value, sizes: &[usize], axis: &Arg, spa
     let wide: Vec<usize> =
         sizes.iter().enumerate().map(|(dim, &size)| if axes.contains(&dim) { size } else { 1 }).collect();
     reshape(build, value, &wide)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn the_prelude_has_the_functions_that_are_listed() {
-        for name in NAMES {
-            let written = written(name).unwrap();
-            assert_eq!(written.function.name.name, name);
-            assert!(written.source.starts_with("fn ") && written.source.ends_with('}'), "{}", written.source);
-            assert_eq!(written.signature.name, name);
-        }
-        let functions = FILES.iter().flat_map(|file| file.lines()).filter(|line| line.starts_with("fn ")).count();
-        assert_eq!(functions, NAMES.len());
-        assert!(written("sum").is_none());
-    }
-
-    #[test]
-    fn a_signature_is_what_stands_above_a_function_and_in_its_head() {
-        let mean = &written("mean").unwrap().signature;
-        let expected = "mean(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None, where: mask = None)";
-        assert_eq!((mean.to_string().as_str(), mean.line()), (expected, "The mean of the elements."));
-        assert_eq!(mean.dtypes, Dtypes::NumbersAndBools);
-        assert_eq!(mean.example, "(x: f32[4, 6]) { mean(x, axis=1) }");
-    }
 }

@@ -348,33 +348,3 @@ impl Call for Reshape {
         made_with_layout(args, build, value, |build, value| reshape(build, value, &to), before)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn rule(from: &[usize], to: &[usize]) -> (Vec<Vec<usize>>, Vec<Vec<usize>>) {
-        let mut rule = Factors::new();
-        let (left, right) = walk(from, to, &mut rule);
-        let sizes = |dims: Vec<DimFactors>| {
-            dims.iter().map(|dim| dim.iter().map(|&f| rule.factors[f].size).collect()).collect::<Vec<Vec<usize>>>()
-        };
-        let (left, right) = (sizes(left), sizes(right));
-        (left, right)
-    }
-
-    #[test]
-    fn merging_and_cutting_share_factors() {
-        assert_eq!(rule(&[8, 16], &[128]), (vec![vec![8], vec![16]], vec![vec![8, 16]]));
-        assert_eq!(rule(&[6, 8], &[2, 3, 8]), (vec![vec![2, 3], vec![8]], vec![vec![2], vec![3], vec![8]]));
-        assert_eq!(rule(&[5, 1, 7], &[5, 7]), (vec![vec![5], vec![1], vec![7]], vec![vec![5], vec![7]]));
-    }
-
-    #[test]
-    fn what_does_not_divide_is_needed_whole() {
-        assert_eq!(rule(&[6, 8], &[8, 6]), (vec![vec![6], vec![8]], vec![vec![8], vec![6]]));
-        let mut factors = Factors::new();
-        walk(&[6, 8], &[8, 6], &mut factors);
-        assert!(factors.factors.iter().all(|factor| factor.kind == FactorKind::Whole));
-    }
-}

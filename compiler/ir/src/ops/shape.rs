@@ -94,26 +94,3 @@ pub fn lines(shape: &[usize], axis: usize) -> (Vec<usize>, usize) {
     let firsts = (0..outer).flat_map(|at| (0..stride).map(move |inner| (at, inner)));
     (firsts.map(|(at, inner)| at * shape[axis] * stride + inner).collect(), stride)
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn shapes_broadcast_from_the_end() {
-        assert_eq!(broadcast(&[&[2, 1, 3], &[5, 1], &[]]).unwrap(), [2, 5, 3]);
-        assert_eq!(broadcast(&[&[0], &[1]]).unwrap(), [0]);
-        let error = broadcast(&[&[3], &[4]]).unwrap_err();
-        assert_eq!(error.code, Code::E0204);
-        assert!(error.message.contains("[3] and [4]"));
-    }
-
-    #[test]
-    fn axes_count_from_both_ends_and_occur_once() {
-        let span = Span::default();
-        assert_eq!(axes(&[0, -1], 3, span).unwrap(), [0, 2]);
-        assert_eq!(axes(&[1, -1], 2, span).unwrap_err().code, Code::E0206);
-        assert!(axis(2, 2, span).unwrap_err().message.contains("axis 2 of an array with 2 dimensions"));
-    }
-}

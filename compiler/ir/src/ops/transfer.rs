@@ -251,18 +251,3 @@ fn without_manual_axes(build: &CallBuilder, to: u8, lacking: AxisSet) -> Diagnos
     let help = format!("return the value, and `transfer` it to `{}` outside of the `manual` function", mesh.name);
     Diagnostic::error(Code::E0602, build.span, message).help(help)
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::ops::testing;
-
-    #[test]
-    fn a_mesh_is_needed() {
-        let mut build = testing::builder();
-        let error = testing::call(&mut build, "transfer", &[Term::Int(1), Term::Axis(0)], &[]).unwrap_err();
-        assert_eq!(error.code, Code::E0210);
-        assert!(error.message.contains("needs the name of a mesh"), "{}", error.message);
-    }
-}

@@ -374,37 +374,3 @@ fn margin(value: Value, build: &CallBuilder) -> Option<Arc<Margin>> {
     let at = maker.results.iter().position(|&result| result == value)?;
     op.parts.get(at).cloned()
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::layout::types::DType;
-    use crate::ops::testing::{self, integers};
-
-    /// The last three of five, then the first two, in a frame of nines.
-    fn around() -> WindowMap {
-        WindowMap { dims: vec![DimMap { size: 5, before: 1, start: 2, step: 1, len: 5, after: 2 }], fill: 9 }
-    }
-
-    #[test]
-    fn elements_go_round_and_stand_in_a_frame() {
-        let x = integers(&[5], &[0, 1, 2, 3, 4]);
-        assert_eq!(eval(&around(), &x).ints(), [9, 2, 3, 4, 0, 1, 9, 9]);
-        let backwards = DimMap { size: 5, before: 0, start: 4, step: -2, len: 3, after: 0 };
-        assert_eq!(eval(&WindowMap { dims: vec![backwards], fill: 0 }, &x).ints(), [4, 2, 0]);
-    }
-
-    #[test]
-    fn the_call_of_a_dump_gives_the_same() {
-        let mut build = testing::builder();
-        let x = Term::Array(testing::parameter(&mut build, DType::I32, &[5, 3]));
-        let mut map = around();
-        map.dims.push(DimMap::identity(3));
-        let dims = Term::List(vec![testing::ints(&[5, 1, 2, 1, 5, 2]), Term::Tuple(Vec::new())]);
-        testing::call(&mut build, "window", &[x], &[("dims", dims), ("bits", Term::Int(9))]).unwrap();
-        assert_eq!(testing::printed(&build), ["window(a, dims=[(5, 1, 2, 1, 5, 2), ()], halos=(), bits=9)"]);
-        let wanted = Window { map, halos: Vec::new(), margins: Vec::new() }.into();
-        assert_eq!(build.blocks[0].stmts[0].op(), Some(&wanted));
-    }
-}

@@ -25,7 +25,7 @@ use spmdc_grammar::codes::Code;
 pub use choices::{Choice, ChoiceEdit, cost_of_move, spaced};
 
 /// The axes of each factor; for one operand empty where it does not split the factor.
-type FactorAxes = Vec<Vec<u8>>;
+pub type FactorAxes = Vec<Vec<u8>>;
 
 /// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too. The choices of a mismatch are
 /// ordered by their cost. `factors` are the bounds of the operands as factors of partial sums.
@@ -408,7 +408,7 @@ impl Context<'_> {
 }
 
 /// The axes of a dimension, distributed over its factors, major to minor; None if blocks would straddle factors.
-fn split_over_factors(rule: &Factors, factors: &[usize], axes: &[u8], mesh: &Mesh) -> Option<Vec<Vec<u8>>> {
+pub fn split_over_factors(rule: &Factors, factors: &[usize], axes: &[u8], mesh: &Mesh) -> Option<Vec<Vec<u8>>> {
     let mut split = vec![Vec::new(); factors.len()];
     if is_whole_in_major(rule, factors, mesh.size_of(axes)) {
         split[0] = axes.to_vec();
@@ -445,7 +445,7 @@ fn is_whole_in_major(rule: &Factors, factors: &[usize], blocks: usize) -> bool {
 }
 
 /// The axes of a dimension of several factors; None where the blocks of the factors are not blocks of the dimension.
-fn merge_factors(rule: &Factors, factors: &[usize], axes: &FactorAxes, mesh: &Mesh) -> Option<Vec<u8>> {
+pub fn merge_factors(rule: &Factors, factors: &[usize], axes: &FactorAxes, mesh: &Mesh) -> Option<Vec<u8>> {
     let mut merged = Vec::new();
     let mut is_complete = true;
     for (position, &factor) in factors.iter().enumerate() {
@@ -463,39 +463,4 @@ fn merge_factors(rule: &Factors, factors: &[usize], axes: &FactorAxes, mesh: &Me
         is_complete = is_complete && blocks == size;
     }
     Some(merged)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::layout::factors::Factor;
-
-    fn mesh() -> Mesh {
-        let axis = |name: &str, size| crate::layout::mesh::Axis::new(name, size, AxisKind::Explicit);
-        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
-    }
-
-    fn rule(sizes: &[usize]) -> Factors {
-        let factors = sizes.iter().map(|&size| Factor { size, kind: FactorKind::Pass }).collect();
-        Factors { factors, ..Factors::default() }
-    }
-
-    #[test]
-    fn axes_of_a_dimension_go_to_its_factors() {
-        let rule = rule(&[2, 8]);
-        let split = |axes: &[u8]| split_over_factors(&rule, &[0, 1], axes, &mesh());
-        assert_eq!(split(&[0]), Some(vec![vec![0], vec![]]));
-        assert_eq!(split(&[0, 1]), Some(vec![vec![0], vec![1]]));
-        assert_eq!(split(&[1]), None);
-    }
-
-    #[test]
-    fn factors_merge_where_blocks_are_blocks() {
-        let rule = rule(&[2, 8]);
-        let merge = |axes: [&[u8]; 2]| merge_factors(&rule, &[0, 1], &axes.map(<[u8]>::to_vec).to_vec(), &mesh());
-        assert_eq!(merge([&[0], &[]]), Some(vec![0]));
-        assert_eq!(merge([&[0], &[1]]), Some(vec![0, 1]));
-        assert_eq!(merge([&[], &[1]]), None);
-    }
 }

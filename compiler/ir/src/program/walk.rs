@@ -31,21 +31,3 @@ fn define(block: &Block, defined: &mut BTreeSet<Value>) {
         defined.extend(&stmt.results);
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::program::Stmt;
-    use crate::program::control::{Branch, Control};
-    use crate::program::origin::Origin;
-
-    #[test]
-    fn values_from_outside_are_found_through_inner_blocks() {
-        let [a, b, c] = [Value(0), Value(1), Value(2)];
-        let inner = Block { results: vec![b], ..Block::default() };
-        let branch = Control::Branch(Branch { then: inner.clone(), otherwise: inner });
-        let stmt = Stmt::of_control(branch, vec![a], vec![c], Origin::default());
-        let block = Block { params: vec![a], stmts: vec![stmt], results: vec![c] };
-        assert_eq!(free_values(&block), [b]);
-    }
-}

@@ -29,6 +29,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
+pub use search::MAX_PRICED;
+
 /// A plan from one layout to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
@@ -290,6 +292,3 @@ fn used(size: usize, from: &[u8], to: &[u8], group: AxisSet, mesh: &Mesh) -> usi
     let needed = positions.into_iter().map(|position| block_range(size, blocks, position));
     needed.map(|range| own.end.min(range.end).saturating_sub(range.start)).sum()
 }
-
-#[cfg(test)]
-mod tests;

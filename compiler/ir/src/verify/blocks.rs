@@ -252,7 +252,7 @@ fn normal(range: Range<usize>) -> Range<usize> {
 }
 
 /// A range of a dimension as a range of each of its factors, major to minor; None if it is no box.
-fn as_box(block: &Range<usize>, sizes: &[usize]) -> Option<Vec<Range<usize>>> {
+pub fn as_box(block: &Range<usize>, sizes: &[usize]) -> Option<Vec<Range<usize>>> {
     let [_, minor @ ..] = sizes else { return (*block == (0..1)).then(Vec::new) };
     let row: usize = minor.iter().product();
     if minor.is_empty() {
@@ -271,20 +271,4 @@ fn as_box(block: &Range<usize>, sizes: &[usize]) -> Option<Vec<Range<usize>>> {
     }
     let inner = as_box(&(block.start - first * row..block.end - first * row), minor)?;
     Some(std::iter::once(first..first + 1).chain(inner).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn blocks_are_boxes_of_factors_or_none() {
-        assert_eq!(as_box(&(4..8), &[1, 12]), Some(vec![0..1, 4..8]));
-        assert_eq!(as_box(&(4..8), &[3, 4]), Some(vec![1..2, 0..4]));
-        assert_eq!(as_box(&(4..12), &[3, 4]), Some(vec![1..3, 0..4]));
-        assert_eq!(as_box(&(6..8), &[3, 4]), Some(vec![1..2, 2..4]));
-        assert_eq!(as_box(&(2..8), &[3, 4]), None);
-        assert_eq!(as_box(&(12..18), &[2, 3, 6]), Some(vec![0..1, 2..3, 0..6]));
-        assert_eq!(as_box(&(0..1), &[]), Some(Vec::new()));
-    }
 }

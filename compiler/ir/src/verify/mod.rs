@@ -11,9 +11,9 @@
 //! `partitioned` on the operands of every op agree with its factor rule and its results have the layout that follows; carried
 //! values, branches and regions have one layout on both sides; and no request for a layout is left.
 
-mod blocks;
+pub mod blocks;
 mod patches;
-mod windows;
+pub mod windows;
 
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};

@@ -137,11 +137,13 @@ fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> 
 
 /// Elements that a device reads along a dimension: all in its block, or all on one side of it.
 #[derive(Debug, PartialEq)]
-struct WindowPiece {
+pub struct WindowPiece {
     /// The range from the first to the last of their indices.
-    places: Range<usize>,
-    count: usize,
-    held: bool,
+    pub places: Range<usize>,
+    /// The number of elements.
+    pub count: usize,
+    /// Whether they are in the device's block.
+    pub held: bool,
 }
 
 impl WindowPiece {
@@ -153,7 +155,7 @@ impl WindowPiece {
 }
 
 /// The elements that a device that holds `own` of the operand reads for its block of the result.
-fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<WindowPiece> {
+pub fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<WindowPiece> {
     let mut pieces = Vec::new();
     for run in map.runs() {
         let start = (block.start.max(map.before) - map.before).max(run.numbers.start);
@@ -177,35 +179,4 @@ fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<WindowP
         }
     }
     pieces
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Rolls, slices, flips and pads of 13 elements, on blocks of 4.
-    #[test]
-    fn pieces_are_what_places_say() {
-        let identity = DimMap::identity(13);
-        let mut maps: Vec<DimMap> = (0..13).map(|start| DimMap { start, ..identity }).collect();
-        maps.extend((1..5).map(|step| DimMap { start: 1, step, len: 3, ..identity }));
-        maps.extend((0..3).map(|before| DimMap { before, start: 12, step: -1, after: 2, ..identity }));
-        for map in maps {
-            for own in [0..4, 4..8, 12..13, 5..5, 0..13] {
-                for block in [0..4, 3..7, 2..map.result(), 1..1] {
-                    let wanted: Vec<usize> =
-                        block.clone().filter(|&at| at < map.result()).filter_map(|at| map.place(at)).collect();
-                    let found = pieces(&map, &own, &(block.start..block.end.min(map.result()).max(block.start)));
-                    let count = |held| found.iter().filter(|piece| piece.held == held).map(|piece| piece.count).sum();
-                    let inside = wanted.iter().filter(|place| own.contains(place)).count();
-                    assert_eq!(
-                        (inside, wanted.len() - inside),
-                        (count(true), count(false)),
-                        "{map:?} {own:?} {block:?}"
-                    );
-                    assert!(wanted.iter().all(|place| found.iter().any(|piece| piece.places.contains(place))));
-                }
-            }
-        }
-    }
 }

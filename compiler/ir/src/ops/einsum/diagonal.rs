@@ -116,8 +116,9 @@ impl Diagonal {
     }
 }
 
-/// A device's part of a diagonal: its length, and its start in the device's block along each of these dimensions.
-fn own_part(ty: &Type, dims: &[usize], mesh: &Mesh) -> (Scalar, usize, Vec<Scalar>) {
+/// A device's part of a diagonal: its length, the maximum length on any device, and its start in the device's block along each of these
+/// dimensions.
+pub fn own_part(ty: &Type, dims: &[usize], mesh: &Mesh) -> (Scalar, usize, Vec<Scalar>) {
     let axes: Vec<u8> = dims.iter().flat_map(|&dim| &ty.sharding.dims[dim].axes).copied().collect();
     let parts = (0..mesh.size_of(&axes)).map(|position| {
         let at = mesh.positions(&axes, position);
@@ -411,59 +412,4 @@ fn spread(build: &mut CallBuilder, value: Value, offset: i64) -> Result<Value, D
     let on = build.emit1(Compare(CompareOp::Eq), &[wanted, column])?;
     let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
     build.emit1(Select, &[on, padded, zero])
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::ops::testing::{self, floats, int, integers};
-
-    #[test]
-    fn diagonals_are_taken_and_made() {
-        let x = floats(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-        let take = |k| testing::run("diag", std::slice::from_ref(&x), |x| x, &[("k", int(k))]).unwrap().floats();
-        assert_eq!(take(0), [1.0, 5.0]);
-        assert_eq!(take(1), [2.0, 6.0]);
-        assert_eq!(take(-1), [4.0]);
-        assert!(take(5).is_empty());
-        let made = testing::run("diag", &[integers(&[2], &[7, 8])], |x| x, &[("k", int(1))]).unwrap();
-        assert_eq!(made.ints(), [0, 7, 0, 0, 0, 8, 0, 0, 0]);
-        let trace = testing::run("trace", &[floats(&[2, 2], &[1.0, 2.0, 3.0, 4.0])], |x| x, &[]).unwrap();
-        assert_eq!(trace.floats(), [5.0]);
-    }
-
-    #[test]
-    fn dimensions_of_a_diagonal_agree() {
-        let (op, labels) = Diagonal::of_labels(&['i', 'k', 'i'], |_| false);
-        assert_eq!((op.dims.as_slice(), labels.as_slice()), (&[0, 1, 0][..], &['i', 'k'][..]));
-        assert_eq!(op.infer(&[&ArrayType::new(DType::F32, &[2, 3, 4])]).unwrap_err().code, Code::E0205);
-        assert_eq!(op.print(&["v1".into()], &Mesh::default()), "einsum(\"aba->ab\", v1)");
-        let (ty, result) = (ArrayType::new(DType::F32, &[2, 3, 2]), ArrayType::new(DType::F32, &[2, 3]));
-        let rule = op.factors(&[&ty], &[&result]);
-        assert_eq!(rule.operands[0][1], rule.results[0][1]);
-        assert_eq!(rule.operands[0][0], rule.results[0][0]);
-        assert_eq!(rule.factors[rule.operands[0][2][0]].kind, FactorKind::Reduce(ReduceOp::Sum));
-    }
-
-    #[test]
-    fn what_is_summed_has_no_dimension() {
-        let (op, labels) = Diagonal::of_labels(&['i', 'k', 'i'], |label| *label == 'i');
-        assert_eq!((op.summed.as_slice(), labels.as_slice()), (&[0][..], &['k'][..]));
-        assert_eq!(op.print(&["v1".into()], &Mesh::default()), "einsum(\"aba->b\", v1)");
-        let x = integers(&[2, 2, 2], &[1, 2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(op.eval(&[&x]).unwrap()[0].ints(), [7, 11]);
-        assert_eq!(op.infer(&[&x.ty]).unwrap()[0].shape, [2]);
-    }
-
-    #[test]
-    fn blocks_meet_on_the_diagonal() {
-        let mut ty = Type::replicated(ArrayType::new(DType::F32, &[5, 5]));
-        ty.sharding = crate::layout::sharding::Sharding::closed(vec![vec![0], vec![1]]);
-        let (len, max, begins) = own_part(&ty, &[0, 1], &testing::mesh());
-        // Rows 0..3 and 3..5, columns 0..2, 2..4, 4..5 and none.
-        let per_device = |values: [i64; 8]| Scalar::Table { axes: vec![0, 1], values: values.to_vec() };
-        assert_eq!((len, max), (per_device([2, 1, 0, 0, 0, 1, 1, 0]), 2));
-        assert_eq!(begins, [per_device([0, 2, 0, 0, 0, 0, 1, 0]), per_device([0, 0, 0, 0, 0, 1, 0, 0])]);
-    }
 }

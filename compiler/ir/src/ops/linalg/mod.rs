@@ -6,7 +6,7 @@
 
 pub mod blocks;
 mod calls;
-mod reference;
+pub mod reference;
 pub mod systems;
 mod tangents;
 

@@ -6,15 +6,18 @@ use std::ops::Range;
 
 /// A matrix; a vector is one column.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Matrix {
-    rows: usize,
-    columns: usize,
+pub struct Matrix {
+    /// The number of rows.
+    pub rows: usize,
+    /// The number of columns.
+    pub columns: usize,
     /// Row-major.
-    elements: Vec<f64>,
+    pub elements: Vec<f64>,
 }
 
 impl Matrix {
-    fn from_fn(rows: usize, columns: usize, element: impl Fn(usize, usize) -> f64) -> Matrix {
+    /// A matrix of this many rows and columns; `element` has the element of a row and a column.
+    pub fn from_fn(rows: usize, columns: usize, element: impl Fn(usize, usize) -> f64) -> Matrix {
         let elements = (0..rows * columns).map(|at| element(at / columns, at % columns)).collect();
         Matrix { rows, columns, elements }
     }
@@ -23,7 +26,8 @@ impl Matrix {
         Matrix { rows: elements.len(), columns: 1, elements }
     }
 
-    fn identity(n: usize) -> Matrix {
+    /// Ones on the diagonal, zeros elsewhere.
+    pub fn identity(n: usize) -> Matrix {
         Matrix::from_fn(n, n, |i, j| f64::from(u8::from(i == j)))
     }
 
@@ -44,7 +48,8 @@ impl Matrix {
         self.elements
     }
 
-    fn get(&self, i: usize, j: usize) -> f64 {
+    /// The element of a row and a column.
+    pub fn get(&self, i: usize, j: usize) -> f64 {
         self.elements[i * self.columns + j]
     }
 
@@ -52,7 +57,8 @@ impl Matrix {
         &mut self.elements[i * self.columns + j]
     }
 
-    fn transposed(&self) -> Matrix {
+    /// Rows as columns.
+    pub fn transposed(&self) -> Matrix {
         Matrix::from_fn(self.columns, self.rows, |i, j| self.get(j, i))
     }
 
@@ -78,7 +84,7 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// The lower factor, row by row (Cholesky and Banachiewicz). NaN on and below the diagonal if a pivot is not positive.
-pub(super) fn cholesky(a: &Matrix) -> Matrix {
+pub fn cholesky(a: &Matrix) -> Matrix {
     let n = a.rows;
     let mut l = Matrix::from_fn(n, n, |_, _| 0.0);
     for i in 0..n {
@@ -130,8 +136,8 @@ pub(super) fn cholesky_checked(a: &Matrix, first: usize, last: &Matrix) -> Matri
     Matrix::from_fn(a.rows, a.columns, |i, j| if failed && j <= first + i { f64::NAN } else { a.get(i, j) })
 }
 
-/// Substitution, from the first unknown on or from the last.
-pub(super) fn triangular_solve(system: &TriangularSystem, a: &Matrix, b: &Matrix) -> Matrix {
+/// The solution of a triangular system with right sides `b`: substitution, from the first unknown on or from the last.
+pub fn triangular_solve(system: &TriangularSystem, a: &Matrix, b: &Matrix) -> Matrix {
     let TriangularSystem { left, lower, transposed, unit } = *system;
     if !left {
         // The transposed system.
@@ -194,7 +200,7 @@ pub(super) fn triangular_sums(
 }
 
 /// L and U in one matrix, the row exchanged in each step, and the source of each row: elimination with partial pivoting (Doolittle).
-pub(super) fn lu(a: &Matrix) -> [Matrix; 3] {
+pub fn lu(a: &Matrix) -> [Matrix; 3] {
     let (m, n) = (a.rows, a.columns);
     let mut lu = a.clone();
     let mut sources: Vec<usize> = (0..m).collect();
@@ -236,7 +242,7 @@ pub(super) fn solve(a: &Matrix, sides: &Matrix) -> Matrix {
 
 /// Q and R by Householder reflections with the signs of LAPACK: an element of the diagonal of R has the sign opposite to that of the element that
 /// the reflection maps to it, and no reflection is made of a column that is zero below the diagonal.
-pub(super) fn qr(a: &Matrix, full: bool) -> [Matrix; 2] {
+pub fn qr(a: &Matrix, full: bool) -> [Matrix; 2] {
     let (m, n) = (a.rows, a.columns);
     let made = if full { m } else { m.min(n) };
     if !a.is_finite() {
@@ -305,7 +311,7 @@ pub(super) fn qr_signs(top: &Matrix, epsilon: f64) -> [Matrix; 2] {
 }
 
 /// The product of two matrices.
-pub(super) fn product(a: &Matrix, b: &Matrix) -> Matrix {
+pub fn product(a: &Matrix, b: &Matrix) -> Matrix {
     Matrix::from_fn(a.rows, b.columns, |i, j| dot(&a.elements[i * a.columns..][..a.columns], &b.column(j)))
 }
 
@@ -314,7 +320,7 @@ const SWEEPS: usize = 60;
 
 /// The eigenvalues in ascending order, and the eigenvectors: by rotations in each pair of dimensions in turn (cyclic Jacobi; Golub and Van Loan,
 /// "Matrix Computations", 8.5).
-pub(super) fn eigh(a: &Matrix, lower: bool) -> [Matrix; 2] {
+pub fn eigh(a: &Matrix, lower: bool) -> [Matrix; 2] {
     let n = a.rows;
     let mut a = Matrix::from_fn(n, n, |i, j| if (i >= j) == lower { a.get(i, j) } else { a.get(j, i) });
     if !a.is_finite() {
@@ -358,7 +364,7 @@ pub(super) fn eigh(a: &Matrix, lower: bool) -> [Matrix; 2] {
 
 /// The left vectors, the singular values in descending order, and the right vectors as rows: by rotations that make each pair of columns
 /// orthogonal (one-sided Jacobi; Hestenes, "Inversion of matrices by biorthogonalization", 1958).
-pub(super) fn svd(a: &Matrix, full: bool) -> [Matrix; 3] {
+pub fn svd(a: &Matrix, full: bool) -> [Matrix; 3] {
     let (m, n) = (a.rows, a.columns);
     let least = m.min(n);
     let of = |size: usize| if full { size } else { least };
@@ -445,104 +451,4 @@ fn sign(vector: &[f64]) -> f64 {
 
 fn signed(vector: &[f64], sign: f64) -> Vec<f64> {
     vector.iter().map(|x| sign * x).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn noise(rows: usize, columns: usize) -> Matrix {
-        Matrix::from_fn(rows, columns, |i, j| {
-            let bits = ((i * 7919 + j * 104_729 + 17) as u32).wrapping_mul(2_654_435_761);
-            f64::from(bits ^ (bits >> 15)) / f64::from(u32::MAX) - 0.5
-        })
-    }
-
-    fn distance(a: &Matrix, b: &Matrix) -> f64 {
-        assert_eq!((a.rows, a.columns), (b.rows, b.columns));
-        a.elements.iter().zip(&b.elements).fold(0.0, |most: f64, (a, b)| most.max((a - b).abs()))
-    }
-
-    fn diagonal(values: &Matrix, rows: usize, columns: usize) -> Matrix {
-        Matrix::from_fn(rows, columns, |i, j| if i == j { values.elements[i] } else { 0.0 })
-    }
-
-    const SIZES: [(usize, usize); 8] = [(0, 0), (1, 1), (3, 3), (8, 8), (1, 4), (5, 2), (2, 5), (9, 6)];
-
-    #[test]
-    fn factors_multiply_to_the_matrix() {
-        for (m, n) in SIZES {
-            let a = noise(m, n);
-            for full in [false, true] {
-                let [q, r] = qr(&a, full);
-                assert!(distance(&product(&q, &r), &a) < 1e-14, "{m} {n}");
-                assert!(distance(&product(&q.transposed(), &q), &Matrix::identity(q.columns)) < 1e-14);
-                let [u, values, v] = svd(&a, full);
-                let made = product(&product(&u, &diagonal(&values, u.columns, v.rows)), &v);
-                assert!(distance(&made, &a) < 1e-14, "{m} {n} {full}");
-                assert!(distance(&product(&u.transposed(), &u), &Matrix::identity(u.columns)) < 1e-13);
-                assert!(distance(&product(&v, &v.transposed()), &Matrix::identity(v.rows)) < 1e-13);
-            }
-            let [factors, _, sources] = lu(&a);
-            let least = m.min(n);
-            let l = Matrix::from_fn(m, least, |i, j| {
-                if i == j {
-                    1.0
-                } else if i > j {
-                    factors.get(i, j)
-                } else {
-                    0.0
-                }
-            });
-            let u = Matrix::from_fn(least, n, |i, j| if i <= j { factors.get(i, j) } else { 0.0 });
-            let rows = Matrix::from_fn(m, n, |i, j| a.get(sources.elements[i] as usize, j));
-            assert!(distance(&product(&l, &u), &rows) < 1e-14, "{m} {n}");
-        }
-    }
-
-    #[test]
-    fn symmetric_matrices_have_eigenvectors_and_positive_ones_a_root() {
-        for n in [0, 1, 2, 5, 12] {
-            let b = noise(n, n);
-            let square = product(&b, &b.transposed());
-            let a = Matrix::from_fn(n, n, |i, j| square.get(i, j) + f64::from(u8::from(i == j)));
-            let [values, vectors] = eigh(&a, true);
-            let made = product(&product(&vectors, &diagonal(&values, n, n)), &vectors.transposed());
-            assert!(distance(&made, &a) < 1e-13, "{n}");
-            assert!(values.elements.is_sorted());
-            let l = cholesky(&a);
-            assert!(distance(&product(&l, &l.transposed()), &a) < 1e-13, "{n}");
-        }
-    }
-
-    #[test]
-    fn all_forms_of_triangular_systems_are_solved() {
-        for bits in 0..16 {
-            let [left, lower, transposed, unit] = [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1);
-            let a = Matrix::from_fn(5, 5, |i, j| noise(5, 5).get(i, j) + f64::from(u8::from(i == j)));
-            let b = if left { noise(5, 3) } else { noise(3, 5) };
-            let x = triangular_solve(&TriangularSystem { left, lower, transposed, unit }, &a, &b);
-            let own = Matrix::from_fn(5, 5, |i, j| {
-                if i == j && unit {
-                    1.0
-                } else if i == j || (i > j) == lower {
-                    a.get(i, j)
-                } else {
-                    0.0
-                }
-            });
-            let own = if transposed { own.transposed() } else { own };
-            let made = if left { product(&own, &x) } else { product(&x, &own) };
-            assert!(distance(&made, &b) < 1e-12, "{left} {lower} {transposed} {unit}");
-        }
-    }
-
-    #[test]
-    fn nothing_iterates_over_nan() {
-        let a = Matrix::from_fn(3, 3, |_, _| f64::NAN);
-        assert!(eigh(&a, true)[0].elements.iter().all(|x| x.is_nan()));
-        assert!(svd(&a, false)[1].elements.iter().all(|x| x.is_nan()));
-        assert!(cholesky(&a).get(0, 0).is_nan());
-        assert_eq!(svd(&Matrix::from_fn(3, 2, |_, _| 0.0), true)[1].elements, [0.0, 0.0]);
-    }
 }

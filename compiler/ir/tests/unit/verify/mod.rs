@@ -1,5 +1,7 @@
 //! What every module must hold is found out where it does not.
-#![allow(clippy::unwrap_used)]
+
+mod blocks;
+mod windows;
 
 use spmdc_abi::AxisSet;
 use spmdc_check::sources::{NoSources, SourceSet};

@@ -1,15 +1,15 @@
 //! Reshards of small arrays: their steps, the figures of the steps, and their distance from the fewest bytes.
 
-#![allow(clippy::unwrap_used)]
-
-use super::flow::{ReshardFlow, SAMPLE, flow, is_even, pattern};
-use super::search::{MAX_PRICED, ReshardSearch};
-use super::*;
-use crate::cost::Levels;
-use crate::layout::hosts::Hosts;
-use crate::layout::mesh::{Axis, AxisKind};
-use crate::layout::types::DType;
 use spmdc_abi::ReduceOp;
+use spmdc_ir::cost::Levels;
+use spmdc_ir::layout::blocks::exchange_axes;
+use spmdc_ir::layout::hosts::{self, Hosts};
+use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
+use spmdc_ir::layout::sharding::{Sharding, block_range};
+use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ir::reshard::flow::{ReshardFlow, SAMPLE, flow, is_even, pattern};
+use spmdc_ir::reshard::step::ReshardStep;
+use spmdc_ir::reshard::{MAX_COMPARED, MAX_PRICED, Plan, Planner, Plans, bound, group, plan, traffic};
 
 fn mesh_of(sizes: &[usize]) -> Mesh {
     let axes = sizes.iter().zip(["X", "Y", "Z", "U", "V", "W"]);
@@ -311,9 +311,8 @@ fn a_search_over_many_axes_and_dimensions_ends() {
     for shape in [[12; 8], [7; 8]] {
         let array = ArrayType::new(DType::F32, &shape);
         for (from, to) in [(&from, &to), (&from, &whole), (&whole, &from), (&sum, &to), (&sum, &whole), (&half, &to)] {
-            let mut search = ReshardSearch::new(&array, &large, from, to);
-            let (steps, _) = search.run();
-            assert!(search.priced <= MAX_PRICED, "{} steps", search.priced);
+            let Plan { steps, priced, .. } = plan(&array, from, to, &large);
+            assert!(priced <= MAX_PRICED, "{priced} steps");
             assert_eq!(steps.last().map(|step| &step.to), Some(to));
             assert!(steps.len() <= 4, "{steps:?}");
         }
@@ -321,10 +320,8 @@ fn a_search_over_many_axes_and_dimensions_ends() {
     // The search ends by itself for arrays on 2x4 devices.
     let array = ArrayType::new(DType::F32, &[12; 3]);
     let (from, to) = (layout(&[&[X], &[Y], &[]]), layout(&[&[], &[Y, X], &[]]));
-    let mesh = mesh();
-    let mut search = ReshardSearch::new(&array, &mesh, &from, &to);
-    search.run();
-    assert!(search.priced < MAX_PRICED / 8, "{} steps", search.priced);
+    let priced = plan(&array, &from, &to, &mesh()).priced;
+    assert!(priced < MAX_PRICED / 8, "{priced} steps");
 }
 
 #[test]

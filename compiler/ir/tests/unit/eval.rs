@@ -1,5 +1,4 @@
 //! What programs mean, by the reference evaluator.
-#![allow(clippy::unwrap_used)]
 
 use spmdc_abi::DType;
 use spmdc_check::sources::{NoSources, SourceSet};

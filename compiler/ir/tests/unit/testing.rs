@@ -1,16 +1,18 @@
 //! Common functions of the ops' unit tests.
 
-use super::{Body, Op, builtin};
-use crate::array::Array;
-use crate::layout::mesh::{Axis, AxisKind, Mesh};
-use crate::layout::types::{ArrayType, DType, Type};
-use crate::ops::call::args::Arg;
-use crate::ops::call::build::CallBuilder;
-use crate::ops::call::term::Term;
-use crate::program::origin::Origin;
-use crate::program::{Func, Value};
+use spmdc_abi::threefry;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_ir::array::Array;
+use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
+use spmdc_ir::layout::types::{ArrayType, DType, Type};
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::build::CallBuilder;
+use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::{Body, Op, builtin};
+use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::{Func, Value};
+use spmdc_kernel::number;
 
 /// A mesh of `X = 2, Y = 4`, all auto.
 pub fn mesh() -> Mesh {
@@ -90,6 +92,11 @@ pub fn printed(build: &CallBuilder) -> Vec<String> {
         op.rules().print(&names, &build.mesh)
     };
     build.blocks[0].stmts.iter().filter_map(|stmt| Some(print(stmt.op()?, stmt.args.len()))).collect()
+}
+
+/// The words of a key.
+pub fn words(key: u64) -> [u32; 2] {
+    threefry::words(number::cast(DType::Key, DType::U64, key).unwrap())
 }
 
 pub fn int(value: i64) -> Term {

@@ -1,0 +1,10 @@
+//! Layouts: blocks, windows, margins, hosts and drawings.
+
+mod blocks;
+mod draw;
+mod hosts;
+mod margin;
+mod patch;
+mod projection;
+mod sharding;
+mod window;

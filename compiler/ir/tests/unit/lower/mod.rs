@@ -1,0 +1,4 @@
+//! Loops that are cut into parts.
+
+mod peel;
+mod split;

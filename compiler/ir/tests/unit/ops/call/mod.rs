@@ -1,0 +1,3 @@
+//! Calls of functions.
+
+mod errors;

@@ -1,0 +1,3 @@
+//! Factorizations.
+
+mod reference;
