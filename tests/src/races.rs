@@ -22,6 +22,12 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
         let bytes = sizes.entry(buffer.place).or_insert(buffer.bytes);
         *bytes = (*bytes).min(buffer.bytes);
     }
+    let first = |axes, device| mesh.group(device, mesh.axes().minus(axes))[0];
+    let sharers: Vec<Vec<usize>> = program
+        .arenas
+        .iter()
+        .map(|arena| (0..mesh.devices()).map(|device| first(arena.axes, device)).collect())
+        .collect();
     for taken in [true, false] {
         let clocks = vec![vec![0; mesh.devices()]; mesh.devices()];
         let mut watch = Watch {
@@ -29,6 +35,7 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
             kernels,
             mesh: &mesh,
             sizes: &sizes,
+            sharers: &sharers,
             taken,
             branched: false,
             is_second: false,
@@ -64,6 +71,8 @@ struct Watch<'a> {
     mesh: &'a DeviceMesh,
     /// Of what lies at a place at one time or another, the least.
     sizes: &'a BTreeMap<Place, u64>,
+    /// For each arena and device, the lowest number of the devices that share its memory there.
+    sharers: &'a [Vec<usize>],
     /// Which branches are taken.
     taken: bool,
     /// Whether the program has any.
@@ -250,8 +259,8 @@ impl Watch<'_> {
             return;
         }
         let bytes = place.offset..place.offset + bytes;
-        let sharing = self.mesh.axes().minus(self.program.arenas[place.arena as usize].axes);
-        let mut instances: Vec<usize> = owners.iter().map(|&owner| self.mesh.group(owner, sharing)[0]).collect();
+        let sharers = &self.sharers[place.arena as usize];
+        let mut instances: Vec<usize> = owners.iter().map(|&owner| sharers[owner]).collect();
         instances.sort_unstable();
         instances.dedup();
         let known = &self.clocks[device];
