@@ -125,19 +125,3 @@ impl Finder<'_> {
             && a.results.iter().zip(&b.results).all(|(&a, &b)| self.func.ty(a) == self.func.ty(b))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use crate::testing::typed;
-    use spmdc_ir::print::module;
-
-    #[test]
-    fn equal_expressions_are_computed_once_where_they_are_visible() {
-        let source =
-            "fn main(x: f32[4], c: bool) { let a = if c { sin(x) } else { cos(x) }; let b = sin(x); a + b + sin(x) }";
-        let text = module(&super::cse(typed(source)));
-        // One in the branch, which is not visible outside, and one for the other two.
-        assert_eq!(text.matches("sin(").count(), 2, "{text}");
-    }
-}

@@ -167,20 +167,3 @@ fn retain<T>(items: &mut Vec<T>, keeps: &[bool]) {
 fn has_effect(stmt: &Stmt) -> bool {
     stmt.has_effect() || stmt.blocks().any(|block| block.stmts.iter().any(has_effect))
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use crate::testing::typed;
-    use spmdc_ir::print::module;
-
-    #[test]
-    fn only_what_is_needed_or_has_an_effect_stays() {
-        let before = typed(
-            "fn main(x: f32[4]) { let a = exp(x); let b = x + x; print(\"{}\", sum(x)); for i in 0..3 { let c = sin(x); } b }",
-        );
-        let text = module(&super::dce(before));
-        assert!(!text.contains("exp") && !text.contains("for"), "{text}");
-        assert!(text.contains("print") && text.contains("sum"), "{text}");
-    }
-}

@@ -43,11 +43,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a mesh may cut a loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct LoopCut {
+pub struct LoopCut {
     /// The number of statements before the first answer.
-    before: usize,
+    pub before: usize,
     /// The number of meshes on the way to the one that answers.
-    distance: u64,
+    pub distance: u64,
 }
 
 /// The loops that meshes may cut: by the position of the mesh and the loop's counter, which is the same value on all meshes.
@@ -113,10 +113,13 @@ fn find<'m>(block: &'m Block, visit: &mut dyn FnMut(&'m ForLoop)) {
 
 /// The ends of transfers in a statement.
 #[derive(Default)]
-struct Ends {
-    sends: BTreeSet<u32>,
-    receives: BTreeSet<u32>,
-    are_in_loop: bool,
+pub struct Ends {
+    /// The transfers whose values are sent.
+    pub sends: BTreeSet<u32>,
+    /// The transfers whose values are received.
+    pub receives: BTreeSet<u32>,
+    /// Whether some of them are in a loop inside the statement.
+    pub are_in_loop: bool,
 }
 
 impl Ends {
@@ -142,7 +145,7 @@ impl Ends {
 }
 
 /// For each mesh with a loop, given by the ends of transfers of its statements, where it may be cut.
-fn cut_of_each(meshes: &[Vec<Ends>]) -> Vec<Option<LoopCut>> {
+pub fn cut_of_each(meshes: &[Vec<Ends>]) -> Vec<Option<LoopCut>> {
     // For each transfer, those that have been received before its value is sent: its sender has waited for them.
     let mut after: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     let mut changed = true;
@@ -601,36 +604,4 @@ fn for_loop(
     debug_assert_eq!((body.params.len(), body.results.len()), (inits.len() + 1, results.len()), "a carry is lost");
     let control = Control::For(ForLoop { range: Some(range), collected, body });
     Stmt::of_control(control, inits, results, origin.clone())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The ends of transfers of statements: positive numbers are received, negative ones sent.
-    fn mesh(ends: &[i64]) -> Vec<Ends> {
-        let one = |&end: &i64| {
-            let channel = BTreeSet::from([end.unsigned_abs() as u32]);
-            match end < 0 {
-                true => Ends { sends: channel, ..Ends::default() },
-                false => Ends { receives: channel, ..Ends::default() },
-            }
-        };
-        ends.iter().map(one).collect()
-    }
-
-    #[test]
-    fn stages_wait_for_the_answers_of_those_behind_them() {
-        let stages = [mesh(&[-1, 6]), mesh(&[1, -2, 5, -6]), mesh(&[2, -3, 4, -5]), mesh(&[3, -4])];
-        let cut = |before, distance| Some(LoopCut { before, distance });
-        assert_eq!(cut_of_each(&stages), [cut(1, 3), cut(2, 2), cut(2, 1), None]);
-    }
-
-    #[test]
-    fn values_that_only_go_forward_are_no_answers() {
-        let stages = [mesh(&[-1, -2]), mesh(&[1, -3]), mesh(&[2, 3])];
-        assert_eq!(cut_of_each(&stages), [None, None, None]);
-        // What a mesh sends after it has received does not make that an answer.
-        assert_eq!(cut_of_each(&[mesh(&[1, -2]), mesh(&[-1, 2])]), [None, Some(LoopCut { before: 1, distance: 1 })]);
-    }
 }

@@ -17,7 +17,7 @@
 
 mod provenance;
 pub mod refine;
-mod step;
+pub mod step;
 
 pub use provenance::{Link, Provenance};
 

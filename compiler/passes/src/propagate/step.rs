@@ -20,6 +20,7 @@ use spmdc_ir::layout::types::AxisSet;
 /// The state of propagation for a value, or for several that must get equal layouts.
 #[derive(Clone, Debug, Default)]
 pub struct Slot {
+    /// The dimensions of the array.
     pub dims: Vec<SlotDim>,
     /// Bytes of the whole array.
     pub bytes: usize,
@@ -39,16 +40,20 @@ pub struct Cause {
     pub from: usize,
     /// The statement that connects both.
     pub span: Span,
+    /// The name of its op.
     pub op: &'static str,
 }
 
+/// A dimension of a slot.
 #[derive(Clone, Debug)]
 pub struct SlotDim {
+    /// The number of elements along it.
     pub size: usize,
-    /// Major to minor.
+    /// The axes that split it, major to minor.
     pub axes: Vec<u8>,
     /// The number of leading axes that stay in front: those over which a `manual` function gives its results.
     pub first: usize,
+    /// Whether its layout is given, so that propagation adds no axis.
     pub pinned: bool,
 }
 
@@ -143,9 +148,13 @@ impl Choices {
 /// An op and the slots of its operands, then of its results.
 #[derive(Clone, Debug)]
 pub struct OpNode {
+    /// The factors of the op, with the blocks that they can have.
     pub projection: Projection,
+    /// The slot of each tensor, by position.
     pub slots: Vec<usize>,
+    /// The place of the op in the program.
     pub span: Span,
+    /// The name of the op.
     pub op: &'static str,
 }
 
@@ -428,94 +437,5 @@ impl OpNode {
             Some(hosts::moved(&[size], &from, &to, mesh) * section as u64)
         };
         (0..self.projection.rule.operands.len()).filter_map(moved).sum()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use spmdc_abi::ReduceOp;
-    use spmdc_ir::layout::factors::Factors;
-    use spmdc_ir::layout::mesh::{Axis, AxisKind};
-
-    const X: u8 = 0;
-    const Y: u8 = 1;
-
-    fn mesh() -> Mesh {
-        let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-        Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
-    }
-
-    fn slot(dims: &[(usize, &[u8])]) -> Slot {
-        let bytes = dims.iter().map(|dim| dim.0).product::<usize>() * 4;
-        let dims =
-            dims.iter().map(|&(size, axes)| SlotDim { size, axes: axes.to_vec(), first: 0, pinned: false }).collect();
-        Slot { dims, bytes, allowed: AxisSet::all(2), causes: Vec::new() }
-    }
-
-    /// Steps until nothing changes; then the axes of each tensor, as `X,_`.
-    fn settle(rule: Factors, mut slots: Vec<Slot>, stage: PropagationStage) -> Vec<String> {
-        let (span, op) = (Span::default(), "test");
-        let node = OpNode { projection: Projection::new(rule), slots: (0..slots.len()).collect(), span, op };
-        while node.step(&mut slots, &mesh(), stage, Choices::NONE, &mut Choices::default()) {}
-        let dim = |dim: &SlotDim| if dim.axes.is_empty() { "_".to_string() } else { mesh().display_axes(&dim.axes) };
-        slots.iter().map(|slot| slot.dims.iter().map(dim).collect::<Vec<_>>().join(",")).collect()
-    }
-
-    fn add(x: [&[u8]; 2], y: [&[u8]; 2], stage: PropagationStage) -> Vec<String> {
-        let rule = Factors::elementwise(&[&[8, 16], &[8, 16]], &[8, 16]);
-        let slots = vec![slot(&[(8, x[0]), (16, x[1])]), slot(&[(8, y[0]), (16, y[1])]), slot(&[(8, &[]), (16, &[])])];
-        settle(rule, slots, stage)
-    }
-
-    #[test]
-    fn operands_complete_each_other() {
-        assert_eq!(add([&[X], &[]], [&[], &[Y]], PropagationStage::Carry), ["X,Y", "X,Y", "X,Y"]);
-    }
-
-    #[test]
-    fn an_axis_splits_one_dimension_only() {
-        assert_eq!(add([&[X], &[]], [&[], &[X]], PropagationStage::Carry), ["X,_", "_,X", "X,_"]);
-    }
-
-    #[test]
-    fn an_axis_splits_one_factor_of_a_dimension_only() {
-        let mut rule = Factors::new();
-        let (a, b) = (rule.add(2, FactorKind::Pass), rule.add(8, FactorKind::Pass));
-        rule.operands.push(vec![vec![a], vec![b]]);
-        rule.results.push(vec![vec![a, b]]);
-        let slots = vec![slot(&[(2, &[]), (8, &[X])]), slot(&[(16, &[X])])];
-        assert_eq!(settle(rule, slots, PropagationStage::All), ["_,X", "X"]);
-    }
-
-    #[test]
-    fn where_operands_differ_more_blocks_win_in_the_end() {
-        assert_eq!(add([&[X], &[]], [&[Y], &[]], PropagationStage::Pass), ["X,_", "Y,_", "_,_"]);
-        assert_eq!(add([&[X], &[]], [&[Y], &[]], PropagationStage::All), ["X,_", "Y,_", "Y,_"]);
-    }
-
-    #[test]
-    fn contracted_dimensions_wait_for_the_last_stage() {
-        let rule = || {
-            let kind = |c| if c == 'k' { FactorKind::Reduce(ReduceOp::Sum) } else { FactorKind::Pass };
-            Factors::labelled(&[vec![('i', 8), ('k', 16)], vec![('k', 16), ('j', 4)]], &[('i', 8), ('j', 4)], kind)
-        };
-        let slots = || vec![slot(&[(8, &[X]), (16, &[Y])]), slot(&[(16, &[]), (4, &[])]), slot(&[(8, &[]), (4, &[])])];
-        assert_eq!(settle(rule(), slots(), PropagationStage::Carry), ["X,Y", "_,_", "_,_"]);
-        assert_eq!(settle(rule(), slots(), PropagationStage::Pass), ["X,Y", "_,_", "X,_"]);
-        assert_eq!(settle(rule(), slots(), PropagationStage::All), ["X,Y", "Y,_", "X,_"]);
-    }
-
-    #[test]
-    fn pinned_and_tiny_dimensions_stay() {
-        let rule = |size| Factors::elementwise(&[&[size]], &[size]);
-        let mut pinned = slot(&[(8, &[])]);
-        pinned.dims[0].pinned = true;
-        assert_eq!(settle(rule(8), vec![slot(&[(8, &[X])]), pinned], PropagationStage::All), ["X", "_"]);
-        // Eight blocks of three elements would be mostly empty.
-        assert_eq!(
-            settle(rule(3), vec![slot(&[(3, &[X, Y])]), slot(&[(3, &[])])], PropagationStage::All),
-            ["(X,Y)", "X"]
-        );
     }
 }

@@ -1,0 +1,3 @@
+//! Tests of `insert_reshards`.
+
+mod sums;

@@ -1,0 +1,3 @@
+//! Tests of `project`.
+
+mod ahead;

@@ -1,0 +1,4 @@
+//! Tests of `propagate`.
+
+mod refine;
+mod step;
