@@ -164,25 +164,3 @@ fn split_places(function: &FnItem) -> Vec<(String, Vec<usize>)> {
     let param = |param: &ParamNode| Some((name_of(param), places(&param.ty.as_ref()?.kind)));
     function.params.iter().filter_map(param).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use spmdc_ir::ops::builtin;
-
-    #[test]
-    fn a_reduced_dimension_costs_an_all_reduce() {
-        let sum = builtin("sum").unwrap().signature();
-        assert_eq!(rules(sum).unwrap(), ["sum(x, axis=(1,)): ab->a, b is reduced by sum"]);
-        let exchanges = exchanges(sum).unwrap();
-        let kinds =
-            exchanges.iter().map(|(ty, found)| (ty.as_str(), found.iter().map(|one| one.kind.name()).collect()));
-        let expected: [(&str, Vec<&str>); 3] = [
-            ("x: f32[4@X, 6]", vec![]),
-            ("x: f32[4, 6@X]", vec!["all_reduce"]),
-            ("x: f32[4@X, 6@Y]", vec!["all_reduce"]),
-        ];
-        assert_eq!(kinds.collect::<Vec<_>>(), expected);
-    }
-}

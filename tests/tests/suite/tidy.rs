@@ -406,8 +406,8 @@ const NAMED_OPS: [(&str, &[&str]); 35] = [
     ("compiler/passes/src/share_halos.rs", &["Halo", "Window"]),
     ("compiler/passes/src/simplify.rs", &["Binary", "Cast"]),
     ("compiler/schedule/src/fuse.rs", &["Reshard"]),
-    ("compiler/src/pipeline.rs", &["Reshard"]),
     ("compiler/src/totals.rs", &["Receive", "Send"]),
+    ("compiler/tests/unit/pipeline.rs", &["Reshard"]),
 ];
 
 #[test]
