@@ -181,8 +181,9 @@ fn a_sign_changes_after_the_last_step_without_a_change() {
 
 #[test]
 fn conditional_reads_are_those_of_every_point() {
-    // The second operand is read where the first one ends, also backwards and in steps; the kernel reads both under conditions.
+    // The second operand is read where the first one ends, also backwards and in steps, or both between zeros: under conditions.
     for source in [
+        "fn main(x: f32[5], y: f32[5]) { pad(x, pad_width=3) * pad(y, pad_width=3) }",
         "fn main(x: f32[5], y: f32[6]) { 2 * concatenate([x, y]) }",
         "fn main(x: f32[5], y: f32[6]) { 2 * flip(concatenate([x, y])) }",
         "fn main(x: f32[5], y: f32[6]) { 2 * concatenate([x, y])[1:11:2] }",
