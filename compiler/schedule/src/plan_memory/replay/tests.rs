@@ -12,6 +12,7 @@ use spmdc_abi::{AxisSet, KernelStep, Program, Site, Step};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_ir::program::Stage;
+use spmdc_kernel::loops::Inst;
 use std::collections::BTreeSet;
 
 /// The result of a replay of the program's plan after `change`.
@@ -181,16 +182,18 @@ fn a_sign_changes_after_the_last_step_without_a_change() {
 
 #[test]
 fn conditional_reads_are_those_of_every_point() {
-    // The second operand is read where the first one ends, also backwards and in steps, or both between zeros: under conditions.
-    for source in [
-        "fn main(x: f32[5], y: f32[5]) { pad(x, pad_width=3) * pad(y, pad_width=3) }",
-        "fn main(x: f32[5], y: f32[6]) { 2 * concatenate([x, y]) }",
-        "fn main(x: f32[5], y: f32[6]) { 2 * flip(concatenate([x, y])) }",
-        "fn main(x: f32[5], y: f32[6]) { 2 * concatenate([x, y])[1:11:2] }",
-        "fn main(x: f32[3, 5], y: f32[3, 6]) { 2 * concatenate([x, y], axis=1) }",
+    // Along the innermost dimension the operands are read between zeros only.
+    for (source, operands) in [
+        ("fn main(x: f32[4, 5]) { sum(pad(x, pad_width=3), axis=1) }", 1),
+        ("fn main(x: f32[4, 5], y: f32[4, 5]) { sum(pad(x, pad_width=3) * flip(pad(y, pad_width=3)), axis=1) }", 2),
+        ("mesh (X = 2); fn main(x: f32[3, 12@X]) { pad(x, pad_width=2) * 2 }", 1),
     ] {
+        let (set, _) = SourceSet::load("test.spmd", source, &NoSources);
+        let kernels = compile(&set, &Options::default()).unwrap().kernels;
+        let mut insts = kernels.iter().flat_map(|kernel| &kernel.insts);
+        assert!(insts.any(|inst| matches!(inst, Inst::InRange { .. })), "{source} has no condition");
         assert_eq!(changed(source, |_| {}), Ok(()), "{source}");
-        for slot in 0..2 {
+        for slot in 0..operands {
             let shifted = |program: &mut Program| {
                 each_kernel(&mut program.body, &mut |kernel| kernel.buffers[slot].offset += 4);
             };
