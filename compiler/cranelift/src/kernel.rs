@@ -397,11 +397,10 @@ impl<'n, 'f> Emitter<'n, 'f> {
         if let Some(&known) = self.products.get(&key) {
             return known;
         }
-        let is_shift = factor > 0 && factor.count_ones() == 1;
-        let ins = self.builder.ins();
-        let product = match is_shift {
-            true => ins.ishl_imm_u(value, i64::from(factor.trailing_zeros())),
-            false => ins.imul_imm_s(value, factor),
+        let product = if factor > 0 && factor.count_ones() == 1 {
+            self.builder.ins().ishl_imm_u(value, i64::from(factor.trailing_zeros()))
+        } else {
+            self.builder.ins().imul_imm_s(value, factor)
         };
         self.products.insert(key, product);
         product

@@ -147,8 +147,7 @@ impl Emitter<'_, '_> {
         for store in &nest.stores {
             for bytes in [value_bytes(store), position_bytes(store)].into_iter().filter(|&bytes| bytes > 0) {
                 let base = self.builder.ins().stack_addr(I64, strip.slot, begin);
-                let offset = self.builder.ins().imul_imm_s(at, i64::from(bytes));
-                places.push(self.builder.ins().iadd(base, offset));
+                places.push(self.add_product(Some(base), at, i64::from(bytes)));
                 begin += (bytes * strip.shape.columns) as i32;
             }
         }

@@ -18,7 +18,7 @@ use spmdc_abi::{DType, Scalar};
 use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
 use spmdc_kernel::machine::Machine;
-use spmdc_kernel::nest::{affines, operands, scalar_bounds};
+use spmdc_kernel::nest::{Nest, affines, operands, scalar_bounds};
 
 /// The kernel, or the kernels of its parts.
 pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {
@@ -136,10 +136,7 @@ impl PeeledPart {
             } else {
                 Affine { scalars: vec![(slot(&mut part, from.clone()), 1)], ..Affine::default() }
             };
-            each_affine(&mut part, &|affine| {
-                let stride = affine.terms.iter().find(|(known, _)| *known == dim).map_or(0, |&(_, stride)| stride);
-                affine.plus(&start.times(stride))
-            });
+            each_affine(&mut part, &|affine| affine.plus(&start.times(Nest::stride(affine, dim))));
         }
         part
     }

@@ -14,6 +14,7 @@ use crate::program::origin::Origin;
 use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::machine::Machine;
+use spmdc_kernel::nest::Nest;
 
 /// Minimum number of parts that keeps all cores busy.
 const ENOUGH_PARTS: u64 = 64;
@@ -64,11 +65,7 @@ pub fn split_reduction(
         let mut rest = kernel.clone();
         rest.dims[cut.dim].extent = Extent::Static(cut.rest);
         let start = (cut.full * cut.part) as i64;
-        let behind = |affine: &Affine| {
-            let stride = affine.terms.iter().find(|(dim, _)| *dim == cut.dim).map_or(0, |(_, stride)| *stride);
-            affine.offset(stride * start)
-        };
-        each_affine(&mut rest, &behind);
+        each_affine(&mut rest, &|affine| affine.offset(Nest::stride(affine, cut.dim) * start));
         let address = rest.stores[0].access.address.offset(cut.full as i64 * elements);
         rest.stores[0].access.address = address;
         work.extend(whole(rest, into));

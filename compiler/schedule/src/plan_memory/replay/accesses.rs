@@ -5,7 +5,7 @@ use super::{Points, Replay, Stopped, collapse, fault};
 use spmdc_abi::{DType, KernelStep};
 use spmdc_ir::program::Value;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
-use spmdc_kernel::nest::affines;
+use spmdc_kernel::nest::{Nest, affines};
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -115,7 +115,7 @@ fn move_to(index: &mut [i64], innermost: i64) {
 
 /// The change of a value from one index of the innermost of `dims` dimensions to the next; None if dynamic indices change it as well.
 fn inner_stride(affine: &Affine, dims: usize) -> Option<i64> {
-    let stride = affine.terms.iter().find(|(dim, _)| dim + 1 == dims).map_or(0, |&(_, stride)| stride);
+    let stride = dims.checked_sub(1).map_or(0, |dim| Nest::stride(affine, dim));
     affine.dynamic.is_empty().then_some(stride)
 }
 
@@ -324,7 +324,7 @@ impl Accesses<'_> {
                     for at in begin..begin + runs {
                         move_to(&mut index, at);
                         let elements = (self.address(call, &access.address, &index), run as u64);
-                        let number = self.number(&index, &call.ranges);
+                        let number = if numbered { self.number(&index, &call.ranges) } else { u64::MAX };
                         each(replay, self.touch(replay, call, access.buffer, elements, number))?;
                     }
                     move_to(&mut index, begin);
@@ -344,12 +344,7 @@ impl Accesses<'_> {
         mut ranges: Vec<Range<i64>>,
         mut run: impl FnMut(&mut Replay<'_>, i64, u64) -> Result<(), Stopped>,
     ) -> Result<(), Stopped> {
-        let stride = |dim: usize| match address
-            .terms
-            .iter()
-            .find(|&&(known, _)| known == dim)
-            .map_or(0, |&(_, stride)| stride)
-        {
+        let stride = |dim: usize| match Nest::stride(address, dim) {
             // At each row a dynamic index has another value.
             stride if stride > 1 && !address.dynamic.is_empty() => -1,
             stride => stride,
