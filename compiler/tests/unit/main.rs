@@ -3,4 +3,5 @@
 
 mod pipeline;
 mod report;
+mod testing;
 mod totals;

@@ -1,7 +1,7 @@
 //! Tests of `pipeline`: what whole programs are compiled to, and how a broken contract is reported.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Compilation, HostOptions, Options, Watch, compile};
+use crate::testing::{compiled, parsed};
+use spmdc_compiler::pipeline::{HostOptions, Options, Watch, compile};
 use spmdc_compiler::totals;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -9,12 +9,6 @@ use spmdc_ir::cost::Levels;
 use spmdc_ir::ops::Op;
 use spmdc_ir::program::Stage;
 use spmdc_ir::reshard::step::ReshardStep;
-
-fn compiled(source: &str) -> Compilation {
-    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    compile(&set, &Options::default()).unwrap()
-}
 
 /// The collectives that the compiler inserts, in order.
 fn collectives(source: &str) -> Vec<&'static str> {
@@ -38,10 +32,8 @@ fn result_types(source: &str) -> Vec<String> {
 
 /// The type of the first result of a program that is compiled for so many hosts, if any, and its collectives.
 fn for_hosts(source: &str, hosts: Option<usize>) -> Result<(String, Vec<u64>), Vec<Diagnostic>> {
-    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let hosts = hosts.map(|count| HostOptions { count, levels: Levels::DEFAULT, refuses: true });
-    let compilation = compile(&set, &Options { hosts, ..Options::default() })?;
+    let compilation = compile(&parsed(source), &Options { hosts, ..Options::default() })?;
     let module = compilation.stage(Stage::Partitioned).unwrap();
     let crossing = totals::collectives(module).iter().map(|collective| collective.crossing).collect();
     Ok((compilation.program.unwrap().results[0].ty.clone(), crossing))
@@ -131,10 +123,8 @@ fn the_pass_that_breaks_a_contract_is_named() {
 
 /// The number of searches for plans between layouts, and the number of steps priced in them.
 fn searched(source: &str) -> (usize, usize) {
-    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let options = Options::default();
-    compile(&set, &options).unwrap();
+    compile(&parsed(source), &options).unwrap();
     (options.plans.count(), options.plans.priced())
 }
 

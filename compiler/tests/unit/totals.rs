@@ -1,7 +1,6 @@
 //! Tests of `totals`: how often what stands in loops counts.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
+use crate::testing::compiled;
 use spmdc_compiler::totals::{Collective, collectives, cost};
 use spmdc_ir::program::Stage;
 
@@ -11,9 +10,7 @@ fn summed(sums: &str) -> (Collective, f64) {
         "mesh (Y = 4);
         fn main(x: f32[16384@Y], n: i32) {{ let mut s = 1.0; {sums} s }}"
     );
-    let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let compilation = compile(&set, &Options::default()).unwrap();
+    let compilation = compiled(&source);
     let module = compilation.stage(Stage::Partitioned).unwrap();
     let mut found = collectives(module);
     assert_eq!(found.len(), 1, "{found:?}");

@@ -1,5 +1,6 @@
 //! Reshards of small arrays: their steps, the figures of the steps, and their distance from the fewest bytes.
 
+use crate::testing::mesh;
 use spmdc_abi::ReduceOp;
 use spmdc_ir::cost::Levels;
 use spmdc_ir::layout::blocks::exchange_axes;
@@ -15,11 +16,6 @@ fn mesh_of(sizes: &[usize]) -> Mesh {
     let axes = sizes.iter().zip(["X", "Y", "Z", "U", "V", "W"]);
     let axes = axes.map(|(&size, name)| Axis::new(name, size, AxisKind::Auto));
     Mesh { axes: axes.collect(), ..Mesh::default() }
-}
-
-/// X = 2, Y = 4.
-fn mesh() -> Mesh {
-    mesh_of(&[2, 4])
 }
 
 const X: u8 = 0;

@@ -1,4 +1,4 @@
-//! Common functions of the ops' unit tests.
+//! Common functions of the tests: a mesh, and the statements and values of calls.
 
 use spmdc_abi::threefry;
 use spmdc_grammar::diagnostic::Diagnostic;

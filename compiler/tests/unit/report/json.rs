@@ -1,15 +1,13 @@
 //! Tests of `report::json`: what the summary of a module says.
 
+use crate::testing::compiled;
 use serde_json::{Value as Json, json};
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_compiler::report::json::module_json;
 use spmdc_grammar::span::{Span, line_column};
 use spmdc_ir::program::Stage;
 
 fn summary(source: &str, stage: Stage) -> String {
-    let (set, _) = SourceSet::load("test.spmd", source, &NoSources);
-    let compilation = compile(&set, &Options::default()).unwrap();
+    let compilation = compiled(source);
     let module = compilation.stage(stage).unwrap();
     let place = |span: Span| line_column(source, span.start as usize);
     module_json(module, compilation.program.as_ref().unwrap(), &place).unwrap()

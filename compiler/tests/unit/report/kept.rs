@@ -1,7 +1,7 @@
 //! Tests of `report::kept`: which values are kept for gradients, and what checkpoints save.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Compilation, Options, compile};
+use crate::testing::{compiled, compiled_with_sources};
+use spmdc_compiler::pipeline::Options;
 use spmdc_compiler::report::kept::{checkpoints, costs, kept};
 use std::collections::BTreeSet;
 
@@ -11,16 +11,9 @@ fn main(x: f32[64@X, 256], w: f32[256, 256]) {
   grad(|w| { let mut h = x; for i in 0..100 { h = layer(h, w); } sum(h) })(w)
 }";
 
-fn compiled(text: &str) -> (SourceSet, Compilation) {
-    let (set, diagnostics) = SourceSet::load("test.spmd", text, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let compilation = compile(&set, &Options::default()).unwrap();
-    (set, compilation)
-}
-
 #[test]
 fn a_loop_keeps_values_of_each_trip() {
-    let (_, compilation) = compiled(LAYERS);
+    let compilation = compiled(LAYERS);
     let values = kept(&compilation);
     let block = 32 * 256 * 4;
     assert_eq!(values.len(), 4, "{values:?}");
@@ -32,18 +25,18 @@ fn a_loop_keeps_values_of_each_trip() {
 
 #[test]
 fn checkpoints_are_measured() {
-    let (set, compilation) = compiled(LAYERS);
+    let (set, compilation) = compiled_with_sources(LAYERS);
     let before = costs(&compilation).unwrap();
     let found = checkpoints(&compilation, &set, &Options::default());
     let functions: Vec<Option<&str>> = found.iter().map(|trial| trial.function.as_deref()).collect();
     // The body of the loop is a call of `layer`, and saves as much.
     assert_eq!(functions, [Some("layer")]);
-    let (set, compilation) = compiled(&LAYERS.replace("h = layer(h, w);", "h = tanh(sin(h @ w) * h);"));
+    let (set, compilation) = compiled_with_sources(&LAYERS.replace("h = layer(h, w);", "h = tanh(sin(h @ w) * h);"));
     let loops = checkpoints(&compilation, &set, &Options::default());
     assert_eq!(loops.iter().map(|trial| &trial.function).collect::<Vec<_>>(), [&None]);
     assert_eq!(loops[0].costs, found[0].costs);
     // It is what the program with `checkpoint` keeps.
-    let (_, written) = compiled(&LAYERS.replace("layer(h, w);", "checkpoint(layer)(h, w);"));
+    let written = compiled(&LAYERS.replace("layer(h, w);", "checkpoint(layer)(h, w);"));
     for trial in found {
         assert_eq!(trial.costs, costs(&written).unwrap());
         assert_eq!(trial.costs.kept, before.kept / 4);
@@ -57,15 +50,15 @@ fn checkpoints_of_rows_are_checkpoints() {
 fn main(x: f32[64, 256], w: f32[256, 256]) {
   grad(|w| { let mut h = x; for i in 0..100 { h = vmap(checkpoint(row), in_axes=(0, _))(h, w); } sum(h) })(w)
 }";
-    let values = kept(&compiled(rows).1);
+    let values = kept(&compiled(rows));
     assert_eq!(values.len(), 1, "{values:?}");
     assert_eq!((values[0].name.as_str(), values[0].bytes), ("h", 100 * 64 * 256 * 4));
-    assert_eq!(kept(&compiled(&rows.replace("checkpoint(row)", "row")).1).len(), 4);
+    assert_eq!(kept(&compiled(&rows.replace("checkpoint(row)", "row"))).len(), 4);
 }
 
 #[test]
 fn values_of_the_program_alone_are_not_kept() {
-    let keeps = |text: &str| kept(&compiled(text).1).into_iter().map(|value| value.name).collect::<Vec<_>>();
+    let keeps = |text: &str| kept(&compiled(text)).into_iter().map(|value| value.name).collect::<Vec<_>>();
     assert!(keeps("fn main(x: f32[64]) { let y = tanh(x); y * sum(y) }").is_empty());
     // An argument exists anyway, and so does what is computed before.
     assert!(keeps("fn main(x: f32[64]) { grad(|a| sum(sin(a)))(x) }").is_empty());

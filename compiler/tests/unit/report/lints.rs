@@ -1,7 +1,6 @@
 //! Tests of `report::lints`: what each lint finds.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
+use crate::testing::compiled;
 use spmdc_compiler::report::lints::{Lint, Policy, findings};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Severity;
@@ -16,8 +15,7 @@ const PROGRAM: &str = "mesh (X = 2, Y = 4);
     }";
 
 fn partitioned(program: &str) -> Module {
-    let (set, _) = SourceSet::load("test.spmd", program, &NoSources);
-    compile(&set, &Options::default()).unwrap().stage(Stage::Partitioned).unwrap().clone()
+    compiled(program).stage(Stage::Partitioned).unwrap().clone()
 }
 
 fn codes(policy: &Policy) -> Vec<(Code, Severity)> {

@@ -1,7 +1,7 @@
 //! Tests of `report::why`: where layouts come from, and which edits save communication.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Compilation, Options, compile};
+use crate::testing::{compiled, compiled_with_sources};
+use spmdc_compiler::pipeline::Options;
 use spmdc_compiler::report::why::{forced, layouts, most_trials, trials};
 use spmdc_compiler::totals::collectives;
 use spmdc_grammar::span::{Span, line_column};
@@ -19,15 +19,9 @@ fn on(line: usize) -> impl Fn(Span) -> bool {
     move |span| line_column(PROGRAM, span.start as usize).0 == line
 }
 
-fn compiled(text: &str) -> (SourceSet, Compilation) {
-    let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
-    let compilation = compile(&set, &Options::default()).unwrap();
-    (set, compilation)
-}
-
 #[test]
 fn a_layout_leads_back_to_annotations() {
-    let (_, compilation) = compiled(PROGRAM);
+    let compilation = compiled(PROGRAM);
     let found = layouts(&compilation, Some("h"), &on(3));
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].value, "`h: f32[8@X,64@Y]`");
@@ -40,7 +34,7 @@ fn a_layout_leads_back_to_annotations() {
 fn parts_of_axes_lead_back_as_well() {
     let text = "mesh (Y = 8);\nfn main(x: f32[16@Y, 4], y: f32[16, 4]) {
   let r = reshape(x + y, (2, 8, 4));\n  reshape(r - sum(r, axis=1, keepdims=true), (16, 4))\n}\n";
-    let (_, compilation) = compiled(text);
+    let compilation = compiled(text);
     let found = layouts(&compilation, Some("r"), &|span| line_column(text, span.start as usize).0 == 3);
     assert_eq!(found[0].value, "`r: f32[2@Y_0,8@Y_1,4]`");
     let found = layouts(&compilation, Some("y"), &|_| true);
@@ -52,13 +46,13 @@ fn parts_of_axes_lead_back_as_well() {
 #[test]
 fn what_is_annotated_is_said_in_one_step() {
     let text = "mesh (X = 2);\nfn main(x: f32[8, 4]) -> f32[8@X, 4] {\n  let y: f32[8@X, 4] = cos(x);\n  let z = sin(y);\n  z * 2\n}";
-    let (_, compilation) = compiled(text);
+    let compilation = compiled(text);
     let steps = |name| layouts(&compilation, Some(name), &|_| true)[0].axes[0].steps.clone();
     let words = |name| steps(name).into_iter().map(|(words, _)| words).collect::<Vec<_>>();
     assert_eq!(words("y"), ["written in the program: `y: f32[8@X,4]`"]);
     assert_eq!(words("z").last().unwrap(), "written in the program: `y: f32[8@X,4]`");
     let text = text.replace("f32[8@X, 4] = cos", "f32[8, 4] = cos");
-    let (_, compilation) = compiled(&text);
+    let compilation = compiled(&text);
     let found = layouts(&compilation, Some("z"), &|_| true);
     let words: Vec<&str> = found[0].axes[0].steps.iter().map(|(words, _)| words.as_str()).collect();
     let expected = "through `*`, from the `f32[8@X,4]` made by `*`";
@@ -67,7 +61,7 @@ fn what_is_annotated_is_said_in_one_step() {
 
 #[test]
 fn an_edit_is_tried_before_it_is_shown() {
-    let (set, compilation) = compiled(PROGRAM);
+    let (set, compilation) = compiled_with_sources(PROGRAM);
     let (found, tried) = forced(&compilation, &set, &Options::default(), &on(4));
     assert!(!tried.is_part(), "{tried:?}");
     assert_eq!(found.len(), 1);
@@ -75,7 +69,7 @@ fn an_edit_is_tried_before_it_is_shown() {
     // Both weights are split over Y: changing one of them is not enough, but a split result receives less.
     let edit = found[0].edit.clone().unwrap();
     assert_eq!((edit.to.as_str(), edit.bytes_before, edit.bytes_after), ("f32[8@X, 16@Y]", 384, 192));
-    let (set, compilation) = compiled(&PROGRAM.replace("w2: f32[64@Y, 16]", "w2: f32[64, 16]"));
+    let (set, compilation) = compiled_with_sources(&PROGRAM.replace("w2: f32[64@Y, 16]", "w2: f32[64, 16]"));
     let edit = forced(&compilation, &set, &Options::default(), &on(4)).0[0].edit.clone().unwrap();
     assert_eq!((edit.bytes_before, edit.bytes_after), (384, 0));
     assert_eq!(edit.to, "f32[16, 64@_]");
@@ -94,7 +88,7 @@ fn a_value_between_may_be_annotated() {
     let text = format!(
         "mesh (X = 2, Y = 4);\nfn main(x: {rows}, y: {heads}, v: {heads}) -> ({rows}, {heads}) {{\n{fixed} {one}\n{other}\n({first}, {second})\n}}"
     );
-    let (set, compilation) = compiled(&text);
+    let (set, compilation) = compiled_with_sources(&text);
     let on_line = |span: Span| line_column(&text, span.start as usize).0 == 3;
     let edit = forced(&compilation, &set, &Options::default(), &on_line).0[0].edit.clone().unwrap();
     assert_eq!((edit.from.as_str(), edit.to.as_str()), ("q", "q: f32[2, 4@Y, 16, 4]"));
@@ -102,7 +96,7 @@ fn a_value_between_may_be_annotated() {
     // The edit applies to the program's text.
     let mut edited = text.clone();
     edited.replace_range(edit.span.start as usize..edit.span.end as usize, &edit.to);
-    let (_, compilation) = compiled(&edited);
+    let compilation = compiled(&edited);
     let found = collectives(compilation.stage(Stage::Partitioned).unwrap());
     let received: u64 = found.iter().map(|each| each.received * reported_trips(each.trips)).sum();
     assert_eq!(received, edit.bytes_after);
@@ -115,7 +109,7 @@ fn trials_have_a_bound() {
     let lets: Vec<String> = (0..12).map(|at| format!("let v{at} = s * p{at};")).collect();
     let body = format!("let mut s = p0; for i in 0..3 {{ {} s = flip(v0 + v5, axis=2); }}", lets.join(" "));
     let text = format!("mesh (X = 2, Y = 2);\nfn main({}) {{\n{body}\nsum(s, axis=0)\n}}", params.join(", "));
-    let (set, compilation) = compiled(&text);
+    let (set, compilation) = compiled_with_sources(&text);
     let options = Options::default();
     let (_, tried) = trials(&set, &options, 20, Span::default());
     // Changes of one annotation leave most plans between layouts unchanged.

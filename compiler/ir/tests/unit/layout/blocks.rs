@@ -1,14 +1,9 @@
 //! Which layouts are slices of others, and which devices exchange blocks.
 
+use crate::testing::mesh;
 use spmdc_ir::layout::blocks::{exchange_axes, is_slice};
-use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::AxisSet;
-
-fn mesh() -> Mesh {
-    let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-    Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
-}
 
 fn rows(axes: &[u8]) -> Sharding {
     Sharding::closed(vec![axes.to_vec(), Vec::new()])

@@ -1,15 +1,14 @@
 //! Drawings of layouts.
 
+use crate::testing::mesh;
 use spmdc_ir::layout::draw::{Style, draw};
 use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh, NamedMesh};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{ArrayType, DType, Type};
 
 fn drawing(shape: &[usize], dims: Vec<Vec<u8>>) -> String {
-    let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-    let mesh = Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() };
     let ty = Type { sharding: Sharding::closed(dims), ..Type::open(ArrayType::new(DType::F32, shape)) };
-    draw(&ty, &mesh, Style::Ascii, 40)
+    draw(&ty, &mesh(), Style::Ascii, 40)
 }
 
 #[test]

@@ -1,13 +1,9 @@
 //! The axes of factors as axes of dimensions, and back.
 
+use crate::testing::mesh;
 use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
 use spmdc_ir::layout::projection::Projection;
-
-fn mesh() -> Mesh {
-    let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-    Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
-}
 
 /// `a,b->(ab)`
 fn merge(a: usize, b: usize) -> Projection {

@@ -1,15 +1,10 @@
 //! Blocks of dimensions that do not divide.
 
-use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
+use crate::testing::mesh;
 use spmdc_ir::layout::sharding::{DimSharding, block_range, blocks_hold_whole};
 use std::ops::Range;
 
 const Y: u8 = 1;
-
-fn mesh() -> Mesh {
-    let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-    Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
-}
 
 #[test]
 fn parts_lie_where_the_whole_does() {

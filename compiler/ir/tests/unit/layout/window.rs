@@ -1,14 +1,8 @@
 //! Windows of dimensions: their elements, their compositions, and what devices fetch for them.
 
-use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
+use crate::testing::mesh;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::window::{DimMap, Reaches, WindowMap};
-
-/// X = 2, Y = 4.
-fn mesh() -> Mesh {
-    let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
-    Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
-}
 
 const X: u8 = 0;
 const Y: u8 = 1;
