@@ -7,7 +7,6 @@ use spmdc_ir::program::Value;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
 use spmdc_kernel::nest::{Nest, affines};
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A kernel with the step that calls it.
@@ -57,6 +56,43 @@ struct Touch {
     name: Name,
     /// The number of the point of the call's loops; 0 where it does not matter.
     point: u64,
+}
+
+/// The loads that are needed where conditions hold or do not: a binary tree with a level for each condition.
+struct NeededLoads(Vec<LoadNode>);
+
+/// What is known where some conditions hold or do not.
+#[derive(Default)]
+struct LoadNode {
+    /// The nodes for the next condition, if it does not hold and if it does; 0 for none.
+    next: [usize; 2],
+    /// The loads, if this was the last condition.
+    loads: Option<Vec<usize>>,
+}
+
+impl Default for NeededLoads {
+    fn default() -> NeededLoads {
+        NeededLoads(vec![LoadNode::default()])
+    }
+}
+
+impl NeededLoads {
+    /// The loads where the conditions hold so; `needed` finds them the first time.
+    fn find(&mut self, holds: &[bool], needed: impl FnOnce() -> Vec<usize>) -> &[usize] {
+        let mut at = 0;
+        for &is_held in holds {
+            let new = self.0.len();
+            let next = &mut self.0[at].next[usize::from(is_held)];
+            if *next == 0 {
+                *next = new;
+                at = new;
+                self.0.push(LoadNode::default());
+            } else {
+                at = *next;
+            }
+        }
+        self.0[at].loads.get_or_insert_with(needed)
+    }
 }
 
 /// Maximum number of parts into which a device's share of a range is cut to check whether they conflict.
@@ -288,7 +324,7 @@ impl Accesses<'_> {
             }
             return Ok(());
         }
-        let mut known: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
+        let mut known = NeededLoads::default();
         let (mut rows, mut index, mut holds) = (call.ranges.clone(), Vec::new(), Vec::new());
         // Along the innermost dimension, from one change of a condition to the next.
         let inner = rows.last_mut().map_or(0..1, |range| {
@@ -309,11 +345,8 @@ impl Accesses<'_> {
                     holds.push(is_held);
                     len = len.min(steps);
                 }
-                if !known.contains_key(&holds) {
-                    known.insert(holds.clone(), self.needed(&conditions, &holds));
-                }
                 replay.count(1)?;
-                for &load in &known[&holds] {
+                for &load in known.find(&holds, || self.needed(&conditions, &holds)) {
                     let Inst::Load { access, .. } = &self.kernel.insts[load] else { continue };
                     let (runs, run) = match inner_stride(&access.address, index.len()) {
                         Some(0) => (1, 1),

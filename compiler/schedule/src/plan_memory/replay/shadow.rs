@@ -14,11 +14,11 @@ pub type Name = u32;
 #[derive(Clone, Debug, PartialEq)]
 pub struct ShadowMemory {
     /// By arena, by instance.
-    units: Vec<Vec<Units>>,
+    units: Vec<Vec<Units<SetId>>>,
 }
 
 /// The last write of a unit.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct WriteMark {
     step: u32,
     device: u32,
@@ -29,8 +29,8 @@ struct WriteMark {
 /// Shadow memory with the writes of the present step.
 pub struct Shadow {
     pub memory: ShadowMemory,
-    /// By arena, by instance, by unit; empty for an instance without marks.
-    marks: Vec<Vec<Vec<WriteMark>>>,
+    /// By arena, by instance.
+    marks: Vec<Vec<Units<WriteMark>>>,
     unit: u64,
     step: u32,
     /// By arena and device, the instance that the device sees.
@@ -75,10 +75,13 @@ impl ShadowMemory {
 
 impl Shadow {
     pub fn new(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> Shadow {
-        let sizes = arenas.iter().map(|arena| (count(arena, mesh), arena.bytes.div_ceil(unit) as usize));
+        fn units<T: Copy + Default + PartialEq>(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> Vec<Vec<Units<T>>> {
+            let of_arena = |arena: &Arena| vec![Units::new(arena.bytes.div_ceil(unit) as usize); count(arena, mesh)];
+            arenas.iter().map(of_arena).collect()
+        }
         Shadow {
-            memory: ShadowMemory { units: sizes.map(|(count, units)| vec![Units::new(units); count]).collect() },
-            marks: arenas.iter().map(|arena| vec![Vec::new(); count(arena, mesh)]).collect(),
+            memory: ShadowMemory { units: units(arenas, mesh, unit) },
+            marks: units(arenas, mesh, unit),
             unit,
             step: 0,
             instances: arenas
@@ -185,14 +188,12 @@ impl Shadow {
     pub fn mark(&mut self, spot: &Spot, point: u64) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return true };
-        let len = self.memory.units[arena][instance].len();
-        self.marks[arena][instance].resize(len, WriteMark::default());
         let mark = WriteMark { step: self.step, device: spot.device as u32, point };
-        self.marks[arena][instance][range].iter_mut().all(|known| {
-            let free = known.step != mark.step || known.device == mark.device;
-            *known = mark;
-            free
-        })
+        let marks = &mut self.marks[arena][instance];
+        let is_free =
+            marks.runs(range.clone()).all(|(_, known)| known.step != mark.step || known.device == mark.device);
+        marks.fill(range, mark);
+        is_free
     }
 
     /// As [`Shadow::mark`], but false also if this device has written there at another point.
@@ -204,8 +205,8 @@ impl Shadow {
     pub fn is_undisturbed(&self, spot: &Spot, point: u64) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return true };
-        let marks = self.marks[arena][instance].get(range).unwrap_or_default();
-        marks.iter().all(|mark| mark.step != self.step || (mark.device, mark.point) == (spot.device as u32, point))
+        let is_own = |mark: WriteMark| (mark.device, mark.point) == (spot.device as u32, point);
+        self.marks[arena][instance].runs(range).all(|(_, mark)| mark.step != self.step || is_own(mark))
     }
 
     /// Gives the units of these bytes that have the name `from` the name `to` as well.

@@ -1,4 +1,4 @@
-//! The units of an instance of memory, with a set of names in each.
+//! The units of an instance of memory, with a set of names or a mark in each.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,23 +9,23 @@ pub type SetId = u32;
 /// The number of units that are copied together.
 const CHUNK: usize = 256;
 
-/// The set of names in each unit. Copies share the chunks that none of them has changed, and a chunk whose units all have one set is one
-/// number: loops and branches are replayed from copies, and most values fill many chunks.
+/// What is in each unit. Copies share the chunks that none of them has changed, and a chunk whose units all have the same is one entry:
+/// loops and branches are replayed from copies, and most values fill many chunks.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Units {
+pub struct Units<T> {
     len: usize,
-    chunks: Vec<UnitChunk>,
+    chunks: Vec<UnitChunk<T>>,
 }
 
 #[derive(Clone, Debug)]
-enum UnitChunk {
-    Same(SetId),
-    /// One set for each unit.
-    Each(Arc<[SetId]>),
+enum UnitChunk<T> {
+    Same(T),
+    /// One for each unit.
+    Each(Arc<[T]>),
 }
 
-impl PartialEq for UnitChunk {
-    fn eq(&self, other: &UnitChunk) -> bool {
+impl<T: PartialEq> PartialEq for UnitChunk<T> {
+    fn eq(&self, other: &UnitChunk<T>) -> bool {
         match (self, other) {
             (UnitChunk::Same(one), UnitChunk::Same(other)) => one == other,
             (UnitChunk::Each(each), UnitChunk::Same(set)) | (UnitChunk::Same(set), UnitChunk::Each(each)) => {
@@ -36,30 +36,30 @@ impl PartialEq for UnitChunk {
     }
 }
 
-impl UnitChunk {
-    /// The set of each unit, mutable.
-    fn each(&mut self, len: usize) -> &mut [SetId] {
-        if let UnitChunk::Same(set) = self {
-            *self = UnitChunk::Each(vec![*set; len].into());
+impl<T: Copy + PartialEq> UnitChunk<T> {
+    /// The content of each unit, mutable.
+    fn each(&mut self, len: usize) -> &mut [T] {
+        if let UnitChunk::Same(content) = self {
+            *self = UnitChunk::Each(std::iter::repeat_n(*content, len).collect());
         }
         match self {
             UnitChunk::Each(each) => Arc::make_mut(each),
-            UnitChunk::Same(_) => unreachable!("it has just become one set for each unit"),
+            UnitChunk::Same(_) => unreachable!("it has just become one entry for each unit"),
         }
     }
 
-    /// Replaces the sets of these units, of `len` in all, by what `to` gives for their positions and sets.
-    fn replace(&mut self, range: Range<usize>, len: usize, to: &mut impl FnMut(usize, SetId) -> SetId) {
+    /// Replaces the contents of these units, of `len` in all, by what `to` gives for their positions and contents.
+    fn replace(&mut self, range: Range<usize>, len: usize, to: &mut impl FnMut(usize, T) -> T) {
         let start = range.start;
         let own = &mut self.each(len)[range];
-        own.iter_mut().enumerate().for_each(|(at, set)| *set = to(start + at, *set));
+        own.iter_mut().enumerate().for_each(|(at, content)| *content = to(start + at, *content));
     }
 }
 
-impl Units {
-    /// So many units with the empty set.
-    pub fn new(len: usize) -> Units {
-        Units { len, chunks: vec![UnitChunk::Same(0); len.div_ceil(CHUNK)] }
+impl<T: Copy + Default + PartialEq> Units<T> {
+    /// So many units with the default content.
+    pub fn new(len: usize) -> Units<T> {
+        Units { len, chunks: vec![UnitChunk::Same(T::default()); len.div_ceil(CHUNK)] }
     }
 
     /// The number of units.
@@ -68,7 +68,7 @@ impl Units {
     }
 
     /// The chunks of these units: for each its number, the part of it, and its length.
-    fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>, usize)> + use<> {
+    fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>, usize)> + use<T> {
         debug_assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {} units", self.len);
         let len = self.len;
         let end = if range.is_empty() { 0 } else { range.end.div_ceil(CHUNK) };
@@ -79,29 +79,31 @@ impl Units {
         })
     }
 
-    /// The sets of these units in order, each with the number of neighbours that have it.
-    pub fn runs(&self, range: Range<usize>) -> impl Iterator<Item = (usize, SetId)> {
+    /// The contents of these units in order, each with the number of neighbours that have it.
+    pub fn runs(&self, range: Range<usize>) -> impl Iterator<Item = (usize, T)> {
         self.parts(range).flat_map(|(chunk, part, _)| {
             let (same, each) = match &self.chunks[chunk] {
-                UnitChunk::Same(set) => (Some((part.len(), *set)), &[][..]),
+                UnitChunk::Same(content) => (Some((part.len(), *content)), &[][..]),
                 UnitChunk::Each(each) => (None, &each[part]),
             };
-            same.into_iter().chain(each.iter().map(|&set| (1, set)))
+            same.into_iter().chain(each.iter().map(|&content| (1, content)))
         })
     }
 
-    /// Gives these units this set.
-    pub fn fill(&mut self, range: Range<usize>, set: SetId) {
+    /// Gives these units this content.
+    pub fn fill(&mut self, range: Range<usize>, content: T) {
         for (chunk, part, len) in self.parts(range) {
             let own = &mut self.chunks[chunk];
             if part.len() == len {
-                *own = UnitChunk::Same(set);
-            } else if *own != UnitChunk::Same(set) {
-                own.each(len)[part].fill(set);
+                *own = UnitChunk::Same(content);
+            } else if *own != UnitChunk::Same(content) {
+                own.each(len)[part].fill(content);
             }
         }
     }
+}
 
+impl Units<SetId> {
     /// Replaces the sets of these units by what `to` gives for their positions in the range and sets.
     pub fn replace(&mut self, range: Range<usize>, mut to: impl FnMut(usize, SetId) -> SetId) {
         let start = range.start;
@@ -133,7 +135,7 @@ impl Units {
     }
 
     /// Replaces the set of each unit by what `to` makes of it and of the set of that unit in `other`, unless they are equal.
-    pub fn join(&mut self, other: &Units, mut to: impl FnMut(SetId, SetId) -> SetId) {
+    pub fn join(&mut self, other: &Units<SetId>, mut to: impl FnMut(SetId, SetId) -> SetId) {
         debug_assert_eq!(self.len, other.len, "both are states of one instance");
         let len = self.len;
         for (chunk, (ours, theirs)) in self.chunks.iter_mut().zip(&other.chunks).enumerate() {
@@ -159,7 +161,7 @@ impl Units {
 mod tests {
     use super::*;
 
-    fn sets(units: &Units) -> Vec<SetId> {
+    fn sets(units: &Units<SetId>) -> Vec<SetId> {
         units.runs(0..units.len()).flat_map(|(count, set)| std::iter::repeat_n(set, count)).collect()
     }
 
