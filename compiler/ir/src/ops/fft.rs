@@ -75,19 +75,26 @@ impl Fft {
                 (cos, sin)
             })
             .collect();
+        // So many numbers at once: each waits for its last sum, not for the others.
+        const NUMBERS: usize = 4;
         let mut results = [Vec::with_capacity(n), Vec::with_capacity(n)];
-        for k in 0..n {
-            let (mut real, mut imaginary) = (0.0, 0.0);
-            // `k * at` modulo `n`.
-            let mut turn = 0;
-            for at in 0..n {
-                let (cos, sin) = turns[turn];
-                turn = if turn + k < n { turn + k } else { turn + k - n };
-                real += re[at] * cos - im[at] * sin;
-                imaginary += re[at] * sin + im[at] * cos;
+        for first in (0..n).step_by(NUMBERS) {
+            let steps: [usize; NUMBERS] = std::array::from_fn(|number| (first + number) % n);
+            let mut sums = [[0.0; 2]; NUMBERS];
+            // Each step times `at`, modulo `n`.
+            let mut places = [0; NUMBERS];
+            for (&re, &im) in re.iter().zip(im) {
+                for ((sum, place), step) in sums.iter_mut().zip(&mut places).zip(steps) {
+                    let (cos, sin) = turns[*place];
+                    *place = if *place + step < n { *place + step } else { *place + step - n };
+                    sum[0] += re * cos - im * sin;
+                    sum[1] += re * sin + im * cos;
+                }
             }
-            results[0].push(real);
-            results[1].push(imaginary);
+            for sum in &sums[..NUMBERS.min(n - first)] {
+                results[0].push(sum[0]);
+                results[1].push(sum[1]);
+            }
         }
         results
     }

@@ -149,19 +149,25 @@ impl Semantics for Einsum {
             |index: &[usize], steps: &[usize]| -> usize { index.iter().zip(steps).map(|(i, step)| i * step).sum() };
         let inner: Vec<[usize; 2]> =
             indices(&summed).map(|index| [at(&index, &lhs_inner), at(&index, &rhs_inner)]).collect();
-        let array = Array::from_fn(ArrayType::new(dtype, &shape), |kept| {
-            let (a, b) = (at(kept, &lhs), at(kept, &rhs));
-            let pairs = inner.iter().map(|&[i, j]| (args[0].bits[a + i], args[1].bits[b + j]));
-            if dtype.is_float() {
-                let sum: f64 = pairs.map(|(a, b)| number::to_float(dtype, a) * number::to_float(dtype, b)).sum();
+        let ty = ArrayType::new(dtype, &shape);
+        let starts = |kept: &[usize]| (at(kept, &lhs), at(kept, &rhs));
+        if dtype.is_float() {
+            // Each element takes part in many products, and is converted once.
+            let [left, right] = [0, 1]
+                .map(|arg| args[arg].bits.iter().map(|&bits| number::to_float(dtype, bits)).collect::<Vec<f64>>());
+            return Ok(vec![Array::from_fn(ty, |kept| {
+                let (a, b) = starts(kept);
+                let sum: f64 = inner.iter().map(|&[i, j]| left[a + i] * right[b + j]).sum();
                 // An empty sum is +0.
                 number::from_float(dtype, sum + 0.0)
-            } else {
-                let terms = pairs.map(|(a, b)| number::to_int(dtype, a).wrapping_mul(number::to_int(dtype, b)));
-                number::from_int(dtype, terms.fold(0i128, i128::wrapping_add))
-            }
-        });
-        Ok(vec![array])
+            })]);
+        }
+        Ok(vec![Array::from_fn(ty, |kept| {
+            let (a, b) = starts(kept);
+            let [left, right] = [0, 1].map(|arg| move |at: usize| number::to_int(dtype, args[arg].bits[at]));
+            let terms = inner.iter().map(|&[i, j]| left(a + i).wrapping_mul(right(b + j)));
+            number::from_int(dtype, terms.fold(0i128, i128::wrapping_add))
+        })])
     }
 
     fn print(&self, args: &[String], mesh: &Mesh) -> String {
