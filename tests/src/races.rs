@@ -42,6 +42,7 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
             step: 0,
             posted: BTreeMap::new(),
             clocks,
+            passed: vec![0; mesh.devices()],
             seen: BTreeMap::new(),
             found: None,
             since: 0,
@@ -85,6 +86,8 @@ struct Watch<'a> {
     posted: BTreeMap<AxisSet, Vec<Vec<u64>>>,
     /// For each device, up to which step it knows what each has done.
     clocks: Vec<Vec<u64>>,
+    /// For each device, up to which step all others know what it has done.
+    passed: Vec<u64>,
     /// By arena, and by the device with the lowest number of those who share it.
     seen: BTreeMap<(u16, usize), Vec<Seen>>,
     found: Option<String>,
@@ -185,7 +188,8 @@ impl Watch<'_> {
                 let everybody = self.mesh.axes();
                 self.barrier(everybody, self.now());
                 for value in values {
-                    self.touch(0, self.mesh.group(0, everybody), value.place, self.size(value.place), false, *site);
+                    let everybody = self.mesh.group(0, everybody);
+                    self.touch(0, &everybody, value.place, self.size(value.place), (false, *site));
                 }
                 self.barrier(everybody, self.now());
             }
@@ -229,14 +233,14 @@ impl Watch<'_> {
     }
 
     fn each(&mut self, place: Place, bytes: u64, written: bool, site: Site) {
-        (0..self.mesh.devices()).for_each(|device| self.touch(device, vec![device], place, bytes, written, site));
+        (0..self.mesh.devices()).for_each(|device| self.touch(device, &[device], place, bytes, (written, site)));
     }
 
     /// Every device reads what all of its group have at a place.
     fn all(&mut self, place: Place, bytes: u64, group: AxisSet, site: Site) {
         let group = group.intersect(self.mesh.axes());
         for device in 0..self.mesh.devices() {
-            self.touch(device, self.mesh.group(device, group), place, bytes, false, site);
+            self.touch(device, &self.mesh.group(device, group), place, bytes, (false, site));
         }
     }
 
@@ -254,40 +258,48 @@ impl Watch<'_> {
         self.each(to.place, written, true, site);
     }
 
-    fn touch(&mut self, device: usize, owners: Vec<usize>, place: Place, bytes: u64, written: bool, site: Site) {
+    /// A device reads or writes what these have at a place.
+    fn touch(&mut self, device: usize, owners: &[usize], place: Place, bytes: u64, (written, site): (bool, Site)) {
         if bytes == 0 {
             return;
         }
         let bytes = place.offset..place.offset + bytes;
-        let sharers = &self.sharers[place.arena as usize];
-        let mut instances: Vec<usize> = owners.iter().map(|&owner| sharers[owner]).collect();
-        instances.sort_unstable();
-        instances.dedup();
-        let known = &self.clocks[device];
         let now = Seen { bytes, written, device, step: self.step, line: site.line };
-        for instance in instances {
-            let list = self.seen.entry((place.arena, instance)).or_default();
-            let mut same = None;
-            for (at, other) in list.iter().enumerate() {
-                if other.bytes.end <= now.bytes.start || now.bytes.end <= other.bytes.start {
-                    continue;
-                }
-                if other.device == device {
-                    if other.written == written && other.bytes == now.bytes {
-                        same = Some(at);
-                    }
-                } else if (other.written || written) && other.step < self.since && known[other.device] < other.step {
-                    let message = format!(
-                        "lines {} and {} may use bytes {:?} of arena {} at the same time, on devices {} and {device}",
-                        other.line, now.line, now.bytes, place.arena, other.device
-                    );
-                    self.found.get_or_insert(message);
-                }
+        let sharers = &self.sharers[place.arena as usize];
+        for (at, owner) in owners.iter().enumerate() {
+            let instance = sharers[*owner];
+            if !owners[..at].iter().any(|&earlier| sharers[earlier] == instance) {
+                self.see((place.arena, instance), &now);
             }
-            match same {
-                Some(at) => list[at] = now.clone(),
-                None => list.push(now.clone()),
+        }
+    }
+
+    /// Notes an access to the memory of an arena that some devices share.
+    fn see(&mut self, memory: (u16, usize), now: &Seen) {
+        let list = self.seen.entry(memory).or_default();
+        // What all others know can be in nobody's way any more.
+        list.retain(|other| other.step > self.passed[other.device]);
+        let known = &self.clocks[now.device];
+        let mut same = None;
+        for (at, other) in list.iter().enumerate() {
+            if other.bytes.end <= now.bytes.start || now.bytes.end <= other.bytes.start {
+                continue;
             }
+            if other.device == now.device {
+                if other.written == now.written && other.bytes == now.bytes {
+                    same = Some(at);
+                }
+            } else if (other.written || now.written) && other.step < self.since && known[other.device] < other.step {
+                let message = format!(
+                    "lines {} and {} may use bytes {:?} of arena {} at the same time, on devices {} and {}",
+                    other.line, now.line, now.bytes, memory.0, other.device, now.device
+                );
+                self.found.get_or_insert(message);
+            }
+        }
+        match same {
+            Some(at) => list[at] = now.clone(),
+            None => list.push(now.clone()),
         }
     }
 
@@ -307,6 +319,10 @@ impl Watch<'_> {
                     *known = (*known).max(*new);
                 }
             }
+        }
+        for (device, passed) in self.passed.iter_mut().enumerate() {
+            let others = self.clocks.iter().enumerate().filter(|(other, _)| *other != device);
+            *passed = others.map(|(_, clock)| clock[device]).min().unwrap_or(u64::MAX);
         }
     }
 }
