@@ -30,6 +30,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::LazyLock;
 use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -240,9 +241,10 @@ fn raceless(compilation: &Compilation) -> Result<Program, Failure> {
     }
 }
 
-/// The options of runs, with this maximum number of threads.
+/// The options of runs, with this maximum number of threads; None for the number of cores, which is counted once.
 pub fn options(workers: Option<usize>) -> RunOptions {
-    RunOptions { timeout: Duration::from_secs(20), workers, ..RunOptions::default() }
+    static CORES: LazyLock<Option<usize>> = LazyLock::new(|| thread::available_parallelism().ok().map(usize::from));
+    RunOptions { timeout: Duration::from_secs(20), workers: workers.or(*CORES), ..RunOptions::default() }
 }
 
 /// Runs a program in the only process, or in one of several and with the folder that they share.

@@ -269,8 +269,11 @@ fn in_parallel(
     count: usize,
     work: impl Fn(usize, &mut Scratch) -> Result<Code, CodegenError> + Sync,
 ) -> Result<Vec<Code>, CodegenError> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores.min(count.div_ceil(FUNCTIONS_PER_THREAD)).max(1);
+    let threads = match count.div_ceil(FUNCTIONS_PER_THREAD) {
+        // To count the cores takes longer than to compile a small function.
+        0 | 1 => 1,
+        most => std::thread::available_parallelism().map_or(1, usize::from).min(most),
+    };
     let next = AtomicUsize::new(0);
     let results: Vec<Mutex<Option<Result<Code, CodegenError>>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let run = || {
