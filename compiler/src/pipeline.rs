@@ -13,7 +13,7 @@ pub use crate::hosts::HostOptions;
 use crate::hosts::all_devices;
 use crate::report::timeline::timeline;
 use crate::totals::{collectives, cost};
-use spmdc_abi::{Layout, Place, Program, Site};
+use spmdc_abi::{Layout, Program, Site};
 pub use spmdc_check::CheckOptions;
 use spmdc_check::check;
 use spmdc_check::sources::SourceSet;
@@ -55,7 +55,7 @@ use spmdc_schedule::order::schedule;
 use spmdc_schedule::plan_memory::{Planned, plan_memory};
 use std::cell::{OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::time::{Duration, Instant};
 
 /// The input of a compilation, and its last stage.
@@ -153,31 +153,27 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
     Ok(run.out)
 }
 
-/// A hash of a program without files and times, the same on every machine: FNV-1a of its description. Processes of a job compare it.
-fn fingerprint(program: &mut Program, kernels: &[Kernel]) -> u64 {
+/// A hash of a program without files and times, the same on every 64-bit little-endian machine: FNV-1a. Processes of a job compare it.
+fn fingerprint(program: &Program, kernels: &[Kernel]) -> u64 {
     struct Fnv(u64);
-    impl Fnv {
-        fn add(&mut self, bytes: &[u8]) {
+    impl Hasher for Fnv {
+        fn write(&mut self, bytes: &[u8]) {
             let next = |hash: u64, &byte: &u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
             self.0 = bytes.iter().fold(self.0, next);
         }
+        fn finish(&self) -> u64 {
+            self.0
+        }
     }
-    impl fmt::Write for Fnv {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.add(text.as_bytes());
-            Ok(())
+    impl Extend<u8> for Fnv {
+        fn extend<T: IntoIterator<Item = u8>>(&mut self, bytes: T) {
+            bytes.into_iter().for_each(|byte| self.write(&[byte]));
         }
     }
     debug_assert!(program.files.is_empty() && program.compile_ms == 0.0, "these are set later");
-    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
-    // The description of a byte is longer than the byte.
-    let constants = std::mem::take(&mut program.constants);
-    constants.iter().for_each(|constant| hash.add(&constant.bytes));
-    let places: Vec<Place> = constants.iter().map(|constant| constant.place).collect();
-    let described = fmt::Write::write_fmt(&mut hash, format_args!("{program:?} {places:?} {kernels:?}"));
-    described.expect("hashing cannot fail");
-    program.constants = constants;
-    hash.0
+    let mut hash = postcard::to_extend(program, Fnv(0xcbf2_9ce4_8422_2325)).expect("every program can be encoded");
+    kernels.hash(&mut hash);
+    hash.finish()
 }
 
 struct PipelineRun<'a> {

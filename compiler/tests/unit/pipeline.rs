@@ -52,6 +52,19 @@ fn layouts_follow_hosts() {
 }
 
 #[test]
+fn programs_with_other_steps_or_kernels_have_other_fingerprints() {
+    let fingerprint = |text: &str| compiled(text).program.unwrap().fingerprint;
+    let text = "mesh (X = 2); fn main(x: f32[8@X]) { sin(x) + 1 }";
+    let known = fingerprint(text);
+    assert_eq!(known, fingerprint(text));
+    for other in
+        ["f32[8@X]) { sin(x) + 2 }", "f32[8@X]) { cos(x) + 1 }", "f32[9@X]) { sin(x) + 1 }", "f32[8]) { sin(x) + 1 }"]
+    {
+        assert_ne!(known, fingerprint(&format!("mesh (X = 2); fn main(x: {other}")), "{other}");
+    }
+}
+
+#[test]
 fn elementwise_needs_no_collective() {
     let source = "mesh (X = 2, Y = 4);\nfn main(x: f32[8@X, 16@Y]) { 2 * sin(x) + 1 }";
     assert_eq!(collectives(source), Vec::<&str>::new());
