@@ -23,7 +23,7 @@ use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_ir::layout::mesh::NamedMesh;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::reshard::Plans;
-use spmdc_ir::verify::{Violation, verify, verify_between, verify_layouts};
+use spmdc_ir::verify::{Contract, Violation, verify, verify_change, verify_layouts};
 use spmdc_kernel::loops::Kernel;
 use spmdc_passes::choose_alignments::choose_alignments;
 use spmdc_passes::combine_collectives::combine_collectives;
@@ -344,15 +344,6 @@ pub struct Watch {
     broken: RefCell<Option<Broken>>,
 }
 
-/// What a module must keep.
-#[derive(Clone, Copy, PartialEq)]
-enum Contract {
-    /// The contract of its stage.
-    Stage,
-    /// What holds on the way to the next stage.
-    Between,
-}
-
 /// A violated contract.
 struct Broken {
     /// The first pass that violated it; None if only the layouts of the whole stage were checked.
@@ -383,16 +374,15 @@ impl Watch {
     }
 
     fn check(&self, pass: &'static str, module: &Module, contract: Contract) {
-        let is_known = |(known, by): &(Module, Contract)| *by == contract && known == module;
-        if !self.is_on || self.checked.borrow().as_ref().is_some_and(is_known) {
+        if !self.is_on {
             return;
         }
-        let verified = match contract {
-            Contract::Stage => verify(module),
-            Contract::Between => verify_between(module),
-        };
-        match verified {
-            Ok(()) => *self.checked.borrow_mut() = Some((module.clone(), contract)),
+        let mut checked = self.checked.borrow_mut();
+        if checked.as_ref().is_some_and(|(known, by)| *by == contract && known == module) {
+            return;
+        }
+        match verify_change(module, contract, checked.as_ref().map(|(known, _)| known)) {
+            Ok(()) => *checked = Some((module.clone(), contract)),
             Err(violations) => self.broke(Some(pass), violations),
         }
     }

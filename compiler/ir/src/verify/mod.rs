@@ -23,10 +23,12 @@ use crate::ops::rules::Typing;
 use crate::ops::sort::Sort;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::local::window_of;
+use crate::program::typing::shapes;
 use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use crate::reshard::step::ReshardStep;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A violation of a contract.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,19 +72,26 @@ fn layout_violation(value: Value, ty: &Type, mesh: &Mesh) -> Option<String> {
     Some(format!("{value}: {} has {what}", ty.display(mesh)))
 }
 
+/// What a module must keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contract {
+    /// The contract of its stage.
+    Stage,
+    /// The contract between its stage and the next one: some passes have already inserted collectives, others will.
+    Between,
+}
+
 /// All violations. A violation in a module that the compiler has made is a defect of the compiler; a module that was read may
 /// contain any.
 pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
-    violations(module, true)
+    verify_change(module, Contract::Stage, None)
 }
 
-/// As [`verify`], for a module between its stage and the next one: some passes have already inserted collectives, others will.
-pub fn verify_between(module: &Module) -> Result<(), Vec<Violation>> {
-    violations(module, false)
-}
-
-fn violations(module: &Module, at_stage: bool) -> Result<(), Vec<Violation>> {
+/// All violations of a contract in a module that a pass has made of `known`, in which there was none. A statement that is the same in
+/// both has the right types and blocks in both, so these are not checked again: most passes change few statements.
+pub fn verify_change(module: &Module, contract: Contract, known: Option<&Module>) -> Result<(), Vec<Violation>> {
     let mut verifier = Verifier {
+        known: known.and_then(|known| KnownStmts::of(known, module)),
         func: &module.func,
         mesh: &module.mesh,
         stage: module.stage,
@@ -95,7 +104,7 @@ fn violations(module: &Module, at_stage: bool) -> Result<(), Vec<Violation>> {
         conditions: AxisSet::EMPTY,
         violations: Vec::new(),
         place: Location::Function,
-        at_stage,
+        contract,
     };
     let func = &module.func;
     if func.params.len() != func.body.params.len() || func.results.len() != func.body.results.len() {
@@ -133,8 +142,48 @@ struct Verifier<'a> {
     conditions: AxisSet,
     violations: Vec<Violation>,
     place: Location<'a>,
-    /// Whether the module is at its stage, not between two.
-    at_stage: bool,
+    contract: Contract,
+    /// The statements that were right before the last pass.
+    known: Option<KnownStmts<'a>>,
+}
+
+/// The statements of a module without violations.
+struct KnownStmts<'a> {
+    func: &'a Func,
+    /// For each value, the statement whose first result it is.
+    makers: Vec<Option<&'a Stmt>>,
+}
+
+impl<'a> KnownStmts<'a> {
+    /// None if types and blocks of the same statement could be right in one module and wrong in the other.
+    fn of(known: &'a Module, module: &Module) -> Option<KnownStmts<'a>> {
+        let has_blocks = |module: &Module| module.stage >= Stage::Partitioned;
+        if known.mesh != module.mesh || has_blocks(known) != has_blocks(module) {
+            return None;
+        }
+        let mut makers = vec![None; known.func.values.len()];
+        known.func.body.walk(&mut |stmt| {
+            if let Some(first) = stmt.results.first() {
+                makers[first.0 as usize] = Some(stmt);
+            }
+        });
+        Some(KnownStmts { func: &known.func, makers })
+    }
+
+    /// Whether it has this statement, with operands and results of the same types.
+    fn has(&self, stmt: &Stmt, func: &Func) -> bool {
+        let maker = stmt.results.first().and_then(|first| *self.makers.get(first.0 as usize)?);
+        let has_type = |value: &Value| {
+            let [known, now] = [self.func, func].map(|func| &func.values[value.0 as usize]);
+            Arc::ptr_eq(known, now) || known.ty == now.ty
+        };
+        maker.is_some_and(|known| {
+            known.args == stmt.args
+                && known.results == stmt.results
+                && known.kind == stmt.kind
+                && stmt.args.iter().chain(&stmt.results).all(has_type)
+        })
+    }
 }
 
 /// The position of the check.
@@ -393,24 +442,9 @@ impl<'a> Verifier<'a> {
         if stmt.args.iter().chain(&stmt.results).any(|value| value.0 as usize >= self.func.values.len()) {
             return;
         }
-        let args = self.func.types(&stmt.args);
-        let inferred = match crate::program::typing::shapes(op, &args, self.mesh) {
-            Ok(inferred) => inferred,
-            Err(mismatch) => return self.violation(mismatch.message),
-        };
-        if inferred.len() != stmt.results.len() {
-            return self.violation(format!("gives {} results", inferred.len()));
-        }
-        for (wanted, &result) in inferred.iter().zip(&stmt.results) {
-            let found = self.func.ty(result);
-            let same = found.array == wanted.array && found.varying == wanted.varying;
-            self.expect(same, |it| {
-                format!(
-                    "{} should be {}",
-                    it.display(result),
-                    Type { sharding: found.sharding.clone(), ..wanted.clone() }.display(it.mesh)
-                )
-            });
+        let is_known = self.known.as_ref().is_some_and(|known| known.has(stmt, self.func));
+        if !is_known && !self.has_inferred_types(op, stmt) {
+            return;
         }
         if let Some(group) = properties.group() {
             let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
@@ -419,14 +453,13 @@ impl<'a> Verifier<'a> {
             self.expect(reached, |_| "a condition around it varies over its axes".to_string());
         }
         let of_blocks = speaks_of_blocks(op, stmt.args.len());
-        self.expect(self.stage >= Stage::Partitioned || !of_blocks || !self.at_stage, |_| {
-            "speaks of blocks that there are not yet".to_string()
-        });
+        let may_have = self.stage >= Stage::Partitioned || self.contract == Contract::Between;
+        self.expect(may_have || !of_blocks, |_| "speaks of blocks that there are not yet".to_string());
         if let Op::Scan(scan) = op
             && self.stage >= Stage::Partitioned
         {
-            let layout = &args[0].sharding.dims[scan.axis];
-            let parts = args.get(1).map_or(1, |totals| totals.shape()[scan.axis]);
+            let layout = &self.func.ty(stmt.args[0]).sharding.dims[scan.axis];
+            let parts = stmt.args.get(1).map_or(1, |&totals| self.func.ty(totals).shape()[scan.axis]);
             let knows = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == parts;
             self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
             if let Some(totals) = stmt.args.get(1) {
@@ -462,9 +495,7 @@ impl<'a> Verifier<'a> {
             self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole lines".to_string());
         }
         if let Typing::OfBlocks(_) = op.rules().typing() {
-            let agree =
-                inferred.iter().zip(&stmt.results).all(|(ty, &result)| self.func.ty(result).sharding == ty.sharding);
-            return self.expect(agree, |_| "its results do not lie where they are made".to_string());
+            return;
         }
         if let Op::Reshard(reshard) = op {
             let same = self.func.ty(stmt.results[0]).sharding == reshard.to;
@@ -474,10 +505,12 @@ impl<'a> Verifier<'a> {
             self.expect(is_made, |_| "no step makes this layout".to_string());
             return;
         }
-        if self.stage >= Stage::Partitioned {
+        // What windows of several operands read depends on the statements that made these.
+        if self.stage >= Stage::Partitioned && !(is_known && stmt.args.len() == 1) {
             match (window_of(self.func, stmt), op) {
                 (Some(map), _) => self.window(op, stmt, &map),
                 (None, Op::Patches(patches)) => self.patches(patches, stmt),
+                (None, _) if is_known => {}
                 (None, _) => {
                     if let Some(misfit) = blocks::misfit(self.func, self.mesh, (op, stmt)) {
                         self.violation(misfit);
@@ -485,6 +518,37 @@ impl<'a> Verifier<'a> {
                 }
             }
         }
+    }
+
+    /// Checks that results have the types that the op infers, and those of ops on blocks the inferred layouts, too. False if there is
+    /// nothing to compare.
+    fn has_inferred_types(&mut self, op: &Op, stmt: &Stmt) -> bool {
+        let inferred = match shapes(op, &self.func.types(&stmt.args), self.mesh) {
+            Ok(inferred) => inferred,
+            Err(mismatch) => {
+                self.violation(mismatch.message);
+                return false;
+            }
+        };
+        if inferred.len() != stmt.results.len() {
+            self.violation(format!("gives {} results", inferred.len()));
+            return false;
+        }
+        let is_of_blocks = matches!(op.rules().typing(), Typing::OfBlocks(_));
+        for (wanted, &result) in inferred.iter().zip(&stmt.results) {
+            let found = self.func.ty(result);
+            let same = found.array == wanted.array && found.varying == wanted.varying;
+            self.expect(same, |it| {
+                format!(
+                    "{} should be {}",
+                    it.display(result),
+                    Type { sharding: found.sharding.clone(), ..wanted.clone() }.display(it.mesh)
+                )
+            });
+            let lies_so = !is_of_blocks || found.sharding == wanted.sharding;
+            self.expect(lies_so, |_| "its results do not lie where they are made".to_string());
+        }
+        true
     }
 }
 

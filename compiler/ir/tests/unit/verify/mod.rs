@@ -8,7 +8,7 @@ use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, check};
 use spmdc_ir::layout::sharding::{Alignment, Sharding};
 use spmdc_ir::program::{Module, Stage};
-use spmdc_ir::verify::{Violation, verify, verify_layouts};
+use spmdc_ir::verify::{Contract, Violation, verify, verify_change, verify_layouts};
 
 fn module() -> Module {
     let text = "mesh (X = 2, Y = 2);
@@ -35,9 +35,11 @@ fn joined(found: Result<(), Vec<Violation>>) -> String {
 #[test]
 fn violations_are_found() {
     let broken = |change: fn(&mut Module)| {
-        let mut module = module();
+        let (known, mut module) = (module(), module());
         change(&mut module);
-        joined(verify(&module))
+        let found = verify(&module);
+        assert_eq!(verify_change(&module, Contract::Stage, Some(&known)), found);
+        joined(found)
     };
     let late = broken(|module| module.func.body.stmts.reverse());
     assert!(late.contains("is used where it is not defined"), "{late}");
@@ -60,6 +62,26 @@ fn violations_are_found() {
         module.func.info_mut(value).ty.sharding.dims[0].alignment = Some(Alignment { size: 9, start: 1, step: 1 });
     });
     assert!(aligned.contains("enters or leaves the program in blocks of another dimension"), "{aligned}");
+    let operand = broken(|module| {
+        let value = module.func.body.params[0];
+        module.func.info_mut(value).ty.array.shape = vec![12];
+    });
+    assert!(operand.contains("should be f32[12@X]"), "{operand}");
+    let other = broken(|module| {
+        let number = module.func.body.params[1];
+        module.func.body.walk_mut(&mut |stmt| {
+            if stmt.name() == "sin" {
+                stmt.args[0] = number;
+            }
+        });
+    });
+    assert!(other.contains("sin"), "{other}");
+    let result = broken(|module| {
+        let mut last = None;
+        module.func.body.walk(&mut |stmt| last = stmt.op().map_or(last, |_| Some(stmt.results[0])));
+        module.func.info_mut(last.unwrap()).ty.array.shape = vec![9];
+    });
+    assert!(result.contains("should be"), "{result}");
 }
 
 #[test]
