@@ -4,7 +4,7 @@ use super::errors::items;
 use super::errors::types as errors;
 use super::names::Entity;
 use super::scopes::Callable;
-use super::{Checker, trees};
+use super::{Checker, trees, with_stack};
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::layout::types::{ArrayType, DType};
@@ -18,7 +18,7 @@ impl Checker<'_> {
             return self.report(items::too_many_calls(expr.span));
         }
         self.depth += 1;
-        let term = self.any_expr(expr);
+        let term = with_stack(|| self.any_expr(expr));
         self.depth -= 1;
         term
     }

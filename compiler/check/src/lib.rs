@@ -78,23 +78,16 @@ const MAX_DEPTH: usize = 3000;
 /// Stack bytes that suffice for that nesting.
 const STACK_BYTES: usize = 256 << 20;
 
-/// The typed program and warnings, or all errors.
-pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-        let worker = thread.spawn_scoped(scope, || check_here(set, options));
-        match worker.map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(result)) => result,
-            Ok(Err(panic)) => std::panic::resume_unwind(panic),
-            Err(error) => {
-                let message = format!("no thread can be started: {error}");
-                Err(vec![Diagnostic::error(Code::E0999, Span::default(), message)])
-            }
-        }
-    })
+/// Stack bytes that suffice from one expression or block to the next one inside it.
+const LEVEL_BYTES: usize = 256 << 10;
+
+/// Calls this on another stack if the present one could be too small: few programs nest so deeply.
+fn with_stack<T>(call: impl FnOnce() -> T) -> T {
+    stacker::maybe_grow(LEVEL_BYTES, STACK_BYTES, call)
 }
 
-fn check_here(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+/// The typed program and warnings, or all errors.
+pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
     let mut diagnostics = Vec::new();
     let names = Names::collect(set, &mut diagnostics);
     let mut checker = Checker {

@@ -3,7 +3,7 @@
 use super::errors::{self, types as errors_of_types};
 use super::sizes::Bindings;
 use super::types::SizeParams;
-use super::{Checker, trees};
+use super::{Checker, trees, with_stack};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, Ident, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::ops::call::term::{StaticScalar, Term};
@@ -29,12 +29,12 @@ impl Checker<'_> {
     /// The value of a block; the empty tuple if it has none.
     pub(super) fn block(&mut self, block: &BlockNode) -> Term {
         self.push_scope();
-        let value = self.block_in_scope(block);
+        let value = with_stack(|| self.block_in_scope(block));
         self.pop_scope();
         value
     }
 
-    pub(super) fn block_in_scope(&mut self, block: &BlockNode) -> Term {
+    fn block_in_scope(&mut self, block: &BlockNode) -> Term {
         let around = self.statement;
         for (position, stmt) in block.stmts.iter().enumerate() {
             self.statement = stmt.span;

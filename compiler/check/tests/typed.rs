@@ -523,8 +523,20 @@ fn dimensions_that_an_op_cuts_or_joins_keep_explicit_axes() {
 fn long_chains_and_deep_calls_do_not_overflow() {
     let sum = vec!["x"; 400].join(" + ");
     typed(&format!("fn main(x: f32) -> f32 {{ {sum} }}"));
-    let calls = (0..150).map(|n| format!("fn g{n}_(x) {{ g{}_(x) + ((((((((x)))))))) }}", n + 1)).collect::<String>();
-    typed(&format!("{calls} fn g150_(x) {{ x }} fn main(x: f32) -> f32 {{ g0_(x) }}"));
+    // So many calls, each inside so many signs.
+    let nested = |count: usize, signs: usize| {
+        let (open, close) = ("-(".repeat(signs), ")".repeat(signs));
+        let function = |n: usize| format!("fn g{n}_(x) {{ {open}g{}_(x){close} + ((((((((x)))))))) }}", n + 1);
+        let calls = (0..count).map(function).collect::<String>();
+        format!("{calls} fn g{count}_(x) {{ x }} fn main(x: f32) -> f32 {{ g0_(x) }}")
+    };
+    typed(&nested(150, 0));
+    typed(&nested(190, 13));
+    assert_errors(&nested(190, 20), &["E0103 1"]);
+    let branches = format!("{}1.0{}", "if b { ".repeat(100), " } else { x }".repeat(100));
+    typed(&format!("fn main(x: f32, b: bool) -> f32 {{ {branches} }}"));
+    let loops = format!("{}{}", "for _ in 0..2 { ".repeat(40), " x = x + 1; }".repeat(40));
+    typed(&format!("fn main(x: f32) -> f32 {{ let mut x = x; {loops} x }}"));
 }
 
 #[test]
