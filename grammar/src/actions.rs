@@ -29,26 +29,82 @@ pub fn first_and<T>(first: T, mut rest: Vec<T>) -> Vec<T> {
     rest
 }
 
+/// The elements of boxes.
+pub fn unboxed<T>(boxes: Vec<Box<T>>) -> Vec<T> {
+    boxes.into_iter().map(|element| *element).collect()
+}
+
+/// As [`unboxed`], of elements with names.
+pub fn named<T>(boxes: Vec<(Ident, Box<T>)>) -> Vec<(Ident, T)> {
+    boxes.into_iter().map(|(name, element)| (name, *element)).collect()
+}
+
+pub fn field_values(fields: Vec<(Ident, Option<Box<Expr>>)>) -> Vec<(Ident, Option<Expr>)> {
+    fields.into_iter().map(|(name, value)| (name, value.map(|value| *value))).collect()
+}
+
+pub fn arguments(args: Vec<(Option<Ident>, Box<Expr>)>) -> Vec<ArgNode> {
+    args.into_iter().map(|(name, value)| ArgNode { name, value: *value }).collect()
+}
+
+pub fn expr(kind: ExprKind, span: Span) -> Box<Expr> {
+    Box::new(Expr { kind, span })
+}
+
+/// An expression whose position is not known yet.
+pub fn node(kind: ExprKind) -> Box<Expr> {
+    expr(kind, Span::default())
+}
+
+pub fn expr_at(mut expr: Box<Expr>, span: Span) -> Box<Expr> {
+    expr.span = span;
+    expr
+}
+
+/// A type whose position is not known yet.
+pub fn ty(kind: TypeExprKind) -> Box<TypeExpr> {
+    Box::new(TypeExpr { kind, span: Span::default() })
+}
+
+pub fn type_at(mut ty: Box<TypeExpr>, span: Span) -> Box<TypeExpr> {
+    ty.span = span;
+    ty
+}
+
+pub fn param(
+    pattern: PatternNode,
+    ty: Option<Box<TypeExpr>>,
+    default: Option<Box<Expr>>,
+    span: Span,
+) -> Box<ParamNode> {
+    Box::new(ParamNode { pattern, ty: ty.map(|ty| *ty), default: default.map(|default| *default), span })
+}
+
+pub fn slice(parts: [Option<Box<Expr>>; 3], span: Span) -> Box<IndexNode> {
+    let [start, stop, step] = parts.map(|part| part.map(|part| *part));
+    Box::new(IndexNode::Slice { start, stop, step, span })
+}
+
 /// A statement; one that ends in a brace without `;` may turn out to be the value of its block.
 pub struct BlockItem {
-    pub stmt: StmtNode,
+    pub kind: Box<StmtNodeKind>,
+    pub span: Span,
     pub is_bare: bool,
 }
 
-pub fn block(items: Vec<BlockItem>, value: Option<Expr>, span: Span) -> BlockNode {
-    let mut value = value.map(Box::new);
+pub fn block(items: Vec<BlockItem>, mut value: Option<Box<Expr>>, block_span: Span) -> BlockNode {
     let mut stmts = Vec::with_capacity(items.len());
     let last = items.len().wrapping_sub(1);
-    for (position, BlockItem { stmt, is_bare }) in items.into_iter().enumerate() {
+    for (position, BlockItem { kind, span, is_bare }) in items.into_iter().enumerate() {
         let may_be_last = is_bare && position == last && value.is_none();
-        match stmt.kind {
+        match *kind {
             StmtNodeKind::Expr(expr) if may_be_last && may_have_value(&expr.kind) => value = Some(Box::new(expr)),
             kind @ (StmtNodeKind::Let { .. } | StmtNodeKind::Assign { .. } | StmtNodeKind::Expr(_)) => {
-                stmts.push(StmtNode { kind, span: stmt.span });
+                stmts.push(StmtNode { kind, span });
             }
         }
     }
-    BlockNode { stmts, value, span }
+    BlockNode { stmts, value, span: block_span }
 }
 
 /// Whether an expression that ends in a brace can be the value of its block. A loop without `collect`, an `if` without `else` and a
@@ -65,13 +121,14 @@ pub fn may_have_value(kind: &ExprKind) -> bool {
     }
 }
 
-pub fn assign<'s>(target: Expr, op: Option<InfixOp>, value: Expr) -> Action<'s, StmtNodeKind> {
+pub fn assign<'s>(target: Box<Expr>, op: Option<InfixOp>, value: Box<Expr>) -> Action<'s, Box<StmtNodeKind>> {
+    let assignment = |target: Box<Expr>| Ok(Box::new(StmtNodeKind::Assign { target: *target, op, value: *value }));
     match &target.kind {
         ExprKind::Name(_) | ExprKind::Index { .. } | ExprKind::Field { .. } | ExprKind::TupleField { .. } => {
-            Ok(StmtNodeKind::Assign { target, op, value })
+            assignment(target)
         }
         ExprKind::Wildcard | ExprKind::Tuple(_) | ExprKind::Struct(_) => match op {
-            None => Ok(StmtNodeKind::Assign { target, op, value }),
+            None => assignment(target),
             Some(op) => refuse(
                 target.span,
                 format!("`{}=` changes one value", op.symbol()),
@@ -110,22 +167,22 @@ pub fn assign<'s>(target: Expr, op: Option<InfixOp>, value: Expr) -> Action<'s, 
     }
 }
 
-pub fn lambda(params: Vec<ParamNode>, body: Expr, span: Span) -> Expr {
-    Expr { kind: ExprKind::Lambda { params, body: Box::new(body) }, span }
+pub fn lambda(params: Vec<ParamNode>, body: Box<Expr>, span: Span) -> Box<Expr> {
+    expr(ExprKind::Lambda { params, body }, span)
 }
 
-pub fn binary(lhs: Expr, op: InfixOp, op_span: Span, rhs: Expr) -> Expr {
+pub fn binary(lhs: Box<Expr>, op: InfixOp, op_span: Span, rhs: Box<Expr>) -> Box<Expr> {
     let span = lhs.span.to(rhs.span);
-    Expr { kind: ExprKind::Binary { op, op_span, lhs: Box::new(lhs), rhs: Box::new(rhs) }, span }
+    expr(ExprKind::Binary { op, op_span, lhs, rhs }, span)
 }
 
-pub fn tuple_field(base: Expr, index: u64, index_span: Span, span: Span) -> Expr {
+pub fn tuple_field(base: Box<Expr>, index: u64, index_span: Span, span: Span) -> Box<Expr> {
     // A tuple has far fewer fields; the checker reports it.
     let index = usize::try_from(index).unwrap_or(usize::MAX);
-    Expr { kind: ExprKind::TupleField { base: Box::new(base), index, index_span }, span }
+    expr(ExprKind::TupleField { base, index, index_span }, span)
 }
 
-pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> TypeExpr {
+pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> Box<TypeExpr> {
     let kind = match ty.kind {
         TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None } => {
             TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: Some(mesh) }
@@ -137,13 +194,13 @@ pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> TypeExpr {
         | TypeExprKind::Stream(_)
         | TypeExprKind::On { .. }) => TypeExprKind::On { ty: Box::new(TypeExpr { kind, span: ty.span }), mesh },
     };
-    TypeExpr { kind, span }
+    Box::new(TypeExpr { kind, span })
 }
 
 /// `T[N]`
-pub fn element_param(name: Ident, dims: Vec<DimExpr>) -> TypeExprKind {
+pub fn element_param(name: Ident, dims: Vec<DimExpr>) -> Box<TypeExpr> {
     let dtype = ElementType::Param(name);
-    TypeExprKind::Array { dtype, dims, unreduced: Vec::new(), varying: Vec::new(), mesh: None }
+    ty(TypeExprKind::Array { dtype, dims, unreduced: Vec::new(), varying: Vec::new(), mesh: None })
 }
 
 pub fn array_type<'s>(
@@ -151,7 +208,7 @@ pub fn array_type<'s>(
     dims: Vec<DimExpr>,
     suffixes: Vec<(Ident, Vec<Ident>)>,
     span: Span,
-) -> Action<'s, TypeExpr> {
+) -> Action<'s, Box<TypeExpr>> {
     let (mut unreduced, mut varying) = (Vec::new(), Vec::new());
     for (letter, axes) in suffixes {
         let list = if letter.name == "U" { &mut unreduced } else { &mut varying };
@@ -162,7 +219,7 @@ pub fn array_type<'s>(
         *list = axes;
     }
     let dtype = ElementType::Name(dtype);
-    Ok(TypeExpr { kind: TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None }, span })
+    Ok(Box::new(TypeExpr { kind: TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None }, span }))
 }
 
 /// An entry between the commas of `P(...)`.
@@ -171,7 +228,7 @@ pub enum ShardingEntry {
     Keyword(Ident, Vec<Ident>),
 }
 
-pub fn sharding<'s>(entries: Vec<ShardingEntry>, span: Span) -> Action<'s, Expr> {
+pub fn sharding<'s>(entries: Vec<ShardingEntry>, span: Span) -> Action<'s, Box<Expr>> {
     let (mut dims, mut unreduced) = (Vec::new(), Vec::new());
     for entry in entries {
         match entry {
@@ -192,7 +249,7 @@ pub fn sharding<'s>(entries: Vec<ShardingEntry>, span: Span) -> Action<'s, Expr>
             }
         }
     }
-    Ok(Expr { kind: ExprKind::Sharding(ShardingExpr { dims, unreduced, span }), span })
+    Ok(expr(ExprKind::Sharding(ShardingExpr { dims, unreduced, span }), span))
 }
 
 /// A float in the form of the tree: no underscores, a digit on both sides of the point.

@@ -141,7 +141,7 @@ impl<'s> Parser<'s> {
         for _ in 0..MAX_ERRORS_PER_ITEM {
             let stream = lexemes.iter().map(|lexeme| Ok((lexeme.start, lexeme.token, lexeme.end)));
             let error = match self.grammar.parse(self.file, stream) {
-                Ok(item) => return has_header.then_some(item),
+                Ok(item) => return has_header.then_some(*item),
                 Err(error) => error,
             };
             let at = position(&lexemes, &error);
