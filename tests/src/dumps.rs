@@ -42,7 +42,7 @@ pub fn read_back(
     results: &[HostArray],
     run: usize,
 ) -> Result<(), String> {
-    for module in &compilation.stages {
+    for (number, module) in compilation.stages.iter().enumerate() {
         let dump = print::module(module);
         let again = engine::compiled("dump.spmd", &dump, "", Some(module.stage));
         let again = again.map_err(|failures| format!("the dump is not read: {}\n{dump}", text(&failures)))?;
@@ -50,14 +50,13 @@ pub fn read_back(
         if printed != dump {
             return Err(format!("the dump reads back as another program:\n{dump}\n{printed}"));
         }
-    }
-    let module = &compilation.stages[run % compilation.stages.len()];
-    let dump = print::module(module);
-    let again = engine::compiled_dump(&dump).map_err(|failures| format!("{}\n{dump}", text(&failures)))?;
-    let run_again = engine::run(&again, inputs, None);
-    let again = run_again.map_err(|failure| text(&[failure]))?;
-    if again.results != results {
-        return Err(format!("the dump of stage `{}` gives other bits:\n{dump}", module.stage.name()));
+        if number == run % compilation.stages.len() {
+            let again = engine::compiled_dump(&dump).map_err(|failures| format!("{}\n{dump}", text(&failures)))?;
+            let again = engine::run(&again, inputs, None).map_err(|failure| text(&[failure]))?;
+            if again.results != results {
+                return Err(format!("the dump of stage `{}` gives other bits:\n{dump}", module.stage.name()));
+            }
+        }
     }
     Ok(())
 }
