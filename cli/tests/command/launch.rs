@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::folder::{Folder, Said, installed, is_ignored};
@@ -371,7 +372,7 @@ fn a_process_that_is_stopped_ends_the_job() {
     let path = folder.path().join("stopped");
     fs::write(&path, script).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
-    for mpi in installed() {
+    let stops = |mpi: &str| {
         let begin = Instant::now();
         let words = ["launch", "-n", "2", "--mpi", mpi, "--", "./stopped", "--arg", "x=ones", "--arg", "n=2000000000"];
         let said = folder.spmdc(&[&words[..], &["--timeout", "3", "--out", "y.npy"]].concat());
@@ -380,7 +381,14 @@ fn a_process_that_is_stopped_ends_the_job() {
         // A start, the limit, and the end of the launcher with the stopped process; several tests share the machine.
         assert!(begin.elapsed() < Duration::from_secs(40), "{mpi}: {:?}", begin.elapsed());
         assert!(!folder.path().join("y.npy").exists(), "{mpi}");
-    }
+    };
+    // They mostly wait, so all at once.
+    let stops = &stops;
+    thread::scope(|scope| {
+        for mpi in installed() {
+            scope.spawn(move || stops(mpi));
+        }
+    });
 }
 
 /// Two programs in one job, each with its words.
