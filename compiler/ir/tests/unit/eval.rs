@@ -1,16 +1,12 @@
 //! What programs mean, by the reference evaluator.
 
+use crate::testing::typed;
 use spmdc_abi::DType;
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_check::{CheckOptions, check};
 use spmdc_ir::array::Array;
 use spmdc_ir::eval::{EvalOutput, evaluate};
 
 fn run(text: &str, args: &[Array]) -> EvalOutput {
-    let (set, diagnostics) = SourceSet::load("test.spmd", text, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:#?}");
-    let (module, _) = check(&set, &CheckOptions::default()).unwrap();
-    evaluate(&module, args).unwrap()
+    evaluate(&typed(text), args).unwrap()
 }
 
 fn ints(shape: &[usize], values: &[i128]) -> Array {

@@ -1,6 +1,8 @@
-//! Common functions of the tests: a mesh, and the statements and values of calls.
+//! Common functions of the tests: a mesh, checked programs, and the statements and values of calls.
 
 use spmdc_abi::threefry;
+use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_check::{CheckOptions, check};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
@@ -11,13 +13,20 @@ use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::{Body, Op, builtin};
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Func, Value};
+use spmdc_ir::program::{Func, Module, Value};
 use spmdc_kernel::number;
 
 /// A mesh of `X = 2, Y = 4`, all auto.
 pub fn mesh() -> Mesh {
     let axis = |name: &str, size| Axis::new(name, size, AxisKind::Auto);
     Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
+}
+
+/// The checked program of a text.
+pub fn typed(text: &str) -> Module {
+    let (set, diagnostics) = SourceSet::load("test.spmd", text, &NoSources);
+    assert!(diagnostics.is_empty(), "{diagnostics:#?}");
+    check(&set, &CheckOptions::default()).unwrap().0
 }
 
 /// A builder with an empty function.

@@ -1,7 +1,6 @@
 //! Tests of `combine_collectives`: which collectives become one.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
+use crate::testing::compiled;
 use spmdc_compiler::report::plan::collectives;
 use spmdc_ir::print::module;
 use spmdc_ir::program::Stage;
@@ -11,9 +10,7 @@ const PARAMS: &str = "x: f32[8@Y, 16@_], y: f32[8@Y, 32@_], z: f32[8@X, 64@_], n
 /// The program on X = 2, Y = 4 at stage `optimized`: its text, and the bytes of its collectives.
 fn optimized(params: &str, body: &str) -> (String, Vec<u64>) {
     let source = format!("mesh (X = 2, Y = 4);\nfn main({params}) {{ {body} }}");
-    let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let compilation = compile(&set, &Options::default()).unwrap();
+    let compilation = compiled(&source);
     let optimized = compilation.stage(Stage::Optimized).unwrap();
     let bytes = collectives(optimized).iter().map(|found| found.bytes).collect();
     (module(optimized), bytes)

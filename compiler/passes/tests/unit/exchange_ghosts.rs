@@ -1,15 +1,13 @@
 //! Tests of `exchange_ghosts`: which windows need a copy.
 
-use spmdc_check::sources::{NoSources, SourceSet};
+use crate::testing::parsed;
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_ir::program::Stage;
 
 /// The names of the statements of a partitioned program.
 fn statements(source: &str) -> Vec<&'static str> {
-    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
     let options = Options { stop_after: Some(Stage::Partitioned), ..Options::default() };
-    let compilation = compile(&set, &options).unwrap();
+    let compilation = compile(&parsed(source), &options).unwrap();
     let module = compilation.stage(Stage::Partitioned).unwrap();
     module.func.body.stmts.iter().map(|stmt| stmt.name()).collect()
 }

@@ -1,7 +1,6 @@
 //! Tests of `hoist`: which exchanges leave a loop.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
+use crate::testing::compiled;
 use spmdc_compiler::report::plan::collectives;
 use spmdc_ir::program::Stage;
 
@@ -9,9 +8,7 @@ use spmdc_ir::program::Stage;
 fn trips(body: &str) -> Vec<Option<u64>> {
     let source =
         format!("mesh (X = 2, Y = 4);\nfn main(x: f32[8@X, 16], w: f32[16@Y, 16]) {{ let mut h = x; {body} }}");
-    let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let compilation = compile(&set, &Options::default()).unwrap();
+    let compilation = compiled(&source);
     collectives(compilation.stage(Stage::Partitioned).unwrap()).iter().map(|found| found.trips).collect()
 }
 

@@ -1,7 +1,6 @@
 //! Tests of `overlap`: what comes before a collective.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
+use crate::testing::compiled;
 use spmdc_ir::program::{Block, Stage};
 
 /// The statements of a function on X = 4 that are products, collectives or prints.
@@ -9,9 +8,7 @@ fn order(body: &str) -> String {
     let source = format!(
         "mesh (X = 4);\nfn main(x: f32[64, 64@X], w: f32[64@X, 64], y: f32[64, 64], n: i32[64, 64], z: f32[512, 512]) {{ {body} }}"
     );
-    let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let compilation = compile(&set, &Options::default()).unwrap();
+    let compilation = compiled(&source);
     fn names(block: &Block) -> Vec<&'static str> {
         let mut found = Vec::new();
         for stmt in &block.stmts {

@@ -1,7 +1,6 @@
 //! Tests of `share_halos`: which halos are fetched once.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
+use crate::testing::compiled;
 use spmdc_compiler::report::plan::collectives;
 use spmdc_ir::print::module;
 use spmdc_ir::program::Stage;
@@ -9,9 +8,7 @@ use spmdc_ir::program::Stage;
 /// The program on X = 2, Y = 2 at stage `partitioned`, and the bytes that are received in each exchange.
 fn partitioned(source: &str) -> (String, Vec<u64>) {
     let source = format!("mesh (X = 2, Y = 2);\nfn main({source} }}");
-    let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let compilation = compile(&set, &Options::default()).unwrap();
+    let compilation = compiled(&source);
     let partitioned = compilation.stage(Stage::Partitioned).unwrap();
     (module(partitioned), collectives(partitioned).iter().map(|found| found.received).collect())
 }

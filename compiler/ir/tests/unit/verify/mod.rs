@@ -3,9 +3,8 @@
 mod blocks;
 mod windows;
 
+use crate::testing::typed;
 use spmdc_abi::AxisSet;
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_check::{CheckOptions, check};
 use spmdc_ir::layout::sharding::{Alignment, Sharding};
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::verify::{Contract, Violation, verify, verify_change, verify_layouts};
@@ -18,8 +17,7 @@ fn module() -> Module {
           for i in 0..n { y = if i > 2 { sin(y) } else { 2 * y }; }
           y
         }";
-    let (set, _) = SourceSet::load("test.spmd", text, &NoSources);
-    check(&set, &CheckOptions::default()).unwrap().0
+    typed(text)
 }
 
 #[test]

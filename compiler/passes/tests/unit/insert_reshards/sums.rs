@@ -1,16 +1,13 @@
 //! Tests of `insert_reshards::sums`: which sums over devices are combined, and when.
 
-use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
+use crate::testing::compiled;
 use spmdc_compiler::report::plan::collectives;
 use spmdc_ir::program::Stage;
 
 /// The collectives of a function on X = 2, Y = 4: kind, trips, bytes.
 fn plan(function: &str) -> Vec<String> {
     let source = format!("mesh (X = 2, Y = 4);\n{function}");
-    let (set, diagnostics) = SourceSet::load("test.spmd", &source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let compilation = compile(&set, &Options::default()).unwrap();
+    let compilation = compiled(&source);
     let found = collectives(compilation.stage(Stage::Partitioned).unwrap());
     let trips = |trips: Option<u64>| trips.map_or("?".to_string(), |trips| trips.to_string());
     found.iter().map(|c| format!("{} {}x{}", c.kind.name(), trips(c.trips), c.bytes)).collect()
