@@ -187,9 +187,9 @@ impl Watch<'_> {
             Step::Print { values, site, .. } => {
                 let everybody = self.mesh.axes();
                 self.barrier(everybody, self.now());
+                let owners = self.mesh.group(0, everybody);
                 for value in values {
-                    let everybody = self.mesh.group(0, everybody);
-                    self.touch(0, &everybody, value.place, self.size(value.place), (false, *site));
+                    self.touch(0, &owners, value.place, self.size(value.place), (false, *site));
                 }
                 self.barrier(everybody, self.now());
             }

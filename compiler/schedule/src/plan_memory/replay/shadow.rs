@@ -75,13 +75,13 @@ impl ShadowMemory {
 
 impl Shadow {
     pub fn new(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> Shadow {
-        fn units<T: Copy + Default + PartialEq>(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> Vec<Vec<Units<T>>> {
+        fn empty<T: Copy + Default + PartialEq>(arenas: &[Arena], mesh: &DeviceMesh, unit: u64) -> Vec<Vec<Units<T>>> {
             let of_arena = |arena: &Arena| vec![Units::new(arena.bytes.div_ceil(unit) as usize); count(arena, mesh)];
             arenas.iter().map(of_arena).collect()
         }
         Shadow {
-            memory: ShadowMemory { units: units(arenas, mesh, unit) },
-            marks: units(arenas, mesh, unit),
+            memory: ShadowMemory { units: empty(arenas, mesh, unit) },
+            marks: empty(arenas, mesh, unit),
             unit,
             step: 0,
             instances: arenas

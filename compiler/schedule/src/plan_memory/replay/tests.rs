@@ -10,10 +10,16 @@ use crate::plan_memory::plan_memory;
 use crate::plan_memory::storage::Storage;
 use spmdc_abi::{AxisSet, KernelStep, Program, Site, Step};
 use spmdc_check::sources::{NoSources, SourceSet};
-use spmdc_compiler::pipeline::{Options, compile};
+use spmdc_compiler::pipeline::{Compilation, Options, compile};
 use spmdc_ir::program::Stage;
 use spmdc_kernel::loops::Inst;
 use std::collections::BTreeSet;
+
+fn compiled(source: &str) -> Compilation {
+    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
+    assert!(diagnostics.is_empty(), "{diagnostics:?}");
+    compile(&set, &Options::default()).unwrap()
+}
 
 /// The result of a replay of the program's plan after `change`.
 fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String> {
@@ -22,9 +28,7 @@ fn changed(source: &str, change: impl FnOnce(&mut Program)) -> Result<(), String
 
 /// As [`changed`], and whether the replay came to the end.
 fn replayed(source: &str, most: u64, change: impl FnOnce(&mut Program)) -> Result<bool, String> {
-    let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
-    assert!(diagnostics.is_empty(), "{diagnostics:?}");
-    let compilation = compile(&set, &Options::default()).unwrap();
+    let compilation = compiled(source);
     let module = compilation.stage(Stage::Optimized).unwrap();
     let schedule = schedule(module, &fuse(&module.func, &module.mesh)).unwrap();
     let lifetimes = Lifetimes::new(&module.func, &schedule, &module.mesh);
@@ -188,8 +192,7 @@ fn conditional_reads_are_those_of_every_point() {
         ("fn main(x: f32[4, 5], y: f32[4, 5]) { sum(pad(x, pad_width=3) * flip(pad(y, pad_width=3)), axis=1) }", 2),
         ("mesh (X = 2); fn main(x: f32[3, 12@X]) { pad(x, pad_width=2) * 2 }", 1),
     ] {
-        let (set, _) = SourceSet::load("test.spmd", source, &NoSources);
-        let kernels = compile(&set, &Options::default()).unwrap().kernels;
+        let kernels = compiled(source).kernels;
         let mut insts = kernels.iter().flat_map(|kernel| &kernel.insts);
         assert!(insts.any(|inst| matches!(inst, Inst::InRange { .. })), "{source} has no condition");
         assert_eq!(changed(source, |_| {}), Ok(()), "{source}");
