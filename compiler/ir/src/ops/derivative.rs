@@ -12,7 +12,6 @@ use super::reshape::reshape;
 use crate::layout::types::DType;
 use crate::ops::call::build::CallBuilder;
 use crate::program::{Stmt, Value};
-use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
@@ -196,8 +195,7 @@ pub fn zeros_like(build: &mut CallBuilder, like: Value) -> Result<Value, Diagnos
     let (dtype, shape) = (build.ty(like).dtype(), build.ty(like).shape().to_vec());
     let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
     let zeros = broadcast(build, zero, &shape)?;
-    let (own, wanted) = (build.explicit_part(build.ty(zeros)), build.explicit_part(build.ty(like)));
-    if own == wanted { Ok(zeros) } else { build.emit1(Reshard::request(wanted), &[zeros]) }
+    build.in_layout_of(zeros, like)
 }
 
 /// The sum over the dimensions along which an array of this shape was broadcast: the cotangent of that array.

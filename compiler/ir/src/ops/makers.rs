@@ -33,11 +33,11 @@ impl Call for Makers {
         ones(shape: Type, [named] out: Sharding = None), NumbersAndBools, "() { ones(f32[4, 6]) }";
         /// One number everywhere; the type may say how the array lies.
         full(shape: Type, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, "() { full(f32[4, 6], 1) }";
-        /// Zeros in the type and shape of another array.
+        /// Zeros in the type, shape and explicit layout of another array.
         zeros_like(x: Array, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { zeros_like(x) }";
-        /// Ones in the type and shape of another array.
+        /// Ones in the type, shape and explicit layout of another array.
         ones_like(x: Array, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { ones_like(x) }";
-        /// One number in the type and shape of another array.
+        /// One number in the type, shape and explicit layout of another array.
         full_like(x: Array, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { full_like(x, 1) }";
         /// Numbers at equal distances from start, or from 0 with one argument, up to stop and without it.
         arange(start: Of("number"), stop: Of("number") = None, step: Of("number") = 1, dtype: ElementType = None, [named] out: Sharding = None),
@@ -67,7 +67,9 @@ impl Call for Makers {
             "zeros_like" | "ones_like" | "full_like" => {
                 let like = args.array(build, "x")?;
                 let ty = build.ty(like).array.clone();
-                number_everywhere(name.trim_end_matches("_like"), args, build, &ty)?
+                let made = number_everywhere(name.trim_end_matches("_like"), args, build, &ty)?;
+                // `out=` says the layout itself.
+                if args.peek("out").is_none() { build.in_layout_of(made, like)? } else { made }
             }
             "arange" => arange(args, build)?,
             "linspace" => {

@@ -375,10 +375,15 @@ impl CallBuilder {
         typing::explicit_part(&ty.sharding, &self.mesh)
     }
 
-    /// A value in the layout that the type of another decides, varying along its axes.
-    pub fn laid_out_like(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
+    /// A value in the layout that the type of another decides.
+    pub fn in_layout_of(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
         let (own, wanted) = (self.explicit_part(self.ty(value)), self.explicit_part(self.ty(like)));
-        let value = if own == wanted { value } else { self.emit1(Reshard::request(wanted), &[value])? };
+        if own == wanted { Ok(value) } else { self.emit1(Reshard::request(wanted), &[value]) }
+    }
+
+    /// As [`CallBuilder::in_layout_of`], varying along the axes of the other value.
+    pub fn laid_out_like(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
+        let value = self.in_layout_of(value, like)?;
         let varying = self.ty(like).varying;
         self.vary(value, varying)
     }
