@@ -483,8 +483,7 @@ class Writer:
             return self.define(text + ")", extreme, [x])
         if not is_float(x.dt):
             to = r.choice([None, None] + INTS)
-            out = to or {"bool": "i32", "i8": "i32", "i16": "i32", "u8": "u32", "u16": "u32"}.get(x.dt, x.dt)
-            need(x.dt != "bool" or to)
+            out = to or ("i32" if x.dt == "bool" else x.dt)
             return self.define(text + (f", dtype={to})" if to else ")"), lambda x: V(turn(f(turn(cast(x.a, out)), axis, dtype=TYPES[out]))), [x])
         need(name == "cumsum" and np.all(np.isfinite(wide(x.a))))
         def sums(x):
@@ -535,6 +534,7 @@ class Writer:
         stop = start + step * r.randint(0, 9) + (1 if step > 1 else 0)
         text, a = r.choice([(f"iota({ty}, axis={axis})", iota), (f"full({ty}, 7)", np.full(shape, 7, TYPES[dt])),
                             (f"arange({start}, {stop}, {step})", np.arange(start, stop, step, np.int32)),
+                            (f"arange({k + 3}, {200 * n}, {m}, dtype={dt})", cast(np.arange(k + 3, 200 * n, m), dt)),
                             (f"eye({n}, {m}, k={k})", np.eye(n, m, k, np.float32)), (f"zeros({ty})", np.zeros(shape, TYPES[dt]))])
         self.define(text, lambda: V(a), [])
 

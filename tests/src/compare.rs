@@ -19,6 +19,8 @@ pub enum Tolerance {
 impl Tolerance {
     pub const ELEMENTWISE: Tolerance = Tolerance::Relative { relative: 2e-6, of_largest: false };
     pub const REDUCTION: Tolerance = Tolerance::Relative { relative: 1e-5, of_largest: true };
+    /// As `REDUCTION`, in f64.
+    pub const DOUBLE: Tolerance = Tolerance::Relative { relative: 1e-12, of_largest: true };
 
     /// What suits sums of numbers around one, taken in another order.
     pub fn sum_of_ones(dtype: DType) -> Tolerance {

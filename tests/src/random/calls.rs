@@ -684,11 +684,15 @@ fn makers(name: &str, draw: &mut Draw) -> Option<Call> {
         }
         "arange" => {
             let (start, step) = (draw.between(-5, 5), draw.between(1, 3));
-            let stop = start + draw.between(0, 12);
-            Call::new(
-                &[],
-                if draw.chance(50) { format!("arange({n})") } else { format!("arange({start}, {stop}, {step})") },
-            )
+            let (stop, far) = (start + draw.between(0, 12), draw.between(200, 3000));
+            let dtype = draw.pick(&numbers()).name();
+            let call = match draw.below(3) {
+                0 => format!("arange({n})"),
+                1 => format!("arange({start}, {stop}, {step})"),
+                // Numbers that are far apart in narrow floats, and wrap around in narrow integers.
+                _ => format!("arange({}, {far}, {step}, dtype={dtype})", start.abs()),
+            };
+            Call::new(&[], call)
         }
         "linspace" => {
             let end = if draw.chance(30) { ", endpoint=false" } else { "" };

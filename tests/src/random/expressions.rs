@@ -302,7 +302,7 @@ impl Writer {
                     }
                 }
             }
-            "sum" | "prod" => array.dtype = self.summed_as(dtype, &mut named),
+            "sum" | "prod" => array.dtype = self.summed_as(accumulated(dtype), &mut named),
             "argmax" | "argmin" | "count_nonzero" => {
                 array.dtype = DType::I32;
                 precision = Precision::exact(0.0);
@@ -351,10 +351,10 @@ impl Writer {
         Some((format!("{call}, window_dilation={dilations}){scale}"), array, precision))
     }
 
-    /// The type of a sum of integers or bools, perhaps by `dtype=`.
-    fn summed_as(&mut self, dtype: DType, named: &mut String) -> DType {
+    /// The type of sums of integers or bools: `own`, or another by `dtype=`.
+    fn summed_as(&mut self, own: DType, named: &mut String) -> DType {
         if self.draw.chance(60) {
-            return accumulated(dtype);
+            return own;
         }
         let asked = self.draw.pick(&ints());
         *named += &format!(", dtype={}", asked.name());
@@ -400,7 +400,11 @@ impl Writer {
                     return None;
                 }
             }
-            "cumsum" | "cumprod" => array.dtype = self.summed_as(array.dtype, &mut named),
+            "cumsum" | "cumprod" => {
+                // Of integers bools alone widen.
+                let own = if array.dtype == DType::Bool { DType::I32 } else { array.dtype };
+                array.dtype = self.summed_as(own, &mut named);
+            }
             _ => {}
         }
         Some((format!("{name}({}, axis={axis}{named}){scale}", x.name), array, precision))

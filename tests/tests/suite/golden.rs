@@ -13,6 +13,7 @@ fn tolerance(case: &Case) -> Tolerance {
         Some("exact") => Tolerance::Exact,
         Some("elementwise") => Tolerance::ELEMENTWISE,
         Some("reduction") => Tolerance::REDUCTION,
+        Some("double") => Tolerance::DOUBLE,
         other => panic!("{}: tolerance {other:?}", case.path.display()),
     }
 }

@@ -145,16 +145,18 @@ fn arange(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnos
         return Err(Diagnostic::error(Code::E0402, step.span, "the step of `arange` is zero"));
     }
     let len = ((to - from) / by).ceil().max(0.0) as usize;
-    let mut value = indices(build, dtype, &[len], 0)?;
+    // Narrow floats are rounded once, as in `linspace`.
+    let computed = dtype.computed();
+    let mut value = indices(build, computed, &[len], 0)?;
     if by != 1.0 {
-        let by = scalar(build, &step.term, dtype, step.span)?;
+        let by = scalar(build, &step.term, computed, step.span)?;
         value = binary(build, BinaryOp::Mul, value, by)?;
     }
     if from != 0.0 {
-        let from = scalar(build, &start.term, dtype, start.span)?;
+        let from = scalar(build, &start.term, computed, start.span)?;
         value = binary(build, BinaryOp::Add, value, from)?;
     }
-    Ok(value)
+    promote::cast(build, value, dtype)
 }
 
 /// As [`dtype`], of floats alone.

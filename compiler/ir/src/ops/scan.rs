@@ -531,7 +531,7 @@ impl Call for Scan {
         if matches!(op, ReduceOp::Sum | ReduceOp::Product) {
             let asked = args.optional_dtype("dtype")?;
             let dtype = asked.unwrap_or(result);
-            result = asked.unwrap_or(accumulated(dtype));
+            result = asked.unwrap_or(if dtype == DType::Bool { accumulated(dtype) } else { dtype });
             // Small integers wrap in the same way at the end; the totals of narrow floats may exceed the largest number.
             value = promote::cast(build, value, dtype)?;
             value = promote::cast(build, value, summed_in(dtype))?;
