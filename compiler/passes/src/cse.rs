@@ -5,13 +5,15 @@
 //! ```
 //!
 //! Two statements are equal if their op, operands and result types are equal. The second may be in a block inside that of the
-//! first. Statements with an effect or with blocks are left alone. If two reductions differ in `keepdims` only, the second becomes
+//! first. A second check of an index finds what the first has found; other statements with an effect, and those with blocks, are left
+//! alone. If two reductions differ in `keepdims` only, the second becomes
 //! a reshape of the first.
 
 use crate::contract;
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use std::collections::HashMap;
@@ -63,7 +65,11 @@ impl Finder<'_> {
                 None => {}
             }
             let Some(op) = stmt.op() else { return true };
-            if op.has_effect() || stmt.results.is_empty() {
+            let is_known_again = match op.rules().properties().effect {
+                Effect::None | Effect::Stops | Effect::Check => true,
+                Effect::Text | Effect::File | Effect::Layout | Effect::Message => false,
+            };
+            if !is_known_again || stmt.results.is_empty() {
                 return true;
             }
             let key = key(op, stmt);

@@ -6,5 +6,6 @@
 #![warn(missing_docs)]
 
 pub mod fuse;
+mod last_uses;
 pub mod order;
 pub mod plan_memory;

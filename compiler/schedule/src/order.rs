@@ -8,6 +8,7 @@
 //! nothing if the planner can have them computed in place. All other values are in SSA form: each is written by the work of one
 //! statement. Fused values do not occur.
 
+use crate::last_uses::last_uses;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::mesh::Mesh;
@@ -120,6 +121,7 @@ pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnos
         func,
         mesh: &module.mesh,
         inlined: &inlined,
+        last_uses: last_uses(func, &inlined),
         types,
         constants: Vec::new(),
         stored: Vec::new(),
@@ -138,6 +140,8 @@ struct Scheduler<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
     inlined: &'a [Option<(&'a Op, &'a Stmt)>],
+    /// For each value, whether the statement that gives it is the last that needs its first operand.
+    last_uses: Vec<bool>,
     types: Vec<Type>,
     constants: Vec<(Value, Vec<u8>)>,
     /// Fused values that a reader needs in memory: computed once for each block that is being scheduled.
@@ -186,7 +190,8 @@ impl<'a> Scheduler<'a> {
         {
             return alias(from, to, tasks);
         }
-        let work = self.work(&stmt.origin, |lowering| match lowered {
+        let is_last_use = stmt.results.first().is_some_and(|result| self.last_uses[result.0 as usize]);
+        let emit = |lowering: &mut Lowering<'_>| match lowered {
             Lowered::Point(point) => evaluate(point, stmt, lowering),
             Lowered::Nest(nest) => nest.lower(lowering, stmt),
             Lowered::Alias(alias) => match alias.copied() {
@@ -198,15 +203,20 @@ impl<'a> Scheduler<'a> {
             Lowered::Request => {
                 Err(Diagnostic::error(Code::E0999, stmt.origin.span, "a layout was asked for and never made"))
             }
+        };
+        let work = self.work(&stmt.origin, |lowering| {
+            lowering.is_last_use = is_last_use;
+            emit(lowering)
         });
         match work {
             Ok(work) => {
+                // Before any unit changes what they are computed from.
+                work.iter().flat_map(Work::reads).for_each(|value| self.store_fused(value, tasks));
                 for unit in work {
                     if let Work::Constant { to, bytes } = unit {
                         self.constants.push((to, bytes));
                         continue;
                     }
-                    unit.reads().into_iter().for_each(|value| self.store_fused(value, tasks));
                     tasks.push(Task::Work(unit));
                 }
             }
@@ -243,6 +253,7 @@ impl<'a> Scheduler<'a> {
             inlined: self.inlined,
             work: Vec::new(),
             temporaries: &temporaries,
+            is_last_use: false,
             origin: origin.clone(),
         };
         emit(&mut lowering)?;

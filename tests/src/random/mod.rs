@@ -16,6 +16,7 @@ pub mod matrices;
 pub mod neighbours;
 pub mod nesting;
 pub mod orders;
+mod places;
 pub mod precision;
 pub mod programs;
 mod slopes;

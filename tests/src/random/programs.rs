@@ -238,6 +238,11 @@ impl Writer {
         self
     }
 
+    /// The program as it was before an attempt, with the choices that follow this.
+    pub(super) fn going_on(self, attempt: &Writer) -> Writer {
+        Writer { draw: attempt.draw.clone(), ..self }
+    }
+
     /// A type for each parameter, with a random layout.
     pub fn param_types(&mut self) -> Vec<String> {
         let (draw, mesh) = (&mut self.draw, &self.mesh);
@@ -459,7 +464,7 @@ impl Writer {
         let trips = 1 + self.draw.below(4);
         let precision = in_trip.after(trips, start.precision, carried.precision.slopes);
         if !precision.is_useful(start.array.dtype) {
-            *self = Writer { draw: self.draw.clone(), ..before };
+            *self = before.going_on(self);
             return;
         }
         self.add(Variable { name: name.clone(), precision, ..start.clone() });
@@ -531,41 +536,6 @@ impl Writer {
             self.draw.below(2)
         );
         self.add(Variable { name, array: x.array, precision: a.or(b) });
-    }
-
-    /// Single places and rows, from what stands there or elsewhere in the same value, perhaps in a loop.
-    fn places(&mut self) {
-        let Some(x) = self.any(|v| !v.array.shape.is_empty() && v.array.dtype != DType::Bool) else { return };
-        if x.array.shape.contains(&0) {
-            return;
-        }
-        let name = self.name();
-        let mut lines = String::new();
-        for _ in 0..1 + self.draw.below(3) {
-            let rank = x.array.shape.len();
-            let always = self.draw.below(rank);
-            let singles: Vec<bool> = (0..rank).map(|dim| dim == always || self.draw.chance(40)).collect();
-            let mut place = || {
-                let entry = |(&size, &single): (&usize, &bool)| match single {
-                    true => (self.draw.below(size) as i64 - self.draw.pick(&[0, size as i64])).to_string(),
-                    false => ":".to_string(),
-                };
-                x.array.shape.iter().zip(&singles).map(entry).collect::<Vec<_>>().join(", ")
-            };
-            let (at, from) = (place(), place());
-            let _ = match (x.array.dtype.is_integer(), self.draw.below(3)) {
-                (true, 0) => writeln!(lines, "  {name}[{at}] += 1;"),
-                (true, _) => writeln!(lines, "  {name}[{at}] = ({name}[{at}] - 2 * {name}[{from}]) % 9;"),
-                (false, 0) => writeln!(lines, "  {name}[{at}] *= 0.5;"),
-                (false, _) => writeln!(lines, "  {name}[{at}] = 0.5 * ({name}[{at}] + sin({name}[{from}]));"),
-            };
-        }
-        let trips = self.draw.below(3);
-        let lines = if trips == 0 { lines } else { format!("  for _ in 0..{trips} {{\n{lines}  }}\n") };
-        let _ = write!(self.body, "  let mut {name} = {};\n{lines}", x.name);
-        let precision = (0..3 * trips.max(1))
-            .fold(x.precision, |known, _| Precision::of(x.array.dtype, known.size, 2.0, &[(1.0, known)]));
-        self.add(Variable { name, array: x.array.clone(), precision });
     }
 
     fn assignment(&mut self) {

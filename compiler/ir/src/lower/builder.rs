@@ -175,14 +175,52 @@ impl<'a> KernelBuilder<'a> {
                 self.span = outer;
                 elem
             }
-            None => {
-                let access = self.access(value, index, false);
-                let dtype = self.context.ty(value).dtype();
-                self.push(Inst::Load { access, dtype })
-            }
+            None => self.stored(value, index),
         };
         self.computed.push((value, index.to_vec(), elem));
         elem
+    }
+
+    /// Element of a value at an index into this device's block, from memory: a fused value is stored before the kernel.
+    pub fn stored(&mut self, value: Value, index: &[Affine]) -> Elem {
+        let access = self.access(value, index, false);
+        let dtype = self.context.ty(value).dtype();
+        self.push(Inst::Load { access, dtype })
+    }
+
+    /// Whether the kernel so far reads a value at this index only; None if it does not read it from memory.
+    pub fn reads_only_at(&self, value: Value, index: &[Affine]) -> Option<bool> {
+        let slot = self.values.iter().position(|known| *known == value)?;
+        // The index of a dimension of one element is 0.
+        let moving = |mut affine: Affine| {
+            affine.terms.retain(|&(dim, _)| self.kernel.dims[dim].extent != Extent::Static(1));
+            affine
+        };
+        let strides = self.context.strides(self.context.ty(value));
+        let address = moving(address_of(index, &strides));
+        let is_elsewhere = |inst: &Inst| match inst {
+            Inst::Load { access, .. } => access.buffer == slot && moving(access.address.clone()) != address,
+            Inst::LoopInvariant { buffer, .. } => *buffer == slot,
+            Inst::Const { .. }
+            | Inst::Index { .. }
+            | Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Compare { .. }
+            | Inst::Select { .. }
+            | Inst::Fma { .. }
+            | Inst::Cast { .. }
+            | Inst::RandomBits { .. }
+            | Inst::InRange { .. } => false,
+        };
+        Some(!self.kernel.insts.iter().any(is_elsewhere))
+    }
+
+    /// Reads another value, of the same type, wherever the kernel so far reads `value` from memory.
+    pub fn read_instead(&mut self, value: Value, other: Value) {
+        debug_assert!(!self.values.contains(&other), "a kernel has one slot for each value");
+        self.values.iter_mut().filter(|known| **known == value).for_each(|known| *known = other);
     }
 
     /// As [`KernelBuilder::operand`] if all tests hold; otherwise the identity element.
@@ -282,8 +320,7 @@ impl<'a> KernelBuilder<'a> {
 
     fn access(&mut self, value: Value, index: &[Affine], written: bool) -> Access {
         let strides = self.context.strides(self.context.ty(value));
-        let address = index.iter().zip(strides).fold(Affine::default(), |sum, (i, stride)| sum.plus(&i.times(stride)));
-        Access { buffer: self.buffer(value, written), address }
+        Access { buffer: self.buffer(value, written), address: address_of(index, &strides) }
     }
 
     fn buffer(&mut self, value: Value, written: bool) -> usize {
@@ -297,4 +334,9 @@ impl<'a> KernelBuilder<'a> {
         self.kernel.buffers.push(BufferSlot { dtype: ty.dtype(), written, len });
         self.values.len() - 1
     }
+}
+
+/// The address of the element at an index in a block with these strides.
+fn address_of(index: &[Affine], strides: &[i64]) -> Affine {
+    index.iter().zip(strides).fold(Affine::default(), |sum, (i, &stride)| sum.plus(&i.times(stride)))
 }

@@ -345,6 +345,8 @@ pub struct Lowering<'a> {
     pub work: Vec<Work>,
     /// Temporary values of ops, numbered after all others.
     pub temporaries: &'a Temporaries,
+    /// Whether nothing needs the first operand of the statement afterwards, so that its memory may be changed.
+    pub is_last_use: bool,
     /// The statement that is lowered.
     pub origin: Origin,
 }

@@ -283,11 +283,41 @@ impl NestLowering for Update {
     /// A copy, which vanishes if the old array is not needed any more, and a kernel over a device's part of the region. Along a
     /// split dimension with a dynamic index each device tests all elements of its block.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let (x, v, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
+        let (x, result) = (stmt.args[0], stmt.results[0]);
         lowering.copy(x, result);
         if self.region().contains(&0) {
             return Ok(());
         }
+        let (mut kernel, needs_old) = self.kernel(lowering, stmt, NewValues::Computed);
+        if needs_old && lowering.is_last_use {
+            kernel = self.kernel(lowering, stmt, NewValues::Stored).0;
+        }
+        lowering.run(kernel);
+        Ok(())
+    }
+
+    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
+        match operand {
+            1 if args[1].shape == self.region() => Reads::Once,
+            1 => Reads::Often,
+            _ => Reads::Buffer,
+        }
+    }
+}
+
+/// Where a kernel has the new values from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NewValues {
+    /// It computes them if they are fused.
+    Computed,
+    /// They are computed into memory before.
+    Stored,
+}
+
+impl Update {
+    /// The kernel that stores the new values, and whether it needs the old array for them, in memory of its own.
+    fn kernel<'a>(&self, lowering: &Lowering<'a>, stmt: &Stmt, values: NewValues) -> (KernelBuilder<'a>, bool) {
+        let (x, v, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
         let mut kernel = lowering.kernel();
         let (ty, new) = (kernel.context.ty(result), kernel.context.ty(v));
         let skipped = ty.rank() - new.rank();
@@ -320,22 +350,25 @@ impl NestLowering for Update {
             }
             to.push(place);
         }
-        let mut elem = kernel.operand(v, &from);
+        let mut elem = match values {
+            NewValues::Computed => kernel.operand(v, &from),
+            NewValues::Stored => kernel.stored(v, &from),
+        };
+        // The new array begins as the old one, so `x[i] += 1` has its element there, and the old array can become the new one.
+        let needs_old = match kernel.reads_only_at(x, &to) {
+            None => false,
+            Some(true) => {
+                kernel.read_instead(x, result);
+                false
+            }
+            Some(false) => true,
+        };
         for test in tests {
             let old = kernel.operand(result, &to);
             elem = kernel.select(ty.dtype(), test, elem, old);
         }
         kernel.store(result, &to, elem);
-        lowering.run(kernel);
-        Ok(())
-    }
-
-    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
-        match operand {
-            1 if args[1].shape == self.region() => Reads::Once,
-            1 => Reads::Often,
-            _ => Reads::Buffer,
-        }
+        (kernel, needs_old)
     }
 }
 

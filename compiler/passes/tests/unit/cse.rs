@@ -12,3 +12,9 @@ fn equal_expressions_are_computed_once_where_they_are_visible() {
     // One in the branch, which is not visible outside, and one for the other two.
     assert_eq!(text.matches("sin(").count(), 2, "{text}");
 }
+
+#[test]
+fn an_index_is_checked_once() {
+    let text = module(&cse(typed("fn main(x: f32[4], i: i32) { let mut u = x; u[i] += 1; u[i] + x[i - 1] }")));
+    assert_eq!(text.matches("check_index(").count(), 2, "{text}");
+}

@@ -11,12 +11,14 @@
 //! Loops: a value from outside that is read inside lives until the loop ends. A carried value lives from its initial copy to
 //! its last use in the body, then again from the copy at the end of the body, so that the next value can be computed in the
 //! same place in between. Branches: a result lives from the copy in each branch, but not through the other branch before that.
+//! What only the second branch still needs does not live through the rest of the first, so both can change it in its place.
 
 use crate::order::{Limit, Schedule, Task};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::Work;
 use spmdc_ir::program::{Func, Value};
+use std::collections::BTreeSet;
 
 /// A time later than all others.
 pub const FOREVER: u32 = u32::MAX;
@@ -43,6 +45,8 @@ struct Event {
     position: u32,
     /// The innermost loop around it.
     scope: Option<usize>,
+    /// The innermost branch around it.
+    branch: Option<usize>,
 }
 
 struct LoopTimes {
@@ -50,6 +54,16 @@ struct LoopTimes {
     /// The end of a `while`'s condition.
     tested: Option<u32>,
     end: u32,
+    outer: Option<usize>,
+}
+
+/// The sides of an `if` are the positions between these.
+struct BranchTimes {
+    head: u32,
+    then: u32,
+    otherwise: u32,
+    /// The innermost loop around it.
+    scope: Option<usize>,
     outer: Option<usize>,
 }
 
@@ -82,9 +96,13 @@ struct Walker<'a> {
     mesh: &'a Mesh,
     work: Vec<Option<&'a Work>>,
     loops: Vec<LoopTimes>,
+    /// In the order of their heads.
+    branches: Vec<BranchTimes>,
     class_of: Vec<usize>,
     records: Vec<Record>,
     scope: Option<usize>,
+    /// The innermost branch around the present task.
+    branch: Option<usize>,
     control: AxisSet,
 }
 
@@ -98,9 +116,11 @@ impl<'a> Lifetimes<'a> {
             mesh,
             work: vec![None],
             loops: Vec::new(),
+            branches: Vec::new(),
             class_of,
             records,
             scope: None,
+            branch: None,
             control: AxisSet::EMPTY,
         };
         let constants = schedule.constants.iter().map(|(value, _)| *value);
@@ -108,12 +128,12 @@ impl<'a> Lifetimes<'a> {
         for param in in_memory.chain(constants) {
             let record = walker.record(param);
             record.role = Some(Role::Param);
-            record.writes.push(Event { position: 0, scope: None });
+            record.writes.push(Event { position: 0, scope: None, branch: None });
         }
         walker.tasks(&schedule.tasks);
         let end = walker.next();
         for &result in &func.body.results {
-            walker.record(result).reads.push(Event { position: end, scope: None });
+            walker.record(result).reads.push(Event { position: end, scope: None, branch: None });
         }
         let results: Vec<usize> = func.body.results.iter().map(|&result| walker.class(result)).collect();
         let intervals = walker.records.iter().enumerate().map(|(class, record)| {
@@ -197,12 +217,12 @@ impl<'a> Walker<'a> {
     }
 
     fn read(&mut self, value: Value) {
-        let event = Event { position: self.next() - 1, scope: self.scope };
+        let event = Event { position: self.next() - 1, scope: self.scope, branch: self.branch };
         self.record(value).reads.push(event);
     }
 
     fn write(&mut self, value: Value) {
-        let event = Event { position: self.next() - 1, scope: self.scope };
+        let event = Event { position: self.next() - 1, scope: self.scope, branch: self.branch };
         let control = self.control;
         let record = self.record(value);
         record.writes.push(event);
@@ -283,13 +303,18 @@ impl<'a> Walker<'a> {
                 self.leave(this);
             }
             Task::If { flag, results, then, otherwise, .. } => {
-                self.mark();
+                let head = self.mark();
                 self.read(*flag);
                 self.control = self.control.union(self.varying(*flag));
+                let (scope, outer, this) = (self.scope, self.branch, self.branches.len());
+                self.branches.push(BranchTimes { head, then: FOREVER, otherwise: FOREVER, scope, outer });
+                self.branch = Some(this);
                 self.tasks(then);
                 let then = self.mark();
                 self.tasks(otherwise);
                 let otherwise = self.mark();
+                self.branches[this] = BranchTimes { head, then, otherwise, scope, outer };
+                self.branch = outer;
                 for &result in results {
                     self.record(result).role = Some(Role::Branch { then, otherwise });
                 }
@@ -374,7 +399,39 @@ impl<'a> Walker<'a> {
                 intervals
             }
         };
-        join(intervals)
+        self.without_other_sides(join(intervals), record)
+    }
+
+    /// The lifetime without the times in the first side of an `if` at which only the second side still needs the value.
+    fn without_other_sides(&self, mut intervals: Vec<Interval>, record: &Record) -> Vec<Interval> {
+        for branch in self.branches_around(&record.reads) {
+            let BranchTimes { head, then, otherwise, scope, .. } = self.branches[branch];
+            let is_needed_last_in_second =
+                |&(first, last): &Interval| first <= 2 * head && (2 * then + 2..2 * otherwise).contains(&last);
+            let Some(at) = intervals.iter().position(is_needed_last_in_second) else { continue };
+            let is_inside = |event: &&Event| head < event.position && event.position < otherwise;
+            if record.writes.iter().any(|event| is_inside(&event)) {
+                continue;
+            }
+            let in_first = record.reads.iter().filter(|event| is_inside(event) && event.position < then);
+            let used = in_first.map(|&event| self.until(event, scope)).max().unwrap_or(2 * head);
+            debug_assert!(used <= 2 * then + 1, "a loop around the branch keeps the value beyond it");
+            let last = std::mem::replace(&mut intervals[at].1, used);
+            intervals.insert(at + 1, (2 * then + 2, last));
+        }
+        intervals
+    }
+
+    /// The branches in which these events are, outer ones first.
+    fn branches_around(&self, events: &[Event]) -> BTreeSet<usize> {
+        let mut found = BTreeSet::new();
+        for event in events {
+            let mut around = event.branch;
+            while let Some(branch) = around.filter(|&branch| found.insert(branch)) {
+                around = self.branches[branch].outer;
+            }
+        }
+        found
     }
 }
 

@@ -68,6 +68,51 @@ fn neighbours_are_read_before_they_are_overwritten() {
 }
 
 #[test]
+fn branches_change_in_place_what_a_loop_carries() {
+    let body = |source: &str| shape(&program(source).body);
+    let samples = "fn main(x: f32[1000]) {
+        let mut h = zeros(f32[50, 1000]);
+        for i in 0..50 { if i % 10 == 9 { h[i] = x; } }
+        h
+    }";
+    assert_eq!(body(samples), "kernel for[kernel if[check kernel][]]");
+    // One copy of `h`, the parameter, and some scalars.
+    let bytes = program(samples).arenas.iter().map(|arena| arena.bytes).sum::<u64>();
+    assert!(bytes < 204_800, "{bytes}");
+    let nested = "fn main(x: f32[1000], g: f32[9, 1000]) {
+        let mut h = zeros(f32[50, 1000]); let mut g = g; let mut s = 0.0;
+        while s < 9 {
+            if h[3, 4] < s { h[i32(s)] = x; } else {
+                if s < 2 { g[i32(s)] = x; h[1:-1] *= 2; } else { for j in 0..3 { h[j] = x + h[j + 1]; } }
+            }
+            s += 1;
+        }
+        (h, g)
+    }";
+    assert!(!body(nested).split_once("while[").unwrap().1.contains("copy"), "{}", body(nested));
+}
+
+#[test]
+fn elements_are_read_before_others_are_written() {
+    let inside = |line: &str| {
+        let source = format!("fn main(x: f32[1000]) {{ let mut u = x; for i in 1..50 {{ {line} }} u }}");
+        let body = shape(&program(&source).body);
+        body.strip_prefix("copy for[").and_then(|rest| rest.strip_suffix(']')).unwrap().to_string()
+    };
+    // The new values of elements that are read lie where the elements lay.
+    assert_eq!(inside("u[i] += 3;"), "check kernel");
+    assert_eq!(inside("u[i : i + 100] *= 2;"), "check kernel");
+    assert_eq!(inside("u[3] = sin(u[3]);"), "kernel");
+    // Those of others are computed before.
+    assert_eq!(inside("u[i : i + 100] = u[i + 1 : i + 101];"), "kernel check check kernel kernel");
+    assert_eq!(inside("u[i] = sin(u[i - 1]);"), "kernel check check kernel kernel");
+    assert_eq!(inside("u[1:-1] = (u[2:] + u[:-2]) / 2;"), "kernel kernel");
+    // An array that is needed afterwards is copied anyway.
+    let kept = "fn main(x: f32[1000]) { let u = 2 * x; let mut v = u; v[1:] = u[:-1]; (u, v) }";
+    assert_eq!(shape(&program(kept).body), "kernel copy kernel");
+}
+
+#[test]
 fn carried_values_change_places() {
     let source = "fn main(x: f32[1000], y: f32[1000]) {
         let mut a = x; let mut b = y;

@@ -66,6 +66,7 @@ fn lowered(text: &str, a: &[usize], b: &[usize]) -> Vec<Work> {
         inlined: &inlined,
         work: Vec::new(),
         temporaries: &temporaries,
+        is_last_use: false,
         origin: Origin::default(),
     };
     einsum(text).lower(&mut lowering, &stmt).unwrap();
