@@ -57,6 +57,9 @@ impl Simplifier<'_> {
     fn identity(&self, stmt: &Stmt) -> Option<Value> {
         let &[result] = stmt.results.as_slice() else { return None };
         let op = stmt.op()?;
+        if let Op::WithPartials(_) = op {
+            return Some(stmt.args[0]);
+        }
         let binary = if let Op::Binary(Binary(binary)) = op { Some(*binary) } else { None };
         let same = if binary == Some(BinaryOp::Mul) && self.is_one(stmt.args[1]) {
             stmt.args[0]

@@ -3,7 +3,8 @@
 use super::call::Call;
 use super::orders::orders;
 use super::{
-    Array, Draw, all, batching, derivatives, draws, floats, gathers, ints, matrices, numbers, spectral, windows,
+    Array, Draw, all, axes, batching, composed, derivatives, draws, floats, gathers, ints, matrices, numbers, spectral,
+    windows,
 };
 use spmdc_abi::DType;
 use spmdc_ir::ops::promote::join;
@@ -54,6 +55,7 @@ pub fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         .or_else(|| operators(name, draw))
         .or_else(|| reductions(name, draw))
         .or_else(|| orders(name, draw))
+        .or_else(|| composed::call(name, draw))
         .or_else(|| products(name, draw))
         .or_else(|| indexing(name, draw))
         .or_else(|| gathers::call(name, draw))
@@ -200,27 +202,6 @@ fn operators(name: &str, draw: &mut Draw) -> Option<Call> {
         }
         _ => return None,
     })
-}
-
-/// `, axis=..., keepdims=...`, or nothing.
-fn axes(draw: &mut Draw, rank: usize) -> String {
-    let mut text = String::new();
-    if rank > 0 && draw.chance(80) {
-        let count = 1 + draw.below(rank);
-        let dims: Vec<usize> = (0..rank).collect();
-        let chosen: Vec<String> = draw.shuffled(&dims)[..count]
-            .iter()
-            .map(|&dim| if draw.chance(50) { dim as i64 } else { dim as i64 - rank as i64 }.to_string())
-            .collect();
-        text += &match chosen.as_slice() {
-            [one] => format!(", axis={one}"),
-            more => format!(", axis=({})", more.join(", ")),
-        };
-    }
-    if draw.chance(40) {
-        text += ", keepdims=true";
-    }
-    text
 }
 
 fn reductions(name: &str, draw: &mut Draw) -> Option<Call> {

@@ -4,6 +4,7 @@ pub mod batching;
 pub mod call;
 pub mod calls;
 mod complex;
+pub mod composed;
 pub mod derivatives;
 mod differentiated;
 pub mod draws;
@@ -116,6 +117,27 @@ impl Draw {
         let from = if self.chance(70) { 0 } else { self.below(shape.len() + 1) };
         shape[from..].iter().map(|&size| if self.chance(20) { 1 } else { size }).collect()
     }
+}
+
+/// `, axis=..., keepdims=...`, or nothing.
+fn axes(draw: &mut Draw, rank: usize) -> String {
+    let mut text = String::new();
+    if rank > 0 && draw.chance(80) {
+        let count = 1 + draw.below(rank);
+        let dims: Vec<usize> = (0..rank).collect();
+        let chosen: Vec<String> = draw.shuffled(&dims)[..count]
+            .iter()
+            .map(|&dim| if draw.chance(50) { dim as i64 } else { dim as i64 - rank as i64 }.to_string())
+            .collect();
+        text += &match chosen.as_slice() {
+            [one] => format!(", axis={one}"),
+            more => format!(", axis=({})", more.join(", ")),
+        };
+    }
+    if draw.chance(40) {
+        text += ", keepdims=true";
+    }
+    text
 }
 
 pub fn floats() -> Vec<DType> {

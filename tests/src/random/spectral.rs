@@ -5,7 +5,8 @@ use super::{Draw, all, floats};
 use spmdc_abi::DType;
 
 /// Functions whose results may differ by the order of sums.
-pub const SUMS: [&str; 6] = ["fft", "ifft", "rfft", "irfft", "fft2", "ifft2"];
+pub const SUMS: [&str; 12] =
+    ["fft", "ifft", "rfft", "irfft", "fft2", "ifft2", "rfft2", "irfft2", "fftn", "ifftn", "rfftn", "irfftn"];
 
 /// Expressions on the complex numbers `z` and `w` of one shape, and the real ones `a`.
 const EXPRESSIONS: &[&str] = &[
@@ -75,6 +76,22 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             let shape = [draw.size().max(1), draw.size().max(1), draw.size().max(1)];
             let axes = draw.pick(&["", ", axes=(0, 1)", ", axes=(2, 0)"]);
             Call::new(&[(plane, &shape), (plane, &shape)], format!("{name}(complex(a, b){axes}{norm})"))
+        }
+        "rfft2" | "irfft2" | "fftn" | "ifftn" | "rfftn" | "irfftn" => {
+            let count = draw.rank(2, 3);
+            let shape: Vec<usize> = draw.shape(count).iter().map(|&size| size.max(2)).collect();
+            let axes = draw.pick(&["", ", axes=(0, 1)", ", axes=(1, 0)"]);
+            let points = if draw.chance(30) {
+                format!(", s=({}, {})", 1 + draw.below(5), 1 + draw.below(5))
+            } else {
+                String::new()
+            };
+            match name.starts_with("rfft") || draw.chance(30) {
+                true => Call::new(&[(plane, &shape)], format!("{name}(a{points}{axes}{norm})")),
+                false => {
+                    Call::new(&[(plane, &shape), (plane, &shape)], format!("{name}(complex(a, b){points}{axes}{norm})"))
+                }
+            }
         }
         "fftshift" | "ifftshift" => {
             let axes = if draw.chance(50) { format!(", axes={axis}") } else { String::new() };

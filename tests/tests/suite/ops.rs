@@ -10,7 +10,7 @@ use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine::Loaded;
 use spmdc_tests::random::{Array, Draw, Mesh};
-use spmdc_tests::random::{batching, derivatives, manual, matrices, spectral};
+use spmdc_tests::random::{batching, composed, derivatives, manual, matrices, spectral};
 use spmdc_tests::random::{call::Call, calls};
 use spmdc_tests::{engine, problems};
 use std::ops::Range;
@@ -69,7 +69,8 @@ fn tolerance(name: &str) -> fn(&HostArray) -> Tolerance {
         "conv_transpose",
         "convolve",
     ];
-    let sums: [&[&str]; 5] = [SUMS, &matrices::NAMES, &spectral::SUMS, &derivatives::NAMES, &batching::NAMES];
+    let sums: [&[&str]; 6] =
+        [SUMS, &matrices::NAMES, &spectral::SUMS, &composed::SUMS, &derivatives::NAMES, &batching::NAMES];
     if sums.iter().any(|names| names.contains(&name)) {
         |expected| Tolerance::sum_of_ones(expected.dtype)
     } else {

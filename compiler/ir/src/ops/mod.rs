@@ -77,6 +77,7 @@ mod trigamma;
 pub mod update;
 pub mod window;
 pub mod windowed;
+pub mod with_partials;
 
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
@@ -339,6 +340,8 @@ ops! {
     ShowSharding(print::ShowSharding) = "show_sharding",
     /// The same values, which count as others.
     OptimizationBarrier(barrier::OptimizationBarrier) = "barrier",
+    /// The same values, with partial derivatives of their own.
+    WithPartials(with_partials::WithPartials) = "with_partials",
     /// Moves a value to another mesh.
     Transfer(transfer::Transfer) = "transfer",
     /// The end of a transfer at which a value leaves.
@@ -368,10 +371,10 @@ ops! {
 composites! {
     norm::Norm = "norm",
     segments::Segments = "segment_sum" | "segment_max" | "segment_min" | "bincount",
-    segments::SelectOf = "select",
+    segments::SelectOf = "select" | "select_n",
     take::Take = "take" | "take_along_axis",
     einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
-    einsum::diagonal::DiagonalCalls = "trace" | "diag",
+    einsum::diagonal::DiagonalCalls = "trace" | "diag" | "diagonal",
     spectral::Shifts = "fftshift" | "ifftshift",
     split::Split = "split",
     sort::LexSort = "lexsort",

@@ -15,7 +15,10 @@ use super::reduce;
 use super::reshape::reshape;
 use super::shape;
 use super::slice::{Slice, SliceRange};
+use super::sort;
+use super::spectral;
 use super::transpose::transpose;
+use super::with_partials;
 use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, as_bool, as_int, as_ints};
 use crate::ops::call::build::CallBuilder;
@@ -30,8 +33,9 @@ use spmdc_grammar::span::{FileId, Span};
 use std::sync::OnceLock;
 
 /// The texts of the prelude, by subject.
-pub const FILES: [&str; 8] = [
+pub const FILES: [&str; 9] = [
     include_str!("../../prelude/elementwise.spmd"),
+    include_str!("../../prelude/special.spmd"),
     include_str!("../../prelude/lookup.spmd"),
     include_str!("../../prelude/statistics.spmd"),
     include_str!("../../prelude/shapes.spmd"),
@@ -42,7 +46,7 @@ pub const FILES: [&str; 8] = [
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 85] = [
+pub const NAMES: [&str; 105] = [
     "complex",
     "real",
     "imag",
@@ -54,6 +58,12 @@ pub const NAMES: [&str; 85] = [
     "irfft",
     "fft2",
     "ifft2",
+    "rfft2",
+    "irfft2",
+    "fftn",
+    "ifftn",
+    "rfftn",
+    "irfftn",
     "fftfreq",
     "rfftfreq",
     "clip",
@@ -64,6 +74,20 @@ pub const NAMES: [&str; 85] = [
     "isclose",
     "divmod",
     "lcm",
+    "allclose",
+    "clamp",
+    "xlogy",
+    "xlog1py",
+    "entr",
+    "rel_entr",
+    "kl_div",
+    "isin",
+    "nanmedian",
+    "cov",
+    "corrcoef",
+    "trapezoid",
+    "unwrap",
+    "correlate",
     "ptp",
     "average",
     "nansum",
@@ -290,6 +314,8 @@ pub enum Helper {
     OfHalfSpectrum,
     /// `scale(norm, n, inverse)`: the factor of a Fourier transform of n points.
     Scale,
+    /// `transforms(x, s, axes, norm, of_real, inverse)`: a Fourier transform along several dimensions.
+    Transforms,
     /// `drawn(k, shape, dtype, like)`: the type of the random numbers that a call asks for.
     Drawn,
     /// `asks_complex(shape)`: whether a type is one of complex numbers.
@@ -314,6 +340,10 @@ pub enum Helper {
     Categories,
     /// `integers(t, minval, maxval)`: the first number of a range and how many there are.
     Integers,
+    /// `lines(x, axis)`: the dimensions of a reduction as one, the last.
+    Lines,
+    /// `partials(y, x, d, ...)`: y, as a function of each x with the partial derivative d.
+    Partials,
     /// `require(condition, message)`: an error of the call unless the condition holds.
     Require,
 }
@@ -345,6 +375,7 @@ impl Helper {
             "half_spectrum" => Some(Helper::HalfSpectrum),
             "of_half_spectrum" => Some(Helper::OfHalfSpectrum),
             "scale" => Some(Helper::Scale),
+            "transforms" => Some(Helper::Transforms),
             "drawn" => Some(Helper::Drawn),
             "asks_complex" => Some(Helper::AsksComplex),
             "real_type" => Some(Helper::RealType),
@@ -357,6 +388,8 @@ impl Helper {
             "rounds" => Some(Helper::Rounds),
             "categories" => Some(Helper::Categories),
             "integers" => Some(Helper::Integers),
+            "lines" => Some(Helper::Lines),
+            "partials" => Some(Helper::Partials),
             "require" => Some(Helper::Require),
             _ => None,
         }
@@ -467,6 +500,7 @@ impl Helper {
             Helper::Resized => {
                 resized(build, array(0), as_int(&args[1], "n")?, as_int(&args[2], "axis")?).map(Term::Array)
             }
+            Helper::Transforms => spectral::transforms(build, args),
             Helper::Drawn => draws::drawn(build, args),
             Helper::AsksComplex => Ok(draws::asks_complex(args)),
             Helper::RealType => Ok(draws::real_type(args)),
@@ -479,6 +513,16 @@ impl Helper {
             Helper::Rounds => draws::rounds(args),
             Helper::Categories => draws::categories(build, args),
             Helper::Integers => draws::integers(build, args),
+            Helper::Lines => {
+                let rank = build.ty(array(0)).rank();
+                let axes = if let Term::Nothing = args[1].term {
+                    (0..rank).collect()
+                } else {
+                    shape::axes(&as_ints(&args[1], "axis")?, rank, span)?
+                };
+                sort::last_lines(build, array(0), &axes).map(Term::Array)
+            }
+            Helper::Partials => with_partials::with_partials(build, args).map(Term::Array),
             Helper::Require => {
                 let (Term::Bool(holds), Term::Str(message)) = (&args[0].term, &args[1].term) else {
                     panic!("the prelude requires what is known at compile time");
@@ -504,6 +548,7 @@ impl Helper {
             Helper::AsFloat | Helper::Widened => Ok(args[0].term.clone()),
             Helper::RealPlane => Ok(complex::planes(build, &args[0].term)?[0].clone()),
             Helper::ImaginaryPlane => Ok(complex::planes(build, &args[0].term)?[1].clone()),
+            Helper::Transforms => spectral::transforms(build, args),
             Helper::Count | Helper::Mask | Helper::SameShape | Helper::Epsilon => {
                 let args = real(build)?;
                 self.call(&args, build)
@@ -547,13 +592,15 @@ impl Helper {
             | Helper::Rounds
             | Helper::Categories
             | Helper::Integers
+            | Helper::Lines
+            | Helper::Partials
             | Helper::Require => Err(complex::not_real(span)),
         }
     }
 }
 
 /// The factor of a transform of n points; E0210 for a norm that does not exist.
-fn scale(norm: &Arg, n: i64, inverse: bool) -> Result<Term, Diagnostic> {
+pub(super) fn scale(norm: &Arg, n: i64, inverse: bool) -> Result<Term, Diagnostic> {
     let name = if let Term::Str(name) = &norm.term { name.as_str() } else { "" };
     let is_divided = match name {
         "" if matches!(norm.term, Term::Nothing) => inverse,
@@ -569,7 +616,7 @@ fn scale(norm: &Arg, n: i64, inverse: bool) -> Result<Term, Diagnostic> {
 }
 
 /// A value with this many elements along a dimension: the first ones, or all and zeros after them.
-fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) -> Result<Value, Diagnostic> {
+pub(super) fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) -> Result<Value, Diagnostic> {
     let span = build.span;
     let sizes = build.ty(value).shape().to_vec();
     let axis = shape::axis(axis, sizes.len(), span)?;

@@ -2,11 +2,13 @@
 //! `scatter` into identity elements. As in JAX, elements whose index is not that of a segment are left out.
 
 use super::Call;
-use super::elementwise::{Select, binary};
+use super::broadcast::broadcast;
+use super::elementwise::{Compare, Select, binary};
 use super::gather::Gather;
 use super::promote;
 use super::reshape::reshape;
 use super::scatter::{Onto, Scatter};
+use super::shape;
 use crate::layout::types::{DType, MAX_ELEMENTS};
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
@@ -17,7 +19,7 @@ use crate::program::Value;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_kernel::scalar::BinaryOp;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 /// `segment_sum`, `segment_max`, `segment_min` and `bincount`.
 pub struct Segments;
@@ -161,9 +163,14 @@ impl Call for SelectOf {
         /// For each position the element of the first choice whose condition holds, or the default.
         select(condlist: Of("list of bools"), choicelist: Of("list of arrays"), default: Array = 0),
             NumbersAndBools, "(x: f32[6], y: f32[6]) { select([x > 3, x > 1], [x, y], 9) }";
+        /// For each position the element of the case whose number stands there: false is the first case, true the second.
+        select_n(which: Array, [rest] cases: Array), Any, "(x: f32[6], y: f32[6], i: i32[6]) { select_n(i, x, y) }";
     };
 
-    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        if name == "select_n" {
+            return select_n(args, build);
+        }
         let (conditions, choices) = (args.required("condlist")?, args.required("choicelist")?);
         let default = args.take("default").unwrap_or(Arg { name: None, term: Term::Int(0), span: args.span });
         let (Some(tests), Some(values)) = (conditions.term.sequence(), choices.term.sequence()) else {
@@ -197,4 +204,36 @@ impl Call for SelectOf {
             .try_fold(last, |rest, (test, value)| build.emit1(Select, &[test, value, rest]))?;
         Ok(Term::Array(chosen))
     }
+}
+
+/// The call of `select_n`. A number below 0 or beyond the last case takes the case next to it.
+fn select_n(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+    let span = args.span;
+    let which = args.array(build, "which")?;
+    let cases = args.rest("cases");
+    let numbers = build.ty(which).array.clone();
+    let is_bool = numbers.dtype == DType::Bool;
+    if !is_bool && !numbers.dtype.is_integer() {
+        let message = format!("`which` has bools or the numbers of cases, not elements of {}", numbers.dtype.name());
+        return Err(Diagnostic::error(Code::E0203, span, message));
+    }
+    if cases.is_empty() || (is_bool && cases.len() > 2) {
+        let wanted = if is_bool { "one or two cases, for false and true" } else { "at least one case" };
+        return Err(Diagnostic::error(Code::E0201, span, format!("`select_n` takes {wanted}, not {}", cases.len())));
+    }
+    let operands: Vec<(&Term, _)> = cases.iter().map(|case| (&case.term, case.span)).collect();
+    let mut values = promote::promoted(build, &operands)?;
+    let mut chosen = values.remove(0);
+    for (at, value) in (1i64..).zip(values) {
+        let test = if is_bool {
+            which
+        } else {
+            let number = build.emit1(Constant::float(numbers.dtype, at as f64), &[])?;
+            build.emit1(Compare(CompareOp::Ge), &[which, number])?
+        };
+        chosen = build.emit1(Select, &[test, value, chosen])?;
+    }
+    let shape = shape::broadcast(&[build.ty(chosen).shape(), &numbers.shape]);
+    let shape = shape.map_err(|mismatch| Diagnostic::error(mismatch.code, span, mismatch.message))?;
+    broadcast(build, chosen, &shape).map(Term::Array)
 }

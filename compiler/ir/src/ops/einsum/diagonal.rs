@@ -333,7 +333,7 @@ impl NestLowering for Diagonal {
     }
 }
 
-/// `trace(x)` sums the diagonal of the first two dimensions, or of `axis1` and `axis2`; `diag(x)` takes the diagonal of a matrix,
+/// `trace(x)` sums the diagonal of the first two dimensions, or of `axis1` and `axis2`, and `diagonal(x)` takes it; `diag(x)` takes the diagonal of a matrix,
 /// or makes a matrix from a vector.
 pub struct DiagonalCalls;
 
@@ -341,12 +341,14 @@ impl Call for DiagonalCalls {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sum of a diagonal of two dimensions.
         trace(x: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), NumbersAndBools, "(x: f32[4, 6]) { trace(x) }";
+        /// A diagonal of two dimensions, as the last one.
+        diagonal(a: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), Any, "(x: f32[4, 6]) { diagonal(x, offset=1) }";
         /// A diagonal of a matrix, or the matrix with a vector on a diagonal.
         diag(x: Array, k: Of("int") = 0), Any, "(x: f32[4, 6]) { diag(x) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
-        let value = args.array(build, "x")?;
+        let value = args.array(build, if name == "diagonal" { "a" } else { "x" })?;
         let offset = args.take(if name == "diag" { "k" } else { "offset" });
         let offset = match offset.map(|arg| arg.term) {
             None => 0,
@@ -360,12 +362,14 @@ impl Call for DiagonalCalls {
         match (name, rank) {
             ("diag", 1) => Ok(Term::Array(spread(build, value, offset)?)),
             ("diag", 2) => Ok(Term::Array(diagonal(build, value, offset, false)?)),
+            ("diagonal", 2..) => {
+                let value = in_front(build, value, args)?;
+                let first = diagonal(build, value, offset, false)?;
+                let last: Vec<usize> = (1..rank - 1).chain([0]).collect();
+                Ok(Term::Array(if rank == 2 { first } else { transpose(build, first, &last)? }))
+            }
             ("trace", 2..) => {
-                let given = [args.optional_int("axis1")?.unwrap_or(0), args.optional_int("axis2")?.unwrap_or(1)];
-                let mut order = shape::axes(&given, rank, args.span)?;
-                let others: Vec<usize> = (0..rank).filter(|dim| !order.contains(dim)).collect();
-                order.extend(others);
-                let value = if order.is_sorted() { value } else { transpose(build, value, &order)? };
+                let value = in_front(build, value, args)?;
                 let dtype = accumulated(build.ty(value).dtype());
                 let value = promote::cast(build, value, summed_in(dtype))?;
                 let trace = diagonal(build, value, offset, true)?;
@@ -377,6 +381,16 @@ impl Call for DiagonalCalls {
             }
         }
     }
+}
+
+/// The array with the dimensions `axis1` and `axis2` of a call in front.
+fn in_front(build: &mut CallBuilder, value: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
+    let rank = build.ty(value).rank();
+    let given = [args.optional_int("axis1")?.unwrap_or(0), args.optional_int("axis2")?.unwrap_or(1)];
+    let mut order = shape::axes(&given, rank, args.span)?;
+    let others: Vec<usize> = (0..rank).filter(|dim| !order.contains(dim)).collect();
+    order.extend(others);
+    if order.is_sorted() { Ok(value) } else { transpose(build, value, &order) }
 }
 
 /// The diagonal along the first two dimensions, `offset` columns to the right, or its sum.

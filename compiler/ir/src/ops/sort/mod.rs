@@ -40,6 +40,7 @@ use spmdc_kernel::number;
 use std::cmp::Ordering;
 
 pub use calls::{LexSort, TopK};
+pub(crate) use selection::last_lines;
 pub use selection::{Chosen, Quantiles};
 
 /// Lines along a dimension in the order of keys.

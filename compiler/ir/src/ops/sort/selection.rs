@@ -252,6 +252,14 @@ fn lines(build: &mut CallBuilder, value: Value, axes: &[usize]) -> Result<(Value
     Ok((reshape(build, moved, &shape)?, kept.len()))
 }
 
+/// The array with these dimensions as lines along the last one.
+pub(crate) fn last_lines(build: &mut CallBuilder, value: Value, axes: &[usize]) -> Result<Value, Diagnostic> {
+    let (lines, axis) = lines(build, value, axes)?;
+    let rank = build.ty(lines).rank();
+    let order: Vec<usize> = (0..rank).filter(|&dim| dim != axis).chain([axis]).collect();
+    if order.is_sorted() { Ok(lines) } else { transpose(build, lines, &order) }
+}
+
 /// The value at a fraction of sorted lines, whose dimension gets size 1. The place is computed in the type of the elements, as JAX does.
 fn between(
     build: &mut CallBuilder,
