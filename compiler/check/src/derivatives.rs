@@ -286,7 +286,10 @@ impl Checker<'_> {
         let seeds: Vec<Value> = seeds
             .into_iter()
             .zip(flags)
-            .map(|((_, seed), is_imaginary)| self.conjugated(seed, is_imaginary))
+            .map(|((output, seed), is_imaginary)| {
+                let seed = self.build.in_layout_of(seed, output)?;
+                self.conjugated(seed, is_imaginary)
+            })
             .collect::<Derivation<_>>()?;
         let found = repeated(&mut self.build, &pullback.reverse, &seeds)?;
         let found = self.laid_out(&found, &all)?;
@@ -308,7 +311,9 @@ impl Checker<'_> {
         for (term, direction) in given.into_iter().zip(directions) {
             let (_, copy) = self.copied(&Arg { name: None, term, span: primals.span })?;
             let direction = Arg { name: None, term: direction, span: tangents.span };
-            seeds.extend(self.like(&copy.term, &direction, "tangent")?);
+            for (value, tangent) in self.like(&copy.term, &direction, "tangent")? {
+                seeds.push((value, self.build.in_layout_of(tangent, value)?));
+            }
             args.push(copy);
         }
         let (output, start) = self.expanded(function, args, span)?;

@@ -313,7 +313,8 @@ impl LinearMap for Gather {
     ) -> Result<Value, Diagnostic> {
         let shape = build.ty(stmt.args[0]).shape().to_vec();
         let places = Gather { out: None, ..self.clone() };
-        let scatter = Scatter { places, combine: Some(ReduceOp::Sum), onto: Onto::Identity(shape) };
+        let out = build.has_explicit_axes().then(|| build.explicit_part(build.ty(stmt.args[0])));
+        let scatter = Scatter { places, combine: Some(ReduceOp::Sum), onto: Onto::Identity(shape), out };
         let args: Vec<Value> = std::iter::once(cotangent).chain(stmt.args[1..].iter().copied()).collect();
         build.emit1(scatter, &args)
     }

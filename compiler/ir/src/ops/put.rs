@@ -14,7 +14,8 @@ use super::scatter::{Onto, Scatter};
 use super::shape;
 use super::slice::{SliceRange, slice};
 use super::update::{Places, Update, assigned};
-use crate::layout::types::DType;
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::{AxisSet, DType};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
 use crate::program::Value;
@@ -145,17 +146,20 @@ fn updated(
     let operands = |first: &[Value]| [first, &[updates], arrays].concat();
     let (op, alone) = match update {
         ElementUpdate::Replace => {
-            let op = Scatter { places, combine: None, onto: Onto::Operand };
+            let op = Scatter { places, combine: None, onto: Onto::Operand, out: None };
             return build.emit1(op, &operands(&[region]));
         }
         ElementUpdate::Combine(op) => (op, many),
         ElementUpdate::Divide => (ReduceOp::Product, true),
     };
     if !alone {
-        return build.emit1(Scatter { places, combine: Some(op), onto: Onto::Operand }, &operands(&[region]));
+        let op = Scatter { places, combine: Some(op), onto: Onto::Operand, out: None };
+        return build.emit1(op, &operands(&[region]));
     }
     let onto = if op == ReduceOp::Sum { Onto::Nothing(target.shape) } else { Onto::Identity(target.shape) };
-    let combined = build.emit1(Scatter { places, combine: Some(op), onto }, &operands(&[]))?;
+    let mut scatter = Scatter { places, combine: Some(op), onto, out: None };
+    scatter.out = layout_of_region(build, &scatter, &full[0].shape, [region, updates]);
+    let combined = build.emit1(scatter, &operands(&[]))?;
     let with = match (update, op) {
         (ElementUpdate::Divide, _) => BinaryOp::Div,
         (_, ReduceOp::Sum) => BinaryOp::Add,
@@ -166,6 +170,29 @@ fn updated(
         (_, ReduceOp::Or) => BinaryOp::Or,
     };
     build.emit1(elementwise::Binary(with), &[region, combined])
+}
+
+/// The layout on explicit axes of updates that are combined by themselves: that of the region, so that a sum over updates which are split is
+/// where it is needed. None if the updates split a dimension in another way, which is an error of the assignment.
+fn layout_of_region(
+    build: &CallBuilder,
+    scatter: &Scatter,
+    full: &[usize],
+    [region, updates]: [Value; 2],
+) -> Option<Sharding> {
+    if !build.has_explicit_axes() {
+        return None;
+    }
+    let mut own = build.explicit_part(build.ty(region));
+    let of = build.explicit_part(build.ty(updates));
+    let skipped = full.len() - of.dims.len();
+    let rows = scatter.rows(&build.ty(region).array, full).into_iter().skip(skipped);
+    let agrees = |(row, dim): (Option<usize>, &DimSharding)| {
+        row.is_none_or(|row| dim.axes.is_empty() || dim.axes == own.dims[row].axes)
+    };
+    let agree = rows.zip(&of.dims).all(agrees);
+    own.unreduced = AxisSet::EMPTY;
+    agree.then_some(own)
 }
 
 /// The array with its region replaced.

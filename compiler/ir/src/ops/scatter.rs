@@ -15,6 +15,7 @@ use crate::array::{Array, Trap, indices};
 use crate::cost;
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
+use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
@@ -27,6 +28,7 @@ use crate::ops::call::term::Term;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms, zeros_like};
 use crate::ops::iota::Iota;
 use crate::ops::reshape::reshape;
+use crate::ops::reshard::{complete, explicit_out};
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Properties, Reads, Rules, Semantics, Typing,
@@ -50,6 +52,8 @@ pub struct Scatter {
     pub combine: Option<ReduceOp>,
     /// The elements that are updated.
     pub onto: Onto,
+    /// The user's `out=` on explicit axes, or the layout of the array that is assigned to.
+    pub out: Option<Sharding>,
 }
 
 /// The array that a scatter updates.
@@ -99,7 +103,7 @@ impl Scatter {
     }
 
     /// For each dimension of the updates' full shape the dimension of the target that it is, or None for those of the index arrays.
-    fn rows(&self, target: &ArrayType, full: &[usize]) -> Vec<Option<usize>> {
+    pub(super) fn rows(&self, target: &ArrayType, full: &[usize]) -> Vec<Option<usize>> {
         let mut rows = vec![None; full.len()];
         let rank = full.len() + self.places.dims.len() + self.places.batch.len() - target.rank();
         for (dim, source) in self.places.roles(target.rank(), rank).into_iter().enumerate() {
@@ -206,8 +210,9 @@ impl Semantics for Scatter {
             Onto::Nothing(shape) => format!(", shape={}, signed=true", shape::tuple(shape)),
         };
         let places = self.places.print(args, mesh);
-        let attributes = places.find("dims=").map_or("", |at| &places[at..]);
-        format!("scatter({}, of=\"{of}\"{onto}, {attributes}", args.join(", "))
+        let attributes = places.find("dims=").map_or("", |at| &places[at..places.len() - 1]);
+        let out = self.out.as_ref().map_or(String::new(), |out| format!(", out={}", out.display(mesh)));
+        format!("scatter({}, of=\"{of}\"{onto}, {attributes}{out})", args.join(", "))
     }
 
     fn flops(&self, args: &[&ArrayType], results: &[&ArrayType]) -> u64 {
@@ -296,7 +301,7 @@ impl Rules for Scatter {
         Properties {
             effect: Effect::None,
             manual: Manual::Local,
-            placement: Placement::Follows,
+            placement: Placement::Out(self.out.as_ref()),
             linear: Linear::No,
             combines,
             elements: Elements::Other,
@@ -305,7 +310,7 @@ impl Rules for Scatter {
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
-        Vec::new()
+        self.out.iter_mut().map(NamedAxes::Layout).collect()
     }
 }
 
@@ -349,7 +354,9 @@ impl Batched for Scatter {
         args.push(updates);
         args.extend(Gather::aligned_places(build, &stmt.args[first + 1..], batch, places)?);
         let places = self.places.in_batch(batch, true, of_places);
-        build.emit(Scatter { places, combine: self.combine, onto }, &args)
+        let mut out = self.out.clone();
+        out.iter_mut().for_each(|out| out.dims.insert(0, batch.layout.clone()));
+        build.emit(Scatter { places, combine: self.combine, onto, out }, &args)
     }
 }
 
@@ -374,7 +381,7 @@ impl LinearMap for Scatter {
             let args = self.with_indices(stmt, &[cotangent, zero]);
             return build.emit1(self.clone(), &args);
         }
-        let found = build.emit1(self.places.clone(), &self.with_indices(stmt, &[cotangent]))?;
+        let found = self.taken(build, stmt, cotangent)?;
         if !replaces {
             return Ok(found);
         }
@@ -391,6 +398,27 @@ impl LinearMap for Scatter {
         let is_left = Terms(build).compare(CompareOp::Eq, left, numbers)?;
         let zero = Terms(build).number(found, 0.0)?;
         Terms(build).select(is_left, found, zero)
+    }
+}
+
+impl Scatter {
+    /// The elements of an array like the result at the indices of this scatter, in the layout of its updates on explicit axes.
+    fn taken(&self, build: &mut CallBuilder, stmt: &Stmt, from: Value) -> Result<Value, Diagnostic> {
+        let updates = stmt.args[self.skipped()];
+        let args = self.with_indices(stmt, &[from]);
+        let full = self.places.infer(&build.func.arrays(&args)).map_err(|mismatch| build.mismatch(mismatch))?;
+        let full = &full[0].shape;
+        let mut gather = self.places.clone();
+        if build.has_explicit_axes() {
+            let ty = build.ty(updates);
+            let (own, shape, skipped) = (build.explicit_part(ty), ty.shape(), full.len() - ty.rank());
+            let mut out = build.unknown_layout(full.len());
+            for (at, dim) in own.dims.into_iter().enumerate().filter(|(at, _)| shape[*at] == full[skipped + at]) {
+                out.dims[skipped + at] = dim;
+            }
+            gather.out = Some(out);
+        }
+        build.emit1(gather, &args)
     }
 }
 
@@ -487,7 +515,7 @@ impl Scatter {
         let share = Terms(build).indicator(is_chosen, result)?;
         let zero = Terms(build).number(result, 0.0)?;
         let zeros = broadcast(build, zero, &shape)?;
-        let sum = Scatter { combine: Some(ReduceOp::Sum), onto: Onto::Operand, places: self.places.clone() };
+        let sum = Scatter { combine: Some(ReduceOp::Sum), onto: Onto::Operand, places: self.places.clone(), out: None };
         let mut start = zeros;
         let mut own = None;
         if self.onto == Onto::Operand {
@@ -663,7 +691,7 @@ impl Call for Scatter {
         scatter(
             x: Array, [rest] operands: Array, [named] of: String = "set", [named] shape: Ints = None,
             [named] signed: Bool = false, [named] dims: Ints = None, [named] batch: Of("pairs of dimensions") = None,
-            [named] at: Int = 0,
+            [named] at: Int = 0, [named] out: Sharding = None,
         ) in_dumps "" "write x[indices] = v or x[indices] += v, or segment_sum(v, indices, num_segments=n)";
     };
 
@@ -701,6 +729,12 @@ impl Call for Scatter {
             };
             operands.push(build.materialize(&arg.term, Some(dtype), arg.span)?);
         }
-        Ok(Term::Array(build.emit1(Scatter { places, combine, onto }, &operands)?))
+        let mut op = Scatter { places, combine, onto, out: None };
+        if let Some((out, span)) = args.optional_sharding("out")? {
+            let types = build.func.arrays(&operands);
+            let rank = op.infer(&types).map_err(|mismatch| build.mismatch(mismatch))?[0].rank();
+            op.out = explicit_out(build, &complete(out.sharding, rank, span)?);
+        }
+        Ok(Term::Array(build.emit1(op, &operands)?))
     }
 }

@@ -7,8 +7,10 @@ use super::elementwise::{Compare, Select, binary};
 use super::gather::Gather;
 use super::promote;
 use super::reshape::reshape;
+use super::reshard::{complete, explicit_out, with_layout};
 use super::scatter::{Onto, Scatter};
 use super::shape;
+use crate::layout::sharding::Sharding;
 use crate::layout::types::{DType, MAX_ELEMENTS};
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
@@ -27,16 +29,16 @@ pub struct Segments;
 impl Call for Segments {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sums of the rows with equal segment numbers.
-        segment_sum(data: Array, segment_ids: Array, num_segments: Int),
+        segment_sum(data: Array, segment_ids: Array, num_segments: Int, [named] out: Sharding = None),
             NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_sum(x, i, num_segments=4) }";
         /// The largest elements of the rows with equal segment numbers; the least number of the type where there are none.
-        segment_max(data: Array, segment_ids: Array, num_segments: Int),
+        segment_max(data: Array, segment_ids: Array, num_segments: Int, [named] out: Sharding = None),
             NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_max(x, i, num_segments=4) }";
         /// The smallest elements of the rows with equal segment numbers; the largest number of the type where there are none.
-        segment_min(data: Array, segment_ids: Array, num_segments: Int),
+        segment_min(data: Array, segment_ids: Array, num_segments: Int, [named] out: Sharding = None),
             NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_min(x, i, num_segments=4) }";
         /// How often each number from 0 to length - 1 occurs, or the sums of its weights; negative numbers count as 0.
-        bincount(x: Array, weights: Array = None, minlength: Int = 0, [named] length: Int = None),
+        bincount(x: Array, weights: Array = None, minlength: Int = 0, [named] length: Int = None, [named] out: Sharding = None),
             Integers, "(x: i32[12]) { bincount(x, length=8) }";
     };
 
@@ -53,7 +55,7 @@ impl Call for Segments {
             "segment_max" => ReduceOp::Max,
             _ => ReduceOp::Min,
         };
-        Ok(Term::Array(combined(build, data, (places, &ids), count, op)?))
+        combined(args, build, data, (places, &ids), count, op)
     }
 }
 
@@ -77,12 +79,13 @@ fn integers(build: &mut CallBuilder, arg: &Arg) -> Result<Value, Diagnostic> {
 
 /// The rows of `data` combined by their segment numbers.
 fn combined(
+    args: &mut Args<'_>,
     build: &mut CallBuilder,
     data: Value,
     (ids, given): (Value, &Arg),
     count: usize,
     op: ReduceOp,
-) -> Result<Value, Diagnostic> {
+) -> Result<Term, Diagnostic> {
     let (ty, of) = (build.ty(data).array.clone(), build.ty(ids).array.clone());
     if of.rank() != 1 || ty.shape.first() != of.shape.first() {
         let message = format!("{of} does not have one segment number for each row of {ty}");
@@ -90,27 +93,36 @@ fn combined(
     }
     let mut target = ty.shape.clone();
     target[0] = count;
-    scattered(build, data, ids, target, op)
+    scattered(args, build, data, ids, target, op)
 }
 
 /// The elements of `data` combined in an array of shape `target`, at the indices `ids` of its first dimension.
 fn scattered(
+    args: &mut Args<'_>,
     build: &mut CallBuilder,
     data: Value,
     ids: Value,
     target: Vec<usize>,
     op: ReduceOp,
-) -> Result<Value, Diagnostic> {
+) -> Result<Term, Diagnostic> {
     let dtype = build.ty(data).dtype();
     let op = if op == ReduceOp::Sum && dtype == DType::Bool { ReduceOp::Or } else { op };
     // Numbers beyond i64 become negative ones, which are no segments either.
     let ids = promote::cast(build, ids, DType::I64)?;
     let wide = if op == ReduceOp::Sum { dtype.computed() } else { dtype };
     let data = promote::cast(build, data, wide)?;
+    let out = told(args, build, target.len())?;
     let places = Gather::new(vec![0], Vec::new(), 0);
-    let op = Scatter { places, combine: Some(op), onto: Onto::Identity(target) };
+    let op = Scatter { places, combine: Some(op), onto: Onto::Identity(target), out };
     let result = build.emit1(op, &[data, ids])?;
-    promote::cast(build, result, dtype)
+    let result = promote::cast(build, result, dtype)?;
+    with_layout(args, build, result)
+}
+
+/// The part of the call's `out=` that the scatter must know; the rest remains an argument.
+fn told(args: &Args<'_>, build: &CallBuilder, rank: usize) -> Result<Option<Sharding>, Diagnostic> {
+    let Some(Arg { term: Term::Sharding(given), span, .. }) = args.peek("out") else { return Ok(None) };
+    Ok(explicit_out(build, &complete(given.sharding.clone(), rank, *span)?))
 }
 
 /// Numbers of any shape are counted as they lie: if they were flattened first, uneven blocks would have to move.
@@ -148,11 +160,13 @@ fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
                 places: Gather::new(vec![0], Vec::new(), 0),
                 combine: Some(ReduceOp::Sum),
                 onto: Onto::Identity(vec![length]),
+                out: told(args, build, 1)?,
             };
-            return Ok(Term::Array(build.emit1(op, &[one, ids])?));
+            let counts = build.emit1(op, &[one, ids])?;
+            return with_layout(args, build, counts);
         }
     };
-    Ok(Term::Array(scattered(build, weights, x, vec![length], ReduceOp::Sum)?))
+    scattered(args, build, weights, x, vec![length], ReduceOp::Sum)
 }
 
 /// `select([c, d], [x, y], 0)`: a chain of `where`.

@@ -201,6 +201,30 @@ impl Taker {
         Ok(Taker { x, axis, mode, span: args.span })
     }
 
+    /// The elements of `x` at these indices, in the layout of the call's `out=`; `behind` as for [`Taker::filled`].
+    fn gathered(
+        &self,
+        args: &mut Args<'_>,
+        build: &mut CallBuilder,
+        mut op: Gather,
+        (x, Indices { places, exist }): (Value, Indices),
+        behind: usize,
+    ) -> Result<Term, Diagnostic> {
+        let rank = build.ty(x).rank() - op.dims.len() - op.batch.len() + build.ty(places).rank();
+        let out = match args.optional_sharding("out")? {
+            Some((out, span)) => Some(complete(out.sharding, rank, span)?),
+            None => None,
+        };
+        op.out = out.as_ref().and_then(|out| explicit_out(build, out));
+        let told = op.out.clone();
+        let taken = build.emit1(op, &[x, places])?;
+        let taken = self.filled(args, build, taken, exist, behind)?;
+        Ok(Term::Array(match out {
+            Some(out) if told.as_ref() != Some(&out) => build.emit1(Reshard::pin(out), &[taken])?,
+            Some(_) | None => taken,
+        }))
+    }
+
     /// The elements, or the fill value where there is none. `behind` is the number of dimensions of the result that follow those of
     /// the indices.
     fn filled(
@@ -251,6 +275,7 @@ impl Call for Take {
         /// For each position of the indices, the element of `x` that differs from it along one axis only.
         take_along_axis(
             x: Array, indices: Array, axis: Int = -1, [named] mode: String = "raise", [named] fill_value: Array = None,
+            [named] out: Sharding = None,
         ), Any, "(x: f32[4, 6], i: i32[4, 8]) { take_along_axis(x, i % 6, axis=1) }";
     };
 
@@ -267,19 +292,8 @@ fn take(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic
     if build.ty(taker.x).array.is_stream {
         return take_rows(&taker, (args, build), Indices { places, exist });
     }
-    let mut op = Gather::new(vec![taker.axis], Vec::new(), taker.axis);
-    let out = match args.optional_sharding("out")? {
-        Some((out, span)) => Some(complete(out.sharding, sizes.len() - 1 + build.ty(places).rank(), span)?),
-        None => None,
-    };
-    op.out = out.as_ref().and_then(|out| explicit_out(build, out));
-    let told = op.out.clone();
-    let taken = build.emit1(op, &[taker.x, places])?;
-    let taken = taker.filled(args, build, taken, exist, sizes.len() - 1 - taker.axis)?;
-    Ok(Term::Array(match out {
-        Some(out) if told.as_ref() != Some(&out) => build.emit1(Reshard::pin(out), &[taken])?,
-        Some(_) | None => taken,
-    }))
+    let op = Gather::new(vec![taker.axis], Vec::new(), taker.axis);
+    taker.gathered(args, build, op, (taker.x, Indices { places, exist }), sizes.len() - 1 - taker.axis)
 }
 
 /// `take` of the rows of a stream.
@@ -330,6 +344,5 @@ fn take_along_axis(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term,
         kept.push(size);
     }
     let x = reshape(build, taker.x, &kept)?;
-    let taken = build.emit1(Gather::new(vec![axis], batch, 0), &[x, places])?;
-    Ok(Term::Array(taker.filled(args, build, taken, exist, 0)?))
+    taker.gathered(args, build, Gather::new(vec![axis], batch, 0), (x, Indices { places, exist }), 0)
 }

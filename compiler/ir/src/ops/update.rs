@@ -237,7 +237,7 @@ impl Batched for Update {
         };
         let value = transpose(build, value, &order)?;
         let places_of = Gather::new(dims, Vec::new(), 0).in_batch(batch, true, true);
-        let scatter = Scatter { places: places_of, combine: None, onto: Onto::Operand };
+        let scatter = Scatter { places: places_of, combine: None, onto: Onto::Operand, out: None };
         build.emit(scatter, &[vec![array, value], places].concat())
     }
 }

@@ -18,11 +18,11 @@ use crate::ops::rules::Combines;
 use crate::ops::{Mismatch, Op, called};
 use crate::program::partial_sums::{FactorBounds, commutes_with_sum, magnitude_needed, passes_sums};
 use crate::program::typing::explicit_part;
-use choices::then;
+
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 
-pub use choices::{Choice, ChoiceEdit, cost_of_move, spaced};
+pub use choices::{Choice, ChoiceEdit, cost_of_move, spaced, then};
 
 /// The axes of each factor; for one operand empty where it does not split the factor.
 pub type FactorAxes = Vec<Vec<u8>>;

@@ -2,7 +2,7 @@
 //!
 //! The checker, the ops' calls and passes use it: they give operands and get values with types.
 
-use crate::layout::mesh::Mesh;
+use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::Sharding;
 use crate::layout::types::MAX_RANK;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
@@ -16,8 +16,8 @@ use crate::ops::rules::Effect;
 use crate::ops::shape;
 use crate::ops::transfer::Target;
 use crate::ops::{Mismatch, Op};
-use crate::program::explicit::Choice;
-use crate::program::origin::{Lineage, Origin};
+use crate::program::explicit::{Choice, ChoiceEdit};
+use crate::program::origin::{DerivativePart, Lineage, Origin};
 use crate::program::partial_sums::FactorBounds;
 use crate::program::typing;
 use crate::program::units::Unit;
@@ -251,7 +251,12 @@ impl CallBuilder {
         };
         let results = match inferred {
             Ok(results) => results,
-            Err(mismatch) => return Err(self.operand_mismatch(mismatch, args)),
+            Err(mismatch) => {
+                if let Some(moves) = self.decided_by_derivative(&mismatch) {
+                    return self.emit_moved(op, args, moves);
+                }
+                return Err(self.operand_mismatch(mismatch, args));
+            }
         };
         if results.iter().any(|ty| shape::elements(ty.shape()).is_none()) {
             return Err(too_large(self.span));
@@ -268,6 +273,30 @@ impl CallBuilder {
         let stmt = Stmt::new(op, args.to_vec(), results.clone(), origin);
         self.innermost().stmts.push(stmt);
         Ok(results)
+    }
+
+    /// The operands that move where a statement of a derivative has an ambiguous layout, each with its new layout. No text of the program says
+    /// how such a statement lies: the least of its choices is taken, as the tangent or gradient gets the layout of its value anyway.
+    fn decided_by_derivative(&self, mismatch: &Mismatch) -> Option<Vec<(usize, Sharding)>> {
+        if self.lineage.part == DerivativePart::Value {
+            return None;
+        }
+        mismatch.choices.iter().find_map(|choice| match &choice.edit {
+            ChoiceEdit::Reshard { operand, to } => Some(vec![(*operand, to.clone())]),
+            ChoiceEdit::Reshards(moves) => Some(moves.clone()),
+            ChoiceEdit::Out(_) => None,
+        })
+    }
+
+    /// As [`CallBuilder::emit`], after some operands have moved.
+    fn emit_moved(&mut self, op: Op, args: &[Value], moves: Vec<(usize, Sharding)>) -> Result<Vec<Value>, Diagnostic> {
+        let mut args = args.to_vec();
+        for (operand, to) in moves {
+            let to = typing::explicit_part(&to, &self.mesh);
+            debug_assert_ne!(self.ty(args[operand]).sharding, to, "a choice changes a layout");
+            args[operand] = self.emit1(Reshard::request(to), &[args[operand]])?;
+        }
+        self.emit_op(op, &args)
     }
 
     /// A collective runs on all devices of its group, a line is printed for all, and all have a part of a value that moves to another
@@ -368,6 +397,11 @@ impl CallBuilder {
         ty.array.shape.insert(0, trips);
         ty.sharding.dims.insert(0, self.unknown_layout(1).dims[0].clone());
         ty
+    }
+
+    /// Whether types decide layouts along some axis.
+    pub fn has_explicit_axes(&self) -> bool {
+        self.mesh.axes.iter().any(|axis| axis.kind == AxisKind::Explicit)
     }
 
     /// The part of a layout that the value's type decides.

@@ -17,7 +17,6 @@ pub mod spec;
 use super::{Mismatch, Op};
 use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::AxisKind;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType, MAX_RANK, Type};
@@ -278,8 +277,7 @@ impl LinearMap for Einsum {
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
         let (own, other) = if at == 0 { (&self.lhs, &self.rhs) } else { (&self.rhs, &self.lhs) };
-        let out = build.mesh.axes.iter().any(|axis| axis.kind == AxisKind::Explicit);
-        let out = out.then(|| build.explicit_part(build.ty(stmt.args[at])));
+        let out = build.has_explicit_axes().then(|| build.explicit_part(build.ty(stmt.args[at])));
         let product = Einsum { lhs: self.result.clone(), rhs: other.clone(), result: own.clone(), out };
         contract::product(build, product, [cotangent, stmt.args[1 - at]])
     }

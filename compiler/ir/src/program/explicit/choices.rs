@@ -136,7 +136,14 @@ impl Context<'_> {
         let all_as = |wanted: &Vec<u8>| {
             let split = shares.iter().enumerate().filter(|(_, share)| !share[factor].is_empty());
             let others = split.filter(|(_, share)| share[factor] != *wanted);
-            self.reshards(others.map(|(operand, _)| like(operand, wanted)).collect())
+            let moves: Vec<(usize, Sharding)> = others.map(|(operand, _)| like(operand, wanted)).collect();
+            let needed = moves.iter().map(|(operand, to)| {
+                let needed = self.split_like_others(rule, *operand, to, shares);
+                cost_of_move(self.args[*operand], &needed, self.mesh).1
+            });
+            let needed: f64 = needed.sum();
+            let choice = self.reshards(moves);
+            Choice { cost: choice.cost.min(needed), ..choice }
         };
         let mut wanted: Vec<&Vec<u8>> = Vec::new();
         for share in shares.iter().map(|share| &share[factor]).filter(|axes| !axes.is_empty()) {
@@ -156,6 +163,22 @@ impl Context<'_> {
             FactorKind::Pass | FactorKind::Window | FactorKind::Whole => wanted.into_iter().map(all_as).collect(),
         };
         Mismatch::new(Code::E0302, message).choices(choices)
+    }
+
+    /// The part of an operand in layout `to` that each device needs, where other operands split dimensions that it does not.
+    fn split_like_others(&self, rule: &Factors, operand: usize, to: &Sharding, shares: &[FactorAxes]) -> Sharding {
+        let mut needed = to.clone();
+        for (dim, factors) in rule.operands[operand].iter().enumerate() {
+            let [factor] = factors.as_slice() else { continue };
+            let others = shares.iter().enumerate().filter(|(other, _)| *other != operand);
+            let Some((_, share)) = others.into_iter().find(|(_, share)| !share[*factor].is_empty()) else { continue };
+            let used = needed.used_axes();
+            let is_free = share[*factor].iter().all(|&axis| !used.contains(usize::from(axis)));
+            if needed.dims[dim].axes.is_empty() && is_free {
+                needed.dims[dim].axes.clone_from(&share[*factor]);
+            }
+        }
+        needed
     }
 
     /// The operand whole along the summed dimension, then a sum over the axes that split the other operand there; with the layout
@@ -310,7 +333,7 @@ fn in_turn<'a>(notes: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Two moves, one after the other.
-pub(super) fn then(first: &(String, f64), second: &(String, f64)) -> (String, f64) {
+pub fn then(first: &(String, f64), second: &(String, f64)) -> (String, f64) {
     (in_turn([first.0.as_str(), second.0.as_str()].into_iter()), first.1 + second.1)
 }
 

@@ -14,7 +14,7 @@ fn places(values: &[i128]) -> Array {
 }
 
 fn scattered(combine: Option<ReduceOp>, onto: Onto, args: &[&Array]) -> Vec<i128> {
-    Scatter { places: Gather::new(vec![0], Vec::new(), 0), combine, onto }.eval(args).unwrap()[0].ints()
+    Scatter { places: Gather::new(vec![0], Vec::new(), 0), combine, onto, out: None }.eval(args).unwrap()[0].ints()
 }
 
 #[test]
@@ -31,9 +31,9 @@ fn rows_pass_and_updates_without_an_array_are_reduced() {
     let ty = |dtype, shape: &[usize]| ArrayType::new(dtype, shape);
     let (x, v, i) = (ty(DType::F32, &[9, 4]), ty(DType::F32, &[5, 4]), ty(DType::I64, &[5]));
     let places = || Gather::new(vec![0], Vec::new(), 0);
-    let op = Scatter { places: places(), combine: Some(ReduceOp::Sum), onto: Onto::Operand };
+    let op = Scatter { places: places(), combine: Some(ReduceOp::Sum), onto: Onto::Operand, out: None };
     assert_eq!(op.factors(&[&x, &v, &i], &[&x]).describe(), "ab,cb,c->ab, c is needed whole");
-    let op = Scatter { places: places(), combine: Some(ReduceOp::Sum), onto: Onto::Identity(vec![9, 4]) };
+    let op = Scatter { places: places(), combine: Some(ReduceOp::Sum), onto: Onto::Identity(vec![9, 4]), out: None };
     assert_eq!(op.infer(&[&v, &i]).unwrap(), std::slice::from_ref(&x));
     assert_eq!(op.factors(&[&v, &i], &[&x]).describe(), "cb,c->ab, c is reduced by sum");
 }
