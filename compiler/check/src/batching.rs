@@ -64,7 +64,11 @@ impl Checker<'_> {
             let term = trees::rebuild(&arg.term, &mut terms.into_iter());
             elements.push(Arg { term, ..arg });
         }
-        let (result, outputs, stmts) = self.expanded_apart(&mapped.function, elements, span)?;
+        let around = self.mapped_axes;
+        self.mapped_axes = around.union(found.batch.layout.axes.iter().map(|&axis| usize::from(axis)).collect());
+        let expanded = self.expanded_apart(&mapped.function, elements, span);
+        self.mapped_axes = around;
+        let (result, outputs, stmts) = expanded?;
         let inputs: Vec<(Value, Value)> = leaves.iter().map(|leaf| (leaf.element, leaf.value)).collect();
         self.build.span = span;
         let outputs = map_over(&mut self.build, &stmts, &inputs, &outputs, found.batch.clone())?;

@@ -1,13 +1,14 @@
 //! Calls: the called function, the binding of arguments to parameters, and the expansion of the function.
 
 use super::Checker;
+use super::choices::{WrittenOperator, with_terms};
 use super::errors::{self, calls as errors_of_calls, items};
 use super::names::{Entity, ItemId};
-use super::operators::WrittenOperator;
 use super::scopes::{Callable, Expansion, Lambda, LambdaSource, NamedTerm, Scope};
 use super::sizes::{Bindings, Size};
 use super::types::{SizeParams, Ty};
 use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, ParamNode, TypeExprKind};
+use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops;
@@ -108,7 +109,9 @@ impl Checker<'_> {
             Some(Callable::Item(id)) => self.call_item(id, args, span),
             Some(Callable::Lambda(lambda)) => self.call_lambda(&lambda, args, span),
             Some(Callable::Builtin(name)) => self.call_shipped(&name, args, span),
-            Some(Callable::Derived(derived)) => self.call_derived(&derived, args, span),
+            Some(Callable::Derived(derived)) => {
+                self.or_move_arguments(args, span, &|checker, args| checker.call_derived(&derived, args, span))
+            }
             None => self.report(errors_of_calls::not_a_function(function.describe(), callee)),
         }
     }
@@ -140,29 +143,24 @@ impl Checker<'_> {
             return self.tree_reduce(args, span);
         }
         if name == "associative_scan" {
-            return self.associative_scan(args, span);
+            return self.or_move_arguments(args, span, &|checker, args| checker.associative_scan(args, span));
         }
         if name == "reduce_window" && self.reduces_by_function(&args) {
-            return self.reduce_window_by_function(args, span);
+            return self.or_move_arguments(args, span, &|checker, args| checker.reduce_window_by_function(args, span));
         }
         if TRANSFORMATIONS.contains(&name) {
-            return self.derivative(name, args, span);
+            return self.or_move_arguments(args, span, &|checker, args| checker.derivative(name, args, span));
         }
         if let (None, false, Some(instead)) = (self.exact, self.in_prelude(), ops::instead_of(name)) {
             return self.report(only_in_dumps(&format!("`{name}`"), instead, span));
         }
         if let Some(function) = ops::builtin(name) {
             let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
-            self.build.span = span;
-            self.build.called = Some(name.to_string());
-            let bound = function.bind(args, span, self.build.exact);
-            let result = bound.and_then(|mut args| match function.body() {
-                ops::Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
-                ops::Body::Written(written) => self.call_written(written, &mut args, span),
+            let result = self.called(&function, args.clone(), span).map_err(|diagnostic| {
+                self.with_choices(diagnostic, span, &WrittenOperator::Call(name), &given, &|checker, moved, out| {
+                    checker.called(&function, with_terms(&args, moved, out, span), span)
+                })
             });
-            self.build.called = None;
-            let result =
-                result.map_err(|diagnostic| self.with_choices(diagnostic, span, &WrittenOperator::Call(name), &given));
             let term = self.or_report(result);
             if let Term::Poison = term {
                 return term;
@@ -170,6 +168,19 @@ impl Checker<'_> {
             return self.laid_out_as_asked(name, term, &given, span);
         }
         self.report(items::not_yet(span, format_args!("`{name}`")))
+    }
+
+    /// A call of a function of the table.
+    pub(super) fn called(&mut self, function: &ops::Function, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
+        self.build.span = span;
+        self.build.called = Some(function.name.to_string());
+        let bound = function.bind(args, span, self.build.exact);
+        let result = bound.and_then(|mut args| match function.body() {
+            ops::Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
+            ops::Body::Written(written) => self.call_written(written, &mut args, span),
+        });
+        self.build.called = None;
+        result
     }
 
     /// `zeros(f32[8@X, 4])`: the type determines the layout of the new array.

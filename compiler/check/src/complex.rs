@@ -4,8 +4,8 @@
 //! `complex.spmd`, or refused. Control flow and `manual` functions carry the planes as two leaves of a tree (`trees.rs`).
 
 use super::Checker;
+use super::choices::{WrittenOperator, with_terms};
 use super::errors::types as errors;
-use super::operators::WrittenOperator;
 use super::trees;
 use spmdc_abi::DType;
 use spmdc_grammar::ast::{FnItem, InfixOp, PatternKind, PrefixOp};
@@ -244,11 +244,12 @@ impl Checker<'_> {
 
     fn expand_operator(&mut self, symbol: &str, name: &str, given: Vec<(&str, Term, Span)>, span: Span) -> Term {
         let function = complex::written(name).expect("operators have their functions");
-        let result = self.expand_written(symbol, function, given.clone(), span);
-        let given: Vec<(Term, Span)> = given.into_iter().map(|(_, term, span)| (term, span)).collect();
-        let result =
-            result.map_err(|diagnostic| self.with_choices(diagnostic, span, &WrittenOperator::Operator(None), &given));
-        self.or_report(result)
+        let (names, given): (Vec<&str>, Vec<(Term, Span)>) =
+            given.into_iter().map(|(name, term, span)| (name, (term, span))).unzip();
+        self.or_choose(span, &WrittenOperator::Operator(None), &given, &|checker, moved, _| {
+            let given = names.iter().zip(moved).map(|(name, (term, place))| (*name, term.clone(), *place)).collect();
+            checker.expand_written(symbol, function, given, span)
+        })
     }
 
     pub(super) fn complex_infix(&mut self, op: InfixOp, span: Span, lhs: (Term, Span), rhs: (Term, Span)) -> Term {
@@ -267,7 +268,11 @@ impl Checker<'_> {
             OperatorRule::Refused(why) => self.report(complex::refused(op.symbol(), why, span)),
             OperatorRule::Function("pow") => self.complex_power(span, lhs, rhs),
             OperatorRule::Function(name) => {
-                self.call_builtin(name, vec![(None, lhs.0, lhs.1), (None, rhs.0, rhs.1)], span)
+                let written = WrittenOperator::Operator((op == InfixOp::MatMul).then_some("matmul"));
+                let args = [&lhs, &rhs].map(|(term, span)| Arg { name: None, term: term.clone(), span: *span });
+                self.or_choose(span, &written, &[lhs, rhs], &|checker, moved, out| {
+                    Ok(checker.call_shipped(name, with_terms(&args, moved, out, span), span))
+                })
             }
             OperatorRule::Written(name) => {
                 self.expand_operator(op.symbol(), name, vec![("a", lhs.0, lhs.1), ("b", rhs.0, rhs.1)], span)
@@ -319,11 +324,7 @@ impl Checker<'_> {
     ) -> Term {
         let mut taken = Vec::new();
         for plane in planes {
-            self.build.span = span;
-            let result = index::get(&mut self.build, plane, items, span).map(Term::Array);
-            let given = [(Term::Array(plane), base)];
-            let result = result.map_err(|found| self.with_choices(found, span, &WrittenOperator::Index, &given));
-            taken.push(self.or_report(result));
+            taken.push(self.index_items_of(plane, items, span, base));
         }
         let im = taken.pop().expect("there are two planes");
         complex::joined(taken.remove(0), im)

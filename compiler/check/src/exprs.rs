@@ -49,6 +49,7 @@ impl Checker<'_> {
             ExprKind::Lambda { params, body } => self.lambda(params, body, expr.span),
             ExprKind::Tuple(parts) => {
                 let tuple = Term::Tuple(parts.iter().map(|part| self.expr(part)).collect());
+                self.lists.insert(expr.span, parts.iter().map(|part| part.span).collect());
                 self.limited(tuple, expr.span)
             }
             ExprKind::List(parts) => {

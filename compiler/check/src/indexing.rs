@@ -3,8 +3,8 @@
 //! The entries become terms here; `ops/index.rs` and `ops/update.rs` emit the statements.
 
 use super::Checker;
+use super::choices::WrittenOperator;
 use super::errors::{indices as errors, types as errors_of_types};
-use super::operators::WrittenOperator;
 use super::sizes::Bindings;
 use super::types::SizeParams;
 use super::windows::SliceBound;
@@ -48,12 +48,17 @@ impl Checker<'_> {
             return self.index_complex(planes, &items, span, base);
         }
         let Term::Array(value) = array else { return Term::Poison };
-        self.build.span = span;
-        let result = index::get(&mut self.build, value, &items, span);
-        let result = result.map(Term::Array);
-        let result =
-            result.map_err(|diagnostic| self.with_choices(diagnostic, span, &WrittenOperator::Index, &[(term, base)]));
-        self.or_report(result)
+        self.index_items_of(value, &items, span, base)
+    }
+
+    /// The elements of an array at these indices.
+    pub(super) fn index_items_of(&mut self, value: Value, items: &[index::IndexItem], span: Span, base: Span) -> Term {
+        let given = [vec![(Term::Array(value), base)], arrays_of(items)].concat();
+        self.or_choose(span, &WrittenOperator::Index, &given, &|checker, moved, _| {
+            let Some([(Term::Array(value), _)]) = moved.first_chunk() else { return Ok(Term::Poison) };
+            checker.build.span = span;
+            index::get(&mut checker.build, *value, &with_arrays(items, &moved[1..]), span).map(Term::Array)
+        })
     }
 
     /// `x.dtype[3, N]`: an element type followed by sizes is an array type.
@@ -131,6 +136,23 @@ impl Checker<'_> {
         place: Span,
         span: Span,
     ) -> Term {
+        let given = [vec![(Term::Array(old), place), value], arrays_of(items)].concat();
+        self.or_choose(span, &WrittenOperator::Assignment(old), &given, &|checker, moved, _| {
+            let Some([(Term::Array(old), _), value]) = moved.first_chunk() else { return Ok(Term::Poison) };
+            let items = with_arrays(items, &moved[2..]);
+            Ok(checker.assigned_items(*old, &items, op, value.clone(), place, span))
+        })
+    }
+
+    fn assigned_items(
+        &mut self,
+        old: Value,
+        items: &[index::IndexItem],
+        op: Option<InfixOp>,
+        value: (Term, Span),
+        place: Span,
+        span: Span,
+    ) -> Term {
         let mut new = value;
         self.build.span = span;
         match MaskedIndex::of(&mut self.build, old, items, place) {
@@ -156,13 +178,6 @@ impl Checker<'_> {
         }
         self.build.span = span;
         let result = update::set(&mut self.build, old, items, (&new.0, new.1), span).map(Term::Array);
-        let result = result.map_err(|diagnostic| {
-            let mut given = vec![(Term::Array(old), place)];
-            if op.is_none() {
-                given.push(new);
-            }
-            self.with_choices(diagnostic, span, &WrittenOperator::Assignment(old), &given)
-        });
         self.or_report(result)
     }
 
@@ -196,8 +211,6 @@ impl Checker<'_> {
         }
         self.build.span = span;
         let result = masked.set(&mut self.build, old, elements, (&new.0, new.1), span).map(Term::Array);
-        let given = [(Term::Array(old), place), new];
-        let result = result.map_err(|found| self.with_choices(found, span, &WrittenOperator::Assignment(old), &given));
         self.or_report(result)
     }
 
@@ -301,4 +314,34 @@ impl Checker<'_> {
             }
         }
     }
+}
+
+/// The index arrays, each with its source position.
+fn arrays_of(items: &[index::IndexItem]) -> Vec<(Term, Span)> {
+    let array = |item: &index::IndexItem| match item {
+        index::IndexItem::Place(term @ Term::Array(_), span) => Some((term.clone(), *span)),
+        index::IndexItem::Place(..)
+        | index::IndexItem::Range { .. }
+        | index::IndexItem::Window { .. }
+        | index::IndexItem::NewAxis(_)
+        | index::IndexItem::Ellipsis(_) => None,
+    };
+    items.iter().filter_map(array).collect()
+}
+
+/// The entries of an index with other index arrays, as many as [`arrays_of`] gives.
+fn with_arrays(items: &[index::IndexItem], arrays: &[(Term, Span)]) -> Vec<index::IndexItem> {
+    let mut arrays = arrays.iter();
+    let mut item = |item: &index::IndexItem| match item {
+        index::IndexItem::Place(Term::Array(_), span) => {
+            let (array, _) = arrays.next().expect("each index array is there");
+            index::IndexItem::Place(array.clone(), *span)
+        }
+        index::IndexItem::Place(..)
+        | index::IndexItem::Range { .. }
+        | index::IndexItem::Window { .. }
+        | index::IndexItem::NewAxis(_)
+        | index::IndexItem::Ellipsis(_) => item.clone(),
+    };
+    items.iter().map(&mut item).collect()
 }

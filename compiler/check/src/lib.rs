@@ -13,6 +13,7 @@ mod associative_scan;
 mod batching;
 mod branches;
 mod calls;
+mod choices;
 mod complex;
 mod constants;
 mod control;
@@ -51,6 +52,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::{Func, Module, Stage};
@@ -101,6 +103,8 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
         expanded: BTreeSet::new(),
         lambdas: BTreeMap::new(),
         lists: BTreeMap::new(),
+        leaves_choices: false,
+        mapped_axes: AxisSet::EMPTY,
         exact: None,
         statement: Span::default(),
         value_acts: false,
@@ -154,7 +158,7 @@ struct Checker<'a> {
     expanded: BTreeSet<ItemId>,
     /// The lambdas of the program, each copied from the tree once.
     lambdas: BTreeMap<Span, std::rc::Rc<scopes::LambdaSource>>,
-    /// The source positions of the parts of lists, for edits of one of them.
+    /// The source positions of the parts of lists and tuples, for edits of one of them.
     lists: BTreeMap<Span, Vec<Span>>,
     /// The stage of the dump that is being read, whose types are given; None for a program.
     exact: Option<Stage>,
@@ -165,6 +169,10 @@ struct Checker<'a> {
     /// The error in the call of a function of the prelude that is being expanded.
     refused: Option<prelude::Refusal>,
     types: types::TypeWork,
+    /// Whether an expression is checked whose ambiguous layouts are dealt with outside of it.
+    leaves_choices: bool,
+    /// The axes that split the mapped dimensions of the `vmap`s that are being expanded: elements cannot be split over them.
+    mapped_axes: AxisSet,
     /// The number of expressions around the present one.
     depth: usize,
     /// See [`CheckOptions::recomputed`].

@@ -20,7 +20,7 @@ use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::{ArrayType, AxisSet, Type};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::control::{Control, ManualRegion};
-use spmdc_ir::program::explicit::spaced;
+use spmdc_ir::program::explicit::{cost_of_move, spaced};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Stmt, Value, walk};
 use spmdc_ir::reshard::step::Reshard;
@@ -227,7 +227,13 @@ impl Checker<'_> {
         let shown = self.build.annotated(&found);
         let origin = self.build.func.info(value).origin.span;
         let reshard = spaced(&to.close(), &self.build.mesh);
-        self.report(errors::shardings::contradiction(place, &wanted, &shown, &reshard, span, origin));
+        let mut error = errors::shardings::contradiction(place, &wanted, &shown, &reshard, span, origin);
+        // A part of a struct or tuple has no text of its own.
+        if !trees::is_part(place) {
+            let note = cost_of_move(&found, &to.close(), &self.build.mesh).0;
+            error = error.edit(span, format!("reshard({}, {reshard})", self.source(span)), note);
+        }
+        self.report(error);
         None
     }
 

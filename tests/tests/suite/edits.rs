@@ -38,7 +38,7 @@ const PROGRAMS: &[(&str, usize)] = &[
     ("fn main(a: f32[8@X], b: f32[8@Y]) { let mut c = a; c += b; c }", 2),
     ("fn main(a: f32[8@X, 4@Y], r: f32[4@X]) { let mut u = a; u[3] = r; u }", 2),
     ("fn main(a: f32[8@X, 4@Y], r: f32[8@Y]) { let mut u = a; u[:, 1] = r; u }", 2),
-    ("fn main(a: f32[8@X, 4@Y], r: f32[8@Y, 4]) { let mut u = a; u[:] += r; u }", 1),
+    ("fn main(a: f32[8@X, 4@Y], r: f32[8@Y, 4]) { let mut u = a; u[:] += r; u }", 2),
     ("fn main(a: f32[8@X, 4], r: f32[4@X], i: i32) { let mut u = a; u[i] = r; u }", 2),
     ("fn main(a: f32[8@X, 4], i: i32) { a[i, 0] }", 1),
     ("fn main(a: f32[8@X, 4], i: i32) { dynamic_slice(a, (i, 0), (2, 4)) }", 1),

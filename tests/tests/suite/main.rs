@@ -7,6 +7,7 @@
 mod backends;
 mod batching;
 mod cases;
+mod choices;
 mod draws;
 mod edits;
 mod failures;

@@ -6,6 +6,7 @@
 //! in the language.
 
 use super::broadcast::{broadcast, filled};
+use super::elementwise::Binary;
 use super::prelude::{Paragraph, paragraph};
 use super::promote::{self, Operand};
 use super::shape;
@@ -17,6 +18,7 @@ use spmdc_grammar::ast::{FnItem, InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::scalar::BinaryOp;
 use std::sync::OnceLock;
 
 /// What a function does with complex arguments.
@@ -521,7 +523,22 @@ pub fn pair(build: &mut CallBuilder, re: Operand<'_>, im: Operand<'_>) -> Result
     let shape = shape::broadcast(&[build.ty(re).shape(), build.ty(im).shape()])
         .map_err(|mismatch| Diagnostic::error(mismatch.code, build.span, mismatch.message))?;
     let [re, im] = [re, im].map(|plane| broadcast(build, plane, &shape));
-    Ok(Term::complex(re?, im?))
+    let (re, im) = laid_out_alike(build, re?, im?)?;
+    Ok(Term::complex(re, im))
+}
+
+/// Both planes in the layout that the rule of an elementwise op gives on explicit axes.
+fn laid_out_alike(build: &mut CallBuilder, re: Value, im: Value) -> Result<(Value, Value), Diagnostic> {
+    if build.explicit_part(build.ty(re)) == build.explicit_part(build.ty(im)) {
+        return Ok((re, im));
+    }
+    // The sum is not needed; it has the layout.
+    let both = build.emit1(Binary(BinaryOp::Add), &[re, im]);
+    let both = both.map_err(|mut diagnostic| {
+        diagnostic.message = diagnostic.message.replacen("`+`", "`complex`", 1);
+        diagnostic
+    })?;
+    Ok((build.in_layout_of(re, both)?, build.in_layout_of(im, both)?))
 }
 
 /// The type of the planes of complex numbers that all these real operands are part of.
