@@ -42,7 +42,8 @@ pub fn pair_up<'s>(source: &str, lexemes: &[Lexeme<'s>], file: FileId) -> (Vec<L
         let token = lexeme.token;
         is_consequence &= !matches!(token, Token::Semicolon | Token::OpenBrace);
         // No list continues past the end of its statement. One report for all lists that should have ended there.
-        if matches!(token, Token::Semicolon | Token::Let | Token::Arrow)
+        if matches!(token, Token::Semicolon | Token::Arrow)
+            || token == Token::Let && !is_field(lexemes, at)
             || token == Token::CloseBrace && open_braces > 0
         {
             let mut is_reported = false;
@@ -134,6 +135,12 @@ fn badly_indented(source: &str, lexemes: &[Lexeme], pairs: &[(usize, usize)], ou
             && indentation(last) < indentation(first)
     })?;
     Some(*opening)
+}
+
+/// Whether the word at `at` is the name of a field or of an argument: after a dot, or before a `:` or `=`.
+pub fn is_field(lexemes: &[Lexeme], at: usize) -> bool {
+    let follows_dot = at > 0 && lexemes[at - 1].token == Token::Dot;
+    follows_dot || lexemes.get(at + 1).is_some_and(|next| matches!(next.token, Token::Colon | Token::Assign))
 }
 
 /// Whether the `{` at `at` opens a block and not a struct or its pattern: those continue with a field.

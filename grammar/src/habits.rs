@@ -58,7 +58,7 @@ pub const WORDS: &[(&[&str], &str)] = &[
         "write the operator: `a + b`, `a - b`, `a * b`, `a / b`",
     ),
     (&["floor_divide"], "write the operator: `a // b`"),
-    (&["mod", "remainder", "fmod"], "write the operator: `a % b`"),
+    (&["mod", "remainder"], "write the operator: `a % b`"),
     (&["logical_and", "logical_or", "logical_not"], "write the operator: `a && b`, `a || b`, `!a`"),
     (
         &["bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "invert"],
@@ -72,8 +72,16 @@ pub const WORDS: &[(&[&str], &str)] = &[
 ];
 
 /// Names of parameters elsewhere, and their names here.
-pub const KEYWORDS: &[(&str, &str)] =
-    &[("dim", "axis"), ("dims", "axis"), ("keepdim", "keepdims"), ("keep_dims", "keepdims")];
+pub const KEYWORDS: &[(&str, &str)] = &[
+    ("dim", "axis"),
+    ("dims", "axis"),
+    ("keepdim", "keepdims"),
+    ("keep_dims", "keepdims"),
+    ("dimension", "axis"),
+    ("scatter_dimension", "axis"),
+    ("split_axis", "split"),
+    ("concat_axis", "concat"),
+];
 
 /// The advice for a word that the language does not have.
 pub fn of_word(word: &str) -> Option<&'static str> {

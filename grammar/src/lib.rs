@@ -19,6 +19,7 @@ pub mod codes;
 pub mod diagnostic;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod division;
+pub mod elsewhere;
 pub mod habits;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod lexer;

@@ -86,9 +86,12 @@ fn split_items(source: &str, lexemes: &[Lexeme], first: usize) -> Vec<Range<usiz
     for at in first..lexemes.len() {
         let token = lexemes[at].token;
         let is_outside = depth == 0 || !is_balanced && is_first_on_line(source, lexemes[at].start);
-        let is_field = at > 0 && lexemes[at - 1].token == Token::Dot
-            || matches!(lexemes.get(at + 1).map(|next| next.token), Some(Token::Assign | Token::Colon));
-        if token.begins_item() && is_outside && !is_field && at > start && !is_manual_prefix(&lexemes[start..at]) {
+        if token.begins_item()
+            && is_outside
+            && !brackets::is_field(lexemes, at)
+            && at > start
+            && !is_manual_prefix(&lexemes[start..at])
+        {
             items.push(start..at);
             start = at;
             depth = 0;

@@ -90,6 +90,10 @@ impl Checker<'_> {
         }
         let mut result = (self.expr(first), first.span);
         for (op, rhs, span) in chain.into_iter().rev() {
+            // As in other languages, the right side counts only if the left one does not decide.
+            if let (InfixOp::And, Term::Bool(false)) | (InfixOp::Or, Term::Bool(true)) = (op, &result.0) {
+                continue;
+            }
             let term = self.expr(rhs);
             result = (self.binary_terms(op, span, result, (term, rhs.span)), span);
         }

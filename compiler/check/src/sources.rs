@@ -40,6 +40,14 @@ const SHIPPED: &[(&str, &str)] = &[
     ("std/stats.spmd", include_str!("../prelude/stats.spmd")),
 ];
 
+/// The file that is part of the compiler and has a function of this name, and the name of the file without its folder and ending.
+pub(crate) fn shipped_with(function: &str) -> Option<(&'static str, &'static str)> {
+    let head = format!("\nfn {function}(");
+    let (path, _) = SHIPPED.iter().find(|(_, text)| text.contains(&head))?;
+    let module = path.strip_prefix("std/").and_then(|name| name.strip_suffix(".spmd"));
+    Some((path, module.expect("its files are those of `std/`")))
+}
+
 /// A file of the program, parsed.
 #[derive(Clone, Debug)]
 pub struct SourceFile {

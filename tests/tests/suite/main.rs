@@ -14,6 +14,7 @@ mod failures;
 mod functions;
 mod fuzz;
 mod golden;
+mod hints;
 mod layouts;
 mod lies;
 mod math;

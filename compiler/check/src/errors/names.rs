@@ -1,16 +1,22 @@
 //! Unknown names.
 
+use crate::sources::shipped_with;
 use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
+use spmdc_grammar::{elsewhere, habits};
 use spmdc_ir::ops::call::errors::nearest;
 
 /// E0101
 pub fn unknown(name: &str, span: Span, candidates: &[&str]) -> Diagnostic {
     let error = Diagnostic::error(Code::E0101, span, format!("there is nothing called `{name}` here"));
-    suggest(error.here("unknown name"), name, span, candidates)
+    let error = error.here("unknown name");
+    let is_from_elsewhere = habits::of_word(name).or_else(|| elsewhere::of_function(name)).is_some();
+    match shipped_with(name).filter(|_| !is_from_elsewhere) {
+        Some((file, module)) => error.help(format!("`import \"{file}\" as {module};` has `{module}.{name}`")),
+        None => suggest(error, name, span, candidates),
+    }
 }
 
 /// E0101
@@ -70,9 +76,15 @@ fn suggest(error: Diagnostic, name: &str, span: Span, candidates: &[&str]) -> Di
     if let Some(help) = habits::of_word(name).filter(|_| is_name) {
         return error.help(help);
     }
+    if let Some(help) = elsewhere::of_function(name).filter(|_| is_name) {
+        return error.help(help);
+    }
     // PyTorch's functions that modify their operand.
     if let Some(function) = name.strip_suffix('_').filter(|function| is_name && candidates.contains(function)) {
         return error.help(format!("values are immutable: `let mut u = x; u = {function}(u);`"));
+    }
+    if is_name && elsewhere::is_unknown(name) {
+        return error;
     }
     match nearest(name, candidates.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near, "the nearest name"),

@@ -8,6 +8,7 @@ use super::errors;
 use super::term::Term;
 use crate::layout::types::DType;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
 use std::fmt;
 
@@ -197,6 +198,11 @@ impl ParamSpec {
     }
 }
 
+/// The error for sizes where a function takes a type.
+fn sizes_without_type(function: &str, parameter: &str, sizes: Arg) -> Diagnostic {
+    args::as_type(&sizes, parameter, function).err().expect("a tuple of numbers is no type")
+}
+
 impl Signature {
     /// Whether programs may name this form.
     pub fn is_for_programs(&self) -> bool {
@@ -232,6 +238,7 @@ impl Signature {
         let rest = self.params.iter().position(|param| param.given == Given::Rest);
         let mut unfit = None;
         let mut unknown = Vec::new();
+        let sizes = self.sizes(&given);
         for arg in given {
             let at = match &arg.name {
                 None => by_position.next().or(rest),
@@ -260,14 +267,17 @@ impl Signature {
         for (param, found) in self.params.iter().zip(&bound) {
             if found.is_empty() && param.default.is_none() && param.given != Given::Rest {
                 let error = errors::missing(function, param.name, call);
-                return Err(match errors::nearest(param.name, unknown.iter().map(String::as_str)) {
+                let elsewhere = unknown.iter().find(|name| habits::of_keyword(name, &[param.name]).is_some());
+                let near = errors::nearest(param.name, unknown.iter().map(String::as_str));
+                return Err(match elsewhere.map(String::as_str).or(near) {
                     Some(near) => error.help(format!("did you mean `{}` by `{near}`?", param.name)),
                     None => error,
                 });
             }
         }
         if let Some(problem) = unfit {
-            return Err(problem);
+            // Sizes in place of a type, as in `zeros(4, 8)`.
+            return Err(sizes.map_or(problem, |sizes| sizes_without_type(function, self.params[0].name, sizes)));
         }
         for (param, found) in self.params.iter().zip(&mut bound) {
             found.iter().try_for_each(|arg| param.accepts(function, arg))?;
@@ -275,6 +285,16 @@ impl Signature {
             found.retain(|arg| param.default != Some("None") || !matches!(arg.term, Term::Nothing));
         }
         Ok(bound)
+    }
+
+    /// The numbers that begin a call, if they are several and the first parameter is a type.
+    fn sizes(&self, given: &[Arg]) -> Option<Arg> {
+        let takes_type = self.params.first().is_some_and(|param| param.kind == ParamKind::Type);
+        let numbers: Vec<&Arg> =
+            given.iter().take_while(|arg| arg.name.is_none() && matches!(arg.term, Term::Int(_))).collect();
+        let first = numbers.first().filter(|_| takes_type && numbers.len() > 1)?;
+        let sizes = Term::Tuple(numbers.iter().map(|arg| arg.term.clone()).collect());
+        Some(Arg { name: None, term: sizes, span: first.span })
     }
 
     /// Whether programs can give an argument this name.
