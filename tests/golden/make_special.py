@@ -132,6 +132,73 @@ TRANSFORMS = """fn main(z: c64[4@X, 5, 6@Y], x: f32[4, 5@Y, 6@X], w: c128[4, 4@X
 }"""
 
 
+# Arguments of Bessel functions, and of the incomplete gamma and beta functions: on both sides of where a formula replaces another.
+BESSEL = np.array([0.0, -0.0, 1e-9, 0.3, -1.0, 2.5, 7.99, 8.01, -8.5, 30.0, -200.0, 700.0, NAN])
+GAMMAS = [(1e-3, 0.5), (0.5, 0.25), (0.5, 2.0), (1.0, 0.0), (1.0, 1.0), (2.0, INF), (3.0, 2.9), (3.0, 30.0), (9.0, 12.0), (40.0, 30.0), (150.0, 151.5), (150.0, 90.0), (201.0, 190.0), (300.0, 301.0),
+          (1000.0, 1000.0), (5000.0, 5200.0), (0.0, 1.0), (0.0, 0.0), (-1.0, 1.0), (2.0, -1.0), (NAN, 1.0)]
+BETAS = [(1.0, 1.0, 0.3), (0.5, 0.5, 0.1), (2.0, 3.0, 0.0), (2.0, 3.0, 0.25), (2.0, 3.0, 0.9), (2.0, 3.0, 1.0), (30.0, 2.0, 0.95), (0.1, 40.0, 0.01), (200.0, 150.0, 0.55), (900.0, 1000.0, 0.45), (0.0, 2.0, 0.5),
+         (2.0, 0.0, 0.5), (INF, 2.0, 0.5), (2.0, INF, 0.5), (0.0, 0.0, 0.5), (2.0, 2.0, -0.5), (2.0, 2.0, 1.5), (2.0, NAN, 0.5)]
+ZETAS = [(2.0, 1.0), (3.0, 1.0), (1.5, 0.3), (2.5, 7.0), (12.0, 40.0), (30.0, 0.5), (1.001, 2.0), (1.0, 2.0), (0.5, 1.0), (2.0, 0.0), (2.0, -3.0), (3.0, -0.5), (2.0, -2.5), (2.5, -0.5), (NAN, 1.0)]
+
+
+def bessel(x):
+    functions = (special.i0, special.i0e, special.i1, special.i1e, special.erfcx)
+    return sum(((f(x), jax.grad(lambda x: jnp.sum(f(x)))(x[:-1])) for f in functions), ()) + tuple(f(x.astype(np.float32)) for f in functions)
+
+
+BESSEL_TEXT = "fn main(x: f64[13@X]) { (" + ", ".join(f"{f}(x), grad(|a| sum({f}(a)))(x[:-1])" for f in ("i0", "i0e", "i1", "i1e", "erfcx")) + ", " + ", ".join(
+    f"{f}(f32(x))" for f in ("i0", "i0e", "i1", "i1e", "erfcx")) + ") }"
+
+
+def incomplete(a, x, c, d, z):
+    p, q = special.gammainc, special.gammaincc
+    some = jnp.array([1, 2, 4, 6, 7, 8])
+
+    def total(f):
+        return lambda *args: jnp.sum(f(*args))
+
+    return (p(a, x), q(a, x), special.betainc(c, d, z), p(a, x).astype(np.float32), jax.grad(total(p), argnums=(0, 1))(a[some], x[some])[0],
+            jax.grad(total(p), argnums=1)(a[4:-5], x[4:-5]), jax.grad(total(q), argnums=1)(a[some], x[some]), jax.grad(total(special.betainc), argnums=2)(c[:10], d[:10], z[:10]))
+
+
+INCOMPLETE = """fn main(a: f64[21@X], x: f64[21], c: f64[18], d: f64[18@Y], z: f64[18]) {
+  let some = [1, 2, 4, 6, 7, 8];
+  (gammainc(a, x), gammaincc(a, x), betainc(c, d, z), gammainc(f32(a), f32(x)), grad(|a, x| sum(gammainc(a, x)))(a[some], x[some]),
+   grad(|a, x| sum(gammainc(a, x)), argnums=1)(a[4:-5], x[4:-5]), grad(|a, x| sum(gammaincc(a, x)), argnums=1)(a[some], x[some]),
+   grad(|c, d, z| sum(betainc(c, d, z)), argnums=2)(c[:10], d[:10], z[:10]))
+}"""
+
+
+def zetas(s, q, n, x):
+    return (special.zeta(s, q), special.polygamma(n, x), jax.grad(lambda q: jnp.sum(special.zeta(s[:7], q)))(q[:7]), jax.grad(lambda x: jnp.sum(special.polygamma(n, x)))(x),
+            special.polygamma(2, x.astype(np.float32)))
+
+
+def spectra(x, y, s):
+    f = jnp.linalg.norm
+    return (f(x, 2), f(x, -2), f(x, "nuc"), f(y, 2, axis=(0, 2)), f(y, "nuc", axis=(2, 1), keepdims=True), f(y, -2, axis=(-1, 0)), jnp.linalg.eigvalsh(s), jnp.linalg.eigvalsh(s, UPLO="U"),
+            jax.grad(lambda x: f(x, 2))(x), jax.grad(lambda x: f(x, "nuc"))(x), jax.grad(lambda s: jnp.sum(jnp.sin(jnp.linalg.eigvalsh(s))))(s))
+
+
+def three_diagonals(dl, d, du, b, e):
+    f = lax.linalg.tridiagonal_solve
+    return (f(dl, d, du, b), f(dl[:, 1:2], d[:, 1:2], du[:, 1:2], b[:, :1]), f(dl[0], e, du[0], b[0]), jax.grad(lambda d: jnp.sum(f(dl, d, du, b) ** 2))(d),
+            jax.grad(lambda b: jnp.sum(jnp.sin(f(dl, d, du, b))))(b))
+
+
+def mapped(x, i, u, v, w, c):
+    f = jax.scipy.ndimage.map_coordinates
+    modes = ("constant", "nearest", "wrap", "mirror", "reflect")
+    return (*(f(x, [u, v], order, mode) for mode in modes for order in (0, 1)), f(x, [u, v], 1, cval=7.0), f(i, [u, v], 1, "nearest"), f(w, [c], 1, "reflect"), f(x, jnp.stack([u, v]), 1, "wrap"),
+            jax.grad(lambda x, u: jnp.sum(f(x, [u, v], 1, "nearest") ** 2), argnums=(0, 1))(x, u)[0], jax.grad(lambda u: jnp.sum(f(x, [u, v], 1, "mirror") ** 2))(u))
+
+
+MAPPED = "fn main(x: f32[4@X, 5@Y], i: i32[4, 5@X], u: f32[12@Y], v: f32[12], w: f32[6@X], c: f32[9]) { (" + ", ".join(
+    f'map_coordinates(x, [u, v], {order}, "{mode}")' for mode in ("constant", "nearest", "wrap", "mirror", "reflect") for order in (0, 1)) + """,
+  map_coordinates(x, [u, v], 1, cval=7), map_coordinates(i, [u, v], 1, "nearest"), map_coordinates(w, [c], 1, "reflect"), map_coordinates(x, stack([u, v]), 1, "wrap"),
+  grad(|x| sum(map_coordinates(x, [u, v], 1, "nearest") ** 2))(x), grad(|u| sum(map_coordinates(x, [u, v], 1, "mirror") ** 2))(u)) }"""
+
+
 def programs():
     x, y = np.repeat(EDGES, len(EDGES)), np.tile(EDGES, len(EDGES))
     yield ("entropies", "elementwise", "fn main(x: f64[121@X], y: f64[121]) { (xlogy(x, y), xlog1py(x, y), rel_entr(x, y), kl_div(x, y), entr(x), "
@@ -172,6 +239,23 @@ def programs():
     yield ("correlated_vectors", "reduction", f"fn main(a: f32[8@X], v: f32[5], c: c64[5], i: i32[4]) {{ ({CORRELATED}, correlate(i, i), correlate(a, i)) }}",
            [f32(8), f32(5), c, rng.integers(-5, 5, 4).astype(np.int32)], products)
     yield ("transforms_of_arrays", "reduction", TRANSFORMS, [(f32(4, 5, 6) + 1j * f32(4, 5, 6)).astype(np.complex64), f32(4, 5, 6), f64(4, 4, 3, 3) + 1j * f64(4, 4, 3, 3)], transforms)
+    yield ("bessel_functions", "elementwise", BESSEL_TEXT, [BESSEL], bessel)
+    yield ("incomplete_functions", "elementwise", INCOMPLETE, [*map(np.array, zip(*GAMMAS)), *map(np.array, zip(*BETAS))], incomplete)
+    yield ("zeta_functions", "elementwise", "fn main(s: f64[15@X], q: f64[15], n: i32[6@Y], x: f64[6]) { (zeta(s, q), polygamma(n, x), grad(|q| sum(zeta(s[:7], q)))(q[:7]), "
+           "grad(|x| sum(polygamma(n, x)))(x), polygamma(2, f32(x))) }",
+           [*map(np.array, zip(*ZETAS)), np.array([0, 1, 2, 3, 1, 4], np.int32), np.array([0.5, 0.5, 1.5, 2.0, 9.0, 30.0])], zetas)
+    s = f64(4, 4)
+    yield ("norms_by_singular_values", "reduction", 'fn main(x: f64[4@X, 3], y: f64[3, 2, 4@Y], s: f64[4, 4@X]) { (norm(x, 2), norm(x, -2), norm(x, "nuc"), norm(y, 2, axis=(0, 2)), '
+           'norm(y, "nuc", axis=(2, 1), keepdims=true), norm(y, -2, axis=(-1, 0)), eigvalsh(s), eigvalsh(s, UPLO="U"), grad(|x| norm(x, 2))(x), grad(|x| norm(x, "nuc"))(x), '
+           "grad(|s| sum(sin(eigvalsh(s))))(s)) }", [f64(4, 3), f64(3, 2, 4), s + s.T], spectra)
+    d, e = f64(2, 6), f64(6)
+    # Needs exchanges of rows.
+    d[0, 0], e[2] = 0.0, 0.0
+    yield ("three_diagonals", "reduction", "fn main(dl: f64[2, 6@X], d: f64[2@Y, 6], du: f64[2, 6], b: f64[2, 6@Y, 3], e: f64[6@X]) { (tridiagonal_solve(dl, d, du, b), "
+           "tridiagonal_solve(dl[:, 1:2], d[:, 1:2], du[:, 1:2], b[:, :1]), tridiagonal_solve(dl[0], e, du[0], b[0]), grad(|d| sum(tridiagonal_solve(dl, d, du, b) ** 2))(d), "
+           "grad(|b| sum(sin(tridiagonal_solve(dl, d, du, b))))(b)) }", [f64(2, 6), d + 0.0, f64(2, 6), f64(2, 6, 3), e], three_diagonals)
+    yield ("mapped_coordinates", "elementwise", MAPPED, [f32(4, 5), rng.integers(-9, 9, (4, 5)).astype(np.int32), (2.5 * f32(12) + 1.5).astype(np.float32), (3 * f32(12) + 2).astype(np.float32), f32(6),
+                                                         np.array([-2.5, -1, -0.5, 0, 0.25, 2.5, 5, 6.5, 9], np.float32)], mapped)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ use super::{Draw, all, axes, floats, ints, numbers};
 use spmdc_abi::DType;
 
 /// Functions whose results may differ by the order of sums.
-pub const SUMS: [&str; 5] = ["cov", "corrcoef", "trapezoid", "unwrap", "correlate"];
+pub const SUMS: [&str; 6] = ["cov", "corrcoef", "trapezoid", "unwrap", "correlate", "map_coordinates"];
 
 pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
     elementwise(name, draw).or_else(|| statistics(name, draw))
@@ -20,7 +20,28 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
             let dtype = draw.pick(&floats());
             Call::new(&[(dtype, &shape), (dtype, &other)], format!("{name}(a, b)"))
         }
-        "entr" => Call::new(&[(draw.pick(&floats()), &shape)], "entr(a)"),
+        "entr" | "i0" | "i0e" | "i1" | "i1e" | "erfcx" => {
+            Call::new(&[(draw.pick(&floats()), &shape)], format!("{name}(a)"))
+        }
+        "gammainc" | "gammaincc" => {
+            let dtype = draw.pick(&floats());
+            let scale = draw.pick(&["", "99 * "]);
+            Call::new(&[(dtype, &shape), (dtype, &other)], format!("{name}({scale}abs(a), {scale}abs(b))"))
+        }
+        "betainc" => {
+            let dtype = draw.pick(&floats());
+            let place = draw.broadcasts(&shape);
+            let expr = "betainc(9 * abs(a), 9 * abs(b), sigmoid(c))";
+            Call::new(&[(dtype, &shape), (dtype, &other), (dtype, &place)], expr)
+        }
+        "zeta" => {
+            let dtype = draw.pick(&floats());
+            Call::new(&[(dtype, &shape), (dtype, &other)], "zeta(1 + abs(a), abs(b))")
+        }
+        "polygamma" => {
+            let dtype = draw.pick(&floats());
+            Call::new(&[(DType::U8, &other), (dtype, &shape)], "polygamma(a % 4, abs(b))")
+        }
         "clamp" => {
             let dtype = draw.pick(&numbers());
             let bound = draw.broadcasts(&shape);
@@ -93,6 +114,16 @@ fn statistics(name: &str, draw: &mut Draw) -> Option<Call> {
             let (dtype, n, m) = (draw.pick(&numbers()), 1 + draw.below(12), 1 + draw.below(6));
             let mode = draw.pick(&["", ", mode=\"full\"", ", mode=\"same\"", ", mode=\"valid\""]);
             Call::new(&[(dtype, &[n]), (dtype, &[m])], format!("correlate(a, b{mode})"))
+        }
+        "map_coordinates" => {
+            let (dtype, kind) = (draw.pick(&numbers()), draw.pick(&[DType::F32, DType::F64, DType::I32]));
+            let mode = draw.pick(&["constant", "nearest", "wrap", "mirror", "reflect"]);
+            let (rank, order, points) = (1 + draw.below(2), draw.below(2), draw.shape(1));
+            let sizes: Vec<usize> = (0..rank).map(|_| 1 + draw.below(5)).collect();
+            let places = if rank == 1 { "[b]" } else { "[b, 3 * c]" };
+            let params: &[(DType, &[usize])] = &[(dtype, &sizes), (kind, &points), (kind, &points)];
+            let expr = format!("map_coordinates(a, {places}, {order}, mode=\"{mode}\")");
+            Call::new(&params[..1 + rank], expr)
         }
         "diagonal" => {
             let shape = draw.shape(rank + 1);

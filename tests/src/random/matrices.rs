@@ -5,12 +5,14 @@ use super::call::Call;
 use spmdc_abi::DType;
 
 /// Functions whose results depend on sums of floats.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 15] = [
     "cholesky",
     "triangular_solve",
     "lu",
     "qr",
     "eigh",
+    "eigvalsh",
+    "tridiagonal_solve",
     "svd",
     "solve",
     "inv",
@@ -89,6 +91,16 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             let made = "(v * w[..., None, :]) @ swapaxes(v, -1, -2)";
             let expr = draw.pick(&["w", made, "swapaxes(v, -1, -2) @ v"]);
             with(&[(dtype, &square)], format!("let (w, v) = eigh(a{flags});"), expr.to_string())
+        }
+        "eigvalsh" => {
+            let uplo = draw.pick(&["", ", UPLO=\"L\"", ", UPLO=\"U\""]);
+            Call::new(&[(dtype, &square)], format!("eigvalsh(a{uplo})"))
+        }
+        "tridiagonal_solve" => {
+            let diagonal = square[..square.len() - 1].to_vec();
+            let sides = [&diagonal[..], &[1 + draw.below(3)]].concat();
+            let params: &[(DType, &[usize])] = &[(dtype, &diagonal), (dtype, &diagonal), (dtype, &sides)];
+            Call::new(params, "tridiagonal_solve(a, b * b + 9, a * 0.5, c)")
         }
         "svd" => {
             let shape = shape(draw, m, n);

@@ -3,10 +3,12 @@
 //! A call emits reductions and elementwise operations. It is no function of the prelude, since these operations depend on a string
 //! or number, and an invalid one is an error with a message of its own.
 
+use super::Call;
 use super::elementwise::{Binary, Compare, Unary, unary};
+use super::linalg::Factorization;
 use super::promote::{cast, inexact};
 use super::reduce::{axes_of, reduce};
-use super::{Call, later};
+use super::transpose::transpose;
 use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
@@ -14,7 +16,7 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::constant::Constant;
 use crate::program::Value;
-use spmdc_abi::ReduceOp;
+use spmdc_abi::{MatrixFunction, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
@@ -54,6 +56,8 @@ enum NormOrder {
     /// The square root of the sum of the squares, for any number of dimensions.
     Euclidean,
     Number(f64),
+    /// The largest or smallest singular value, or their sum.
+    Singular(ReduceOp),
 }
 
 fn order(given: Option<Arg>, dims: usize) -> Result<NormOrder, Diagnostic> {
@@ -63,10 +67,10 @@ fn order(given: Option<Arg>, dims: usize) -> Result<NormOrder, Diagnostic> {
             "fro" if dims == 2 => return Ok(NormOrder::Euclidean),
             "inf" => f64::INFINITY,
             "-inf" => f64::NEG_INFINITY,
-            "nuc" if dims == 2 => return Err(later::not_supported("the nuclear norm", span)),
+            "nuc" if dims == 2 => return Ok(NormOrder::Singular(ReduceOp::Sum)),
             _ => {
                 let message = format!("there is no norm called {name:?} over {dims} dimensions");
-                let help = "orders are numbers, \"inf\", \"-inf\", and for matrices \"fro\"";
+                let help = "orders are numbers, \"inf\", \"-inf\", and for matrices \"fro\" and \"nuc\"";
                 return Err(Diagnostic::error(Code::E0210, span, message).help(help));
             }
         }
@@ -79,12 +83,13 @@ fn order(given: Option<Arg>, dims: usize) -> Result<NormOrder, Diagnostic> {
     match dims {
         1 if number == 2.0 => Ok(NormOrder::Euclidean),
         1 => Ok(NormOrder::Number(number)),
-        2 if number.abs() == 2.0 => Err(later::not_supported("a norm by singular values", span)),
+        2 if number == 2.0 => Ok(NormOrder::Singular(ReduceOp::Max)),
+        2 if number == -2.0 => Ok(NormOrder::Singular(ReduceOp::Min)),
         2 if number.abs() == 1.0 || number.is_infinite() => Ok(NormOrder::Number(number)),
         _ => {
             let message = format!("there is no norm of order {number} over {dims} dimensions");
             Err(Diagnostic::error(Code::E0210, span, message).help(
-                "vectors have norms of every order, matrices of 1, -1, and plus and minus infinity; `axis=` says which",
+                "vectors have norms of every order, matrices of 1, -1, 2, -2, and plus and minus infinity; `axis=` says which",
             ))
         }
     }
@@ -95,10 +100,14 @@ fn norm(build: &mut CallBuilder, value: Value, given: Option<Arg>, over: Over<'_
     let order = order(given, over.axes.len())?;
     let dtype = inexact(build.ty(value).dtype());
     let value = cast(build, value, dtype)?;
-    let NormOrder::Number(order) = order else {
-        let square = build.emit1(Unary(UnaryOp::Square), &[value])?;
-        let sum = reduce(build, ReduceOp::Sum, square, over.axes, over.keepdims)?;
-        return build.emit1(Unary(UnaryOp::Math(MathFn::Sqrt)), &[sum]);
+    let order = match order {
+        NormOrder::Number(order) => order,
+        NormOrder::Euclidean => {
+            let square = build.emit1(Unary(UnaryOp::Square), &[value])?;
+            let sum = reduce(build, ReduceOp::Sum, square, over.axes, over.keepdims)?;
+            return build.emit1(Unary(UnaryOp::Math(MathFn::Sqrt)), &[sum]);
+        }
+        NormOrder::Singular(op) => return of_singular_values(build, value, op, over),
     };
     if order == 0.0 {
         let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
@@ -126,6 +135,26 @@ fn norm(build: &mut CallBuilder, value: Value, given: Option<Arg>, over: Over<'_
             build.emit1(Binary(BinaryOp::Pow), &[sum, inverse])
         }
     }
+}
+
+/// A reduction of the singular values of matrices in two dimensions; their order does not matter for them.
+fn of_singular_values(
+    build: &mut CallBuilder,
+    value: Value,
+    op: ReduceOp,
+    over: Over<'_>,
+) -> Result<Value, Diagnostic> {
+    let rank = build.ty(value).rank();
+    let order: Vec<usize> = (0..rank).filter(|dim| !over.axes.contains(dim)).chain(over.axes.iter().copied()).collect();
+    let matrices = if order.is_sorted() { value } else { transpose(build, value, &order)? };
+    let values = build.emit1(Factorization(MatrixFunction::Svd { vectors: None }), &[matrices])?;
+    let result = reduce(build, op, values, &[rank - 2], false)?;
+    if !over.keepdims {
+        return Ok(result);
+    }
+    let shape = build.ty(value).shape().iter().enumerate();
+    let kept: Vec<usize> = shape.map(|(dim, &size)| if over.axes.contains(&dim) { 1 } else { size }).collect();
+    super::reshape::reshape(build, result, &kept)
 }
 
 /// A result whose reduced dimensions have size 1, without these dimensions unless the call keeps them.

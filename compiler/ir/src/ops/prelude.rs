@@ -9,6 +9,7 @@ use super::concatenate::concatenate;
 use super::constant::Constant;
 use super::draws;
 use super::fft;
+use super::fma::Fma;
 use super::matrix_power;
 use super::promote::{self, Operand, inexact};
 use super::reduce;
@@ -46,7 +47,7 @@ pub const FILES: [&str; 9] = [
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 105] = [
+pub const NAMES: [&str; 122] = [
     "complex",
     "real",
     "imag",
@@ -81,6 +82,23 @@ pub const NAMES: [&str; 105] = [
     "entr",
     "rel_entr",
     "kl_div",
+    "i0",
+    "i0e",
+    "i1",
+    "i1e",
+    "erfcx",
+    "incomplete_gammas",
+    "log_tail",
+    "gammainc",
+    "gammaincc",
+    "betainc",
+    "zeta",
+    "polygamma",
+    "eigvalsh",
+    "tridiagonal_solve",
+    "map_coordinates",
+    "corners",
+    "edge",
     "isin",
     "nanmedian",
     "cov",
@@ -233,7 +251,7 @@ fn signature(name: &'static str, text: &'static str, function: &FnItem) -> Signa
         doc,
         dtypes: of("element types").map_or(Dtypes::Nothing, dtypes_of),
         example: of("example").unwrap_or_default(),
-        status: Status::Shipped,
+        status: of("in dumps").map_or(Status::Shipped, |instead| Status::InDumps { with: "", instead }),
     }
 }
 
@@ -342,8 +360,14 @@ pub enum Helper {
     Integers,
     /// `lines(x, axis)`: the dimensions of a reduction as one, the last.
     Lines,
-    /// `partials(y, x, d, ...)`: y, as a function of each x with the partial derivative d.
+    /// `partials(y, x, d, ...)`: y, and zeros whose partial derivative by each x is the d behind it.
     Partials,
+    /// `polynomial(x, [c, b, a])`: a + b x + c x x, by fused steps.
+    Polynomial,
+    /// `stacked(v)`: an array, or a list of arrays as one.
+    Stacked,
+    /// `is_text(v, text)`: whether an argument is this string.
+    IsText,
     /// `require(condition, message)`: an error of the call unless the condition holds.
     Require,
 }
@@ -390,6 +414,9 @@ impl Helper {
             "integers" => Some(Helper::Integers),
             "lines" => Some(Helper::Lines),
             "partials" => Some(Helper::Partials),
+            "polynomial" => Some(Helper::Polynomial),
+            "stacked" => Some(Helper::Stacked),
+            "is_text" => Some(Helper::IsText),
             "require" => Some(Helper::Require),
             _ => None,
         }
@@ -523,6 +550,17 @@ impl Helper {
                 sort::last_lines(build, array(0), &axes).map(Term::Array)
             }
             Helper::Partials => with_partials::with_partials(build, args).map(Term::Array),
+            Helper::Stacked => match args[0].term.sequence() {
+                Some(arrays) => promote::stacked(build, arrays, None, args[0].span).map(Term::Array),
+                None => build.materialize(&args[0].term, None, args[0].span).map(Term::Array),
+            },
+            Helper::IsText => {
+                let (Term::Str(text), Term::Str(known)) = (&args[0].term, &args[1].term) else {
+                    panic!("the prelude compares strings");
+                };
+                Ok(Term::Bool(text == known))
+            }
+            Helper::Polynomial => polynomial(build, array(0), &args[1]).map(Term::Array),
             Helper::Require => {
                 let (Term::Bool(holds), Term::Str(message)) = (&args[0].term, &args[1].term) else {
                     panic!("the prelude requires what is known at compile time");
@@ -594,6 +632,9 @@ impl Helper {
             | Helper::Integers
             | Helper::Lines
             | Helper::Partials
+            | Helper::Polynomial
+            | Helper::IsText
+            | Helper::Stacked
             | Helper::Require => Err(complex::not_real(span)),
         }
     }
@@ -632,6 +673,21 @@ pub(super) fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) 
     rest[axis] = n - sizes[axis];
     let zeros = super::broadcast::filled(build, build.ty(value).dtype(), 0, &rest)?;
     concatenate(build, &[value, zeros], axis)
+}
+
+/// The polynomial with these coefficients, the one of the highest power first.
+fn polynomial(build: &mut CallBuilder, x: Value, coefficients: &Arg) -> Result<Value, Diagnostic> {
+    let dtype = build.ty(x).dtype();
+    let mut sum = None;
+    for term in coefficients.term.sequence().expect("the prelude gives a list") {
+        let number = term.number().expect("the prelude gives numbers");
+        let coefficient = build.emit1(Constant::float(dtype, number), &[])?;
+        sum = Some(match sum {
+            Some(sum) => build.emit1(Fma, &[x, sum, coefficient])?,
+            None => coefficient,
+        });
+    }
+    Ok(sum.expect("a polynomial has coefficients"))
 }
 
 /// A value that has a shape of these sizes already, or the sizes of the dimensions `axis` in their order: then in a shape with these

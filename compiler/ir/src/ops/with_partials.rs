@@ -1,4 +1,4 @@
-//! `with_partials(y, x, d, ...)`: the values of `y`, as a function of each `x` with the partial derivative `d`.
+//! `with_partials(y, x, d, ...)`: the values of `y`, which change with each `x` by the partial derivative `d`, and as `y` does.
 //!
 //! Functions of the prelude whose statements have no derivatives, or not theirs (series, iterations, values that are put in at limits), say
 //! them by it. Nothing is computed: once derivatives have been taken, `simplify` replaces the result by `y`.
@@ -24,7 +24,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 
-/// `with_partials(y, x, d, ...)`: y, whose partial derivative by each x is the d behind it.
+/// `with_partials(y, x, d, ...)`: y, plus a zero whose partial derivative by each x is the d behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithPartials;
 
@@ -111,8 +111,11 @@ impl Rules for WithPartials {
 
 impl Partials for WithPartials {
     fn partial(&self, _: &mut CallBuilder, stmt: &Stmt, at: usize) -> Result<PartialDerivative, Diagnostic> {
-        let is_variable = at % 2 == 1;
-        Ok(if is_variable { PartialDerivative::Array(stmt.args[at + 1]) } else { PartialDerivative::Zero })
+        Ok(match at {
+            0 => PartialDerivative::One,
+            _ if at % 2 == 1 => PartialDerivative::Array(stmt.args[at + 1]),
+            _ => PartialDerivative::Zero,
+        })
     }
 }
 
@@ -127,12 +130,11 @@ impl Point for WithPartials {
     }
 }
 
-/// The first argument, on whose own statements no derivative depends, as a function of the second with the third as its partial derivative, and
-/// so on. Numbers take the element type of the first.
+/// The first argument, plus a zero whose partial derivative by the second is the third, and so on. Numbers take the element type of the first.
 pub(super) fn with_partials(build: &mut CallBuilder, args: &[Arg]) -> Result<Value, Diagnostic> {
     let value = build.materialize(&args[0].term, None, args[0].span)?;
     let dtype = build.ty(value).dtype();
-    let mut operands = vec![build.stopped(value)];
+    let mut operands = vec![value];
     for arg in &args[1..] {
         operands.push(promote::to_dtype(build, (&arg.term, arg.span), dtype)?);
     }
@@ -141,7 +143,7 @@ pub(super) fn with_partials(build: &mut CallBuilder, args: &[Arg]) -> Result<Val
 
 impl Call for WithPartials {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The values of y, as a function of arrays of which the partial derivatives follow.
+        /// The values of y, plus zeros with a partial derivative by each array that follows.
         with_partials(y: Array, [rest] partials: Of("an array and a partial derivative in turn")) in_dumps "" "leave it out: a derivative of one's own is `custom_vjp`";
     };
 
