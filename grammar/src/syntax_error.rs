@@ -352,10 +352,19 @@ impl Display for Expected {
             "dtype", "integer", "float", "string", "true", "false", "None", "_", "(", "[", "P(", "-", "!", "|", "||",
             "{", "if", "for", "while",
         ];
+        // Words of the language that begin no expression and no statement, but may be the name of a field.
+        const FIELDS: [&str; 8] = ["const", "else", "fn", "import", "in", "manual", "mut", "type"];
+        let may_be_field = self.has("else") && self.has("mesh");
         let mut words: Vec<String> = Vec::new();
         let mut rest: Vec<&str> = self.0.iter().map(String::as_str).collect();
         let mut drop = |tokens: &[&str]| rest.retain(|token| !tokens.contains(token));
-        if self.has("let") {
+        if may_be_field {
+            drop(&FIELDS);
+        }
+        if may_be_field && !self.has("string") {
+            words.push("the name of a field".to_string());
+            drop(&["dtype", "mesh", "let", "true", "false", "None", "if", "for", "while"]);
+        } else if self.has("let") {
             words.push("a statement".to_string());
             drop(&BEGINNINGS);
             drop(&["let"]);
@@ -368,9 +377,6 @@ impl Display for Expected {
         } else if self.has("mesh") && self.has("fn") {
             words.push("an item (`fn`, `mesh`, `const`, `type` or `import`)".to_string());
             drop(&["mesh", "fn", "const", "type", "import", "manual"]);
-        } else if self.has("dtype") && self.has("mesh") {
-            words.push("the name of a field".to_string());
-            drop(&["dtype", "mesh", "type"]);
         } else if self.has("dtype") {
             words.push("a type".to_string());
             drop(&["dtype", "(", "{"]);
