@@ -4,7 +4,8 @@
 //! ones, and ends with a store. If the vectorised dimension is reduced, every lane has a partial result of its own, and so have the
 //! remaining elements; they are combined in the order of the kernel (`spmdc_kernel::order`), so that a result depends neither on
 //! the range of a call nor on the machine. If a sum has more lanes than a bundle, several bundles take turns: each trip of the loop
-//! adds to the first and moves it to the end. A scan stores the running total at every point, so its loop is never cut into lanes.
+//! adds to the first and moves it to the end. A scan stores the running total at every point, that before it or that
+//! behind it, so its loop is never cut into lanes.
 
 use super::accumulator::{Accumulator, Partial};
 use super::arithmetic::register_type;
@@ -97,7 +98,8 @@ impl Emitter<'_, '_> {
             self.accumulators[at].owes_zero |= owes_zero;
             *self.current(at) = sum;
             if combine.is_scan() {
-                let value = self.vector(lanes).round_result(store_dtype(store), sum.value);
+                let total = if combine.is_exclusive() { old } else { sum };
+                let value = self.vector(lanes).round_result(store_dtype(store), total.value);
                 self.store(&store.access, store_dtype(store), value, lanes);
             }
         }

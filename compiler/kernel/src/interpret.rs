@@ -143,9 +143,11 @@ impl NestInterpreter<'_> {
                     if let (Combine::Scan { .. }, None, Some(first)) = (combine, &partial, first) {
                         *partial = Some(combined(store.dtype, combine, None, first, position));
                     }
-                    *partial = Some(combined(store.dtype, combine, *partial, bits, position));
+                    let before = *partial;
+                    *partial = Some(combined(store.dtype, combine, before, bits, position));
                     if combine.is_scan() {
-                        self.store(store, store.dtype, finish(store.dtype, combine, *partial));
+                        let total = if combine.is_exclusive() { before } else { *partial };
+                        self.store(store, store.dtype, finish(store.dtype, combine, total));
                     }
                 }
             }

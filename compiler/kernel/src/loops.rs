@@ -284,12 +284,15 @@ pub enum Combine {
     ArgMax,
     /// As [`Combine::ArgMax`], for the smallest; NaN counts as smallest.
     ArgMin,
-    /// The running total, stored at every point; it begins with `first`, which is the same for all reduced points.
+    /// The running total, stored at every point; it begins with `first`, which is the same for all reduced points. If it is exclusive, each
+    /// point has the total of the points before it.
     Scan {
         /// The operation; its sums and products of narrow floats accumulate in f32.
         op: ReduceOp,
         /// The value with which the scan begins.
         first: Elem,
+        /// Whether a point's own element is left out of its total.
+        exclusive: bool,
     },
 }
 
@@ -310,6 +313,11 @@ impl Combine {
     /// Whether it stores a value at every point.
     pub fn is_scan(self) -> bool {
         matches!(self, Combine::Scan { .. })
+    }
+
+    /// Whether it stores the total of the points before each.
+    pub fn is_exclusive(self) -> bool {
+        matches!(self, Combine::Scan { exclusive: true, .. })
     }
 }
 

@@ -218,7 +218,11 @@ impl Writer {
             let precision = Precision { slopes, ..arg.precision };
             let param = Variable { name: self.new_name(), precision, ..arg.clone() };
             let _ = write!(params, "{}, ", param.name);
-            self.add(param);
+            self.add(param.clone());
+            // A function of the program does not see the argument by another name.
+            if !is_item && self.draw.chance(40) {
+                self.factors(arg, &param);
+            }
         }
         for _ in 0..3 + self.draw.below(5) {
             self.statement();

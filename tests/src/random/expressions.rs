@@ -64,7 +64,7 @@ impl Writer {
             return made;
         }
         for _ in 0..20 {
-            let made = match self.draw.below(20) {
+            let made = match self.draw.below(21) {
                 0 | 1 => self.unary(&x),
                 2..=4 => self.binary(&x),
                 5 | 6 => self.product(&x),
@@ -75,6 +75,7 @@ impl Writer {
                 15 => self.comparison(&x),
                 16 => self.windows(&x),
                 17 => self.noise(&x),
+                18 => self.multiplied(&x),
                 _ => self.conversion(&x),
             };
             if let Some(made) = made

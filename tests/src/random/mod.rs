@@ -9,6 +9,7 @@ pub mod derivatives;
 mod differentiated;
 pub mod draws;
 pub mod expressions;
+mod factors;
 pub mod failures;
 pub mod gathers;
 pub mod lies;

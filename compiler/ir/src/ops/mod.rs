@@ -48,6 +48,7 @@ mod partials;
 pub mod patches;
 pub mod prelude;
 pub mod print;
+mod products;
 pub mod promote;
 pub mod put;
 pub mod random_bits;

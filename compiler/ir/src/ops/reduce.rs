@@ -7,6 +7,7 @@
 use super::broadcast::broadcast;
 use super::constant::Constant;
 use super::elementwise::{self, Select};
+use super::products;
 use super::promote;
 use super::reshape::reshape;
 use super::{Call, Mismatch, shape};
@@ -282,25 +283,16 @@ impl Weights for Reduce {
     /// Of the largest elements, or the smallest ones, each has the same part. An element of a product has the product of all others.
     fn weights(&self, build: &mut CallBuilder, stmt: &Stmt) -> Result<Value, Diagnostic> {
         let (x, result) = (stmt.args[0], stmt.results[0]);
+        if self.op == ReduceOp::Product {
+            return products::of_others(build, x, &self.axes);
+        }
         let kept = reduced_shape(build.ty(x).shape(), &self.axes, true);
         let result = reshape(build, result, &kept)?;
         let mut terms = Terms(build);
-        let (zero, one) = (terms.number(x, 0.0)?, terms.number(x, 1.0)?);
-        if self.op != ReduceOp::Product {
-            let is_chosen = terms.compare(CompareOp::Eq, x, result)?;
-            let chosen = terms.indicator(is_chosen, x)?;
-            let count = reduce(terms.0, ReduceOp::Sum, chosen, &self.axes, true)?;
-            return terms.div(chosen, count);
-        }
-        let is_zero = terms.compare(CompareOp::Eq, x, zero)?;
-        let (mark, others) = (terms.indicator(is_zero, x)?, terms.select(is_zero, one, x)?);
-        let zeros = reduce(terms.0, ReduceOp::Sum, mark, &self.axes, true)?;
-        let product = reduce(terms.0, ReduceOp::Product, others, &self.axes, true)?;
-        let rest = terms.div(product, others)?;
-        // Without the zeros: of a line with a lone zero this has a weight, of one with more nothing has.
-        let left = terms.sub(zeros, mark)?;
-        let is_alone = terms.compare(CompareOp::Eq, left, zero)?;
-        terms.select(is_alone, rest, zero)
+        let is_chosen = terms.compare(CompareOp::Eq, x, result)?;
+        let chosen = terms.indicator(is_chosen, x)?;
+        let count = reduce(terms.0, ReduceOp::Sum, chosen, &self.axes, true)?;
+        terms.div(chosen, count)
     }
 
     fn reduced(&self) -> (&[usize], bool) {

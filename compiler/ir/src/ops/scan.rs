@@ -22,7 +22,7 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::cast::Cast;
 use crate::ops::constant::Constant;
-use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms};
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms, zeros_like};
 use crate::ops::flip::Flip;
 use crate::ops::gather::Gather;
 use crate::ops::iota::Iota;
@@ -40,7 +40,8 @@ use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
-/// `cumsum(x, axis=1, reverse=true)`; with `totals=t`, each device's block begins with the totals of the preceding blocks.
+/// `cumsum(x, axis=1, reverse=true)`, or `cumsum(x, axis=1, exclusive=true)` of the elements before each; with `totals=t`, each device's
+/// block begins with the totals of the preceding blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scan {
     /// The operation that combines the elements: sum, product, maximum or minimum.
@@ -49,6 +50,8 @@ pub struct Scan {
     pub axis: usize,
     /// Whether it runs from the last index to the first.
     pub reverse: bool,
+    /// Whether each element combines those before it alone, and the first has the identity element.
+    pub exclusive: bool,
 }
 
 /// `block_totals(x, of="cumsum", axis=1, parts=4)`: the total of each block of a split dimension.
@@ -236,8 +239,9 @@ impl Semantics for Scan {
                 }
                 for place in in_order(block_range(x.shape()[self.axis], parts, part), self.reverse) {
                     let at = first + place * stride;
+                    let before = running.bits(dtype);
                     running.take(self.op, dtype, x.bits[at]);
-                    result.bits[at] = running.bits(dtype);
+                    result.bits[at] = if self.exclusive { before } else { running.bits(dtype) };
                 }
             }
         }
@@ -246,8 +250,9 @@ impl Semantics for Scan {
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
         let reverse = if self.reverse { ", reverse=true" } else { "" };
+        let exclusive = if self.exclusive { ", exclusive=true" } else { "" };
         let totals = args.get(1).map_or_else(String::new, |totals| format!(", totals={totals}"));
-        format!("{}({}, axis={}{reverse}{totals})", self.name(), args[0], self.axis)
+        format!("{}({}, axis={}{reverse}{exclusive}{totals})", self.name(), args[0], self.axis)
     }
 
     fn flops(&self, _: &[&ArrayType], results: &[&ArrayType]) -> u64 {
@@ -258,6 +263,9 @@ impl Semantics for Scan {
 impl Infer for Scan {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         check(self.op, self.axis, args[0])?;
+        if self.exclusive && !matches!(self.op, ReduceOp::Sum | ReduceOp::Product) {
+            return Err(Mismatch::new(Code::E0205, format!("no element comes before the first of `{}`", self.name())));
+        }
         if let Some(totals) = args.get(1) {
             let mut wanted = args[0].clone();
             wanted.shape[self.axis] = totals.shape.get(self.axis).copied().unwrap_or(0);
@@ -315,7 +323,8 @@ impl LinearMap for Scan {
 
 impl Tangents for Scan {
     /// Of a largest or smallest element so far, the tangent of that element: of equal ones the first. Of products, the recurrence
-    /// `c[i] = x[i] c[i-1] + y[i-1] t[i]` by doubling, so that zeros need no care.
+    /// `c[i] = x[i] c[i-1] + y[i-1] t[i]` by doubling, so that zeros need no care. If they are exclusive, `y[i]` is in the place of `y[i-1]`,
+    /// and `c` moves on by one place.
     fn tangents(
         &self,
         build: &mut CallBuilder,
@@ -338,10 +347,12 @@ impl Tangents for Scan {
             widths[self.axis] = (by, 0);
             build.emit1(Pad { widths, value: fill }, &[kept])
         };
-        let result = if size < 2 {
+        let result = if size < 2 && self.exclusive {
+            zeros_like(build, t)?
+        } else if size < 2 {
             t
         } else if self.op == ReduceOp::Product {
-            let previous = before(build, y, 1, dtype.narrow(1.0))?;
+            let previous = if self.exclusive { y } else { before(build, y, 1, dtype.narrow(1.0))? };
             let mut sums = Terms(build).mul(t, previous)?;
             let mut factors = x;
             let mut by = 1;
@@ -353,7 +364,7 @@ impl Tangents for Scan {
                 factors = Terms(build).mul(factors, earlier)?;
                 by *= 2;
             }
-            sums
+            if self.exclusive { before(build, sums, 1, 0)? } else { sums }
         } else {
             let places = build.emit1(Iota { ty: ArrayType::new(DType::I32, &shape), axis: self.axis }, &[])?;
             let previous = before(build, y, 1, 0)?;
@@ -361,7 +372,8 @@ impl Tangents for Scan {
             // A record: another number than the largest before.
             let is_same = Terms(build).compare(CompareOp::Eq, y, previous)?;
             let record = Terms(build).select(is_same, zero, places)?;
-            let record = build.emit1(Scan { op: ReduceOp::Max, axis: self.axis, reverse: false }, &[record])?;
+            let record = build
+                .emit1(Scan { op: ReduceOp::Max, axis: self.axis, reverse: false, exclusive: false }, &[record])?;
             let record = build.emit1(Cast { to: DType::I64 }, &[record])?;
             let batch = (0..shape.len()).filter(|&dim| dim != self.axis).map(|dim| (dim, dim)).collect();
             build.emit1(Gather::new(vec![self.axis], batch, 0), &[t, record])?
@@ -387,7 +399,8 @@ impl NestLowering for Scan {
         let last = kernel.scalar_affine(len).offset(-1);
         index[self.axis] = if self.reverse { last.plus(&place.times(-1)) } else { place };
         let elem = kernel.operand(stmt.args[0], &index);
-        kernel.store_combined(stmt.results[0], &index, ty.dtype(), elem, Combine::Scan { op: self.op, first });
+        let combine = Combine::Scan { op: self.op, first, exclusive: self.exclusive };
+        kernel.store_combined(stmt.results[0], &index, ty.dtype(), elem, combine);
         lowering.run(kernel);
         Ok(())
     }
@@ -511,10 +524,12 @@ impl NestLowering for BlockTotals {
 impl Call for Scan {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sums of the elements up to each; without an axis those of the flattened array.
-        cumsum(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None, [in_dumps "leave it out"] totals: Array = None),
+        cumsum(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None,
+            [in_dumps "leave it out"] exclusive: Bool = false, [in_dumps "leave it out"] totals: Array = None),
             NumbersAndBools, "(x: f32[4, 6]) { cumsum(x, axis=1) }";
         /// The products of the elements up to each; without an axis those of the flattened array.
-        cumprod(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None, [in_dumps "leave it out"] totals: Array = None),
+        cumprod(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None,
+            [in_dumps "leave it out"] exclusive: Bool = false, [in_dumps "leave it out"] totals: Array = None),
             NumbersAndBools, "(x: f32[4, 6]) { cumprod(x, axis=0) }";
         /// The largest of the elements up to each.
         cummax(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, "(x: f32[4, 6]) { cummax(x, axis=1) }";
@@ -528,7 +543,9 @@ impl Call for Scan {
         let axis = args.optional_int("axis")?;
         let reverse = args.optional_bool("reverse")?.unwrap_or(false);
         let mut result = build.ty(value).dtype();
+        let mut exclusive = false;
         if matches!(op, ReduceOp::Sum | ReduceOp::Product) {
+            exclusive = args.optional_bool("exclusive")?.unwrap_or(false);
             let asked = args.optional_dtype("dtype")?;
             let dtype = asked.unwrap_or(result);
             result = asked.unwrap_or(if dtype == DType::Bool { accumulated(dtype) } else { dtype });
@@ -545,7 +562,7 @@ impl Call for Scan {
         if let Some(totals) = args.take("totals") {
             operands.push(build.materialize(&totals.term, None, totals.span)?);
         }
-        let scanned = build.emit1(Scan { op, axis, reverse }, &operands)?;
+        let scanned = build.emit1(Scan { op, axis, reverse, exclusive }, &operands)?;
         Ok(Term::Array(promote::cast(build, scanned, result)?))
     }
 }

@@ -27,6 +27,8 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms, zeros_like};
 use crate::ops::iota::Iota;
+use crate::ops::products::ScatteredFactors;
+use crate::ops::promote::cast;
 use crate::ops::reshape::reshape;
 use crate::ops::reshard::{complete, explicit_out};
 use crate::ops::rules::{
@@ -440,8 +442,7 @@ impl Tangents for Scatter {
 }
 
 impl Scatter {
-    /// The tangent of each factor times the product of all other factors of its element, as for `prod`. These are the product of the
-    /// factors that are not zero, divided by the factor, if no other factor is zero.
+    /// The tangent of each factor times the product of all other factors of its element, as for `prod`.
     fn tangent_of_product(
         &self,
         build: &mut CallBuilder,
@@ -450,26 +451,30 @@ impl Scatter {
     ) -> Result<Value, Diagnostic> {
         let (updates, result) = (stmt.args[self.skipped()], stmt.results[0]);
         let old = if self.onto == Onto::Operand { Some(stmt.args[0]) } else { None };
-        let like = self.with_indices(stmt, &[result]);
-        let like: Vec<&ArrayType> = like.iter().map(|&value| &build.ty(value).array).collect();
-        let full = self.places.infer(&like).map_err(|mismatch| build.mismatch(mismatch))?.swap_remove(0).shape;
-        let all = broadcast(build, updates, &full)?;
-        let factors = Factored::new(build, all)?;
-        let of_old = old.map(|old| Factored::new(build, old)).transpose()?;
-        let zeros = self.combined(build, stmt, ReduceOp::Sum, of_old.as_ref().map(|old| old.mark), factors.mark)?;
-        let product =
-            self.combined(build, stmt, ReduceOp::Product, of_old.as_ref().map(|old| old.others), factors.others)?;
-        let mut total = match (&of_old, given[0]) {
-            (Some(old), Some(tangent)) => {
-                let weight = old.weight(build, zeros, product)?;
-                Some(Terms(build).mul(tangent, weight)?)
-            }
-            (Some(_) | None, _) => None,
-        };
+        let (dtype, shape) = (build.ty(result).dtype(), build.ty(result).shape().to_vec());
+        let mut total = None;
+        if let (Some(_), Some(tangent)) = (old, given[0]) {
+            let one = filled(build, DType::F64, DType::F64.narrow(1.0), &shape)?;
+            let factors = cast(build, updates, DType::F64)?;
+            let product = self.combined(build, stmt, ReduceOp::Product, Some(one), factors)?;
+            let product = cast(build, product, dtype)?;
+            total = Some(Terms(build).mul(tangent, product)?);
+        }
         if let Some(tangent) = given[self.skipped()] {
-            let zeros = build.emit1(self.places.clone(), &self.with_indices(stmt, &[zeros]))?;
-            let product = build.emit1(self.places.clone(), &self.with_indices(stmt, &[product]))?;
-            let weight = factors.weight(build, zeros, product)?;
+            let like = self.with_indices(stmt, &[result]);
+            let like: Vec<&ArrayType> = like.iter().map(|&value| &build.ty(value).array).collect();
+            let full = self.places.infer(&like).map_err(|mismatch| build.mismatch(mismatch))?.swap_remove(0).shape;
+            let factors = cast(build, updates, DType::F64)?;
+            let factors = broadcast(build, factors, &full)?;
+            let indices = &stmt.args[self.skipped() + 1..];
+            let mut weight =
+                ScatteredFactors { places: &self.places, indices, target: &shape }.of_others(build, factors)?;
+            if let Some(old) = old {
+                let old = cast(build, old, DType::F64)?;
+                let old = build.emit1(self.places.clone(), &self.with_indices(stmt, &[old]))?;
+                weight = Terms(build).mul(old, weight)?;
+            }
+            let weight = cast(build, weight, dtype)?;
             let tangent = broadcast(build, tangent, &full)?;
             let part = Terms(build).mul(tangent, weight)?;
             let start = match total {
@@ -541,33 +546,6 @@ impl Scatter {
     /// Operands, and the index arrays behind them.
     fn with_indices(&self, stmt: &Stmt, operands: &[Value]) -> Vec<Value> {
         operands.iter().chain(&stmt.args[self.skipped() + 1..]).copied().collect()
-    }
-}
-
-/// Factors of products.
-struct Factored {
-    /// 1 for factors that are zero, and 0 for others.
-    mark: Value,
-    /// The factors, with 1 for those that are zero.
-    others: Value,
-}
-
-impl Factored {
-    fn new(build: &mut CallBuilder, x: Value) -> Result<Factored, Diagnostic> {
-        let mut terms = Terms(build);
-        let (zero, one) = (terms.number(x, 0.0)?, terms.number(x, 1.0)?);
-        let is_zero = terms.compare(CompareOp::Eq, x, zero)?;
-        Ok(Factored { mark: terms.indicator(is_zero, x)?, others: terms.select(is_zero, one, x)? })
-    }
-
-    /// The product of all other factors of the element of each factor, from the number of its zeros and the product of its others.
-    fn weight(&self, build: &mut CallBuilder, zeros: Value, product: Value) -> Result<Value, Diagnostic> {
-        let mut terms = Terms(build);
-        let zero = terms.number(product, 0.0)?;
-        let rest = terms.div(product, self.others)?;
-        let left = terms.sub(zeros, self.mark)?;
-        let is_alone = terms.compare(CompareOp::Eq, left, zero)?;
-        terms.select(is_alone, rest, zero)
     }
 }
 

@@ -193,7 +193,8 @@ fn random_combine(random: &mut Random, kernel: &mut Kernel, dtype: DType) -> Com
         2 | 3 if dtype != DType::Bool => {
             kernel.insts.push(Inst::Const { dtype, bits: number::cast(DType::U8, dtype, 2).unwrap() });
             let first = Elem(kernel.insts.len() as u32 - 1);
-            Combine::Scan { op: random.pick(&[ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min]), first }
+            let op = random.pick(&[ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min]);
+            Combine::Scan { op, first, exclusive: kernel.insts.len().is_multiple_of(2) }
         }
         _ if dtype == DType::Bool => Combine::Reduce(random.pick(&[ReduceOp::And, ReduceOp::Or, ReduceOp::Max])),
         _ => Combine::Reduce(random.pick(&[ReduceOp::Sum, ReduceOp::Product, ReduceOp::Max, ReduceOp::Min])),

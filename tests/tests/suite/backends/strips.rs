@@ -33,7 +33,7 @@ fn over_rows(dtype: DType, body: &[Inst], combines: &[(DType, Combine)]) -> Kern
 /// What `x[r, c]` comes to over the rows so far.
 fn over_columns_so_far(dtype: DType, op: ReduceOp) -> Kernel {
     let begin = Inst::Const { dtype, bits: 0 };
-    let mut kernel = over_rows(dtype, &[], &[(dtype, Combine::Scan { op, first: Elem(1) })]);
+    let mut kernel = over_rows(dtype, &[], &[(dtype, Combine::Scan { op, first: Elem(1), exclusive: false })]);
     kernel.insts.push(begin);
     kernel.buffers[1].len = (ROWS * COLUMNS) as usize;
     kernel.stores[0].access.address = at(&[(0, 1), (1, COLUMNS)]);

@@ -42,9 +42,21 @@ fn totals_replace_the_blocks_before() {
     let x = integers(&[5], &[1, 2, 3, 4, 5]);
     let totals = BlockTotals { op: ReduceOp::Sum, axis: 0, parts: 4 }.eval(&[&x]).unwrap().remove(0);
     assert_eq!(totals.ints(), [3, 7, 5, 0]);
-    let scan =
-        |reverse, totals: &Array| Scan { op: ReduceOp::Sum, axis: 0, reverse }.eval(&[&x, totals]).unwrap()[0].ints();
+    let scan = |reverse, totals: &Array| {
+        Scan { op: ReduceOp::Sum, axis: 0, reverse, exclusive: false }.eval(&[&x, totals]).unwrap()[0].ints()
+    };
     assert_eq!(scan(false, &totals), [1, 3, 6, 10, 15]);
     assert_eq!(scan(true, &totals), [15, 14, 12, 9, 5]);
     assert_eq!(scan(false, &integers(&[4], &[10, 20, 0, 0])), [1, 3, 13, 17, 35]);
+}
+
+#[test]
+fn an_exclusive_scan_leaves_each_element_out() {
+    let x = integers(&[4], &[2, 3, 4, 5]);
+    let products = |reverse| Scan { op: ReduceOp::Product, axis: 0, reverse, exclusive: true };
+    assert_eq!(products(false).eval(&[&x]).unwrap()[0].ints(), [1, 2, 6, 24]);
+    assert_eq!(products(true).eval(&[&x]).unwrap()[0].ints(), [60, 20, 5, 1]);
+    let totals = integers(&[2], &[6, 20]);
+    assert_eq!(products(false).eval(&[&x, &totals]).unwrap()[0].ints(), [1, 2, 6, 24]);
+    assert_eq!(products(true).eval(&[&x, &totals]).unwrap()[0].ints(), [60, 20, 5, 1]);
 }
