@@ -1,4 +1,4 @@
-"""Makes the golden arrays of derivatives of products where factors are zero, very large or very small.
+"""Makes the golden arrays of derivatives of products and determinants where factors are zero, very large or very small, and matrices singular.
 
     pip install "jax==0.10.2" numpy
     python3 tests/golden/make_products.py
@@ -86,10 +86,48 @@ VALUES = np.float32([0, 1, 1e-30, 1e30, 3e38, -2e-38, np.inf])
 TRIPLES = np.float32(list(itertools.product(VALUES, repeat=3)))
 
 
+def leibniz(a):
+    """The determinant as a sum over all permutations, which has the derivatives of a polynomial."""
+    n = a.shape[-1]
+    orders = np.array(list(itertools.permutations(range(n))))
+    signs = np.array([(-1.0) ** sum(order[i] > order[j] for i in range(n) for j in range(i + 1, n)) for order in orders])
+    return (jnp.prod(a[..., np.arange(n), orders], -1) * signs.astype(a.dtype)).sum(-1)
+
+
+DETERMINANTS = """fn main(a: f64[3@X, 3@Y], b: f64[N@X, 4, 4], t: f64[N@X, 4, 4], c: f64[5@Y, 5], s: f64[5@Y, 5], d: f32[4, 4@Y]) {
+  let each = vmap(|b, t| jvp(grad(det), (b,), (t,)).1);
+  (
+    grad(det)(a), hessian(det)(a), grad(|b| sum(det(b)))(b), vmap(grad(det))(b), each(b, t), jvp(grad(|b| sum(det(b))), (b,), (t,)).1,
+    grad(|b| sum(t * grad(|b| sum(det(b) ** 2 + det(b)))(b)))(b),
+    grad(det)(c), jvp(grad(det), (c,), (s,)).1, jvp(|c| jvp(det, (c,), (s,)).1, (c,), (c,)).1, hessian(det)(c)[2], grad(|d| det(d @ d.T) + det(d))(d)
+  )
+}"""
+
+
+def determinants(a, b, t, c, s, d):
+    grad, summed = jax.grad(leibniz), lambda b: leibniz(b).sum()
+    return (grad(a), jax.hessian(leibniz)(a), jax.grad(summed)(b), jax.grad(summed)(b), jax.jvp(jax.grad(summed), (b,), (t,))[1],
+            jax.jvp(jax.grad(summed), (b,), (t,))[1], jax.grad(lambda b: (t * jax.grad(lambda b: (leibniz(b) ** 2 + leibniz(b)).sum())(b)).sum())(b),
+            grad(c), jax.jvp(grad, (c,), (s,))[1], jax.jvp(lambda c: jax.jvp(leibniz, (c,), (s,))[1], (c,), (c,))[1], jax.hessian(leibniz)(c)[2],
+            jax.grad(lambda d: leibniz(d @ d.T) + leibniz(d))(d))
+
+
+def of_rank(n, rank):
+    """An integer matrix of at most this rank."""
+    return (rng.integers(-2, 3, (n, rank)) @ rng.integers(-2, 3, (rank, n))).astype(float)
+
+
+# The second column is as the first one: elimination with row exchanges alone meets a pivot of zero, and later others.
+EARLY = np.float64([[1, 1, 2, 0], [1, 1, 3, 0], [1, 1, 5, 0], [0, 0, 0, 1]])
+QUADS = np.stack([EARLY, *(of_rank(4, rank) for rank in (0, 1, 2, 3, 3, 4)), np.eye(4)])
+SINGULAR = (np.float64([[1, 2, 3], [2, 4, 6], [1, 1, 1]]), QUADS, rng.standard_normal(QUADS.shape), of_rank(5, 4), rng.standard_normal((5, 5)),
+            of_rank(4, 3).astype(np.float32))
+
 PROGRAMS = [
     ("products_with_zeros", "reduction", program(PRODUCTS[:6]), INPUTS, check(PRODUCTS[:6])),
     ("products_of_running_zeros", "reduction", program(PRODUCTS[6:]), INPUTS, check(PRODUCTS[6:])),
     ("products_of_extremes", "elementwise", EXTREMES.replace("N", str(len(TRIPLES))), (TRIPLES, np.int32([0, 0, 0])), extremes),
+    ("determinants_of_singular_matrices", "reduction", DETERMINANTS.replace("N", str(len(QUADS))), SINGULAR, determinants),
 ]
 
 

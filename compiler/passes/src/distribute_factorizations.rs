@@ -91,6 +91,7 @@ fn steps(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
         Some((MatrixFunction::LuDiagonal, parts)) => stmts.extend(elimination::diagonal(&stmt, parts, func, mesh)),
         Some((
             MatrixFunction::Lu
+            | MatrixFunction::LuComplete
             | MatrixFunction::QrBlock { .. }
             | MatrixFunction::QrSigns
             | MatrixFunction::CholeskyRows { .. }

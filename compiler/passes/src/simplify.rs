@@ -20,8 +20,13 @@ pub fn simplify(mut module: Module) -> Module {
     let mut body = std::mem::take(&mut module.func.body);
     let count = module.func.values.len();
     let replaced = (0..count as u32).map(Value).collect();
-    let mut simplifier = Simplifier { func: &module.func, replaced, scalars: vec![None; count] };
+    let mut simplifier = Simplifier { func: &module.func, replaced, scalars: vec![None; count], renamed: Vec::new() };
     simplifier.block(&mut body);
+    for (value, from) in simplifier.renamed {
+        let name = module.func.info(from).name.clone();
+        let info = module.func.info_mut(value);
+        info.name = info.name.take().or(name);
+    }
     module.func.body = body;
     debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
@@ -32,6 +37,8 @@ struct Simplifier<'a> {
     replaced: Vec<Value>,
     /// Scalars known at compile time.
     scalars: Vec<Option<Array>>,
+    /// Values that get the names of others, which they replace.
+    renamed: Vec<(Value, Value)>,
 }
 
 impl Simplifier<'_> {
@@ -45,6 +52,7 @@ impl Simplifier<'_> {
                     "a value is replaced by one that is replaced itself"
                 );
                 self.replaced[stmt.results[0].0 as usize] = same;
+                self.renamed.push((same, stmt.results[0]));
                 return false;
             }
             self.fold(stmt);
@@ -57,7 +65,8 @@ impl Simplifier<'_> {
     fn identity(&self, stmt: &Stmt) -> Option<Value> {
         let &[result] = stmt.results.as_slice() else { return None };
         let op = stmt.op()?;
-        if let Op::WithPartials(_) = op {
+        // Only their derivatives, which have been taken, are others than those of the operand.
+        if let Op::WithPartials(_) | Op::Minors(_) = op {
             return Some(stmt.args[0]);
         }
         let binary = if let Op::Binary(Binary(binary)) = op { Some(*binary) } else { None };

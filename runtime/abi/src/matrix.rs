@@ -21,6 +21,9 @@ pub enum MatrixFunction {
     Lu,
     /// `a: [n, n]` gives the diagonal of U of [`MatrixFunction::Lu`], and the row exchanged with each row (i32).
     LuDiagonal,
+    /// `a: [n, n]` gives L and U in one matrix, the source of each row and that of each column (i32), by elimination with exchanges of rows
+    /// and columns.
+    LuComplete,
     /// `a: [m, n]` gives Q and R, or R alone.
     Qr {
         /// Whether Q has as many columns as rows, and R as many rows as `a`; otherwise as the smaller side of `a`.
@@ -124,6 +127,7 @@ impl MatrixFunction {
             | MatrixFunction::Solve
             | MatrixFunction::Lu
             | MatrixFunction::LuDiagonal
+            | MatrixFunction::LuComplete
             | MatrixFunction::Qr { .. }
             | MatrixFunction::QrBlock { .. }
             | MatrixFunction::QrSigns
@@ -140,9 +144,11 @@ impl MatrixFunction {
         let sides = height.max(width);
         let (matrix, least, most) = (rows * columns, rows.min(columns), rows.max(columns));
         let elements = match self {
-            MatrixFunction::Cholesky | MatrixFunction::Lu | MatrixFunction::LuDiagonal | MatrixFunction::QrSigns => {
-                matrix
-            }
+            MatrixFunction::Cholesky
+            | MatrixFunction::Lu
+            | MatrixFunction::LuDiagonal
+            | MatrixFunction::LuComplete
+            | MatrixFunction::QrSigns => matrix,
             MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => matrix + rows * sides,
             MatrixFunction::CholeskyRows { .. } => matrix + height * width,
             MatrixFunction::CholeskyChecked { .. } => 0,

@@ -12,7 +12,7 @@ mod triangular;
 
 pub use cholesky::{cholesky, cholesky_rows};
 pub use faer::{MatMut, MatRef};
-pub use lu::lu;
+pub use lu::{lu, lu_complete};
 pub use qr::{form_q, qr, qr_scratch, qr_signs};
 pub use spectral::{eigh, eigh_scratch, svd, svd_scratch};
 pub use triangular::solve_triangular;

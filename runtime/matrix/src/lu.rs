@@ -41,6 +41,45 @@ pub fn lu(mut a: MatMut<'_, f64>, mut pivots: impl FnMut(usize, usize)) {
     }
 }
 
+/// As [`lu`] of a square matrix with its rows and columns exchanged: in step `k` row and column `k` and those of `pivots(k, ..)`, whose element
+/// has the largest magnitude of all that are left, the first of those by columns. If that is zero, so are all that are left.
+pub fn lu_complete(mut a: MatMut<'_, f64>, mut pivots: impl FnMut(usize, [usize; 2])) {
+    let n = a.nrows();
+    for k in 0..n {
+        let mut best = (k, k);
+        for j in k..n {
+            for i in k..n {
+                if a[(i, j)].abs() > a[best].abs() {
+                    best = (i, j);
+                }
+            }
+        }
+        let (row, column) = best;
+        pivots(k, [row, column]);
+        for j in 0..n {
+            let (upper, lower) = (a[(k, j)], a[(row, j)]);
+            (a[(k, j)], a[(row, j)]) = (lower, upper);
+        }
+        for i in 0..n {
+            let (left, right) = (a[(i, k)], a[(i, column)]);
+            (a[(i, k)], a[(i, column)]) = (right, left);
+        }
+        let element = a[(k, k)];
+        if element == 0.0 {
+            break;
+        }
+        for i in k + 1..n {
+            a[(i, k)] /= element;
+        }
+        for j in k + 1..n {
+            let factor = a[(k, j)];
+            for i in k + 1..n {
+                a[(i, j)] -= a[(i, k)] * factor;
+            }
+        }
+    }
+}
+
 /// The row from `k` on with the largest magnitude in column `k`; of equal ones the first.
 fn largest(a: faer::MatRef<'_, f64>, k: usize) -> usize {
     let mut best = k;

@@ -63,6 +63,9 @@ fn shapes(function: &MatrixFunction, operands: &[(DType, Vec<usize>)]) -> Option
             (1, true, vec![own(&[rows, columns]), (DType::I32, vec![least]), (DType::I32, vec![rows])])
         }
         MatrixFunction::LuDiagonal => (1, is_square, vec![own(&[rows]), (DType::I32, vec![rows])]),
+        MatrixFunction::LuComplete => {
+            (1, is_square, vec![own(&[rows, rows]), (DType::I32, vec![rows]), (DType::I32, vec![rows])])
+        }
         MatrixFunction::Qr { full, q } => {
             let made = if *full { rows } else { least };
             let q = q.then(|| own(&[rows, made]));
@@ -130,6 +133,7 @@ fn needed(function: &MatrixFunction, rows: usize, columns: usize) -> usize {
         | MatrixFunction::Solve
         | MatrixFunction::Lu
         | MatrixFunction::LuDiagonal
+        | MatrixFunction::LuComplete
         | MatrixFunction::QrSigns
         | MatrixFunction::CholeskyRows { .. }
         | MatrixFunction::CholeskyChecked { .. }
@@ -319,6 +323,21 @@ unsafe fn run_as<T: MatrixElement>(call: &LibraryCall<'_>, function: &MatrixFunc
                 let pivots = call.result(1);
                 spmdc_matrix::lu(own.as_mut(), |step, pivot| pivots.at::<i32>(step, 0).write(pivot as i32));
                 result(0).store(|at, _| own[(at, at)]);
+            }
+            MatrixFunction::LuComplete => {
+                let (mut own, _) = a.load(scratch);
+                let sources = [call.result(1), call.result(2)];
+                for source in &sources {
+                    for at in 0..rows {
+                        source.at::<i32>(at, 0).write(at as i32);
+                    }
+                }
+                spmdc_matrix::lu_complete(own.as_mut(), |step, pivot| {
+                    for (source, other) in sources.iter().zip(pivot) {
+                        std::ptr::swap(source.at::<i32>(step, 0), source.at::<i32>(other, 0));
+                    }
+                });
+                result(0).store(|row, column| own[(row, column)]);
             }
             MatrixFunction::Qr { full, q } => {
                 let made = if *full { rows } else { least };

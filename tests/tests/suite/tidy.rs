@@ -404,7 +404,7 @@ const NAMED_OPS: [(&str, &[&str]); 35] = [
     ("compiler/passes/src/project.rs", &["Receive", "Send", "Transfer"]),
     ("compiler/passes/src/propagate/mod.rs", &["Reshard"]),
     ("compiler/passes/src/share_halos.rs", &["Halo", "Window"]),
-    ("compiler/passes/src/simplify.rs", &["Binary", "Cast", "WithPartials"]),
+    ("compiler/passes/src/simplify.rs", &["Binary", "Cast", "Minors", "WithPartials"]),
     ("compiler/schedule/src/fuse.rs", &["Reshard"]),
     ("compiler/src/totals.rs", &["Receive", "Send"]),
     ("compiler/tests/unit/pipeline.rs", &["Reshard"]),

@@ -68,6 +68,8 @@ impl Call for Factorization {
         lu(x: Array), Wide, "(x: f32[4, 4]) { lu(sqrt(x)) }";
         /// The diagonal of U, and the rows that were exchanged in each step.
         lu_diagonal(x: Array) in_dumps "" "write `lu`";
+        /// L and U in one matrix, the source of each row and that of each column, by full pivoting.
+        lu_complete(x: Array) in_dumps "" "write `lu`";
         /// Q with orthonormal columns and R, upper triangular, with a = Q R; R alone with mode=\"r\".
         qr(a: Array, mode: String = "reduced"), Wide, "(x: f32[6, 4]) { qr(sqrt(x)) }";
         /// The signs of the columns of Q, from its first rows.
@@ -100,6 +102,10 @@ impl Call for Factorization {
             "lu_diagonal" => {
                 let x = operand(args, build, "x")?;
                 emitted(build, MatrixFunction::LuDiagonal, x)
+            }
+            "lu_complete" => {
+                let x = operand(args, build, "x")?;
+                emitted(build, MatrixFunction::LuComplete, x)
             }
             "qr" => {
                 let mode = args.optional_string("mode")?.unwrap_or_else(|| "reduced".to_string());

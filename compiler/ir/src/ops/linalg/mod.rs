@@ -6,6 +6,7 @@
 
 pub mod blocks;
 mod calls;
+pub mod minors;
 pub mod reference;
 pub mod systems;
 mod tangents;
@@ -51,6 +52,7 @@ impl Factorization {
             MatrixFunction::Solve => "lu_solve",
             MatrixFunction::Lu => "lu",
             MatrixFunction::LuDiagonal => "lu_diagonal",
+            MatrixFunction::LuComplete => "lu_complete",
             MatrixFunction::Qr { .. } => "qr",
             MatrixFunction::QrBlock { .. } => "qr_blocks",
             MatrixFunction::QrSigns => "qr_signs",
@@ -111,6 +113,9 @@ impl Factorization {
                 vec![own(&[rows, columns]), (DType::I32, vec![least]), (DType::I32, vec![rows])]
             }
             MatrixFunction::LuDiagonal => vec![own(&[rows]), (DType::I32, vec![rows])],
+            MatrixFunction::LuComplete => {
+                vec![own(&[rows, rows]), (DType::I32, vec![rows]), (DType::I32, vec![rows])]
+            }
             MatrixFunction::Qr { full, q } => {
                 let made = if *full { rows } else { least };
                 q.then(|| own(&[rows, made])).into_iter().chain([own(&[made, columns])]).collect()
@@ -138,6 +143,7 @@ impl Factorization {
             MatrixFunction::Solve => vec![reference::solve(a, sides.expect("a system has right sides"))],
             MatrixFunction::Lu => reference::lu(a).into(),
             MatrixFunction::LuDiagonal => reference::lu_diagonal(a).into(),
+            MatrixFunction::LuComplete => reference::lu_complete(a).into(),
             MatrixFunction::Qr { full, q } => {
                 let [product, upper] = reference::qr(a, full);
                 if q { vec![product, upper] } else { vec![upper] }
@@ -194,6 +200,7 @@ impl Infer for Factorization {
             MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => (2, true),
             MatrixFunction::Cholesky
             | MatrixFunction::LuDiagonal
+            | MatrixFunction::LuComplete
             | MatrixFunction::QrSigns
             | MatrixFunction::Eigh { .. } => (1, true),
             MatrixFunction::Lu | MatrixFunction::Qr { .. } | MatrixFunction::Svd { .. } => (1, false),
@@ -329,6 +336,7 @@ impl Semantics for Factorization {
             MatrixFunction::Solve => format!("lu_solve({args})"),
             MatrixFunction::Lu => format!("lu({args})"),
             MatrixFunction::LuDiagonal => format!("lu_diagonal({args})"),
+            MatrixFunction::LuComplete => format!("lu_complete({args})"),
             MatrixFunction::QrSigns => format!("qr_signs({args})"),
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::CholeskyRows { .. }
@@ -369,7 +377,9 @@ impl Factorization {
             MatrixFunction::Cholesky => n * n * n / 3.0,
             MatrixFunction::TriangularSolve(_) => n * n * sides as f64,
             MatrixFunction::Solve => n * n * (n / 1.5 + 2.0 * sides as f64),
-            MatrixFunction::Lu | MatrixFunction::LuDiagonal => least * least * (most - least / 3.0),
+            MatrixFunction::Lu | MatrixFunction::LuDiagonal | MatrixFunction::LuComplete => {
+                least * least * (most - least / 3.0)
+            }
             MatrixFunction::Qr { q, .. } => {
                 let own = 2.0 * least * least * (most - least / 3.0);
                 if q { 2.0 * own } else { own }
@@ -446,6 +456,7 @@ fn lower(function: &MatrixFunction, lowering: &mut Lowering<'_>, stmt: &Stmt) {
         | MatrixFunction::TriangularSolve(_)
         | MatrixFunction::Lu
         | MatrixFunction::LuDiagonal
+        | MatrixFunction::LuComplete
         | MatrixFunction::Qr { .. }
         | MatrixFunction::QrBlock { .. }
         | MatrixFunction::QrSigns

@@ -225,6 +225,38 @@ pub fn lu(a: &Matrix) -> [Matrix; 3] {
     [lu, Matrix::vector(pivots), Matrix::vector(sources.into_iter().map(|row| row as f64).collect())]
 }
 
+/// L and U in one matrix, the source of each row, and that of each column: every pivot has the largest magnitude of all elements that are
+/// left, and is the first of those by columns.
+pub(super) fn lu_complete(a: &Matrix) -> [Matrix; 3] {
+    let n = a.rows;
+    let mut lu = a.clone();
+    let (mut rows, mut columns): (Vec<usize>, Vec<usize>) = ((0..n).collect(), (0..n).collect());
+    for k in 0..n {
+        let left = (k..n).flat_map(|j| (k..n).map(move |i| (i, j)));
+        let (row, column) = left
+            .fold((k, k), |best, at| if lu.get(at.0, at.1).abs() > lu.get(best.0, best.1).abs() { at } else { best });
+        rows.swap(k, row);
+        columns.swap(k, column);
+        for at in 0..n {
+            lu.elements.swap(k * n + at, row * n + at);
+        }
+        for at in 0..n {
+            lu.elements.swap(at * n + k, at * n + column);
+        }
+        if lu.get(k, k) == 0.0 {
+            break;
+        }
+        for i in k + 1..n {
+            *lu.at(i, k) /= lu.get(k, k);
+            for j in k + 1..n {
+                *lu.at(i, j) -= lu.get(i, k) * lu.get(k, j);
+            }
+        }
+    }
+    let places = |order: Vec<usize>| Matrix::vector(order.into_iter().map(|place| place as f64).collect());
+    [lu, places(rows), places(columns)]
+}
+
 /// The diagonal of U, and the row exchanged in each step.
 pub(super) fn lu_diagonal(a: &Matrix) -> [Matrix; 2] {
     let [factors, pivots, _] = lu(a);

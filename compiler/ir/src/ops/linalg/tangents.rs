@@ -22,24 +22,24 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{CompareOp, UnaryOp};
 
 /// Statements with matrices in the last two dimensions.
-struct Matrices<'b>(&'b mut CallBuilder);
+pub(super) struct Matrices<'b>(pub(super) &'b mut CallBuilder);
 
 impl Matrices<'_> {
-    fn terms(&mut self) -> Terms<'_> {
+    pub(super) fn terms(&mut self) -> Terms<'_> {
         Terms(self.0)
     }
 
-    fn shape(&self, x: Value) -> Vec<usize> {
+    pub(super) fn shape(&self, x: Value) -> Vec<usize> {
         self.0.ty(x).shape().to_vec()
     }
 
-    fn product(&mut self, a: Value, b: Value) -> Result<Value, Diagnostic> {
+    pub(super) fn product(&mut self, a: Value, b: Value) -> Result<Value, Diagnostic> {
         let span = self.0.span;
         matmul(self.0, (&Term::Array(a), span), (&Term::Array(b), span))
     }
 
     /// Rows and columns exchanged.
-    fn turned(&mut self, x: Value) -> Result<Value, Diagnostic> {
+    pub(super) fn turned(&mut self, x: Value) -> Result<Value, Diagnostic> {
         let rank = self.shape(x).len();
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(rank - 2, rank - 1);
@@ -47,7 +47,7 @@ impl Matrices<'_> {
     }
 
     /// The elements where this holds of row and column, and zeros elsewhere.
-    fn where_indices(&mut self, x: Value, holds: CompareOp) -> Result<Value, Diagnostic> {
+    pub(super) fn where_indices(&mut self, x: Value, holds: CompareOp) -> Result<Value, Diagnostic> {
         let shape = self.shape(x);
         let sizes = &shape[shape.len() - 2..];
         let mut index = |axis: usize| self.0.emit1(Iota { ty: ArrayType::new(DType::I32, sizes), axis }, &[]);
@@ -72,27 +72,27 @@ impl Matrices<'_> {
     }
 
     /// A vector as a matrix of one row.
-    fn row(&mut self, s: Value) -> Result<Value, Diagnostic> {
+    pub(super) fn row(&mut self, s: Value) -> Result<Value, Diagnostic> {
         let mut shape = self.shape(s);
         shape.insert(shape.len() - 1, 1);
         reshape(self.0, s, &shape)
     }
 
     /// A vector as a matrix of one column.
-    fn column(&mut self, s: Value) -> Result<Value, Diagnostic> {
+    pub(super) fn column(&mut self, s: Value) -> Result<Value, Diagnostic> {
         let mut shape = self.shape(s);
         shape.push(1);
         reshape(self.0, s, &shape)
     }
 
-    fn diagonal(&mut self, x: Value) -> Result<Value, Diagnostic> {
+    pub(super) fn diagonal(&mut self, x: Value) -> Result<Value, Diagnostic> {
         let rank = self.shape(x).len();
         let mut dims: Vec<usize> = (0..rank - 1).collect();
         dims.push(rank - 2);
         self.0.emit1(Diagonal { dims, summed: Vec::new() }, &[x])
     }
 
-    fn solve(&mut self, system: TriangularSystem, a: Value, b: Value) -> Result<Value, Diagnostic> {
+    pub(super) fn solve(&mut self, system: TriangularSystem, a: Value, b: Value) -> Result<Value, Diagnostic> {
         self.0.emit1(Factorization(MatrixFunction::TriangularSolve(system)), &[a, b])
     }
 
@@ -154,10 +154,28 @@ impl Matrices<'_> {
     }
 
     fn lu(&mut self, factors: Value, source: Value, change: Value) -> Result<Value, Diagnostic> {
-        let rank = self.shape(change).len();
-        let places = self.0.emit1(Cast { to: DType::I64 }, &[source])?;
+        let rows = self.rows_at(change, source)?;
+        self.lu_of_rows(factors, rows)
+    }
+
+    /// The rows of these places.
+    pub(super) fn rows_at(&mut self, x: Value, places: Value) -> Result<Value, Diagnostic> {
+        let rank = self.shape(x).len();
+        let places = self.0.emit1(Cast { to: DType::I64 }, &[places])?;
         let batch = (0..rank - 2).map(|dim| (dim, dim)).collect();
-        let rows = self.0.emit1(Gather::new(vec![rank - 2], batch, 0), &[change, places])?;
+        self.0.emit1(Gather::new(vec![rank - 2], batch, 0), &[x, places])
+    }
+
+    /// The rows and columns of these places.
+    pub(super) fn exchanged(&mut self, x: Value, rows: Value, columns: Value) -> Result<Value, Diagnostic> {
+        let moved = self.rows_at(x, rows)?;
+        let turned = self.turned(moved)?;
+        let moved = self.rows_at(turned, columns)?;
+        self.turned(moved)
+    }
+
+    /// The tangent of the factors of a matrix for that with its rows in the order of the factors.
+    fn lu_of_rows(&mut self, factors: Value, rows: Value) -> Result<Value, Diagnostic> {
         let unit_lower = TriangularSystem { left: true, lower: true, transposed: false, unit: true };
         let left = self.solve(unit_lower, factors, rows)?;
         let both =
@@ -243,6 +261,7 @@ impl Factorization {
             | MatrixFunction::Solve
             | MatrixFunction::Lu
             | MatrixFunction::LuDiagonal
+            | MatrixFunction::LuComplete
             | MatrixFunction::Qr { .. }
             | MatrixFunction::Eigh { .. }
             | MatrixFunction::Svd { .. } => Derivative::Tangents(self),
@@ -296,6 +315,10 @@ impl Tangents for Factorization {
                 let factors = matrices.0.emit(Factorization(MatrixFunction::Lu), &[a])?;
                 let of_factors = matrices.lu(factors[0], factors[2], change)?;
                 vec![Some(matrices.diagonal(of_factors)?), None]
+            }
+            MatrixFunction::LuComplete => {
+                let rows = matrices.exchanged(change, stmt.results[1], stmt.results[2])?;
+                vec![Some(matrices.lu_of_rows(stmt.results[0], rows)?), None, None]
             }
             MatrixFunction::Qr { full, q } => {
                 if m < n || (full && m > n) {
