@@ -128,25 +128,36 @@ impl ScatteredFactors<'_> {
         let int =
             |build: &mut CallBuilder, number: usize| build.emit1(Constant::scalar(DType::I64, number as u64), &[]);
         let mut number = int(build, 0)?;
-        let mut exists = None;
         for (&dim, &index) in self.places.dims.iter().zip(self.indices) {
-            let (zero, size, stride) = (int(build, 0)?, int(build, self.target[dim])?, int(build, strides[dim])?);
-            for (op, bound) in [(CompareOp::Ge, zero), (CompareOp::Lt, size)] {
-                let holds = Terms(build).compare(op, index, bound)?;
-                exists = Some(match exists {
-                    Some(exists) => Terms(build).binary(BinaryOp::And, exists, holds)?,
-                    None => holds,
-                });
-            }
+            let stride = int(build, strides[dim])?;
             let part = Terms(build).mul(index, stride)?;
             number = Terms(build).add(number, part)?;
         }
-        let none = int(build, all)?;
-        if let Some(exists) = exists {
-            number = build.emit1(Select, &[exists, number, none])?;
-        }
+        let (is_one, none) = (exists(build, self.places, self.indices, self.target)?, int(build, all)?);
+        let number = build.emit1(Select, &[is_one, number, none])?;
         broadcast::broadcast(build, number, places)
     }
+}
+
+/// Whether an array of the shape `target` has an element at each place of a gather, in the shape of the indices.
+pub fn exists(
+    build: &mut CallBuilder,
+    places: &Gather,
+    indices: &[Value],
+    target: &[usize],
+) -> Result<Value, Diagnostic> {
+    let mut all: Option<Value> = None;
+    for (&dim, &index) in places.dims.iter().zip(indices) {
+        for (op, bound) in [(CompareOp::Ge, 0), (CompareOp::Lt, target[dim])] {
+            let bound = build.emit1(Constant::scalar(DType::I64, bound as u64), &[])?;
+            let holds = Terms(build).compare(op, index, bound)?;
+            all = Some(match all {
+                Some(all) => Terms(build).binary(BinaryOp::And, all, holds)?,
+                None => holds,
+            });
+        }
+    }
+    Ok(all.expect("a gather has an indexed dimension"))
 }
 
 /// The elements at these places of a line.

@@ -27,7 +27,7 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms, zeros_like};
 use crate::ops::iota::Iota;
-use crate::ops::products::ScatteredFactors;
+use crate::ops::products::{ScatteredFactors, exists};
 use crate::ops::promote::cast;
 use crate::ops::reshape::reshape;
 use crate::ops::reshard::{complete, explicit_out};
@@ -384,6 +384,7 @@ impl LinearMap for Scatter {
             return build.emit1(self.clone(), &args);
         }
         let found = self.taken(build, stmt, cotangent)?;
+        let found = self.without_left_out(build, stmt, found)?;
         if !replaces {
             return Ok(found);
         }
@@ -471,7 +472,7 @@ impl Scatter {
                 ScatteredFactors { places: &self.places, indices, target: &shape }.of_others(build, factors)?;
             if let Some(old) = old {
                 let old = cast(build, old, DType::F64)?;
-                let old = build.emit1(self.places.clone(), &self.with_indices(stmt, &[old]))?;
+                let old = self.taken(build, stmt, old)?;
                 weight = Terms(build).mul(old, weight)?;
             }
             let weight = cast(build, weight, dtype)?;
@@ -518,6 +519,7 @@ impl Scatter {
         let all = broadcast(build, updates, &full)?;
         let is_chosen = Terms(build).compare(CompareOp::Eq, all, chosen)?;
         let share = Terms(build).indicator(is_chosen, result)?;
+        let share = self.without_left_out(build, stmt, share)?;
         let zero = Terms(build).number(result, 0.0)?;
         let zeros = broadcast(build, zero, &shape)?;
         let sum = Scatter { combine: Some(ReduceOp::Sum), onto: Onto::Operand, places: self.places.clone(), out: None };
@@ -541,6 +543,23 @@ impl Scatter {
             total = build.emit1(sum, &self.with_indices(stmt, &[total, part]))?;
         }
         Terms(build).div(total, count)
+    }
+
+    /// Values of all updates, and zeros for those that are left out because there is no such element. Only a new array leaves any out: the
+    /// indices of updates of another one have been checked.
+    fn without_left_out(&self, build: &mut CallBuilder, stmt: &Stmt, values: Value) -> Result<Value, Diagnostic> {
+        let shape = match &self.onto {
+            Onto::Identity(shape) => shape,
+            Onto::Operand | Onto::Nothing(_) => return Ok(values),
+        };
+        let is_kept = exists(build, &self.places, &stmt.args[self.skipped() + 1..], shape)?;
+        // Rows lie behind the dimensions of the indices.
+        let (own, rank) = (build.ty(is_kept).shape().to_vec(), build.ty(values).rank());
+        let behind = shape.len() - self.places.dims.len() - self.places.batch.len() - self.places.at;
+        debug_assert!(own.len() + behind <= rank, "the indices are those of the updates");
+        let is_kept = reshape(build, is_kept, &[own, vec![1; behind]].concat())?;
+        let zero = Terms(build).number(values, 0.0)?;
+        Terms(build).select(is_kept, values, zero)
     }
 
     /// Operands, and the index arrays behind them.
