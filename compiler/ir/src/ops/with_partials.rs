@@ -57,7 +57,7 @@ impl Semantics for WithPartials {
 
 impl Infer for WithPartials {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        if args.len() % 2 == 0 {
+        if args.len().is_multiple_of(2) {
             let message = "`with_partials` takes a value, then an array and a partial derivative in turn";
             return Err(Mismatch::new(Code::E0205, message));
         }

@@ -200,7 +200,7 @@ impl ParamSpec {
 
 /// The error for sizes where a function takes a type.
 fn sizes_without_type(function: &str, parameter: &str, sizes: Arg) -> Diagnostic {
-    args::as_type(&sizes, parameter, function).err().expect("a tuple of numbers is no type")
+    args::as_type(&sizes, parameter, function).expect_err("a tuple of numbers is no type")
 }
 
 impl Signature {
