@@ -21,9 +21,11 @@ pub mod ahead;
 mod content;
 pub mod drawings;
 mod moves;
+mod needs;
 
-use self::content::{DEFAULT, OutputMeshes, content, effect, mesh_of_files};
+use self::content::{DEFAULT, OutputMeshes, content, decides, effect, mesh_of_files};
 use self::moves::Mover;
+use self::needs::{NeededMeshes, needs};
 use crate::dce::dce;
 use spmdc_abi::Plane;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -117,8 +119,9 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
     let outputs = OutputMeshes { text, files: only.or(files).unwrap_or(text) };
     let mut order: Vec<u8> = if only.is_none() && prints { vec![text] } else { Vec::new() };
     order.extend(&used);
+    let needs = if only.is_none() { needs(&func, &of, outputs) } else { NeededMeshes::default() };
     if only.is_none() {
-        Mover::new(&mut func, &mut of, &mesh, outputs).run()?;
+        Mover::new(&mut func, &mut of, &mesh, outputs, &needs).run()?;
     }
     let mut channels = Vec::new();
     let mut numbers = BTreeMap::new();
@@ -131,6 +134,7 @@ pub fn project(module: &Module) -> Result<Projected, Vec<Diagnostic>> {
                 mesh: &mesh,
                 of: &of,
                 numbers: &numbers,
+                needs: &needs,
                 on,
                 is_default: on == DEFAULT || only == Some(on),
                 outputs,
@@ -191,6 +195,7 @@ struct Projector<'a> {
     mesh: &'a Mesh,
     of: &'a Placement,
     numbers: &'a BTreeMap<Value, u32>,
+    needs: &'a NeededMeshes,
     on: u8,
     /// Whether results that are on no mesh are computed here.
     is_default: bool,
@@ -330,7 +335,10 @@ impl Projector<'_> {
                         continue;
                     }
                     let is_free = there.is_empty() || stmt.results.iter().any(|&result| self.at(result).is_none());
-                    if there.contains(&self.on) || is_free && !self.is_strict {
+                    // A condition on another mesh comes only where the results are needed.
+                    let is_elsewhere = |value: &Value| self.at(*value).is_some_and(|on| on != self.on);
+                    let is_decided = self.needs.any(&stmt.results, self.on) || !decides(stmt).iter().any(is_elsewhere);
+                    if there.contains(&self.on) || is_free && !self.is_strict && is_decided {
                         stmts.push(self.control(control, stmt, func, mesh, renamed));
                     }
                 }

@@ -2,7 +2,8 @@
 //!
 //! A value is *committed* to a mesh by a `transfer`, or because it is computed from values that are. Everything else is made where it is
 //! needed: literals, `zeros`, keys, and parameters that name no mesh. A value that control flow returns is also committed by the condition
-//! that decides about it, unless it is a value of another mesh: then the condition goes there, too.
+//! that decides about it, unless it is a value of another mesh, or another mesh needs it, too: then the condition goes there. So a counter of a
+//! loop is on the mesh of the loop's condition as long as no other mesh uses it.
 //!
 //! A manual function runs on every mesh of its values, which all have its axes. One without a value on a mesh depends on its axes all the
 //! same, so it is committed, too: to the mesh where its results are needed, or else to the first one with its axes.
@@ -74,10 +75,28 @@ fn remove_identities(block: &mut Block, stays: &mut BTreeMap<Value, Value>) {
 }
 
 fn found<'a>(func: &'a Func, mesh: &'a Mesh) -> PlacementFinder<'a> {
+    let mut free = BTreeSet::new();
+    loop {
+        let finder = found_with(func, mesh, &free);
+        // Each round frees another result of control flow.
+        if finder.freed.is_empty() {
+            return finder;
+        }
+        debug_assert!(finder.freed.is_disjoint(&free), "a condition does not commit a free value");
+        free.extend(finder.freed);
+    }
+}
+
+/// The meshes if conditions do not commit these results of control flow.
+fn found_with<'a>(func: &'a Func, mesh: &'a Mesh, free: &BTreeSet<Value>) -> PlacementFinder<'a> {
     let mut finder = PlacementFinder {
         func,
         mesh,
         of: vec![None; func.values.len()],
+        free: free.clone(),
+        freed: BTreeSet::new(),
+        causes: BTreeMap::new(),
+        inner: BTreeMap::new(),
         sources: BTreeMap::new(),
         changed: true,
         is_last: false,
@@ -103,6 +122,14 @@ struct PlacementFinder<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
     of: Placement,
+    /// The results of control flow that conditions do not commit.
+    free: BTreeSet<Value>,
+    /// The results of control flow that a condition has committed, and that a value on another mesh is combined with.
+    freed: BTreeSet<Value>,
+    /// What has committed each value.
+    causes: BTreeMap<Value, CommitCause>,
+    /// For each result and carried value of control flow the value in it from which it comes.
+    inner: BTreeMap<Value, Value>,
     /// For each transfer of the program, by its number, the mesh from which it comes.
     sources: BTreeMap<u32, Option<u8>>,
     changed: bool,
@@ -112,24 +139,57 @@ struct PlacementFinder<'a> {
     told: BTreeSet<(Span, u8, u8)>,
 }
 
+/// The reason for which a value is on a mesh.
+#[derive(Clone, Copy)]
+enum CommitCause {
+    /// It is computed from this value.
+    From(Value),
+    /// The condition of control flow that returns it, as this result.
+    Condition(Value),
+}
+
 impl PlacementFinder<'_> {
     fn at(&self, value: Value) -> Option<u8> {
         self.of[value.0 as usize]
     }
 
-    fn commit(&mut self, value: Value, on: Option<u8>) {
+    fn commit(&mut self, value: Value, on: Option<u8>, cause: Option<CommitCause>) {
         let known = &mut self.of[value.0 as usize];
         if known.is_none() && on.is_some() {
             *known = on;
             self.changed = true;
+            self.causes.extend(cause.map(|cause| (value, cause)));
         }
     }
 
-    /// The mesh of the first of these values that is on one. An error if others are on another one.
-    fn joined(&mut self, values: &[Value], span: Span, what: &str) -> Option<u8> {
+    /// The result of control flow by whose condition a value is on its mesh, if it is so.
+    fn condition_of(&self, mut value: Value) -> Option<Value> {
+        loop {
+            match *self.causes.get(&value)? {
+                CommitCause::From(other) => value = other,
+                CommitCause::Condition(result) => return Some(result),
+            }
+        }
+    }
+
+    /// The source position of a value: of what control flow returns, that of the value in it.
+    fn place(&self, mut value: Value) -> Span {
+        while let Some(&inner) = self.inner.get(&value) {
+            value = inner;
+        }
+        self.func.info(value).origin.span
+    }
+
+    /// The first of these values that is on a mesh, and the mesh. An error if others are on another one, unless a condition alone has
+    /// committed one of both.
+    fn joined(&mut self, values: &[Value], span: Span, what: &str) -> Option<(u8, CommitCause)> {
         let first = values.iter().copied().find(|&value| self.at(value).is_some())?;
         let on = self.at(first)?;
         let other = values.iter().copied().find(|&value| self.at(value).is_some_and(|other| other != on));
+        if let (true, Some(other)) = (self.is_last, other) {
+            let conditions = [first, other].map(|value| self.condition_of(value));
+            self.freed.extend(conditions.into_iter().flatten());
+        }
         if let (true, Some(other)) = (self.is_last, other)
             && let Some(second) = self.at(other)
             && self.told.insert((span, on, second))
@@ -138,7 +198,7 @@ impl PlacementFinder<'_> {
             let message = format!("{what} are on different meshes: {} and {}", meshes[0], meshes[1]);
             let mut error = Diagnostic::error(Code::E0602, span, message);
             for (value, on) in [(first, on), (other, second)] {
-                let place = self.func.info(value).origin.span;
+                let place = self.place(value);
                 if place != span && place != Span::default() {
                     error = error.label(place, format!("this is on `{}`", self.mesh.named[usize::from(on)].name));
                 }
@@ -147,7 +207,25 @@ impl PlacementFinder<'_> {
             let help = format!("move one of them: `transfer({name}, {})`", self.mesh.named[usize::from(on)].name);
             self.errors.push(error.help(help));
         }
-        Some(on)
+        Some((on, CommitCause::From(first)))
+    }
+
+    /// The mesh of what control flow returns as `result`: that of the values, or of the condition.
+    fn returned(
+        &self,
+        joined: Option<(u8, CommitCause)>,
+        control: Option<u8>,
+        result: Value,
+    ) -> (Option<u8>, Option<CommitCause>) {
+        let control = control.filter(|_| !self.free.contains(&result)).map(|on| (on, CommitCause::Condition(result)));
+        joined.or(control).unzip()
+    }
+
+    /// The source position of the second of two values that control flow joins, if that is in the control flow at `span`.
+    fn place_of_join(&self, second: Value, span: Span) -> Span {
+        let place = self.place(second);
+        let is_inside = place.file == span.file && span.start <= place.start && place.end <= span.end;
+        if is_inside && place != Span::default() { place } else { span }
     }
 
     fn block(&mut self, block: &Block) {
@@ -194,9 +272,9 @@ impl PlacementFinder<'_> {
                     Target::Back => self.sources.get(&op.number).copied().flatten(),
                 };
                 // A value that goes back to no mesh stays where it is, once all others are known.
-                self.commit(stmt.results[0], on);
+                self.commit(stmt.results[0], on, None);
                 if self.is_last && on.is_none() {
-                    self.commit(stmt.results[0], from);
+                    self.commit(stmt.results[0], from, Some(CommitCause::From(stmt.args[0])));
                 }
             }
             StmtKind::Op(op) => {
@@ -205,16 +283,19 @@ impl PlacementFinder<'_> {
                     // What is shown is brought together.
                     return;
                 }
-                let on = self.joined(&stmt.args, span, "the operands");
-                stmt.results.iter().for_each(|&result| self.commit(result, on));
+                let (on, cause) = self.joined(&stmt.args, span, "the operands").unzip();
+                stmt.results.iter().for_each(|&result| self.commit(result, on, cause));
             }
             StmtKind::Control(Control::Branch(op)) => {
                 op.sides().into_iter().for_each(|side| self.block(side));
                 let control = self.at(stmt.args[0]);
                 for (at, &result) in stmt.results.iter().enumerate() {
                     let values = [op.then.results[at], op.otherwise.results[at]];
-                    let on = self.joined(&values, span, "the values of both branches").or(control);
-                    self.commit(result, on);
+                    self.inner.insert(result, values[0]);
+                    let place = self.place_of_join(values[1], span);
+                    let joined = self.joined(&values, place, "the values of both branches");
+                    let (on, cause) = self.returned(joined, control, result);
+                    self.commit(result, on, cause);
                 }
             }
             StmtKind::Control(Control::For(op)) => {
@@ -226,8 +307,11 @@ impl PlacementFinder<'_> {
                     self.carried(&carried, [start, op.body.results[at]], control, span);
                 }
                 for at in starts.len()..stmt.results.len() {
-                    let on = self.at(op.body.results[at]).or(control);
-                    self.commit(stmt.results[at], on);
+                    let (inner, result) = (op.body.results[at], stmt.results[at]);
+                    self.inner.insert(result, inner);
+                    let own = self.at(inner).map(|on| (on, CommitCause::From(inner)));
+                    let (on, cause) = self.returned(own, control, result);
+                    self.commit(result, on, cause);
                 }
             }
             StmtKind::Control(Control::While(op)) => {
@@ -242,12 +326,12 @@ impl PlacementFinder<'_> {
             StmtKind::Control(Control::Manual(op)) => {
                 for (&arg, &param) in stmt.args.iter().zip(&op.body.params) {
                     let own = self.at(arg);
-                    self.commit(param, own);
+                    self.commit(param, own, Some(CommitCause::From(arg)));
                 }
                 self.block(&op.body);
                 for (&result, &inner) in stmt.results.iter().zip(&op.body.results) {
                     let own = self.at(inner);
-                    self.commit(result, own);
+                    self.commit(result, own, Some(CommitCause::From(inner)));
                 }
                 if self.is_last {
                     let mut meshes: BTreeSet<u8> = stmt.args.iter().filter_map(|&arg| self.at(arg)).collect();
@@ -269,7 +353,7 @@ impl PlacementFinder<'_> {
             let is_free = |&result: &Value| self.at(result).is_none();
             if matches!(stmt.control(), Some(Control::Manual(_))) && stmt.results.iter().any(is_free) {
                 let on = home_of_free(stmt, whole, &self.of, self.mesh);
-                stmt.results.iter().for_each(|&result| self.commit(result, on));
+                stmt.results.iter().for_each(|&result| self.commit(result, on, None));
             } else {
                 stmt.blocks().for_each(|inner| self.settle(inner, whole));
             }
@@ -279,9 +363,17 @@ impl PlacementFinder<'_> {
         }
     }
 
+    /// A carried value: its parameters and, last, the result of the loop.
     fn carried(&mut self, values: &[Value], ends: [Value; 2], control: Option<u8>, span: Span) {
-        let on = self.joined(&ends, span, "a carried value before and after a trip").or(control);
-        values.iter().for_each(|&value| self.commit(value, on));
+        let (Some(&result), params) = (values.last(), &values[..values.len() - 1]) else { return };
+        params.iter().for_each(|&param| {
+            self.inner.insert(param, ends[0]);
+        });
+        self.inner.insert(result, ends[1]);
+        let place = self.place_of_join(ends[1], span);
+        let joined = self.joined(&ends, place, "a carried value before and after a trip");
+        let (on, cause) = self.returned(joined, control, result);
+        values.iter().for_each(|&value| self.commit(value, on, cause));
     }
 
     /// E0602 if a value is on another mesh than its type says.

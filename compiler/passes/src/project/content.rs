@@ -79,3 +79,13 @@ pub(super) fn content(stmt: &Stmt, of: &Placement, outputs: OutputMeshes, found:
         }
     }
 }
+
+/// The values that decide about control flow.
+pub(super) fn decides(stmt: &Stmt) -> Vec<Value> {
+    match stmt.control() {
+        Some(Control::Branch(_)) => vec![stmt.args[0]],
+        Some(Control::For(op)) => stmt.args[..op.bounds()].to_vec(),
+        Some(Control::While(op)) => op.cond.results.clone(),
+        Some(Control::Manual(_)) | None => Vec::new(),
+    }
+}

@@ -10,7 +10,8 @@
 //!                                                                  for i in 0..2 { print("X={}: {}", i, rows[i]); }
 //! ```
 
-use super::content::{DEFAULT, OutputMeshes, content, effect};
+use super::content::{DEFAULT, OutputMeshes, content, decides, effect};
+use super::needs::NeededMeshes;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::mesh::Mesh;
@@ -34,6 +35,8 @@ pub(super) struct Mover<'a> {
     pub of: &'a mut Placement,
     pub mesh: &'a Mesh,
     pub outputs: OutputMeshes,
+    /// The meshes that need values which are on none.
+    needs: &'a NeededMeshes,
     /// In a manual function, the mesh of its values that are on none.
     home: Option<u8>,
     /// The axes over which conditions around vary.
@@ -44,8 +47,24 @@ pub(super) struct Mover<'a> {
 }
 
 impl<'a> Mover<'a> {
-    pub fn new(func: &'a mut Func, of: &'a mut Placement, mesh: &'a Mesh, outputs: OutputMeshes) -> Mover<'a> {
-        Mover { func, of, mesh, outputs, home: None, conditions: AxisSet::EMPTY, drawings: 0, errors: Vec::new() }
+    pub fn new(
+        func: &'a mut Func,
+        of: &'a mut Placement,
+        mesh: &'a Mesh,
+        outputs: OutputMeshes,
+        needs: &'a NeededMeshes,
+    ) -> Mover<'a> {
+        Mover {
+            func,
+            of,
+            mesh,
+            outputs,
+            needs,
+            home: None,
+            conditions: AxisSet::EMPTY,
+            drawings: 0,
+            errors: Vec::new(),
+        }
     }
 
     /// Changes the whole function; errors if a value cannot be moved where it is needed.
@@ -239,6 +258,7 @@ impl<'a> Mover<'a> {
         let origin = stmt.origin.clone();
         let mut there = BTreeSet::new();
         content(stmt, self.of, self.outputs, &mut there);
+        there.extend(self.needs.of(&stmt.results));
         let mut own = Vec::new();
         for &value in decides {
             let from = self.at(value);
@@ -273,15 +293,5 @@ impl<'a> Mover<'a> {
         );
         let help = "some devices would wait for ever: make the condition around it the same on all, as `pmax` does";
         self.errors.push(Diagnostic::error(Code::E0502, origin.span, message).help(help));
-    }
-}
-
-/// The values that decide about control flow.
-fn decides(stmt: &Stmt) -> Vec<Value> {
-    match stmt.control() {
-        Some(Control::Branch(_)) => vec![stmt.args[0]],
-        Some(Control::For(op)) => stmt.args[..op.bounds()].to_vec(),
-        Some(Control::While(op)) => op.cond.results.clone(),
-        Some(Control::Manual(_)) | None => Vec::new(),
     }
 }
