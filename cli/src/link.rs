@@ -9,9 +9,8 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use spmdc_runtime::io::describe;
 use spmdc_runtime::io::temporary::{TemporaryPath, while_written_by};
-use spmdc_runtime::io::unwritable_output;
+use spmdc_runtime::io::{beside_file, describe, is_special, rename_to, unwritable_output, write_file};
 use spmdc_runtime::trap::RunError;
 
 use crate::ar;
@@ -46,9 +45,9 @@ fn runtime_at<'a>(_unpacked: &'a Path, _output: &Path) -> Result<&'a Path, RunEr
 /// Links an executable from the object of a program.
 pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(output, &error);
-    let folder = match is_standard_output(output) {
-        true => TemporaryPath::beside(&std::env::temp_dir().join("spmdc")),
-        false => TemporaryPath::beside(output),
+    let folder = match is_file(output) {
+        true => beside_file(output),
+        false => TemporaryPath::beside(&std::env::temp_dir().join("spmdc")),
     };
     fs::create_dir(folder.path()).map_err(failed)?;
     let [program, unpacked, linked] =
@@ -70,10 +69,10 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
         let message = format!("`{name}` could not link `{}`:\n{}", output.display(), said.trim_end());
         return Err(RunError::new("E0704", message));
     }
-    if is_standard_output(output) {
-        return write(&fs::read(linked.path()).map_err(failed)?, output);
+    match is_file(output) {
+        true => rename_to(linked.path(), output).map_err(failed),
+        false => write(&fs::read(linked.path()).map_err(failed)?, output),
     }
-    fs::rename(linked.path(), output).map_err(failed)
 }
 
 /// Writes a static library with the runtime and the object of a program, which defines `function`.
@@ -86,6 +85,11 @@ pub fn library(object: &[u8], function: &str, output: &Path) -> Result<(), RunEr
     write(&library, output)
 }
 
+/// Whether an output is a file, which has a name and a folder, and not standard output, a device or a pipe.
+pub fn is_file(output: &Path) -> bool {
+    !is_standard_output(output) && !is_special(output)
+}
+
 /// Whether `-o` asks for standard output.
 pub fn is_standard_output(output: &Path) -> bool {
     output.as_os_str() == "-"
@@ -93,14 +97,11 @@ pub fn is_standard_output(output: &Path) -> bool {
 
 /// Writes a file that appears only when it is complete, or standard output.
 pub fn write(content: &[u8], output: &Path) -> Result<(), RunError> {
-    let failed = |error: io::Error| unwritable(output, &error);
     if is_standard_output(output) {
         let mut out = io::stdout().lock();
         return out.write_all(content).and_then(|()| out.flush()).map_err(|error| unwritable_output(&error));
     }
-    let temporary = TemporaryPath::beside(output);
-    fs::write(temporary.path(), content).map_err(failed)?;
-    fs::rename(temporary.path(), output).map_err(failed)
+    write_file(output, |out| out.write_all(content))
 }
 
 /// The linker's command, and its name for messages. CC may contain options: `ccache gcc`.

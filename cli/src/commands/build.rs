@@ -23,9 +23,9 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
         }
         None => default_output(command),
     };
-    if link::is_standard_output(&output) && command.emit == Emit::Lib {
+    if !link::is_file(&output) && command.emit == Emit::Lib {
         let error = RunError::new("E0702", "a library and its header are two files");
-        return Err(error.with_help("write -o FILE; --emit obj writes an object to standard output").into());
+        return Err(error.with_help("write -o FILE; --emit obj writes an object wherever bytes can go").into());
     }
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
@@ -40,7 +40,7 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
         let object = backends::DEFAULT.object(&encode(program)?, &compilation.kernels, cpu, entry);
         object.map_err(|error| super::no_code(&error))
     };
-    let named_after = if link::is_standard_output(&output) { &command.program.program } else { &output };
+    let named_after = if link::is_file(&output) { &output } else { &command.program.program };
     let name = library_name(named_after);
     let function = Entry::Function { name: &name, inputs: program.params.len(), outputs: program.results.len() };
     match command.emit {

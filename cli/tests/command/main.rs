@@ -11,6 +11,7 @@ mod hosts;
 mod jobs;
 mod known_answers;
 mod launch;
+mod outputs;
 mod pages;
 mod pieces;
 mod resume;

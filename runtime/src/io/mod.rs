@@ -12,16 +12,19 @@ pub(crate) mod layout;
 pub mod npy;
 pub mod npz;
 pub mod safetensors;
+mod special;
 pub mod temporary;
 mod zip;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::trap::RunError;
 
 pub(crate) use bytes::{Bytes, OpenedInput, RowReader, next_of_pipe};
+pub use special::is_special;
+pub(crate) use special::{open as open_special, resolve};
 use temporary::TemporaryPath;
 
 /// An E0703 about this file.
@@ -48,6 +51,17 @@ pub fn describe(error: &io::Error) -> String {
     }
 }
 
+/// Gives a complete file the name of an output, in the folder of the file to which a link leads.
+pub fn rename_to(complete: &Path, output: &Path) -> io::Result<()> {
+    debug_assert!(!is_special(output), "a device is not replaced");
+    fs::rename(complete, resolve(output))
+}
+
+/// A temporary path in the folder of the file to which an output leads.
+pub fn beside_file(output: &Path) -> TemporaryPath {
+    TemporaryPath::beside(&resolve(output))
+}
+
 /// Whether a result can be written to this path later: creates and removes a file beside it.
 pub fn check_writable(path: &Path) -> Result<(), RunError> {
     if path.is_dir() {
@@ -57,44 +71,27 @@ pub fn check_writable(path: &Path) -> Result<(), RunError> {
     if is_special(path) {
         return Ok(());
     }
-    let temporary = TemporaryPath::beside(&resolve(path));
+    let temporary = beside_file(path);
     let created = OpenOptions::new().write(true).create(true).truncate(true).open(temporary.path());
     created.map_err(|error| unwritable(path, &error))?;
     fs::remove_file(temporary.path()).map_err(|error| unwritable(path, &error))
 }
 
-/// Writes a file that appears under its name only when it is complete.
-pub(crate) fn write_file(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), RunError> {
+/// Writes a file that appears under its name only when it is complete. A device or a pipe is written through, and a link stays. An error is
+/// an E0704.
+pub fn write_file(path: &Path, content: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), RunError> {
     let failed = |error: io::Error| unwritable(path, &error);
     if is_special(path) {
-        let mut file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-        return content(&mut file).map_err(failed);
+        let mut buffered = io::BufWriter::with_capacity(1 << 16, special::open(path).map_err(failed)?);
+        return content(&mut buffered).and_then(|()| buffered.flush()).map_err(failed);
     }
-    let target = resolve(path);
     // Removed in every case, unless it has been renamed.
-    let temporary = TemporaryPath::beside(&target);
+    let temporary = beside_file(path);
     let written = File::create(temporary.path()).and_then(|file| {
         let mut buffered = io::BufWriter::with_capacity(1 << 16, file);
         content(&mut buffered)?;
         buffered.flush()?;
-        fs::rename(temporary.path(), &target)
+        rename_to(temporary.path(), path)
     });
     written.map_err(failed)
-}
-
-/// Whether this is a device or a pipe, which must be written through and never be replaced.
-pub(crate) fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
-}
-
-/// The target of a link, so that the link stays; two spellings of one path give the same result.
-pub(crate) fn resolve(path: &Path) -> PathBuf {
-    if let Ok(known) = fs::canonicalize(path) {
-        return known;
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match (fs::canonicalize(folder), path.file_name()) {
-        (Ok(folder), Some(name)) => folder.join(name),
-        _ => path.to_path_buf(),
-    }
 }

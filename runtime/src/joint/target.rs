@@ -1,7 +1,7 @@
 //! A file while it is written: it has another name, under which the processes that see it write into it.
 
 use std::collections::hash_map::RandomState;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read};
 use std::os::fd::IntoRawFd;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::io::temporary::TemporaryPath;
-use crate::io::{is_special, resolve};
+use crate::io::{is_special, open_special, rename_to, resolve};
 
 /// By this, at the beginning of a file until it is complete, a process knows that the file it has found is that of this job.
 pub(crate) type Token = [u8; 16];
@@ -118,8 +118,8 @@ impl Closed {
     /// Gives the complete file its name.
     pub fn appear(&self, path: &Path) -> io::Result<()> {
         match self {
-            Closed::File(temporary) => fs::rename(temporary.path(), resolve(path)),
-            Closed::Whole(whole) => io::Write::write_all(&mut OpenOptions::new().write(true).open(path)?, whole),
+            Closed::File(temporary) => rename_to(temporary.path(), path),
+            Closed::Whole(whole) => io::Write::write_all(&mut open_special(path)?, whole),
             Closed::Elsewhere => Err(io::Error::other("it is on another host")),
         }
     }
