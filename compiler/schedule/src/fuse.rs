@@ -20,7 +20,7 @@ use spmdc_ir::cost::{LONG_NEST, SHORT_SCALARS};
 use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::Op;
-use spmdc_ir::ops::rules::{Lowered, Reads};
+use spmdc_ir::ops::rules::{Effect, Lowered, Reads};
 use spmdc_ir::program::{Block, Func, Stmt, Value};
 use spmdc_ir::reshard::step::ReshardStep;
 
@@ -130,6 +130,9 @@ impl<'a> Fuser<'a> {
         if !op.is_pointwise() || op.has_effect() {
             return;
         }
+        if op.rules().properties().effect == Effect::Stops && self.takes_nothing(value) {
+            return;
+        }
         let Some((sites, repeats, roots)) = self.sites_of(value) else { return };
         let free = stmt.args.is_empty()
             || self.func.flops(stmt) == 0
@@ -144,6 +147,18 @@ impl<'a> Fuser<'a> {
         roots.iter().for_each(|&root| self.bodies[root] += 1);
         debug_assert!(roots.iter().all(|&root| self.bodies[root] <= LONG_NEST), "a loop nest is too long");
         debug_assert!(roots.iter().all(|&root| root > number), "a value is computed before its operands");
+    }
+
+    /// Whether a loop nest that would compute this value has nothing to do: an index, or a divisor, is checked even where no element is taken.
+    fn takes_nothing(&self, value: Value) -> bool {
+        self.uses[value.0 as usize].iter().any(|site| match *site {
+            Use::Operand(user, _) => {
+                let stmt = self.stmts[user].0;
+                let mut arrays = stmt.args.first().into_iter().chain(&stmt.results);
+                arrays.any(|&array| self.func.ty(array).array.is_empty())
+            }
+            Use::Result => false,
+        })
     }
 
     /// Does not store a gathered array whose only user, in the same block, can read the blocks in place.

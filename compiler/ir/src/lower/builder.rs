@@ -9,6 +9,7 @@ use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{LayoutDim, Scalar};
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use spmdc_kernel::nest::{affines, operands};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use std::ops::Range;
@@ -231,6 +232,38 @@ impl<'a> KernelBuilder<'a> {
             let nothing = self.constant(dtype, number::nothing_added(dtype));
             self.select(dtype, test, elem, nothing)
         })
+    }
+
+    /// As [`KernelBuilder::operand_if`], for dynamic indices of elements of a dimension of a size. They are computed even if the operand has
+    /// the same element everywhere, so that their checks are made.
+    pub fn operand_at(&mut self, value: Value, index: &[Affine], dynamic: &[(Affine, usize)], tests: &[Elem]) -> Elem {
+        let elem = self.operand(value, index);
+        let mut tests = tests.to_vec();
+        for (place, size) in dynamic {
+            if !place.dynamic.iter().any(|&(at, _)| self.needs(elem, at)) {
+                let end = Affine::constant(*size as i64);
+                tests.push(self.in_range(place.clone(), Affine::default(), end));
+            }
+        }
+        self.operand_if(value, index, &tests)
+    }
+
+    /// Whether an element is computed from another one.
+    fn needs(&self, elem: Elem, other: Elem) -> bool {
+        let mut seen = vec![false; self.kernel.insts.len()];
+        let mut stack = vec![elem];
+        while let Some(elem) = stack.pop() {
+            if elem == other {
+                return true;
+            }
+            if std::mem::replace(&mut seen[elem.0 as usize], true) {
+                continue;
+            }
+            let inst = &self.kernel.insts[elem.0 as usize];
+            stack.extend(operands(inst));
+            stack.extend(affines(inst).flat_map(|affine| &affine.dynamic).map(|&(elem, _)| elem));
+        }
+        false
     }
 
     /// A dynamic index: the i64 scalar in `value`'s buffer, read once. It has been checked; in case a dump omits the check, it is

@@ -329,7 +329,7 @@ impl Point for Gather {
         let result = kernel.context.ty(stmt.results[0]).shape();
         let rank = result.len() + self.dims.len() + self.batch.len() - ty.rank();
         let (places, sizes) = (&index[self.at..self.at + rank], &result[self.at..self.at + rank]);
-        let (mut own, mut tests) = (Vec::new(), Vec::new());
+        let (mut own, mut tests, mut dynamic) = (Vec::new(), Vec::new(), Vec::new());
         for (dim, role) in self.roles(ty.rank(), rank).into_iter().enumerate() {
             own.push(match role {
                 DimSource::Indexed(at) => {
@@ -341,13 +341,14 @@ impl Point for Gather {
                         dims.map(|((own, size), place)| if own == size { place.clone() } else { Affine::default() });
                     let elem = kernel.operand(indices, &dims.collect::<Vec<Affine>>());
                     let place = kernel.place(elem, ty.shape()[dim]);
+                    dynamic.push((place.clone(), ty.shape()[dim]));
                     kernel.index_in_block(ty, dim, &place, &mut tests)
                 }
                 DimSource::Batch(of) => places[of].clone(),
                 DimSource::Kept(at) => index[at].clone(),
             });
         }
-        kernel.operand_if(stmt.args[0], &own, &tests)
+        kernel.operand_at(stmt.args[0], &own, &dynamic, &tests)
     }
 
     fn reads(&self, operand: usize, _: &[&ArrayType]) -> Reads {
