@@ -133,7 +133,7 @@ impl LibraryFunction {
 }
 
 /// A stable sort of lines of elements by one or several keys: the results are the operands in the order of the first operands.
-/// NaNs are equal and larger than all numbers; -0 and 0 are equal. Every operand and every result is a line of the same length.
+/// NaNs are equal and larger than all numbers. Every operand and every result is a line of the same length.
 ///
 /// The scratch memory is one contiguous line: see [`SortLines::scratch`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -142,6 +142,8 @@ pub struct SortLines {
     pub keys: usize,
     /// Whether the largest comes first. Equal elements stay in their order.
     pub descending: bool,
+    /// Whether -0 is less than 0, not equal to it.
+    pub signed_zeros: bool,
 }
 
 impl SortLines {

@@ -71,11 +71,11 @@ impl SortedLines<'_> {
     ) -> usize {
         for number in 0..self.order.keys {
             let (line, with) = (self.call.operand(number, owner), self.call.operand(number, other));
-            let (descending, is_last) = (self.order.descending, number + 1 == self.order.keys);
+            let is_last = number + 1 == self.order.keys;
             // SAFETY: as promised by the caller. Among elements with the same first keys, the line is in the order of the next one.
             unsafe {
-                let key = by_width!(line.dtype, key_at(line, at, descending));
-                let end = |from, equal| by_width!(with.dtype, end_of_keys(with, from, (key, equal), descending));
+                let key = by_width!(line.dtype, key_at(line, at, self.order));
+                let end = |from, equal| by_width!(with.dtype, end_of_keys(with, from, (key, equal), self.order));
                 if is_last {
                     return end(range, equal);
                 }
@@ -161,8 +161,8 @@ impl SortedLines<'_> {
 ///
 /// # Safety
 /// As for `merge`.
-unsafe fn key_at<W: Word>(line: View<'_>, at: usize, descending: bool) -> u64 {
-    let keys = KeyOrder::<W>::new(line.dtype, descending);
+unsafe fn key_at<W: Word>(line: View<'_>, at: usize, order: &SortLines) -> u64 {
+    let keys = KeyOrder::<W>::new(line.dtype, order);
     let line: Line<W> = line.line();
     // SAFETY: as promised by the caller.
     keys.key(unsafe { line.get(at) }).wide()
@@ -176,9 +176,9 @@ unsafe fn end_of_keys<W: Word>(
     line: View<'_>,
     range: Range<usize>,
     (key, equal): (u64, bool),
-    descending: bool,
+    order: &SortLines,
 ) -> usize {
-    let keys = KeyOrder::<W>::new(line.dtype, descending);
+    let keys = KeyOrder::<W>::new(line.dtype, order);
     let line: Line<W> = line.line();
     let is_smaller = |at: usize| {
         // SAFETY: as promised by the caller.

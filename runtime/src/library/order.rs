@@ -2,7 +2,7 @@
 
 use std::ops::{BitAnd, BitOr, BitXor, Not, Shr};
 
-use spmdc_abi::{DType, Kind};
+use spmdc_abi::{DType, Kind, SortLines};
 
 /// An unsigned integer of the size of an element.
 pub(super) trait Word:
@@ -57,19 +57,21 @@ macro_rules! words {
 words! { u8, i8; u16, i16; u32, i32; u64, i64; }
 
 /// A mapping from the bits of elements to words whose order is that of the elements. NaNs have the largest word, or the smallest in
-/// descending order; -0 has that of 0.
+/// descending order; -0 has that of 0 unless zeros are signed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyOrder<W> {
     sign: W,
     /// Floats: the bits of the largest number, which may be infinity; other elements: all bits but the sign's.
     largest: W,
     is_float: bool,
+    /// Magnitudes below this one have the word of 0.
+    least: W,
     /// All bits in descending order.
     flip: W,
 }
 
 impl<W: Word> KeyOrder<W> {
-    pub fn new(dtype: DType, descending: bool) -> KeyOrder<W> {
+    pub fn new(dtype: DType, order: &SortLines) -> KeyOrder<W> {
         let (sign, largest, is_float) = match (dtype.kind(), dtype.format()) {
             (Kind::Signed, _) => (1 << (8 * W::BYTES - 1), u64::MAX, false),
             (Kind::Bool | Kind::Unsigned | Kind::Key, _) => (0, u64::MAX, false),
@@ -77,8 +79,9 @@ impl<W: Word> KeyOrder<W> {
             (Kind::Float, None) => unreachable!("a float has a format"),
         };
         debug_assert_eq!(W::BYTES, dtype.size(), "a word has the size of an element");
-        let flip = if descending { !W::ZERO } else { W::ZERO };
-        KeyOrder { sign: W::low(sign), largest: W::low(largest), is_float, flip }
+        let flip = if order.descending { !W::ZERO } else { W::ZERO };
+        let least = W::low(u64::from(!order.signed_zeros));
+        KeyOrder { sign: W::low(sign), largest: W::low(largest), is_float, least, flip }
     }
 
     pub fn is_float(self) -> bool {
@@ -90,7 +93,7 @@ impl<W: Word> KeyOrder<W> {
         // Selections rather than branches: signs are as good as random.
         let magnitude = bits & !self.sign;
         let key = bits ^ (bits.spread_sign() | self.sign);
-        let key = if magnitude == W::ZERO { self.sign } else { key };
+        let key = if magnitude < self.least { self.sign } else { key };
         let key = if magnitude > self.largest { !W::ZERO } else { key };
         key ^ self.flip
     }
@@ -122,10 +125,14 @@ pub(super) use with_key;
 mod tests {
     use super::*;
 
+    fn order(descending: bool, signed_zeros: bool) -> SortLines {
+        SortLines { keys: 1, descending, signed_zeros }
+    }
+
     #[test]
     fn words_have_the_order_of_elements() {
         let sorted = |dtype: DType, values: &[u64]| {
-            let order = KeyOrder::<u32>::new(dtype, false);
+            let order = KeyOrder::<u32>::new(dtype, &order(false, false));
             let keys: Vec<u32> = values.iter().map(|&bits| order.key(bits as u32)).collect();
             keys.is_sorted()
         };
@@ -133,14 +140,16 @@ mod tests {
         assert!(sorted(DType::F32, &floats.map(|value| u64::from(value.to_bits()))));
         assert!(sorted(DType::I32, &[i32::MIN, -1, 0, i32::MAX].map(|value| value as u32 as u64)));
         assert!(sorted(DType::U32, &[0, 1, u32::MAX.into()]));
-        let order = KeyOrder::<u32>::new(DType::F32, false);
+        let signed = KeyOrder::<u32>::new(DType::F32, &order(false, true));
+        assert!(signed.key((-0f32).to_bits()) < signed.key(0) && signed.key(0) < signed.key(1));
+        let order = KeyOrder::<u32>::new(DType::F32, &order(false, false));
         assert_eq!(order.key(0), order.key((-0f32).to_bits()));
         assert_eq!(order.key(f32::NAN.to_bits()), order.key((-f32::NAN).to_bits()));
     }
 
     #[test]
     fn narrow_floats_without_infinities_have_one_nan() {
-        let order = KeyOrder::<u8>::new(DType::F8e4m3, false);
+        let order = KeyOrder::<u8>::new(DType::F8e4m3, &order(false, false));
         assert!(
             order.key(0x7e) < order.key(0x7f) && order.key(0xff) == order.key(0x7f) && order.key(0xfe) < order.key(0)
         );
@@ -148,7 +157,7 @@ mod tests {
 
     #[test]
     fn descending_order_is_the_reverse() {
-        let order = KeyOrder::<u64>::new(DType::F64, true);
+        let order = KeyOrder::<u64>::new(DType::F64, &order(true, false));
         let keys = [f64::NAN, 2.0, 0.0, -1.0].map(|value| order.key(value.to_bits()));
         assert!(keys.is_sorted());
     }

@@ -69,7 +69,7 @@ impl<'a> Parts<'a> {
 
 fn sort_line<W: Word>(parts: &Parts<'_>, order: &SortLines) {
     let (result, scratch) = (parts.call.result(0), parts.call.result(1));
-    let keys = KeyOrder::<W>::new(result.dtype, order.descending);
+    let keys = KeyOrder::<W>::new(result.dtype, order);
     let line: Line<W> = result.line();
     // SAFETY: whoever made the parts has promised that the call may write its results and scratch memory.
     unsafe {
@@ -114,7 +114,7 @@ fn sort_places<R: Word>(parts: &Parts<'_>, scratch: View<'_>, order: &SortLines)
 
 /// Gives records the keys of one operand.
 fn set_keys<W: Word, R: Word>(parts: &Parts<'_>, number: usize, order: &SortLines, records: &mut [KeyAndPlace<R>]) {
-    let keys = KeyOrder::<W>::new(parts.call.operand(number, 0).dtype, order.descending);
+    let keys = KeyOrder::<W>::new(parts.call.operand(number, 0).dtype, order);
     let key = |element| R::low(keys.key(element).wide());
     if number + 1 == order.keys {
         // The records are still in the order of the elements.

@@ -195,5 +195,16 @@ fn take_along_axis(draw: &mut Draw, dtype: DType) -> Call {
         }
     }
     places[dim] = draw.size();
-    Call::new(&[(dtype, &shape), (draw.pick(&ints()), &places)], format!("take_along_axis(a, b, axis={axis})"))
+    let mode = match draw.below(6) {
+        0 => ", mode=\"clip\"",
+        1 => ", mode=\"wrap\"",
+        2 if dtype != DType::Key => ", mode=\"fill\"",
+        _ => "",
+    };
+    if !mode.is_empty() {
+        // Some indices are out of bounds.
+        shape[dim] = draw.size().max(1);
+    }
+    let params = [(dtype, shape.as_slice()), (draw.pick(&ints()), places.as_slice())];
+    Call::new(&params, format!("take_along_axis(a, b, axis={axis}{mode})"))
 }

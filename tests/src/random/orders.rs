@@ -19,7 +19,8 @@ pub(super) fn orders(name: &str, draw: &mut Draw) -> Option<Call> {
                 _ => format!(", axis={axis}"),
             };
             let descending = draw.pick(&["", "", ", descending=true"]);
-            Call::new(&[(draw.pick(&all()), &shape)], format!("{name}(a{axis}{descending})"))
+            let of = draw.pick(&["a", "a", "trunc(a)"]);
+            Call::new(&[(draw.pick(&all()), &shape)], format!("{name}({of}{axis}{descending})"))
         }
         "lexsort" => {
             let types = [draw.pick(&numbers()), draw.pick(&all())];
@@ -28,7 +29,9 @@ pub(super) fn orders(name: &str, draw: &mut Draw) -> Option<Call> {
         "top_k" => {
             let k = draw.below(size + 1);
             let mut call = Call::new(&[(draw.pick(&all()), &shape)], draw.pick(&["v", "i"]));
-            call.before = format!("let (v, i) = top_k(a, {k}, axis={axis});");
+            // Zeros of both signs among others.
+            let of = draw.pick(&["a", "trunc(a)"]);
+            call.before = format!("let (v, i) = top_k({of}, {k}, axis={axis});");
             call
         }
         "quantile" | "percentile" => {

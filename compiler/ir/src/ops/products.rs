@@ -171,7 +171,7 @@ fn sorted(build: &mut CallBuilder, numbers: Value) -> Result<[Value; 2], Diagnos
     let shape = build.ty(numbers).shape().to_vec();
     let axis = shape.len() - 1;
     let places = build.emit1(Iota { ty: ArrayType::new(DType::I32, &shape), axis }, &[])?;
-    let order = LineOrder { keys: 1, axis, descending: false };
+    let order = LineOrder { keys: 1, axis, descending: false, signed_zeros: false };
     let results = build.emit(Sort(order), &[numbers, places])?;
     Ok([results[0], results[1]])
 }

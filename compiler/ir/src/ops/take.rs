@@ -35,6 +35,8 @@ pub(super) enum OutOfBounds {
     Raise,
     /// The nearest element; negative indices are 0.
     Clip,
+    /// The nearest element. Negative indices count from the end.
+    Nearest,
     /// Round the dimension.
     Wrap,
     /// No element: the result has a fill value. Negative indices count from the end.
@@ -142,11 +144,13 @@ fn in_bounds(
         return Ok(Indices { places: op(build, BinaryOp::Rem, places, size)?, exist: None });
     }
     let mut exist = None;
-    if mode == OutOfBounds::Fill {
+    if matches!(mode, OutOfBounds::Fill | OutOfBounds::Nearest) {
         // All bits of the sign of a negative number, and with them the size.
         let sign = op(build, BinaryOp::Shr, places, 63)?;
         let more = op(build, BinaryOp::And, sign, size)?;
         places = binary(build, BinaryOp::Add, (&Term::Array(places), span), (&Term::Array(more), span))?;
+    }
+    if mode == OutOfBounds::Fill {
         let [first, behind] = [(CompareOp::Ge, 0), (CompareOp::Lt, size)]
             .map(|(op, bound)| compare(build, op, (&Term::Array(places), span), (&Term::Int(bound), span)));
         exist = Some(binary(build, BinaryOp::And, (&Term::Array(first?), span), (&Term::Array(behind?), span))?);
@@ -316,7 +320,11 @@ fn take_rows(
 }
 
 fn take_along_axis(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
-    let taker = Taker::of_call(args, build, Some(-1))?;
+    let mut taker = Taker::of_call(args, build, Some(-1))?;
+    if taker.mode == OutOfBounds::Clip {
+        // JAX counts from the end here, other than in `take`.
+        taker.mode = OutOfBounds::Nearest;
+    }
     let given = args.required("indices")?;
     let sizes = build.ty(taker.x).shape().to_vec();
     let Indices { places, exist } = indices(build, (&given.term, given.span), sizes[taker.axis], taker.mode)?;

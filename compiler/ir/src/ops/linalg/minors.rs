@@ -288,7 +288,7 @@ fn inverse(build: &mut CallBuilder, places: Value) -> Result<Value, Diagnostic> 
     let shape = build.ty(places).shape().to_vec();
     let axis = shape.len() - 1;
     let numbers = build.emit1(Iota { ty: ArrayType::new(DType::I32, &shape), axis }, &[])?;
-    let order = LineOrder { keys: 1, axis, descending: false };
+    let order = LineOrder { keys: 1, axis, descending: false, signed_zeros: false };
     Ok(build.emit(Sort(order), &[places, numbers])?[1])
 }
 

@@ -117,7 +117,7 @@ impl Library for SortBlocks {
 impl Call for SortBlocks {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The lines of each block of a split dimension, sorted by themselves.
-        sort_blocks([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false, [named] parts: Int = 1)
+        sort_blocks([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false, [named] signed_zeros: Bool = false, [named] parts: Int = 1)
         in_dumps "" "write `sort`";
     };
 

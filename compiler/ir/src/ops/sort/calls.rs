@@ -28,7 +28,7 @@ impl Call for Sort {
         /// The indices of the elements in ascending or descending order. Without an axis those of the flattened array.
         argsort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argsort(x, axis=1) }";
         /// Arrays in the order of the first ones.
-        sort_together([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false)
+        sort_together([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false, [named] signed_zeros: Bool = false)
         in_dumps "" "write `sort`, `argsort` or `lexsort`";
     };
 
@@ -48,7 +48,7 @@ impl Call for Sort {
         args.optional_bool("stable")?;
         let descending = args.optional_bool("descending")?.unwrap_or(false);
         let (value, axis) = line(build, value, axis, args)?;
-        let order = LineOrder { keys: 1, axis, descending };
+        let order = LineOrder { keys: 1, axis, descending, signed_zeros: false };
         if name == "sort" {
             return Ok(Term::Array(sort_together(build, &[value], order)?[0]));
         }
@@ -107,7 +107,7 @@ impl Call for LexSort {
             return Err(Diagnostic::error(Code::E0201, given.span, "`lexsort` needs a key"));
         };
         let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), build.ty(first).rank(), args.span)?;
-        let order = LineOrder { keys: keys.len(), axis, descending: false };
+        let order = LineOrder { keys: keys.len(), axis, descending: false, signed_zeros: false };
         keys.push(places(build, first, axis)?);
         let sorted = sort_together(build, &keys, order)?;
         Ok(Term::Array(sorted[sorted.len() - 1]))
@@ -116,7 +116,7 @@ impl Call for LexSort {
 
 impl Call for TopK {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The k largest elements of each line in descending order, and their indices; of equal ones the first come first.
+        /// The k largest elements of each line in descending order, and their indices; of equal ones the first come first, NaN is the largest, and -0 less than 0.
         top_k(operand: Array, k: Int, axis: Int = -1), NumbersAndBools, "(x: f32[4, 6]) { top_k(x, 2) }";
     };
 
@@ -129,7 +129,7 @@ impl Call for TopK {
             return Err(Diagnostic::error(Code::E0205, args.span, format!("the {k} largest of lines of {size}")));
         };
         let places = places(build, value, axis)?;
-        let order = LineOrder { keys: 1, axis, descending: true };
+        let order = LineOrder { keys: 1, axis, descending: true, signed_zeros: build.ty(value).dtype().is_float() };
         let sorted = sort_together(build, &[value, places], order)?;
         let taken = sorted.iter().map(|&result| slice_dim(build, result, axis, SliceRange::between(0, k)));
         let taken = taken.collect::<Result<Vec<Value>, _>>()?;

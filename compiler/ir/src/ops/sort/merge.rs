@@ -213,7 +213,7 @@ impl Exchange for MergeSorted {
 impl Call for MergeSorted {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Elements of the sorted order of all blocks, each of which is sorted.
-        merge_sorted([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false, [named] parts: Int = 1, [named] places: Ints = None)
+        merge_sorted([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false, [named] signed_zeros: Bool = false, [named] parts: Int = 1, [named] places: Ints = None)
         in_dumps "" "write `sort`, or sort(x)[3]";
     };
 

@@ -4,7 +4,7 @@
 //! `distribute_sorts` makes two statements of the sort: [`SortBlocks`](blocks::SortBlocks) sorts each block, and
 //! [`MergeSorted`](merge::MergeSorted) takes from the sorted blocks of all devices exactly the elements of the device's block of the result.
 //!
-//! NaNs are equal to each other and larger than all numbers; -0 and 0 are equal: the order of `jax.lax.sort`.
+//! NaNs are equal to each other and larger than all numbers; -0 and 0 are equal: the order of `jax.lax.sort`. For `jax.lax.top_k` -0 is less than 0.
 
 pub mod blocks;
 mod calls;
@@ -52,6 +52,8 @@ pub struct LineOrder {
     pub axis: usize,
     /// Whether the largest comes first. Equal elements stay in their order.
     pub descending: bool,
+    /// Whether -0 is less than 0, not equal to it.
+    pub signed_zeros: bool,
 }
 
 /// `sort_together(x, y, keys=1, axis=0)`: one result for each operand, in the order of the keys.
@@ -81,9 +83,20 @@ impl LineOrder {
 
     /// The order of two elements of the operands.
     fn compare(&self, args: &[&Array], a: usize, b: usize) -> Ordering {
-        let keys = args[..self.keys].iter().map(|key| compare(key.dtype(), key.bits[a], key.bits[b]));
+        let keys = args[..self.keys].iter().map(|key| self.compare_keys(key.dtype(), key.bits[a], key.bits[b]));
         let order = keys.fold(Ordering::Equal, Ordering::then);
         if self.descending { order.reverse() } else { order }
+    }
+
+    /// The order of two elements of a key: NaN is the largest.
+    fn compare_keys(&self, dtype: DType, a: u64, b: u64) -> Ordering {
+        if !dtype.is_float() {
+            return number::to_int(dtype, a).cmp(&number::to_int(dtype, b));
+        }
+        let (a, b) = (number::to_float(dtype, a), number::to_float(dtype, b));
+        let order = a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()));
+        let are_zeros = self.signed_zeros && a == 0.0 && b == 0.0;
+        if are_zeros { a.total_cmp(&b) } else { order }
     }
 
     /// The operands with each line sorted in `parts` blocks.
@@ -108,22 +121,24 @@ impl LineOrder {
 
     fn print(&self) -> String {
         let descending = if self.descending { ", descending=true" } else { "" };
-        format!("keys={}, axis={}{descending}", self.keys, self.axis)
+        let signed_zeros = if self.signed_zeros { ", signed_zeros=true" } else { "" };
+        format!("keys={}, axis={}{descending}{signed_zeros}", self.keys, self.axis)
     }
 
     /// Reads the attributes as [`LineOrder::print`] writes them.
     fn read(args: &mut Args<'_>) -> Result<LineOrder, Diagnostic> {
         let (keys, axis) = (args.int("keys")?, args.int("axis")?);
         let descending = args.optional_bool("descending")?.unwrap_or(false);
+        let signed_zeros = args.optional_bool("signed_zeros")?.unwrap_or(false);
         let number = |number: i64| {
             usize::try_from(number)
                 .map_err(|_| Diagnostic::error(Code::E0210, args.span, "a sort needs keys and an axis"))
         };
-        Ok(LineOrder { keys: number(keys)?, axis: number(axis)?, descending })
+        Ok(LineOrder { keys: number(keys)?, axis: number(axis)?, descending, signed_zeros })
     }
 
     fn lines(&self) -> SortLines {
-        SortLines { keys: self.keys, descending: self.descending }
+        SortLines { keys: self.keys, descending: self.descending, signed_zeros: self.signed_zeros }
     }
 
     /// The scratch memory for sorting lines of up to `len` elements.
@@ -151,15 +166,6 @@ impl LineOrder {
             cost: cost::of_sort(len, stmt.args.len()),
         });
     }
-}
-
-/// The order of two elements: NaN is the largest, and -0 is 0.
-fn compare(dtype: DType, a: u64, b: u64) -> Ordering {
-    if !dtype.is_float() {
-        return number::to_int(dtype, a).cmp(&number::to_int(dtype, b));
-    }
-    let (a, b) = (number::to_float(dtype, a), number::to_float(dtype, b));
-    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
 }
 
 /// The comparisons of a sort of lines.

@@ -77,7 +77,8 @@ impl Call for Quantiles {
         if len == 0 {
             return Err(Diagnostic::error(Code::E0205, args.span, format!("`{name}` of lines without elements")));
         }
-        let sorted = sort_together(build, &[lines], LineOrder { keys: 1, axis, descending: false })?[0];
+        let sorted =
+            sort_together(build, &[lines], LineOrder { keys: 1, axis, descending: false, signed_zeros: false })?[0];
         let last = slice_dim(build, sorted, axis, SliceRange::between(len - 1, len))?;
         // NaN is the largest, so it is the last if there is any.
         let is_nan = build.emit1(Unary(UnaryOp::IsNan), &[last])?;
@@ -357,7 +358,7 @@ fn nonzero(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>
     let flat = reshape(build, mask, &[shape.iter().product()])?;
     let absent = build.emit1(Unary(UnaryOp::Not), &[flat])?;
     let numbers = places(build, flat, 0)?;
-    let order = LineOrder { keys: 1, axis: 0, descending: false };
+    let order = LineOrder { keys: 1, axis: 0, descending: false, signed_zeros: false };
     let sorted = sort_together(build, &[absent, numbers], order)?[1];
     let chosen = first(build, sorted, size)?;
     let count = count(build, flat)?;
@@ -392,11 +393,27 @@ fn nonzero(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>
 fn unique(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>) -> Result<Term, Diagnostic> {
     let len = build.ty(value).array.len();
     let dtype = build.ty(value).dtype();
+    let given = match fill {
+        Some(arg) => {
+            let fill = build.materialize(&arg.term, Some(dtype), arg.span)?;
+            Some(cast(build, fill, dtype)?)
+        }
+        None => None,
+    };
     if len == 0 {
-        return Err(Diagnostic::error(Code::E0205, build.span, "`unique` of an array without elements"));
+        let fill = match given {
+            Some(fill) => fill,
+            None if size == 0 => build.emit1(Constant::scalar(dtype, 0), &[])?,
+            None => {
+                let message = "`unique` of an array without elements has none to fill the result with";
+                let error = Diagnostic::error(Code::E0205, build.span, message);
+                return Err(error.help("say what does, as in unique(x, size=3, fill_value=0)"));
+            }
+        };
+        return broadcast(build, fill, &[size]).map(Term::Array);
     }
     let flat = reshape(build, value, &[len])?;
-    let order = LineOrder { keys: 1, axis: 0, descending: false };
+    let order = LineOrder { keys: 1, axis: 0, descending: false, signed_zeros: false };
     let sorted = sort_together(build, &[flat], order.clone())?[0];
     let before = slice_dim(build, sorted, 0, SliceRange::between(0, len - 1))?;
     let behind = slice_dim(build, sorted, 0, SliceRange::between(1, len))?;
@@ -412,11 +429,8 @@ fn unique(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>)
     let chosen = first(build, chosen, size)?;
     let is_first = build.emit1(Unary(UnaryOp::Not), &[repeats])?;
     let count = count(build, is_first)?;
-    let fill = match fill {
-        Some(arg) => {
-            let fill = build.materialize(&arg.term, Some(dtype), arg.span)?;
-            cast(build, fill, dtype)?
-        }
+    let fill = match given {
+        Some(fill) => fill,
         None => {
             let smallest = slice_dim(build, sorted, 0, SliceRange::between(0, 1))?;
             reshape(build, smallest, &[])?
