@@ -126,7 +126,6 @@ def programs():
     yield "random_categories", "exact", [(call, chosen.astype(jnp.int32)) for call, chosen in categories]
     yield "random_gumbel", "exact", list(floats("gumbel(key(42), T)", lambda shape, ty: R.gumbel(K, shape, ty), ["bf16"]))
     yield "random_exponential", "exact", list(floats("exponential(key(42), T)", lambda shape, ty: R.exponential(K, shape, ty)))
-    # Not f16: XLA rounds the two logarithms in a way of its own.
     yield "random_gumbel_f64", "elementwise", [("gumbel(key(42), f64[200])", R.gumbel(K, (200,), jnp.float64)),
                                                ("exponential(key(42), f64[200])", R.exponential(K, (200,), jnp.float64))]
 
@@ -134,6 +133,11 @@ def programs():
         (f"nn.{name}(key(42), f32[{', '.join(map(str, shape))}])", getattr(jax.nn.initializers, name)()(K, shape, jnp.float32))
         for name in ["glorot_normal", "glorot_uniform", "he_normal", "he_uniform", "lecun_normal", "lecun_uniform"]
         for shape in [(7, 5), (3, 3, 4, 6)]]
+
+    yield "random_gumbel_f16", "exact", [("gumbel(key(42), f16[2000])", R.gumbel(K, (2000,), jnp.float16)),
+                                         ("gumbel(key(7), f8e4m3[300])", R.gumbel(R.key(7), (300,), jnp.float8_e4m3fn))]
+    yield "random_normal_complex", "exact", [("normal(key(42), c64[2000])", R.normal(K, (2000,), jnp.complex64)),
+                                             ("normal(key(42), c128[300])", R.normal(K, (300,), jnp.complex128))]
 
     five = jnp.array([10, 20, 30, 40, 50], jnp.int32)
     p = jnp.array([0.1, 0.2, 0.05, 0.4, 0.25], jnp.float32)
