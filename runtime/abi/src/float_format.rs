@@ -59,6 +59,11 @@ impl FloatFormat {
         if self.has_infinity { (((1 << self.exponent) - 1) << self.mantissa) - 1 } else { self.sign() - 2 }
     }
 
+    /// The smallest positive number that is not subnormal.
+    pub fn smallest_normal(self) -> f64 {
+        f64::from_bits(((1 - self.bias() + F64_BIAS) as u64) << F64_MANTISSA)
+    }
+
     /// The bits of infinity, or of the largest number in a format without it. Apart from the sign, the bits of every NaN are larger.
     pub const fn last(self) -> u64 {
         if self.has_infinity { self.largest() + 1 } else { self.largest() }

@@ -125,6 +125,12 @@ impl Terms<'_> {
         self.0.emit1(Constant::float(dtype, number), &[])
     }
 
+    /// The smallest positive number of the element type of an array that is not subnormal.
+    pub fn smallest_normal(&mut self, like: Value) -> Result<Value, Diagnostic> {
+        let format = self.0.ty(like).dtype().format().expect("only floats have derivatives");
+        self.number(like, format.smallest_normal())
+    }
+
     pub fn unary(&mut self, op: UnaryOp, x: Value) -> Result<Value, Diagnostic> {
         self.0.emit1(Unary(op), &[x])
     }

@@ -160,7 +160,7 @@ pub fn laid_out(build: &mut CallBuilder, args: &[Arg]) -> Result<Value, Diagnost
 /// `tiny(x)`: the smallest number of the float type of x that is not subnormal.
 pub fn tiny(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> {
     let format = type_of(build, &args[0])?.dtype.format().expect("the prelude asks for floats only");
-    Ok(Term::Float(f64::from(2 - (1i32 << (format.exponent - 1))).exp2()))
+    Ok(Term::Float(format.smallest_normal()))
 }
 
 /// `equals(v, n)`: whether v is this number, and known at compile time.

@@ -660,7 +660,9 @@ impl Call for Binary {
         let op = BinaryOp::from_name(name).ok_or_else(|| unknown(name, args))?;
         let [lhs, rhs] = args.signature().params else { return Err(unknown(name, args)) };
         let (lhs, rhs) = (args.required(lhs.name)?, args.required(rhs.name)?);
-        Ok(Term::Array(binary(build, op, (&lhs.term, lhs.span), (&rhs.term, rhs.span))?))
+        let (lhs, rhs) = ((&lhs.term, lhs.span), (&rhs.term, rhs.span));
+        let value = if op == BinaryOp::Pow { promote::power(build, lhs, rhs)? } else { binary(build, op, lhs, rhs)? };
+        Ok(Term::Array(value))
     }
 }
 

@@ -77,8 +77,10 @@ fn math(f: MathFn, terms: &mut Terms<'_>, x: Value, y: Value) -> Result<PartialD
             terms.scaled(-0.5, quotient)?
         }
         MathFn::Cbrt => {
-            let thrice = terms.scaled(3.0, x)?;
-            terms.div(y, thrice)?
+            // Not y / (3 x), which is NaN at zero and at infinities.
+            let inverse = terms.inverse(y)?;
+            let square = terms.unary(square, inverse)?;
+            terms.scaled(1.0 / 3.0, square)?
         }
         MathFn::Exp => y,
         MathFn::Exp2 => terms.scaled(LN_2, y)?,
@@ -92,12 +94,12 @@ fn math(f: MathFn, terms: &mut Terms<'_>, x: Value, y: Value) -> Result<PartialD
         }
         MathFn::Log | MathFn::XlaLog => terms.inverse(x)?,
         MathFn::Log2 => {
-            let scaled = terms.scaled(LN_2, x)?;
-            terms.inverse(scaled)?
+            let inverse = terms.inverse(x)?;
+            terms.scaled(1.0 / LN_2, inverse)?
         }
         MathFn::Log10 => {
-            let scaled = terms.scaled(LN_10, x)?;
-            terms.inverse(scaled)?
+            let inverse = terms.inverse(x)?;
+            terms.scaled(1.0 / LN_10, inverse)?
         }
         MathFn::Log1p | MathFn::XlaLog1p => {
             let one = terms.number(x, 1.0)?;
@@ -138,10 +140,12 @@ fn math(f: MathFn, terms: &mut Terms<'_>, x: Value, y: Value) -> Result<PartialD
             terms.math(MathFn::Rsqrt, sum)?
         }
         MathFn::Acosh => {
-            let one = terms.number(x, 1.0)?;
-            let (below, above) = (terms.sub(x, one)?, terms.add(x, one)?);
-            let product = terms.mul(below, above)?;
-            terms.math(MathFn::Rsqrt, product)?
+            // Two roots, as the product of what is below them has a factor of zero at one, beside an infinite derivative. Below the domain
+            // the derivative is that of the formula.
+            let (size, one) = (terms.unary(UnaryOp::Abs, x)?, terms.number(x, 1.0)?);
+            let (below, above) = (terms.sub(size, one)?, terms.add(size, one)?);
+            let (below, above) = (terms.math(MathFn::Rsqrt, below)?, terms.math(MathFn::Rsqrt, above)?);
+            terms.mul(below, above)?
         }
         MathFn::Atanh => {
             let own = terms.unary(square, x)?;
@@ -230,24 +234,29 @@ impl Partials for Binary {
                 if at == 0 { quotient } else { terms.unary(UnaryOp::Neg, quotient)? }
             }
             BinaryOp::Hypot => {
-                let zero = terms.number(result, 0.0)?;
-                let (is_zero, quotient) = (terms.compare(CompareOp::Eq, result, zero)?, terms.div(own, result)?);
+                let (zero, one) = (terms.number(result, 0.0)?, terms.number(result, 1.0)?);
+                let is_zero = terms.compare(CompareOp::Eq, result, zero)?;
+                let divisor = terms.select(is_zero, one, result)?;
+                let quotient = terms.div(own, divisor)?;
                 terms.select(is_zero, zero, quotient)?
             }
             // Of an infinite result, the infinite operand has all; two have half each.
             BinaryOp::Logaddexp => {
+                let (is_infinite, zero) = (terms.unary(UnaryOp::IsInf, result)?, terms.number(own, 0.0)?);
                 let difference = terms.sub(own, result)?;
+                let difference = terms.select(is_infinite, zero, difference)?;
                 let (share, half) = (terms.math(MathFn::Exp, difference)?, terms.number(own, 0.5)?);
                 let (wins, ties) = (terms.compare(CompareOp::Eq, own, result)?, terms.compare(CompareOp::Eq, x, y)?);
                 let all = terms.indicator(wins, own)?;
-                let (of_infinite, is_infinite) = (terms.select(ties, half, all)?, terms.unary(UnaryOp::IsInf, result)?);
+                let of_infinite = terms.select(ties, half, all)?;
                 terms.select(is_infinite, of_infinite, share)?
             }
             BinaryOp::Copysign if at == 0 => {
-                let (a, b) = (terms.unary(UnaryOp::Signbit, x)?, terms.unary(UnaryOp::Signbit, y)?);
-                let (same, one, less) =
-                    (terms.compare(CompareOp::Eq, a, b)?, terms.number(x, 1.0)?, terms.number(x, -1.0)?);
-                terms.select(same, one, less)?
+                // That of `abs`, with the sign of the other operand.
+                let (one, less, zero) = (terms.number(x, 1.0)?, terms.number(x, -1.0)?, terms.number(x, 0.0)?);
+                let (rises, is_negative) = (terms.compare(CompareOp::Ge, x, zero)?, terms.unary(UnaryOp::Signbit, y)?);
+                let (own, negated) = (terms.select(rises, one, less)?, terms.select(rises, less, one)?);
+                terms.select(is_negative, negated, own)?
             }
             BinaryOp::Copysign
             | BinaryOp::FloorDiv
@@ -265,18 +274,27 @@ impl Partials for Binary {
 
 /// `y x ** (y - 1)`, which is 0 for y = 0, and `log(x) x ** y`, which is 0 for x = 0.
 fn power(terms: &mut Terms<'_>, x: Value, y: Value, result: Value, at: usize) -> Result<Value, Diagnostic> {
-    let own = if at == 0 { y } else { x };
-    let (zero, one) = (terms.number(own, 0.0)?, terms.number(own, 1.0)?);
-    let is_zero = terms.compare(CompareOp::Eq, own, zero)?;
-    if at == 0 {
-        let less = terms.sub(y, one)?;
-        let exponent = terms.select(is_zero, one, less)?;
-        let power = terms.binary(BinaryOp::Pow, x, exponent)?;
+    let (zero, one) = (terms.number(x, 0.0)?, terms.number(x, 1.0)?);
+    if at == 1 {
+        let is_zero = terms.compare(CompareOp::Eq, x, zero)?;
+        let base = terms.select(is_zero, one, x)?;
+        let logarithm = terms.math(MathFn::Log, base)?;
+        return terms.mul(logarithm, result);
+    }
+    if let Some(number) = terms.0.literal(y)
+        && number != 0.0
+    {
+        let less = terms.number(x, number - 1.0)?;
+        let power = terms.binary(BinaryOp::Pow, x, less)?;
         return terms.mul(y, power);
     }
-    let base = terms.select(is_zero, one, x)?;
-    let logarithm = terms.math(MathFn::Log, base)?;
-    terms.mul(logarithm, result)
+    // An exponent of zero has the derivative zero, also where `1 / x` is infinite.
+    let (size, least) = (terms.unary(UnaryOp::Abs, x)?, terms.smallest_normal(x)?);
+    let (is_small, is_flat) = (terms.compare(CompareOp::Lt, size, least)?, terms.compare(CompareOp::Eq, y, zero)?);
+    let vanishes = terms.binary(BinaryOp::And, is_small, is_flat)?;
+    let (base, less) = (terms.select(vanishes, one, x)?, terms.sub(y, one)?);
+    let power = terms.binary(BinaryOp::Pow, base, less)?;
+    terms.mul(y, power)
 }
 
 impl LinearMap for Select {

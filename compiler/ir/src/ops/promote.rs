@@ -235,8 +235,16 @@ pub fn binary(
 /// Maximum literal exponent that is expanded into multiplications.
 const MULTIPLIED_EXPONENT: i128 = 64;
 
-/// `x ** n` with a literal integer is repeated squaring, exact for integers; otherwise it is the function `pow`.
+/// `x ** n` with a literal integer is repeated squaring, exact for integers; otherwise it is the function `pow`. Negative powers are those of
+/// the inverse, so that derivatives have no product of zero and infinity.
 pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+    if let Term::Array(base) = lhs.0
+        && rhs.0.number() == Some(0.0)
+    {
+        // 1 for all numbers and for NaN: no derivative depends on the base.
+        let constant = Term::Array(build.stopped(*base));
+        return elementwise::binary(build, BinaryOp::Pow, (&constant, lhs.1), rhs);
+    }
     let (Term::Int(exponent), Term::Array(base)) = (rhs.0, lhs.0) else {
         return elementwise::binary(build, BinaryOp::Pow, lhs, rhs);
     };
@@ -246,8 +254,11 @@ pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Res
         let message = "an integer to a negative power is not an integer";
         return Err(Diagnostic::error(Code::E0215, rhs.1, message).help("convert the base first, as in f32(x) ** -1"));
     }
-    if dtype == DType::Bool || dtype == DType::Key || exponent == 0 || exponent.abs() > MULTIPLIED_EXPONENT {
+    if dtype == DType::Bool || dtype == DType::Key || exponent.abs() > MULTIPLIED_EXPONENT {
         return elementwise::binary(build, BinaryOp::Pow, lhs, rhs);
+    }
+    if exponent < 0 {
+        base = build.emit1(elementwise::Unary(UnaryOp::Reciprocal), &[base])?;
     }
     let mut product = None;
     let mut rest = exponent.abs();
@@ -263,8 +274,7 @@ pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Res
             base = build.emit1(elementwise::Unary(UnaryOp::Square), &[base])?;
         }
     }
-    let product = product.unwrap_or(base);
-    if exponent < 0 { build.emit1(elementwise::Unary(UnaryOp::Reciprocal), &[product]) } else { Ok(product) }
+    Ok(product.unwrap_or(base))
 }
 
 /// `-x`, `!x`, where `x` is an array or a number.

@@ -26,6 +26,7 @@ use crate::reshard::step::Reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_kernel::number::to_float;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function under construction: its values, its open blocks, and the context of the next statement.
@@ -61,6 +62,8 @@ pub struct CallBuilder {
     pub units: Vec<Unit>,
     /// Bounds of values as factors of partial sums; a value without an entry has none.
     factors: BTreeMap<Value, FactorBounds>,
+    /// The numbers that scalars of floats are.
+    literals: BTreeMap<Value, f64>,
     /// The layouts in the types of streams: those of the rows that are read.
     layouts_of_rows: BTreeMap<Value, Sharding>,
 }
@@ -84,6 +87,7 @@ impl CallBuilder {
             transfers: BTreeMap::new(),
             units: Vec::new(),
             factors: BTreeMap::new(),
+            literals: BTreeMap::new(),
             layouts_of_rows: BTreeMap::new(),
         }
     }
@@ -107,6 +111,11 @@ impl CallBuilder {
     /// Another name of an array, on which no derivative depends.
     pub fn stopped(&mut self, value: Value) -> Value {
         self.opaque_alias(value)
+    }
+
+    /// The number that a scalar is, if it is a float that was written down.
+    pub fn literal(&self, value: Value) -> Option<f64> {
+        self.literals.get(&self.original(value)).copied()
     }
 
     /// Gives the rows that are read of a stream this layout.
@@ -199,6 +208,7 @@ impl CallBuilder {
         self.aliases.split_off(&first);
         self.opaque.split_off(&first);
         self.factors.split_off(&first);
+        self.literals.split_off(&first);
         self.layouts_of_rows.split_off(&first);
         self.units.retain(|unit| unit.values.end <= first.0);
         self.units.iter_mut().for_each(|unit| unit.tangents.retain(|range| range.end <= first.0));
@@ -269,6 +279,12 @@ impl CallBuilder {
         let known = FactorBounds::of(&op, &factors);
         if known != FactorBounds::default() {
             self.factors.extend(results.iter().map(|&result| (result, known)));
+        }
+        if let Op::Constant(Constant { array }) = &op
+            && array.ty.rank() == 0
+            && array.dtype().is_float()
+        {
+            self.literals.insert(results[0], to_float(array.dtype(), array.bits[0]));
         }
         let stmt = Stmt::new(op, args.to_vec(), results.clone(), origin);
         self.innermost().stmts.push(stmt);
