@@ -32,9 +32,6 @@ impl Checker<'_> {
             ComplexRule::Refused(why) => self.report(complex::refused(name, why, span)),
             ComplexRule::Planes(params) => self.by_planes(name, params, args, span),
             ComplexRule::Products(params) => self.by_products(name, params, args, span),
-            ComplexRule::Made if args.iter().any(|arg| matches!(arg.term, Term::Complex(_))) => {
-                self.report(complex::refused(name, "its arguments are real numbers", span))
-            }
             ComplexRule::Made => self.made(name, args, span),
             ComplexRule::Written => {
                 let function = complex::written(name).expect("the table's test looks for it");
@@ -85,11 +82,12 @@ impl Checker<'_> {
             }
         }
         let [re, im] = sides;
-        let re = self.call_shipped(name, re, span);
+        // What is complex still is no operand of the function, and no reason to take the planes again.
+        let re = self.call_real(name, re, span);
         if let Term::Poison = re {
             return Term::Poison;
         }
-        let im = self.call_shipped(name, im, span);
+        let im = self.call_real(name, im, span);
         complex::joined(re, im)
     }
 
@@ -120,7 +118,7 @@ impl Checker<'_> {
                 };
                 chosen.push(Arg { term, ..arg.clone() });
             }
-            let product = self.call_shipped(name, chosen, span);
+            let product = self.call_real(name, chosen, span);
             // The powers of i are 1, i, -1 and -i.
             let turns = choice.count_ones();
             let sum = &mut sums[turns as usize % 2];
@@ -140,9 +138,11 @@ impl Checker<'_> {
         for arg in &mut args {
             if let Term::Type(ty) = &mut arg.term {
                 ty.complex = false;
+            } else if arg.term.holds_complex() {
+                return self.report(complex::refused(name, "its arguments are real numbers", arg.span));
             }
         }
-        let re = self.call_shipped(name, args, span);
+        let re = self.call_real(name, args, span);
         let Term::Array(value) = re else { return re };
         self.build.span = span;
         let im = complex::zero_like(&mut self.build, value).map(|im| Term::complex(value, im));

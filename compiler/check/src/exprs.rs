@@ -17,6 +17,9 @@ impl Checker<'_> {
         if self.depth >= super::MAX_DEPTH {
             return self.report(items::too_many_calls(expr.span));
         }
+        if self.is_refused() {
+            return Term::Poison;
+        }
         self.depth += 1;
         let term = with_stack(|| self.any_expr(expr));
         self.depth -= 1;

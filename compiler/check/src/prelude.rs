@@ -23,6 +23,11 @@ impl Checker<'_> {
         self.expansions.last().is_some_and(|expansion| expansion.file == FILE)
     }
 
+    /// Whether the call of a function of the prelude that is being expanded has an error: the rest of its body relies on what is not so.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.is_some() && self.in_prelude()
+    }
+
     pub(super) fn call_written(
         &mut self,
         written: &Written,

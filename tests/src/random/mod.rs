@@ -15,6 +15,7 @@ pub mod gathers;
 pub mod lies;
 pub mod manual;
 pub mod matrices;
+pub mod misuse;
 pub mod neighbours;
 pub mod nesting;
 pub mod orders;

@@ -18,6 +18,7 @@ mod hints;
 mod layouts;
 mod lies;
 mod math;
+mod misuse;
 mod ops;
 mod processes;
 mod programs;

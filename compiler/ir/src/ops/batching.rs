@@ -12,6 +12,7 @@ use crate::layout::types::Type;
 use crate::ops::call::build::CallBuilder;
 use crate::program::{Stmt, Value};
 use crate::reshard::step::Reshard;
+use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
 /// The statements that compute an op for each element of a batch.
@@ -115,14 +116,31 @@ impl Batch {
         self.laid_out(build, value)
     }
 
-    /// The value, whose mapped dimension has the layout of the batch on explicit axes: every device takes its part.
+    /// The value, whose mapped dimension has the layout of the batch on explicit axes: every device takes its part. E0303 if the value is
+    /// split over one of its axes along another dimension.
     pub fn laid_out(&self, build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic> {
         let mut to = build.explicit_part(build.ty(value));
         if to.dims[0].axes == self.layout.axes {
             return Ok(value);
         }
         to.dims[0].axes.clone_from(&self.layout.axes);
+        if let Some(axis) = to.repeated_axis() {
+            return Err(self.split_elsewhere(build, value, axis));
+        }
         build.emit1(Reshard::request(to), &[value])
+    }
+
+    /// E0303: the mapped dimension is split over an axis over which a value that needs this dimension is split already.
+    fn split_elsewhere(&self, build: &CallBuilder, value: Value, axis: u8) -> Diagnostic {
+        let (axis, mut ty) = (build.mesh.display_axes(&[axis]), build.ty(value).clone());
+        ty.array.shape.remove(0);
+        ty.sharding.dims.remove(0);
+        let ty = build.display_closed(&ty);
+        let message =
+            format!("each element of this `vmap` needs `{ty}`, but its elements are split over {axis} themselves");
+        Diagnostic::error(Code::E0303, build.span, message)
+            .label(build.func.info(value).origin.span, format!("this is `{ty}` for each element"))
+            .help(format!("an axis splits one dimension of a value: reshard the mapped argument or this value, so that {axis} splits one of both"))
     }
 
     /// An operand whose dimensions after the mapped one align at the end with `rank` dimensions.

@@ -477,7 +477,7 @@ pub fn zero_like(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnos
 }
 
 /// Real numbers and complex ones as planes. Numbers known at compile time, strings and the like stay as they are in the real plane, and
-/// numbers are 0 in the imaginary one; lists and tuples are taken apart.
+/// numbers are 0 in the imaginary one; lists, tuples and structs are taken apart.
 pub fn planes(build: &mut CallBuilder, term: &Term) -> Result<[Term; 2], Diagnostic> {
     if let Term::Complex(planes) = term {
         return Ok((**planes).clone());
@@ -495,6 +495,15 @@ pub fn planes(build: &mut CallBuilder, term: &Term) -> Result<[Term; 2], Diagnos
     }
     if term.static_scalar().is_some() {
         return Ok([term.clone(), Term::Int(0)]);
+    }
+    if let Term::Struct(fields) = term {
+        let (mut re, mut im) = (Vec::new(), Vec::new());
+        for (name, field) in fields {
+            let [real, imaginary] = planes(build, field)?;
+            re.push((name.clone(), real));
+            im.push((name.clone(), imaginary));
+        }
+        return Ok([Term::Struct(re), Term::Struct(im)]);
     }
     let Some(parts) = term.sequence() else { return Ok([term.clone(), term.clone()]) };
     let (mut re, mut im) = (Vec::new(), Vec::new());

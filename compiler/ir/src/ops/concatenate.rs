@@ -196,8 +196,9 @@ fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Vec<Value>, 
     promote::promoted(build, &operands)
 }
 
-/// Concatenates arrays, leaving out empty ones.
+/// Concatenates arrays, of which there is at least one, leaving out empty ones.
 pub fn concatenate(build: &mut CallBuilder, values: &[Value], axis: usize) -> Result<Value, Diagnostic> {
+    assert!(!values.is_empty(), "no arrays have no element type");
     if values.len() == 1 {
         return Ok(values[0]);
     }

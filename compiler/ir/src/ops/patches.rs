@@ -199,7 +199,9 @@ impl LinearMap for Patches {
             let mut target = kept.clone();
             target[dim] = extents[patch.dim];
             let mut sum: Option<Value> = None;
-            for element in 0..patch.size {
+            // A dimension without patches may be shorter than a patch.
+            let elements_of_patch = if patch.len == 0 { 0 } else { patch.size };
+            for element in 0..elements_of_patch {
                 let one = slice_dim(build, all, elements, SliceRange { start: element, step: 1, len: 1 })?;
                 let one = reshape(build, one, &kept)?;
                 // The stride of a single patch may be longer than the dimension.

@@ -123,9 +123,9 @@ impl Batched for Reshard {
         if let Some(axis) = to.repeated_axis() {
             let (axis, layout) = (build.mesh.display_axes(&[axis]), self.to.display(&build.mesh));
             let message =
-                format!("`{layout}` splits the elements of a mapped dimension that is itself split over {axis}");
+                format!("each element would be split as `{layout}`, but the elements are split over {axis} themselves");
             return Err(Diagnostic::error(Code::E0303, build.span, message)
-                .help("the mapped dimension keeps its layout: reshard the argument before the call of `vmap`, or leave the axis out here"));
+                .help(format!("the mapped dimension keeps its layout: reshard an argument before the call of `vmap`, so that {axis} splits one of both")));
         }
         build.emit(Reshard { to, step: self.step }, &[operands[0].value()])
     }

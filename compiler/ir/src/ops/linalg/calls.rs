@@ -161,6 +161,14 @@ fn triangular_solve(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Valu
     let operands = promoted(build, &[(&a.term, a.span), (&b.term, b.span)])?;
     let dtype: DType = inexact(build.ty(operands[0]).dtype());
     let (a, b) = (cast(build, operands[0], dtype)?, cast(build, operands[1], dtype)?);
+    if build.ty(a).rank() < 2 {
+        let found = &build.ty(a).array;
+        return Err(Diagnostic::error(
+            Code::E0206,
+            args.span,
+            format!("`triangular_solve` takes matrices, not {found}"),
+        ));
+    }
     let shape = build.ty(b).shape().to_vec();
     // Vectors are matrices of one column, or one row.
     let is_vector = shape.len() + 1 == build.ty(a).rank();

@@ -92,14 +92,19 @@ impl Call for Quantiles {
             return reshape(build, at, &result).map(Term::Array);
         }
         let mut results = Vec::new();
-        for fraction in &fractions {
-            let at = between(build, sorted, axis, *fraction, method)?;
+        // No fractions: none of the results of one.
+        let computed = if fractions.is_empty() { vec![0.0] } else { fractions.clone() };
+        for fraction in computed {
+            let at = between(build, sorted, axis, fraction, method)?;
             let result = build.emit1(Select, &[is_nan, last, at])?;
             results.push(Term::Array(reshape(build, result, &shape)?));
         }
         match q.term.sequence() {
             None => Ok(results.swap_remove(0)),
-            Some(_) => stacked(build, &results, Some(dtype), args.span).map(Term::Array),
+            Some(_) => {
+                let all = stacked(build, &results, Some(dtype), args.span)?;
+                slice_dim(build, all, 0, SliceRange::between(0, fractions.len())).map(Term::Array)
+            }
         }
     }
 }
