@@ -26,6 +26,7 @@ use clap::{CommandFactory, Parser};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::draw::Style;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
+use spmdc_runtime::exhausted::{self, NotingAllocator};
 use spmdc_runtime::io::unwritable_output;
 use spmdc_runtime::processes::job;
 use spmdc_runtime::start::{Failure, Told, without_panic};
@@ -34,6 +35,9 @@ use spmdc_runtime::trap::RunError;
 use crate::options::{Command, CommandLine};
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
+
+#[global_allocator]
+static ALLOCATOR: NotingAllocator = NotingAllocator;
 
 /// The reason why a command failed.
 pub enum CommandError {
@@ -56,6 +60,7 @@ impl From<Failure> for CommandError {
 }
 
 fn main() -> ExitCode {
+    exhausted::end_with_status();
     let words: Vec<OsString> = std::env::args_os().collect();
     let options = match CommandLine::try_parse_from(&words) {
         Ok(options) => options,

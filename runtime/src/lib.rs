@@ -14,6 +14,7 @@ mod cpu;
 mod crew;
 mod deal;
 mod device;
+pub mod exhausted;
 mod failure;
 mod gemm;
 pub mod inputs;

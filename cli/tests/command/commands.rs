@@ -567,3 +567,16 @@ fn a_plan_of_memory_is_replayed_on_request() {
     assert_eq!(said.status, 0, "{}", said.err);
     assert!(said.err.contains("`--verify` did not look at all of the plan of memory"), "{}", said.err);
 }
+
+/// Where the system gives no more memory, a command ends with an error and not by a signal.
+#[test]
+#[cfg(target_os = "linux")]
+fn too_little_memory_is_an_error() {
+    let lines: String = (0..40_000).map(|i| format!("  let v{} = v{i} + 1.5;\n", i + 1)).collect();
+    let text = format!("fn main(x: f32[4]) {{\n  let v0 = x;\n{lines}  v40000\n}}\n");
+    let folder = Folder::with(&[("p.spmd", &text)]);
+    let script = "ulimit -c 0; ulimit -v 150000; exec \"$0\" check p.spmd";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_spmdc")]).current_dir(folder.path());
+    Said::of(shell.output().unwrap()).expect(3, "", "error[E0803]: the system has no more memory for this process");
+}

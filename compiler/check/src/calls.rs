@@ -1,12 +1,12 @@
 //! Calls: the called function, the binding of arguments to parameters, and the expansion of the function.
 
-use super::Checker;
 use super::choices::{WrittenOperator, with_terms};
 use super::errors::{self, calls as errors_of_calls, items};
 use super::names::{Entity, ItemId};
 use super::scopes::{Callable, Expansion, Lambda, LambdaSource, NamedTerm, Scope};
 use super::sizes::{Bindings, Size};
 use super::types::{SizeParams, Ty};
+use super::{Checker, MAX_EXPANDED};
 use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, ParamNode, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
@@ -226,6 +226,9 @@ impl Checker<'_> {
         if self.expansions.len() >= MAX_CALLS {
             return self.report(items::too_many_calls(span));
         }
+        if !self.may_expand("a lambda", span) {
+            return Term::Poison;
+        }
         let source = &lambda.source;
         if args.len() != source.params.len() {
             let error = errors_of_calls::too_many("this lambda", source.params.len(), args.len(), span);
@@ -269,6 +272,9 @@ impl Checker<'_> {
         if self.expansions.len() >= MAX_CALLS {
             return self.report(items::too_many_calls(span));
         }
+        if !self.may_expand(&function.name.name, span) {
+            return Term::Poison;
+        }
         let Some(terms) = self.assign_arguments(id.file, function, args, span) else { return Term::Poison };
         if function.manual.is_some() {
             return self.call_manual(id, function, terms, span);
@@ -281,6 +287,21 @@ impl Checker<'_> {
             self.recompute_from(first);
         }
         result
+    }
+
+    /// Counts a call that is expanded; false if there have been too many, which is reported once.
+    fn may_expand(&mut self, function: &str, span: Span) -> bool {
+        self.expanded_calls += 1;
+        if self.expanded_calls == MAX_EXPANDED + 1 {
+            let called = |expansion: &Expansion| match expansion.item {
+                Some(_) => format!("`{}`", expansion.name),
+                None => expansion.name.clone(),
+            };
+            let mut calls: Vec<String> = self.expansions.iter().map(called).collect();
+            calls.push(if function == "a lambda" { function.to_string() } else { format!("`{function}`") });
+            self.report(items::too_much_expanded(MAX_EXPANDED, &calls, span));
+        }
+        self.expanded_calls <= MAX_EXPANDED
     }
 
     /// The default value of a parameter: of constants only, so that it is the same everywhere.

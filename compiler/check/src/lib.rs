@@ -77,6 +77,9 @@ pub struct CheckOptions {
 /// Maximum nesting of expressions, through all functions that are being expanded.
 const MAX_DEPTH: usize = 3000;
 
+/// Maximum number of calls that are expanded: of functions of the program, and of lambdas. Each is compiled as a part of its caller.
+const MAX_EXPANDED: usize = 200_000;
+
 /// Stack bytes that suffice for that nesting.
 const STACK_BYTES: usize = 256 << 20;
 
@@ -111,6 +114,7 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
         refused: None,
         types: types::TypeWork::default(),
         depth: 0,
+        expanded_calls: 0,
         recomputed: &options.recomputed,
     };
     match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
@@ -175,6 +179,8 @@ struct Checker<'a> {
     mapped_axes: AxisSet,
     /// The number of expressions around the present one.
     depth: usize,
+    /// The number of calls that have been expanded.
+    expanded_calls: usize,
     /// See [`CheckOptions::recomputed`].
     recomputed: &'a [Span],
 }

@@ -10,7 +10,11 @@ use std::ffi::{CString, c_char, c_int};
 
 use spmdc_abi::Image;
 use spmdc_runtime::args::ErrorFormat;
+use spmdc_runtime::exhausted::{self, NotingAllocator};
 use spmdc_threefry::BitsForm;
+
+#[global_allocator]
+static ALLOCATOR: NotingAllocator = NotingAllocator;
 
 /// The rest of `main`.
 ///
@@ -18,6 +22,7 @@ use spmdc_threefry::BitsForm;
 /// The image must be unchanged output of the compiler.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spmd_main(image: &'static Image) -> c_int {
+    exhausted::end_with_status();
     // SAFETY: as promised by the caller.
     unsafe { spmdc_runtime::start::start(image, std::env::args_os()).into() }
 }

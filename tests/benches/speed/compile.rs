@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::backends::DEFAULT;
 use spmdc_compiler::pipeline::{Options, compile};
+use spmdc_compiler::report::named::named_values;
 use spmdc_kernel::backend::{Cpu, Entry};
 use spmdc_runtime::start::encode;
 
@@ -60,5 +62,46 @@ pub fn compile_times() {
         );
         let times = times.map(|seconds| format!("{:>14.3}", seconds * 1e3)).concat();
         println!("{name:<24}{:>14}{times}", kernels.len());
+    }
+}
+
+/// Statements of which each needs the one before.
+fn dependent(count: usize) -> String {
+    let lines: String = (0..count).map(|i| format!("  let v{} = v{i} + 1.5;\n", i + 1)).collect();
+    format!("fn main(x: f32[4]) {{\n  let v0 = x;\n{lines}  v{count}\n}}\n")
+}
+
+/// The gradient of as many layers by their common weights.
+fn gradient(layers: usize) -> String {
+    let lines: String = (0..layers).map(|i| format!("  let h{} = tanh(h{i} @ w);\n", i + 1)).collect();
+    format!(
+        "fn f(x, w) {{\n  let h0 = x;\n{lines}  sum(h{layers})\n}}\n\
+         fn main(x: f32[4, 4], w: f32[4, 4]) {{ grad(f, argnums=1)(x, w) }}\n"
+    )
+}
+
+/// The text of a program with so many statements or layers.
+type LongProgram = fn(usize) -> String;
+
+/// What a statement of a long program takes from the text to the end of `check`, and to its code: as long as one of a short program.
+pub fn long_programs() {
+    let programs: [(&str, LongProgram, [usize; 4]); 2] = [
+        ("dependent statements", dependent, [10_000, 20_000, 40_000, 80_000]),
+        ("gradient of layers", gradient, [400, 800, 1600, 3200]),
+    ];
+    for (name, program, counts) in programs {
+        println!("\n{name:<24}{:>20}{:>20}", "us each, check", "us each, code");
+        for count in counts {
+            let text = program(count);
+            let start = Instant::now();
+            let (set, _) = SourceSet::load("bench.spmd", &text, &NoSources);
+            let compilation = compile(&set, &Options::default()).expect("the program is right");
+            let named = compilation.stages.last().map_or(0, |module| named_values(&module.func).len());
+            let checked = start.elapsed();
+            drop(DEFAULT.load(&compilation.kernels).expect("there is code"));
+            let each =
+                [checked, start.elapsed()].map(|time| format!("{:>20.1}", time.as_secs_f64() * 1e6 / count as f64));
+            println!("{:<24}{}", format!("{count}, {named} named"), each.concat());
+        }
     }
 }

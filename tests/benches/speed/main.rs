@@ -14,8 +14,9 @@ mod streams;
 fn main() {
     // Cargo adds `--bench`.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let sections: [(&str, fn()); 7] = [
+    let sections: [(&str, fn()); 8] = [
         ("compile", compile::compile_times),
+        ("long", compile::long_programs),
         ("elementwise", streams::elementwise),
         ("moves", streams::moves),
         ("reduction", streams::reductions),

@@ -35,6 +35,24 @@ pub fn too_many_calls(span: Span) -> Diagnostic {
         .help("a function that is passed to itself cannot be expanded; use `for` or `while`")
 }
 
+/// E0103
+pub fn too_much_expanded(most: usize, calls: &[String], span: Span) -> Diagnostic {
+    // Of a long chain both ends say enough.
+    const SHOWN: usize = 5;
+    let chain = match calls.len() > 2 * SHOWN {
+        true => format!(
+            "{} calls ... calls {}",
+            calls[..SHOWN].join(" calls "),
+            calls[calls.len() - SHOWN..].join(" calls ")
+        ),
+        false => calls.join(" calls "),
+    };
+    Diagnostic::error(Code::E0103, span, format!("more than {most} calls are expanded: {chain}")).help(
+        "a call is compiled as a part of its caller, so two calls of a function in each function of a chain double the program at each step: \
+         call it once and keep the result in a variable, or use a loop",
+    )
+}
+
 /// E0104
 pub fn unreadable_import(path: &str, reason: &str, shipped: &[&str], span: Span) -> Diagnostic {
     let error = Diagnostic::error(Code::E0104, span, format!("`{path}` cannot be imported: {reason}"));

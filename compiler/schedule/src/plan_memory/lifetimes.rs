@@ -464,8 +464,3 @@ pub fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
     }
     common
 }
-
-/// Whether two sorted lists of intervals have a time in common.
-pub fn overlap(a: &[Interval], b: &[Interval]) -> bool {
-    !common(a, b).is_empty()
-}

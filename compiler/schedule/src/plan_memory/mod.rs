@@ -26,6 +26,7 @@
 //! # Panels
 //! `panels.rs` finds kernels that run panel by panel, so that the rows between them stay in the cache.
 
+mod holes;
 mod lifetimes;
 mod panels;
 mod replay;

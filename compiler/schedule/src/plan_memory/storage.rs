@@ -1,6 +1,7 @@
 //! Buffers: the values that share one place at different times, the arena of the place, and its offset.
 
-use super::lifetimes::{Interval, Lifetimes, common, find, join, overlap};
+use super::holes::TakenSpace;
+use super::lifetimes::{Interval, Lifetimes, common, find, join};
 use super::time::of_work;
 use crate::order::Schedule;
 use spmdc_abi::{Arena, Place};
@@ -255,7 +256,8 @@ impl<'a> Merger<'a> {
             let mut members: Vec<usize> = (0..kept.len()).filter(|&buffer| kept[buffer].axes == axes).collect();
             members.sort_by_key(|&buffer| (!kept[buffer].fixed, std::cmp::Reverse(kept[buffer].bytes), buffer));
             let mut bytes = 0;
-            let mut placed: Vec<usize> = Vec::new();
+            let movable = members.iter().map(|&member| &kept[member]).filter(|buffer| !buffer.fixed);
+            let mut taken = TakenSpace::new(movable.map(|buffer| buffer.intervals.as_slice()));
             // Fixed buffers, whose bytes are never reused, come first, one after the other.
             let mut first = 0;
             for &member in &members {
@@ -264,8 +266,8 @@ impl<'a> Merger<'a> {
                     first += size;
                     first - size
                 } else {
-                    let offset = best_fit(&kept, &places, &placed, (member, size), first);
-                    placed.push(member);
+                    let offset = taken.best_fit(&kept[member].intervals, size, first);
+                    taken.take(&kept[member].intervals, &(offset..offset + size));
                     offset
                 };
                 debug_assert!(offset.is_multiple_of(ALIGNMENT), "a buffer lies at {offset}");
@@ -285,31 +287,6 @@ impl<'a> Merger<'a> {
         );
         Storage { buffers: kept, places, arenas, buffer_of }
     }
-}
-
-/// The offset, at least `first`, of the smallest hole among the placed buffers into which the member fits.
-fn best_fit(buffers: &[Buffer], places: &[Place], placed: &[usize], (member, size): (usize, u64), first: u64) -> u64 {
-    let mut taken: Vec<(u64, u64)> = placed
-        .iter()
-        .filter(|&&other| overlap(&buffers[other].intervals, &buffers[member].intervals))
-        .map(|&other| {
-            let start = places[other].offset;
-            (start, start + buffers[other].bytes.max(1).next_multiple_of(ALIGNMENT))
-        })
-        .collect();
-    taken.sort_unstable();
-    debug_assert!(taken.iter().all(|(start, end)| start < end), "a buffer takes at least one byte");
-    let mut best: Option<(u64, u64)> = None;
-    let mut free = first;
-    for (start, end) in taken {
-        if start >= free + size && best.is_none_or(|(hole, _)| start - free < hole) {
-            best = Some((start - free, free));
-        }
-        free = free.max(end);
-    }
-    let offset = best.map_or(free, |(_, offset)| offset);
-    debug_assert!(offset >= first, "a buffer lies on a fixed one");
-    offset
 }
 
 /// Whether the kernel reads buffer `read` only at the index at which it then writes buffer `written`, and stores there at every point:

@@ -1,0 +1,67 @@
+//! What a process says when the system gives it no more memory: most code cannot go on then, and the standard library ends the process by a signal.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether an allocation has failed.
+static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+
+/// The last words, in the form of other errors.
+const MESSAGE: &[u8] = b"error[E0803]: the system has no more memory for this process\n";
+
+/// The exit status of an error while running.
+const STATUS: libc::c_int = 3;
+
+/// The allocator of the system, which notes when there is no more memory.
+pub struct NotingAllocator;
+
+fn noted(pointer: *mut u8) -> *mut u8 {
+    if pointer.is_null() {
+        HAS_FAILED.store(true, Ordering::Relaxed);
+    }
+    pointer
+}
+
+// SAFETY: the allocator of the system does everything.
+unsafe impl GlobalAlloc for NotingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as promised by the caller.
+        noted(unsafe { System.alloc(layout) })
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as promised by the caller.
+        noted(unsafe { System.alloc_zeroed(layout) })
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: as promised by the caller.
+        noted(unsafe { System.realloc(pointer, layout, size) })
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as promised by the caller.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// From now on this process ends with status 3 and a message, where the standard library would abort it for want of memory.
+pub fn end_with_status() {
+    // SAFETY: the handler calls only async-signal-safe functions.
+    unsafe {
+        let handler: extern "C" fn(libc::c_int) = end;
+        libc::signal(libc::SIGABRT, handler as libc::sighandler_t);
+    }
+}
+
+extern "C" fn end(signal: libc::c_int) {
+    // SAFETY: all of these are async-signal-safe.
+    unsafe {
+        if HAS_FAILED.load(Ordering::Relaxed) {
+            libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len());
+            libc::_exit(STATUS);
+        }
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
+    }
+}
