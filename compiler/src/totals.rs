@@ -92,7 +92,10 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
         trips: trips.known,
         assumed_trips: trips.assumed,
         span: stmt.origin.span,
-        reason: func.reason(&stmt.origin),
+        reason: match (func.derivative(&stmt.origin), stmt.origin.reason.is_empty()) {
+            (Some(_), true) => format!("{} needs it", func.reason(&stmt.origin)),
+            (Some(_), false) | (None, _) => func.reason(&stmt.origin),
+        },
         lineage: stmt.origin.lineage,
         asked: op.rules().properties().group().is_some() || stmt.origin.reason == ASKED,
         gathers_all: kind == CollectiveKind::AllGather

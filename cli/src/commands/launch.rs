@@ -13,6 +13,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use spmdc_abi::words::counted;
 use spmdc_runtime::io::describe;
 use spmdc_runtime::processes::group::{EndingSignal, is_root, note_signals, noted_signal};
 use spmdc_runtime::processes::job::{RUN_MARK, RUN_VARIABLE};
@@ -61,7 +62,8 @@ fn dealt(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
         None => hosts.len(),
     };
     if processes < hosts.len() {
-        let message = format!("{processes} processes are fewer than {} hosts", hosts.len());
+        let verb = if processes == 1 { "is" } else { "are" };
+        let message = format!("{} {verb} fewer than {}", counted(processes, "process"), counted(hosts.len(), "host"));
         return Err(RunError::new("E0702", message).with_help("leave out hosts, or start one process on each"));
     }
     let share = |index: usize| processes / hosts.len() + usize::from(index < processes % hosts.len());
@@ -452,7 +454,7 @@ mod tests {
         for (processes, hosts, message) in [
             (None, vec![], "how many processes to start is not given"),
             (Some(0), vec![], "a job has at least one process"),
-            (Some(1), vec!["a", "b"], "1 processes are fewer than 2 hosts"),
+            (Some(1), vec!["a", "b"], "1 process is fewer than 2 hosts"),
             (None, vec!["-x", "b"], "`-x` is no name of a host"),
             (None, vec!["a b"], "`a b` is no name of a host"),
         ] {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use spmdc_abi::words::counted;
 use spmdc_compiler::pipeline::{Compilation, MemoryLimit};
 use spmdc_compiler::report::json::{plan_json, timeline_json};
 use spmdc_compiler::report::kept::{
@@ -95,7 +96,10 @@ fn of_one_mesh(
         module.mesh.whole().axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
     let mut text = match mesh.as_slice() {
         [] => format!("`{}` on one device\n", program.entry),
-        _ => format!("`{}` on the mesh ({}), {} devices\n", program.entry, mesh.join(", "), program.device_count()),
+        _ => {
+            let devices = counted(program.device_count(), "device");
+            format!("`{}` on the mesh ({}), {devices}\n", program.entry, mesh.join(", "))
+        }
     };
     let PlanReport { peak_bytes_per_device, process_bytes, flops_per_device, .. } = plan;
     let _ = writeln!(text, "memory: {} per device, {} in all", bytes(peak_bytes_per_device), bytes(process_bytes));
@@ -105,7 +109,12 @@ fn of_one_mesh(
     }
     let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
     let legend = "buffers, largest first, by the value in them, or by the operation that makes it; bytes are those of one device:";
-    let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), buffers(&plan.buffers, ascii));
+    let _ = write!(
+        text,
+        "\n{}{}",
+        indented(legend, "", "", width()),
+        buffers(&plan.buffers, plan.hosts.unwrap_or(1), ascii)
+    );
     if !plan.reads.is_empty() {
         let legend =
             "rows read of streams, which stay in their files; bytes are those that one device reads each time:";
@@ -137,7 +146,7 @@ fn of_one_mesh(
     Ok(text)
 }
 
-fn buffers(holdings: &[Holding], ascii: bool) -> String {
+fn buffers(holdings: &[Holding], hosts: usize, ascii: bool) -> String {
     let columns = [
         ("value", ColumnAlign::Left),
         ("type", ColumnAlign::Left),
@@ -147,7 +156,7 @@ fn buffers(holdings: &[Holding], ascii: bool) -> String {
     let mut table = Table::new(&[&columns[..], &[("line", ColumnAlign::Right)]].concat()).giving_way(&["line", "held"]);
     for holding in holdings.iter().take(BUFFERS_SHOWN) {
         let Holding { name, ty, bytes, line, .. } = holding;
-        table.row(vec![name.clone(), ty.clone(), grouped(*bytes), holding.held(), line.to_string()], "");
+        table.row(vec![name.clone(), ty.clone(), grouped(*bytes), holding.held(hosts), line.to_string()], "");
     }
     let mut text = table.render(width(), ascii);
     if holdings.len() > BUFFERS_SHOWN {

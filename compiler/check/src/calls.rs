@@ -173,13 +173,15 @@ impl Checker<'_> {
     /// A call of a function of the table.
     pub(super) fn called(&mut self, function: &ops::Function, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
         self.build.span = span;
-        self.build.called = Some(function.name.to_string());
+        // Of a function of the prelude, the program has called that one.
+        let outer = self.build.called.take();
+        self.build.called = outer.clone().filter(|_| self.in_prelude()).or_else(|| Some(function.name.to_string()));
         let bound = function.bind(args, span, self.build.exact);
         let result = bound.and_then(|mut args| match function.body() {
             ops::Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
             ops::Body::Written(written) => self.call_written(written, &mut args, span),
         });
-        self.build.called = None;
+        self.build.called = outer;
         result
     }
 

@@ -4,6 +4,7 @@
 
 use crate::totals::{Collective, collectives};
 use spmdc_abi::CollectiveKind;
+use spmdc_abi::words::counted;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
@@ -146,8 +147,10 @@ fn uneven(module: &Module, name: &str, ty: &Type, span: Span) -> Option<Diagnost
     let (&size, dim) = dims().find(|(size, dim)| !size.is_multiple_of(module.mesh.size_of(&dim.axes)))?;
     let blocks = module.mesh.size_of(&dim.axes);
     let block = size.div_ceil(blocks);
+    let (elements, devices) = (counted(size, "element"), counted(blocks, "device"));
+    let verb = if size == 1 { "does" } else { "do" };
     let message = format!(
-        "`{name}` is `{}`: {size} elements do not divide by {blocks} devices, so blocks have {block} and the last ones fewer",
+        "`{name}` is `{}`: {elements} {verb} not divide by {devices}, so blocks have {block} and the last ones fewer",
         ty.display(&module.mesh)
     );
     let next = size.next_multiple_of(blocks);

@@ -50,12 +50,13 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// In words: `8 blocks`, `2 blocks, 4 copies each`, `whole, 8 copies`.
-    pub fn held(&self) -> String {
+    /// In words: `8 blocks`, `2 blocks, 4 copies each`, `whole, 8 copies`; what a process has once, each of several hosts has.
+    pub fn held(&self, hosts: usize) -> String {
         let copies = self.instances / self.blocks.max(1);
         match (self.blocks, copies) {
             (blocks, 0 | 1) if self.is_partial => format!("{blocks} partial sums"),
             (blocks, copies) if self.is_partial => format!("{blocks} partial sums, {copies} copies each"),
+            (1, 0 | 1) if hosts > 1 => "whole, once on each host".to_string(),
             (1, 0 | 1) => "whole, once for all".to_string(),
             (1, copies) => format!("whole, {copies} copies"),
             (blocks, 0 | 1) => format!("{blocks} blocks"),

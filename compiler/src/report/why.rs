@@ -113,14 +113,14 @@ pub fn layouts(compilation: &Compilation, name: Option<&str>, on_line: &dyn Fn(S
     let func = &module.func;
     let mut found: Vec<ValueLayout> = Vec::new();
     let params =
-        func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.as_str(), param.span, value));
-    let values = func
-        .values
-        .iter()
-        .enumerate()
-        .filter_map(|(index, info)| Some((info.name.as_deref()?, info.origin.span, Value(index as u32))));
-    for (known, span, value) in params.chain(values) {
-        if on_line(span) && name.is_none_or(|name| name == known) {
+        func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.as_str(), [param.span; 2], value));
+    // The function that computes what is assigned may be on other lines.
+    let values =
+        func.values.iter().enumerate().filter_map(|(index, info)| {
+            Some((info.name.as_deref()?, [info.origin.span, info.named], Value(index as u32)))
+        });
+    for (known, spans, value) in params.chain(values) {
+        if spans.into_iter().any(on_line) && name.is_none_or(|name| name == known) {
             let layout = layout(compilation, module, value, None);
             if !found.contains(&layout) {
                 found.push(layout);

@@ -24,6 +24,7 @@ pub mod mesh;
 mod parts;
 mod streams;
 pub mod threefry;
+pub mod words;
 
 use serde::{Deserialize, Serialize};
 

@@ -26,6 +26,7 @@ use crate::args::RunArgs;
 use crate::failure::{Failure, Told};
 use crate::trap::RunError;
 use spmdc_abi::Program;
+use spmdc_abi::words::counted;
 use spmdc_mpi::{LIBRARY_VARIABLE, Launched, MpiLibrary, World};
 
 /// The environment variable with the name of this run, which `spmdc launch` sets.
@@ -253,13 +254,15 @@ fn check_deal(devices: usize, processes: usize) -> Result<(), RunError> {
     if devices.is_multiple_of(processes) {
         return Ok(());
     }
-    let plural = if devices == 1 { "" } else { "s" };
-    let message =
-        format!("the mesh has {devices} device{plural}, which cannot be dealt equally to {processes} processes");
-    let fitting: Vec<String> =
-        (1..=devices).filter(|&count| devices.is_multiple_of(count)).take(8).map(|count| count.to_string()).collect();
-    Err(RunError::new("E0807", message)
-        .with_help(format!("start {} processes, or change the mesh", fitting.join(", "))))
+    let message = format!(
+        "the mesh has {}, which cannot be dealt equally to {}",
+        counted(devices, "device"),
+        counted(processes, "process")
+    );
+    let fitting: Vec<usize> = (1..=devices).filter(|&count| devices.is_multiple_of(count)).take(8).collect();
+    let (last, others) = fitting.split_last().expect("one process has all devices");
+    let fitting: String = others.iter().map(|count| format!("{count}, ")).chain([counted(*last, "process")]).collect();
+    Err(RunError::new("E0807", message).with_help(format!("start {}, or change the mesh", fitting)))
 }
 
 /// A hash that is the same on all hosts: FNV-1a.

@@ -177,6 +177,7 @@ impl Functions {
 pub fn called(op: &str) -> String {
     match op {
         "einsum" => "the product".to_string(),
+        "scatter" | "update" => "the assignment".to_string(),
         _ => format!("`{}`", symbol_of(op).unwrap_or(op)),
     }
 }
@@ -430,6 +431,11 @@ impl Function {
             Some(call) => Body::Emitted(call),
             None => Body::Written(prelude::written(self.name).expect("what emits nothing is written in the prelude")),
         }
+    }
+
+    /// Whether the prelude has its source.
+    pub fn is_written(&self) -> bool {
+        self.call.is_none()
     }
 
     /// The first form.

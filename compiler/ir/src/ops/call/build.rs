@@ -15,7 +15,7 @@ use crate::ops::read_rows::refused_at;
 use crate::ops::rules::Effect;
 use crate::ops::shape;
 use crate::ops::transfer::Target;
-use crate::ops::{Mismatch, Op};
+use crate::ops::{Mismatch, Op, builtin, called};
 use crate::program::explicit::{Choice, ChoiceEdit};
 use crate::program::origin::{DerivativePart, Lineage, Origin};
 use crate::program::partial_sums::FactorBounds;
@@ -265,7 +265,7 @@ impl CallBuilder {
                 if let Some(moves) = self.decided_by_derivative(&mismatch) {
                     return self.emit_moved(op, args, moves);
                 }
-                return Err(self.operand_mismatch(mismatch, args));
+                return Err(self.operand_mismatch(self.as_called(&op, mismatch), args));
             }
         };
         if results.iter().any(|ty| shape::elements(ty.shape()).is_none()) {
@@ -375,6 +375,19 @@ impl CallBuilder {
         diagnostic
     }
 
+    /// The mismatch in the words of the program: it names the function that is called, where that is made of several ops.
+    fn as_called(&self, op: &Op, mut mismatch: Mismatch) -> Mismatch {
+        let own = called(op.rules().name());
+        let Some(function) = &self.called else { return mismatch };
+        // A function that is one product or assignment is called that.
+        let is_of_op = own.starts_with("the ") && builtin(function).is_some_and(|function| !function.is_written());
+        if !is_of_op {
+            let noun = own.strip_prefix("the ").map_or_else(|| own.clone(), |noun| format!("this {noun}"));
+            mismatch.message = mismatch.message.replace(&noun, &format!("`{function}`"));
+        }
+        mismatch
+    }
+
     /// As [`CallBuilder::mismatch`], with labels at the origins of the operands.
     fn operand_mismatch(&mut self, mut mismatch: Mismatch, args: &[Value]) -> Diagnostic {
         let choices = std::mem::take(&mut mismatch.choices);
@@ -385,7 +398,10 @@ impl CallBuilder {
         }
         if !choices.is_empty() {
             let list = |choice: &Choice| format!("`{}`: {}", choice.text(None, &self.mesh), choice.note);
-            diagnostic.help = Some(choices.iter().map(list).collect::<Vec<_>>().join("\n"));
+            let mut lines: Vec<String> = choices.iter().map(list).collect();
+            // One value may be both operands.
+            lines.dedup();
+            diagnostic.help = Some(lines.join("\n"));
             self.conflict = Some((args.to_vec(), choices));
         }
         diagnostic

@@ -280,7 +280,8 @@ impl Context<'_> {
         let over = self.mesh.display_axes(&axes);
         let types: Vec<String> = (0..self.args.len()).map(|at| format!("`{}`", self.display(at))).collect();
         let message = format!(
-            "the layout of this product is ambiguous: {} are both split over {over} where they are summed",
+            "the layout of {} is ambiguous: {} are both split over {over} where they are summed",
+            self.name(),
             types.join(" and ")
         );
         let layout = layout.close();
