@@ -168,6 +168,13 @@ impl Checker<'_> {
                     return self.or_report(combined);
                 }
             }
+            match update::add(&mut self.build, old, items, op, (&new.0, new.1), span) {
+                Ok(None) => {}
+                added => {
+                    let added = added.map(|value| value.map_or(Term::Nothing, Term::Array));
+                    return self.or_report(added);
+                }
+            }
             self.build.span = place;
             let current = index::get(&mut self.build, old, items, place).map(Term::Array);
             let current = self.or_report(current);

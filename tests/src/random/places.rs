@@ -73,7 +73,10 @@ impl Lines {
             (_, 0) => writeln!(self.text, "  {name}[{at}] = {name}[{from}];"),
             (true, 1) => writeln!(self.text, "  {name}[{at}] += 1;"),
             (true, _) => writeln!(self.text, "  {name}[{at}] = ({name}[{at}] - 2 * {name}[{from}]) % 9;"),
-            (false, 1) => writeln!(self.text, "  {name}[{at}] *= 0.5;"),
+            (false, 1) => {
+                self.count += 1;
+                writeln!(self.text, "  {name}[{at}] *= 0.5;\n  {name}[{at}] += 0.5 * sin({name}[{from}]);")
+            }
             (false, _) => writeln!(self.text, "  {name}[{at}] = 0.5 * ({name}[{at}] + sin({name}[{from}]));"),
         };
     }

@@ -66,8 +66,11 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     let blocks = sides.into_iter().map(|side| side.block).collect::<Vec<Block>>();
     let [mut then, mut otherwise] = <[Block; 2]>::try_from(blocks).expect("an `if` has two branches");
     reverse.computes(DerivativePart::Value, None);
-    with_residuals(reverse.build, stmt, 0, &mut then)?;
-    with_residuals(reverse.build, stmt, 1, &mut otherwise)?;
+    let changing = std::mem::take(&mut reverse.changing);
+    let kept = with_residuals(reverse.build, stmt, 0, &mut then, &changing);
+    let kept = kept.and_then(|()| with_residuals(reverse.build, stmt, 1, &mut otherwise, &changing));
+    reverse.changing = changing;
+    kept?;
     reverse.build.span = stmt.origin.span;
     reverse.computes(DerivativePart::Gradient, None);
     let origin = reverse.build.origin();
@@ -117,14 +120,20 @@ fn joined(build: &mut CallBuilder, sides: &mut [ReverseSide], value: Value) -> R
 }
 
 /// Lets the reverse of a branch have the values of the branch that it uses.
-fn with_residuals(build: &mut CallBuilder, stmt: &mut Stmt, side: usize, block: &mut Block) -> Result<(), Diagnostic> {
+fn with_residuals(
+    build: &mut CallBuilder,
+    stmt: &mut Stmt,
+    side: usize,
+    block: &mut Block,
+    changing: &BTreeSet<Value>,
+) -> Result<(), Diagnostic> {
     let used = captured(build, block);
     let varies = build.ty(stmt.args[0]).varying;
     let origin = stmt.origin.clone();
     let Some(Control::Branch(op)) = stmt.control_mut() else { return Err(missing(stmt)) };
     let found = {
         let own = op.sides()[side];
-        Kept { params: &[], stmts: &own.stmts, had: &[], is_loop: false, can_keep: true }.find(build, &used)
+        Kept { params: &[], stmts: &own.stmts, had: &[], is_loop: false, can_keep: true, changing }.find(build, &used)
     };
     let mut map = BTreeMap::new();
     let mut results = Vec::new();

@@ -19,15 +19,14 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::rank_too_large;
 use crate::ops::constant::Constant;
 use crate::ops::derivative::Terms;
-use crate::ops::dynamic_slice::DynamicSlice;
 use crate::ops::elementwise::Binary;
 use crate::ops::index::Index;
 use crate::ops::promote::cast;
 use crate::ops::rules::{Elements, Placement};
-use crate::ops::slice::{SliceRange, slice};
-use crate::ops::update::Places;
+use crate::ops::update::Update;
 use crate::program::control::{Control, ForLoop};
 use crate::program::origin::{DerivativePart, Kin, Origin};
+use crate::program::walk::defined_values;
 use crate::program::{Block, Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -118,7 +117,11 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
         }
     }
     let Some(Control::For(op)) = stmt.control_mut() else { unreachable!("it has been matched above") };
+    let mut changing = defined_values(&op.body);
+    changing.remove(&op.body.params[0]);
+    let around_changing = std::mem::replace(&mut reverse.changing, changing);
     reverse.run(&mut op.body.stmts)?;
+    reverse.changing = around_changing;
     let mut next = Vec::new();
     for &at in &active {
         let ty = reverse.build.carried_type(params[at]);
@@ -202,48 +205,25 @@ fn mirrored(
 }
 
 /// `sum + part`; a part that is an update of zeros is added where it lies.
-fn accumulated(build: &mut CallBuilder, sum: Value, part: Value) -> Result<Value, Diagnostic> {
-    let made = |build: &mut CallBuilder, value: Value| {
-        build.innermost().stmts.iter().rev().find(|stmt| stmt.results.contains(&value)).cloned()
-    };
-    let is_update = |build: &mut CallBuilder, value: Value| {
-        let Some(stmt) = made(build, value) else { return false };
-        let Some(Op::Update(_)) = stmt.op() else { return false };
-        is_zero(build, stmt.args[0])
-    };
-    let Some(stmt) = made(build, part) else { return Terms(build).add(sum, part) };
-    if let Some(Op::Update(op)) = stmt.op()
-        && is_zero(build, stmt.args[0])
-    {
-        let (op, places) = (op.clone(), &stmt.args[2..]);
-        let mut dims = Vec::new();
-        let mut ranges = Vec::new();
-        for (dim, place) in op.at.iter().enumerate() {
-            ranges.push(match place {
-                Places::Dynamic(len) => {
-                    dims.push((dim, *len));
-                    SliceRange::all(*len)
-                }
-                Places::Range(range) => *range,
-            });
-        }
-        let mut before = sum;
-        if !dims.is_empty() {
-            let args: Vec<Value> = std::iter::once(sum).chain(places.iter().copied()).collect();
-            before = build.emit1(DynamicSlice { dims }, &args)?;
-        }
-        let before = slice(build, before, &ranges)?;
-        let new = Terms(build).add(before, stmt.args[1])?;
-        let args: Vec<Value> = [sum, new].into_iter().chain(places.iter().copied()).collect();
-        return build.emit1(op, &args);
-    }
-    if let (Some(Op::Binary(Binary(BinaryOp::Add))), &[first, second]) = (stmt.op(), stmt.args.as_slice())
-        && (is_update(build, first) || is_update(build, second))
-    {
-        let sum = accumulated(build, sum, first)?;
-        return accumulated(build, sum, second);
-    }
-    Terms(build).add(sum, part)
+pub(super) fn accumulated(build: &mut CallBuilder, sum: Value, part: Value) -> Result<Value, Diagnostic> {
+    let Some((op, args)) = added_places(build, part) else { return Terms(build).add(sum, part) };
+    let sum = if is_zero(build, args[0]) { sum } else { accumulated(build, sum, args[0])? };
+    let args: Vec<Value> = std::iter::once(sum).chain(args[1..].iter().copied()).collect();
+    build.emit1(Update { adds: true, ..op }, &args)
+}
+
+/// Whether a value of the innermost block has other elements than zero at the places of updates only.
+pub(super) fn is_sparse(build: &mut CallBuilder, value: Value) -> bool {
+    let Some((_, args)) = added_places(build, value) else { return false };
+    is_zero(build, args[0]) || is_sparse(build, args[0])
+}
+
+/// The update that made a value of the innermost block by adding to some places of an array, or by replacing zeros, and its operands.
+fn added_places(build: &mut CallBuilder, value: Value) -> Option<(Update, Vec<Value>)> {
+    let stmt = build.innermost().stmts.iter().rev().find(|stmt| stmt.results.contains(&value))?;
+    let Some(Op::Update(op)) = stmt.op() else { return None };
+    let (op, args) = (op.clone(), stmt.args.clone());
+    (op.adds || is_zero(build, args[0])).then_some((op, args))
 }
 
 /// Whether a value of the innermost block is made of zeros.
@@ -271,7 +251,8 @@ fn with_residuals(
 ) -> Result<Option<String>, Diagnostic> {
     let used = captured(build, block);
     let Some(Control::For(op)) = stmt.control() else { return Err(missing(stmt)) };
-    let kept = Kept { params, stmts: &op.body.stmts, had: &params[..1], is_loop: true, can_keep: op.range.is_some() };
+    let (had, can_keep) = (&params[..1], op.range.is_some());
+    let kept = Kept { params, stmts: &op.body.stmts, had, is_loop: true, can_keep, changing: &BTreeSet::new() };
     let found = kept.find(build, &used);
     let carries = params.len() - 1;
     if op.range.is_none() && !found.kept.is_empty() {

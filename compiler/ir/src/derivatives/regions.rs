@@ -153,8 +153,15 @@ fn with_residuals(
     let own: BTreeSet<Value> = border.params.iter().copied().collect();
     let used: Vec<Value> = captured(build, block).into_iter().filter(|value| !own.contains(value)).collect();
     let params = op.body.params.clone();
-    let found = Kept { params: &params, stmts: &op.body.stmts, had: &params, is_loop: false, can_keep: true }
-        .find(build, &used);
+    let found = Kept {
+        params: &params,
+        stmts: &op.body.stmts,
+        had: &params,
+        is_loop: false,
+        can_keep: true,
+        changing: &BTreeSet::new(),
+    }
+    .find(build, &used);
     let mut map = BTreeMap::new();
     for &param in &found.params {
         let at = params.iter().position(|&other| other == param).expect("it is one of the parameters");

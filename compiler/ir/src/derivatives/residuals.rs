@@ -2,6 +2,7 @@
 //!
 //! They are kept, unless the reverse has them anyway: values from outside, the trip of a loop, and what follows from these by moving
 //! elements or by arithmetic on single numbers. Of a loop, what is the same in every trip is computed once more in front of its reverse.
+//! Of an array that changes from trip to trip a branch keeps the small parts that it takes, so that the loop need not keep the whole.
 
 use crate::ops::call::build::CallBuilder;
 use crate::ops::rules::{Combines, Effect, Elements, Placement};
@@ -43,7 +44,12 @@ pub(super) struct Kept<'s> {
     pub is_loop: bool,
     /// Whether values can be kept at all: otherwise the reverse computes all that it can.
     pub can_keep: bool,
+    /// The values of the loops around the block, which their reverses have only if they are kept.
+    pub changing: &'s BTreeSet<Value>,
 }
+
+/// A part of an array is small if the array has at least so many times its elements.
+const SMALL_PART: usize = 8;
 
 impl Kept<'_> {
     /// The way to each value of the block that is in `needed`.
@@ -109,6 +115,9 @@ impl Kept<'_> {
         if self.is_loop && !acts && args.iter().all(is_invariant) {
             return Known::Invariant;
         }
+        if self.can_keep && args.first() == Some(&None) && self.is_small_part(build, stmt) {
+            return Known::Kept;
+        }
         let moves = matches!(properties.elements, Elements::Repeated | Elements::Moved);
         let is_cheap = match properties.elements {
             Elements::Literal(_)
@@ -132,5 +141,16 @@ impl Kept<'_> {
             (true, false) if moves => Known::Moved,
             (true | false, _) => Known::Kept,
         }
+    }
+
+    /// Whether the statement takes a small part of an array from outside that changes from trip to trip.
+    fn is_small_part(&self, build: &CallBuilder, stmt: &Stmt) -> bool {
+        let (Some(op), &[result]) = (stmt.op(), stmt.results.as_slice()) else { return false };
+        let properties = op.rules().properties();
+        let takes =
+            matches!(properties.combines, Combines::Places(_)) || matches!(properties.elements, Elements::Window(_));
+        let of = build.resolved(stmt.args[0]);
+        let elements = |value: Value| build.ty(value).array.len();
+        takes && self.changing.contains(&of) && elements(result).saturating_mul(SMALL_PART) <= elements(of)
     }
 }

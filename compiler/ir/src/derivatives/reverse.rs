@@ -3,6 +3,7 @@
 //! In `manual` code a cotangent may vary along axes along which its value does not. Then each device has a part of it, and the sum over
 //! the devices is taken as late as possible: where a collective, a carried value of a loop or the end of the function needs it.
 
+use super::loops::{accumulated, is_sparse};
 use super::{OpenBlocks, conformed, dependent, missing, total, units};
 use crate::layout::types::Type;
 use crate::ops::call::build::CallBuilder;
@@ -65,7 +66,7 @@ fn reversed(
     dependent(build, &forward, &mut depends);
     let open = OpenBlocks::of(build);
     build.blocks.push(Block::default());
-    let mut reverse = Reverse { build, depends, cotangents: BTreeMap::new() };
+    let mut reverse = Reverse { build, depends, cotangents: BTreeMap::new(), changing: BTreeSet::new() };
     let found = reverse.cotangents_of(&mut forward, inputs, seeds);
     if found.is_err() {
         open.restore(build);
@@ -97,6 +98,8 @@ pub(super) struct Reverse<'b> {
     pub depends: BTreeSet<Value>,
     /// What has been found of the cotangents of values.
     pub cotangents: BTreeMap<Value, Value>,
+    /// The values of the innermost loop around the present statement that differ from trip to trip, with those of blocks inside.
+    pub changing: BTreeSet<Value>,
 }
 
 impl Reverse<'_> {
@@ -178,7 +181,12 @@ impl Reverse<'_> {
                     before = total(self.build, before, value)?;
                     found = total(self.build, found, value)?;
                 }
-                Terms(self.build).add(before, found)?
+                // Parts at some places are added to the whole.
+                let (whole, part) = match is_sparse(self.build, before) && !is_sparse(self.build, found) {
+                    true => (found, before),
+                    false => (before, found),
+                };
+                accumulated(self.build, whole, part)?
             }
         };
         self.build.func.info_mut(sum).kin.get_or_insert(Kin::DerivativeOf(value));
@@ -214,7 +222,7 @@ impl Reverse<'_> {
             });
         }
         let args: Vec<Value> = stmt.args.iter().map(|&arg| self.build.resolved(arg)).collect();
-        let operands: Vec<usize> = (0..args.len()).filter(|&at| self.depends.contains(&args[at])).collect();
+        let mut operands: Vec<usize> = (0..args.len()).filter(|&at| self.depends.contains(&args[at])).collect();
         if operands.is_empty() {
             return Ok(());
         }
@@ -245,11 +253,9 @@ impl Reverse<'_> {
                 }
                 return Ok(());
             }
-            Derivative::Zero
-            | Derivative::Missing
-            | Derivative::Pointwise(_)
-            | Derivative::Linear(_)
-            | Derivative::Weighted(_) => {}
+            Derivative::Zero | Derivative::Missing | Derivative::Pointwise(_) | Derivative::Weighted(_) => {}
+            // The cotangent of an updated array is that of the result, changed in place when the new values have got theirs.
+            Derivative::Linear(_) => operands.reverse(),
         }
         for at in operands {
             let &[Some(cotangent)] = found.as_slice() else { return Err(missing(stmt)) };
@@ -300,7 +306,7 @@ impl Reverse<'_> {
         let mut depends: BTreeSet<Value> = given.iter().flatten().copied().collect();
         dependent(self.build, &linear, &mut depends);
         self.build.blocks.push(Block::default());
-        let mut inner = Reverse { build: self.build, depends, cotangents: BTreeMap::new() };
+        let mut inner = Reverse { build: self.build, depends, cotangents: BTreeMap::new(), changing: BTreeSet::new() };
         let mut result = Ok(());
         for (tangent, cotangent) in tangents.iter().zip(found) {
             if let (Some(tangent), Some(cotangent)) = (tangent, cotangent)

@@ -213,7 +213,7 @@ impl LinearMap for DynamicSlice {
         };
         let at = build.ty(zeros).shape().iter().enumerate().map(place).collect();
         let args: Vec<Value> = [zeros, cotangent].into_iter().chain(stmt.args[1..].iter().copied()).collect();
-        build.emit1(Update { at }, &args)
+        build.emit1(Update::replacing(at), &args)
     }
 }
 
@@ -389,6 +389,6 @@ impl Call for DynamicUpdate {
                 }
             });
         }
-        Ok(Term::Array(build.emit1(Update { at }, &operands)?))
+        Ok(Term::Array(build.emit1(Update::replacing(at), &operands)?))
     }
 }

@@ -647,7 +647,7 @@ impl LinearMap for Index {
         let at = shape.iter().enumerate().map(place).collect();
         let cotangent = reshape(build, cotangent, &region)?;
         let args: Vec<Value> = [zeros, cotangent].into_iter().chain(stmt.args[1..].iter().copied()).collect();
-        build.emit1(Update { at }, &args)
+        build.emit1(Update::replacing(at), &args)
     }
 }
 

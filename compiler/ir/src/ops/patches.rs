@@ -238,7 +238,7 @@ fn placed(
     let zeros = filled(build, build.ty(value).dtype(), 0, shape)?;
     let mut at: Vec<Places> = shape.iter().map(|&size| Places::Range(SliceRange::all(size))).collect();
     at[dim] = Places::Range(range);
-    build.emit1(Update { at }, &[zeros, value])
+    build.emit1(Update::replacing(at), &[zeros, value])
 }
 
 impl Point for Patches {

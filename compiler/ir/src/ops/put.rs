@@ -223,7 +223,7 @@ fn put_back(build: &mut CallBuilder, value: Value, plan: &IndexPlan, region: Val
         return Ok(region);
     }
     args.insert(1, region);
-    build.emit1(Update { at }, &args)
+    build.emit1(Update::replacing(at), &args)
 }
 
 /// `x[items] = new` after the plan has been made, for index arrays.

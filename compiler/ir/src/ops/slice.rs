@@ -246,7 +246,7 @@ impl LinearMap for Slice {
         }
         let zeros = zeros_like(build, stmt.args[0])?;
         let at = forward.into_iter().map(Places::Range).collect();
-        build.emit1(Update { at }, &[zeros, cotangent])
+        build.emit1(Update::replacing(at), &[zeros, cotangent])
     }
 }
 

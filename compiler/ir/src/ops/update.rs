@@ -1,9 +1,10 @@
-//! Assignment to elements: `u[1:-1, 0] = v` makes a new `u` with a region replaced.
+//! Assignment to elements: `u[1:-1, 0] = v` makes a new `u` with a region replaced, and `u[1:-1, 0] += v` one with a region added to.
 //!
 //! Factors: the dimensions of the array pass, as every device writes the part of the region in its block. The new values are a part
 //! of each dimension that the region cuts, and are needed where that part is; a single value for all elements is replicated anyway.
 
-use super::index::{self, IndexItem, IndexedDim, Taken, are_checked, beginnings, checked};
+use super::elementwise::Unary;
+use super::index::{self, IndexItem, IndexPlan, IndexedDim, Taken, are_checked, beginnings, checked};
 use super::promote::{self, Operand};
 use super::reshape::reshape;
 use super::slice::SliceRange;
@@ -31,11 +32,14 @@ use crate::ops::scatter::{Onto, Scatter};
 use crate::ops::slice::slice;
 use crate::ops::transpose::transpose;
 use crate::program::{Stmt, Value};
-use spmdc_abi::Scalar;
+use spmdc_abi::{ReduceOp, Scalar};
+use spmdc_grammar::ast::InfixOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::Affine;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 
 /// The indices of a dimension that are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,14 +51,22 @@ pub enum Places {
 }
 
 /// `update(x, v, i, at=((0, 1, 4), ()))`: operands are the array, the new values (which broadcast to the region), and a checked
-/// index for each dynamic dimension, where `()` replaces one element and `(4,)` four.
+/// index for each dynamic dimension, where `()` replaces one element and `(4,)` four. With `add=true` the new values are added to the
+/// old elements, which no device needs of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update {
     /// For each dimension of the array, the indices that are replaced.
     pub at: Vec<Places>,
+    /// Whether the new values are added to the old elements.
+    pub adds: bool,
 }
 
 impl Update {
+    /// The replacement of a region.
+    pub fn replacing(at: Vec<Places>) -> Update {
+        Update { at, adds: false }
+    }
+
     /// The shape of the region.
     pub fn region(&self) -> Vec<usize> {
         let len = |places: &Places| match places {
@@ -114,7 +126,13 @@ impl Semantics for Update {
                 Places::Dynamic(len) => dynamic.next().map_or(0, |place| checked(place, beginnings(size, *len))) + i,
             });
             let address: usize = places.zip(&strides).map(|(place, stride)| place * stride).sum();
-            result.bits[address] = args[1].get_broadcast(&index);
+            let (new, old) = (args[1].get_broadcast(&index), result.bits[address]);
+            result.bits[address] = match self.adds {
+                false => new,
+                true => {
+                    number::eval_binary(BinaryOp::Add, args[0].dtype(), old, new).expect("typing knows the addition")
+                }
+            };
         }
         Ok(vec![result])
     }
@@ -126,11 +144,12 @@ impl Semantics for Update {
             Places::Dynamic(len) => format!("({len},)"),
         });
         let places: Vec<String> = places.collect();
-        format!("update({}, at={})", args.join(", "), shape::tuple(&places))
+        let add = if self.adds { ", add=true" } else { "" };
+        format!("update({}, at={}{add})", args.join(", "), shape::tuple(&places))
     }
 
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
-        0
+        if self.adds { self.region().iter().map(|&len| len as u64).product() } else { 0 }
     }
 }
 
@@ -150,6 +169,9 @@ impl Infer for Update {
         if x.dtype != v.dtype {
             let message = format!("elements of {} cannot be replaced by {}", x.dtype.name(), v.dtype.name());
             return Err(Mismatch::new(Code::E0203, message));
+        }
+        if self.adds && !(x.dtype.is_float() || x.dtype.is_integer()) {
+            return Err(Mismatch::new(Code::E0215, format!("addition is not defined for {}", x.dtype.name())));
         }
         let region = self.region();
         if shape::broadcast(&[&region, &v.shape]).ok().as_ref() != Some(&region) {
@@ -205,7 +227,7 @@ impl Batched for Update {
             let at = [&[Places::Range(SliceRange::all(batch.size))], self.at.as_slice()].concat();
             let mut args = vec![array, batch.aligned(build, operands[1], rank)?];
             args.extend(operands[2..].iter().map(|start| start.value()));
-            return build.emit(Update { at }, &args);
+            return build.emit(Update { at, adds: self.adds }, &args);
         }
         let shape = build.ty(stmt.args[0]).shape().to_vec();
         let is_whole = |dim: &usize| self.at[*dim] == Places::Range(SliceRange::all(shape[*dim]));
@@ -237,7 +259,8 @@ impl Batched for Update {
         };
         let value = transpose(build, value, &order)?;
         let places_of = Gather::new(dims, Vec::new(), 0).in_batch(batch, true, true);
-        let scatter = Scatter { places: places_of, combine: None, onto: Onto::Operand, out: None };
+        let combine = self.adds.then_some(ReduceOp::Sum);
+        let scatter = Scatter { places: places_of, combine, onto: Onto::Operand, out: None };
         build.emit(scatter, &[vec![array, value], places].concat())
     }
 }
@@ -255,6 +278,9 @@ impl LinearMap for Update {
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
         let starts = &stmt.args[2..];
+        if at == 0 && self.adds {
+            return Ok(cotangent);
+        }
         if at == 0 {
             let zero = Terms(build).number(cotangent, 0.0)?;
             let args: Vec<Value> = [cotangent, zero].into_iter().chain(starts.iter().copied()).collect();
@@ -363,6 +389,10 @@ impl Update {
             }
             Some(false) => true,
         };
+        if self.adds {
+            let old = kernel.operand(result, &to);
+            elem = kernel.binary(BinaryOp::Add, ty.dtype(), old, elem);
+        }
         for test in tests {
             let old = kernel.operand(result, &to);
             elem = kernel.select(ty.dtype(), test, elem, old);
@@ -395,11 +425,58 @@ pub fn set(
     new: Operand<'_>,
     span: Span,
 ) -> Result<Value, Diagnostic> {
-    let ty = build.ty(value).array.clone();
-    let plan = index::plan(build, &ty.shape, items, span)?;
+    let shape = build.ty(value).shape().to_vec();
+    let plan = index::plan(build, &shape, items, span)?;
     if plan.has_arrays() {
         return put::set(build, value, &plan, new);
     }
+    assign(build, value, &plan, new, false)
+}
+
+/// `x[items] op= new` for `+=` and `-=` of numbers that the type of the array holds: with the new values added to the elements, of which no device
+/// needs those of another. None for all others.
+pub fn add(
+    build: &mut CallBuilder,
+    value: Value,
+    items: &[IndexItem],
+    op: InfixOp,
+    new: Operand<'_>,
+    span: Span,
+) -> Result<Option<Value>, Diagnostic> {
+    let dtype = build.ty(value).dtype();
+    let is_own = if let Term::Array(new) = new.0 {
+        let given = build.ty(*new).dtype();
+        given == dtype || promote::join(given, dtype) == Some(dtype)
+    } else {
+        matches!(new.0, Term::Int(_)) || matches!(new.0, Term::Float(_)) && dtype.is_float()
+    };
+    let is_addition = matches!(op, InfixOp::Add | InfixOp::Sub) && (dtype.is_float() || dtype.is_integer());
+    if !is_own || !is_addition || items.iter().any(|item| index::is_array(build, item)) {
+        return Ok(None);
+    }
+    let shape = build.ty(value).shape().to_vec();
+    let plan = index::plan(build, &shape, items, span)?;
+    let mut addend = assigned(build, dtype, new)?;
+    let (target, from) = (plan.result_shape(), build.ty(addend).shape().to_vec());
+    // A longer sum does not fit, and neither does a sum that is broadcast.
+    if from.len() > target.len() || shape::broadcast(&[&from, &target]).ok().as_ref() != Some(&target) {
+        return Ok(None);
+    }
+    if op == InfixOp::Sub {
+        addend = build.emit1(Unary(UnaryOp::Neg), &[addend])?;
+    }
+    assign(build, value, &plan, (&Term::Array(addend), new.1), true).map(Some)
+}
+
+/// Assigns to the elements that the plan takes without index arrays.
+fn assign(
+    build: &mut CallBuilder,
+    value: Value,
+    plan: &IndexPlan,
+    new: Operand<'_>,
+    adds: bool,
+) -> Result<Value, Diagnostic> {
+    let ty = build.ty(value).array.clone();
     let mut new_value = assigned(build, ty.dtype, new)?;
     let target = plan.result_shape();
     let from = build.ty(new_value).shape().to_vec();
@@ -460,7 +537,7 @@ pub fn set(
         .collect();
     new_value = super::slice::slice(build, new_value, &turned)?;
     args.insert(1, new_value);
-    build.emit1(Update { at }, &args)
+    build.emit1(Update { at, adds }, &args)
 }
 
 /// New values in the type of the array: numbers take it, and arrays are converted if only precision is lost.
@@ -477,12 +554,16 @@ pub(super) fn assigned(build: &mut CallBuilder, dtype: DType, (term, span): Oper
 impl Call for Update {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// An array with a region replaced.
-        update(x: Array, v: Array, [rest] places: Array, [named] at: Of("places") = None)
+        update(
+            x: Array, v: Array, [rest] places: Array, [named] at: Of("places") = None,
+            [named] add: Bool = false,
+        )
         in_dumps "" "write x[i] = v, for an `x` that is `let mut`";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let at = args.take("at");
+        let adds = args.optional_bool("add")?.unwrap_or(false);
         let malformed = || {
             let message = "`update` needs `at=`, for each dimension (start, step, length), (length,) or ()";
             Diagnostic::error(Code::E0210, args.span, message)
@@ -510,6 +591,6 @@ impl Call for Update {
         for arg in args.rest("places") {
             operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
         }
-        Ok(Term::Array(build.emit1(Update { at }, &operands)?))
+        Ok(Term::Array(build.emit1(Update { at, adds }, &operands)?))
     }
 }

@@ -447,7 +447,7 @@ impl Cutter<'_> {
             let ring = block.params[1 + count + at];
             let ty = self.func.ty(ring).array.clone();
             let all = ty.shape[1..].iter().map(|&size| Places::Range(SliceRange::all(size)));
-            let update = Update { at: std::iter::once(Places::Dynamic(1)).chain(all).collect() };
+            let update = Update::replacing(std::iter::once(Places::Dynamic(1)).chain(all).collect());
             let args = [ring, now(value), place];
             let ring = self.emit(update, &args, &ty.shape, ty.dtype, origin, &mut block.stmts);
             block.results.push(ring);

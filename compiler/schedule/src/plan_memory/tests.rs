@@ -4,7 +4,7 @@
 use spmdc_abi::{AxisSet, Binding, Program, Step};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Options, compile};
-use spmdc_kernel::loops::BufferSlot;
+use spmdc_kernel::loops::{BufferSlot, Extent, Kernel};
 
 fn program(source: &str) -> Program {
     let (set, diagnostics) = SourceSet::load("test.spmd", source, &NoSources);
@@ -34,6 +34,18 @@ fn shape(steps: &[Step]) -> String {
         Step::Print { .. } => "print".to_string(),
     });
     shapes.collect::<Vec<_>>().join(" ")
+}
+
+/// The bytes of each copy, also those in loops and branches.
+fn copied(steps: &[Step]) -> Vec<u64> {
+    let of = |step: &Step| match step {
+        Step::Copy { bytes, .. } => vec![*bytes],
+        Step::For { body, .. } => copied(body),
+        Step::While { cond, body, .. } => [copied(cond), copied(body)].concat(),
+        Step::If { then, otherwise, .. } => [copied(then), copied(otherwise)].concat(),
+        _ => Vec::new(),
+    };
+    steps.iter().flat_map(of).collect()
 }
 
 #[test]
@@ -106,10 +118,30 @@ fn elements_are_read_before_others_are_written() {
     // Those of others are computed before.
     assert_eq!(inside("u[i : i + 100] = u[i + 1 : i + 101];"), "kernel check check kernel kernel");
     assert_eq!(inside("u[i] = sin(u[i - 1]);"), "kernel check check kernel kernel");
+    assert_eq!(inside("u[i] += u[i - 1];"), "kernel check check kernel kernel");
     assert_eq!(inside("u[1:-1] = (u[2:] + u[:-2]) / 2;"), "kernel kernel");
     // An array that is needed afterwards is copied anyway.
     let kept = "fn main(x: f32[1000]) { let u = 2 * x; let mut v = u; v[1:] = u[:-1]; (u, v) }";
     assert_eq!(shape(&program(kept).body), "kernel copy kernel");
+}
+
+#[test]
+fn cotangents_of_arrays_that_loops_write_change_in_place() {
+    let source = "fn series(x: f32[1000]) {
+        let mut p = x;
+        for i in 1..1000 { if i % 3 == 0 { p[i] = sin(p[i - 1]); } else { p[i] += sin(p[i - 1] * p[i]); } }
+        sum(p)
+    }
+    fn main(x: f32[1000]) { grad(series)(x) }";
+    let (set, _) = SourceSet::load("test.spmd", source, &NoSources);
+    let compilation = compile(&set, &Options::default()).unwrap();
+    let program = compilation.program.unwrap();
+    // The parameter is copied once; trips copy single elements, and no kernel in them is of all elements.
+    assert_eq!(copied(&program.body).into_iter().filter(|&bytes| bytes > 4).collect::<Vec<_>>(), [4000]);
+    let large = |slots: &[BufferSlot]| slots.iter().any(|slot| slot.written && slot.len == 1000);
+    let points = |kernel: &Kernel| kernel.dims.iter().any(|dim| dim.extent == Extent::Static(1000));
+    let whole = compilation.kernels.iter().filter(|kernel| large(&kernel.buffers) && points(kernel)).count();
+    assert_eq!(whole, 1, "the sum's cotangent");
 }
 
 #[test]

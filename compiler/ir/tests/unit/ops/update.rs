@@ -71,8 +71,10 @@ fn what_does_not_fit_is_an_error() {
 
 #[test]
 fn cut_dimensions_of_the_array_pass() {
-    let op =
-        Update { at: vec![Places::Range(SliceRange { start: 1, step: 1, len: 2 }), Places::Range(SliceRange::all(4))] };
+    let op = Update::replacing(vec![
+        Places::Range(SliceRange { start: 1, step: 1, len: 2 }),
+        Places::Range(SliceRange::all(4)),
+    ]);
     let (x, v) = (ArrayType::new(DType::F32, &[3, 4]), ArrayType::new(DType::F32, &[2, 4]));
     let rule = op.factors(&[&x, &v], &[&x]);
     assert_eq!(rule.operands[0], rule.results[0]);
@@ -87,6 +89,6 @@ fn the_call_of_a_dump_gives_the_same() {
     let x = Term::Array(testing::parameter(&mut build, DType::F32, &[3]));
     let at = Term::Tuple(vec![testing::ints(&[0, 2, 2])]);
     testing::call(&mut build, "update", &[x, Term::Int(1)], &[("at", at)]).unwrap();
-    let wanted = Update { at: vec![Places::Range(SliceRange { start: 0, step: 2, len: 2 })] };
+    let wanted = Update::replacing(vec![Places::Range(SliceRange { start: 0, step: 2, len: 2 })]);
     assert_eq!(build.blocks[0].stmts[1].op(), Some(&wanted.into()));
 }
