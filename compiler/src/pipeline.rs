@@ -40,6 +40,7 @@ use spmdc_passes::hoist::hoist;
 use spmdc_passes::inline_loops::inline_loops;
 use spmdc_passes::insert_reshards::insert_reshards;
 use spmdc_passes::local_argmax::local_argmax;
+use spmdc_passes::order_cuts::order_cuts;
 use spmdc_passes::orient_products::orient_products;
 use spmdc_passes::overlap::overlap;
 use spmdc_passes::partition::partition;
@@ -429,6 +430,8 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     m = watch.pass("local_argmax", local_argmax(m));
     m = watch.pass("dce", dce(m));
     after("local_argmax");
+    m = watch.pass("order_cuts", order_cuts(m));
+    after("order_cuts");
     m = watch.pass("choose_alignments", choose_alignments(m));
     after("choose_alignments");
     m = watch.pass("insert_reshards", insert_reshards(m, plans));

@@ -5,6 +5,7 @@
 //! - `commute_reshapes`: no pair of inverse reshapes surrounds statements that do not depend on the shape.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
+//! - `order_cuts`: elements and slices are taken in the order that moves least.
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
 //! - `distribute_factorizations`: every factorization of split rows is made of steps on blocks.
@@ -39,6 +40,7 @@ pub mod hoist;
 pub mod inline_loops;
 pub mod insert_reshards;
 pub mod local_argmax;
+pub mod order_cuts;
 pub mod orient_products;
 pub mod overlap;
 pub mod partition;

@@ -324,6 +324,28 @@ pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Spa
         dims.push((dim, len));
         args.push(place);
     }
+    let (of_arrays, at, arrays) = plan.gathered();
+    let gather = |build: &mut CallBuilder, value: Value| {
+        build.emit1(Gather::new(of_arrays.clone(), Vec::new(), at), &[&[value], &arrays[..]].concat())
+    };
+    // The smaller result first.
+    let sizes = build.ty(value).shape().to_vec();
+    let all = |dims: &[usize]| dims.iter().map(|&dim| sizes[dim]).product::<usize>();
+    let windows: usize = dims.iter().map(|&(_, len)| len).product();
+    let cut: Vec<usize> = dims.iter().map(|&(dim, _)| dim).collect();
+    let places: usize = plan.places.iter().product();
+    if has_window && plan.has_arrays() && places.saturating_mul(all(&cut)) < windows.saturating_mul(all(&of_arrays)) {
+        value = gather(build, value)?;
+        let kept: Vec<usize> = (0..sizes.len()).filter(|dim| !of_arrays.contains(dim)).collect();
+        let moved = |dim: usize| {
+            let own = kept.iter().position(|&other| other == dim).expect("an index array is of another dimension");
+            if own < at { own } else { own + plan.places.len() }
+        };
+        args[0] = value;
+        let dims = dims.into_iter().map(|(dim, len)| (moved(dim), len)).collect();
+        value = build.emit1(DynamicSlice { dims }, &args)?;
+        return reshape(build, value, &plan.result_shape());
+    }
     if has_window {
         value = build.emit1(DynamicSlice { dims }, &args)?;
     } else if !dims.is_empty() {
@@ -331,8 +353,7 @@ pub fn get(build: &mut CallBuilder, value: Value, items: &[IndexItem], span: Spa
         value = build.emit1(Index { dims }, &args)?;
     }
     if plan.has_arrays() {
-        let (dims, at, arrays) = plan.gathered();
-        value = build.emit1(Gather::new(dims, Vec::new(), at), &[&[value], &arrays[..]].concat())?;
+        value = gather(build, value)?;
     }
     reshape(build, value, &plan.result_shape())
 }

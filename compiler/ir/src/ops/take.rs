@@ -134,14 +134,18 @@ fn in_bounds(
     }
     let size = extent as i128;
     let mut places = value;
-    if ty.dtype == DType::U64 {
-        // Half of the u64 values are no i64.
-        let reduced = if mode == OutOfBounds::Wrap { BinaryOp::Rem } else { BinaryOp::Minimum };
-        places = op(build, reduced, places, size)?;
+    // They become wide at the end, because they may be moved before.
+    let fits = mode != OutOfBounds::Fill && size <= ty.dtype.integer_bounds().1;
+    if !fits {
+        if ty.dtype == DType::U64 {
+            // Half of the u64 values are no i64.
+            places = op(build, BinaryOp::Minimum, places, size)?;
+        }
+        places = promote::cast(build, places, DType::I64)?;
     }
-    places = promote::cast(build, places, DType::I64)?;
     if mode == OutOfBounds::Wrap {
-        return Ok(Indices { places: op(build, BinaryOp::Rem, places, size)?, exist: None });
+        let places = op(build, BinaryOp::Rem, places, size)?;
+        return Ok(Indices { places: promote::cast(build, places, DType::I64)?, exist: None });
     }
     let mut exist = None;
     if matches!(mode, OutOfBounds::Fill | OutOfBounds::Nearest) {
@@ -156,7 +160,8 @@ fn in_bounds(
         exist = Some(binary(build, BinaryOp::And, (&Term::Array(first?), span), (&Term::Array(behind?), span))?);
     }
     places = op(build, BinaryOp::Maximum, places, 0)?;
-    Ok(Indices { places: op(build, BinaryOp::Minimum, places, size - 1)?, exist })
+    places = op(build, BinaryOp::Minimum, places, size - 1)?;
+    Ok(Indices { places: promote::cast(build, places, DType::I64)?, exist })
 }
 
 /// The default fill value: NaN, the least signed integer, the largest unsigned one, true.
