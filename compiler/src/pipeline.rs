@@ -20,6 +20,7 @@ use spmdc_check::sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
+use spmdc_ir::cost::Room;
 use spmdc_ir::layout::mesh::NamedMesh;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::reshard::Plans;
@@ -75,6 +76,8 @@ pub struct Options {
     pub hosts: Option<HostOptions>,
     /// What each process may use at most; None if nothing bounds it.
     pub memory: Option<MemoryLimit>,
+    /// Whether memory may be traded against bytes that devices receive. It is not where a program would need more than `memory` else.
+    pub room: Room,
 }
 
 /// The result of a compilation.
@@ -128,6 +131,20 @@ impl Compilation {
 
 /// From sources to a schedule and loop nests, or everything that is wrong with the program.
 pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Diagnostic>> {
+    let compilation = compile_once(set, options)?;
+    let is_too_large = |limit: MemoryLimit| compilation.program.as_ref().is_some_and(|program| !limit.holds(program));
+    if options.room == Room::Ample
+        && let Some(limit) = options.memory.filter(|limit| is_too_large(*limit))
+    {
+        let smaller = compile_once(set, &Options { room: Room::Scarce, ..options.clone() })?;
+        if smaller.program.as_ref().is_some_and(|program| limit.holds(program)) {
+            return Ok(smaller);
+        }
+    }
+    Ok(compilation)
+}
+
+fn compile_once(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Diagnostic>> {
     let (started, watch) = (Instant::now(), Watch::new(options));
     let mut run = PipelineRun { options, started, watch, out: Compilation::default() };
     let (mut module, warnings) = check(set, &options.check)?;
@@ -287,7 +304,8 @@ impl PipelineRun<'_> {
             }
             m = self.watch.pass("commute_reshapes", commute_reshapes(m));
             self.time("simplify");
-            let ProgramLayout { propagated, partitioned, .. } = cheapest(m, &self.options.plans, &self.watch);
+            let ProgramLayout { propagated, partitioned, .. } =
+                cheapest(m, (&self.options.plans, self.options.room), &self.watch);
             (m, self.out.provenance) = (propagated.module, propagated.provenance);
             compared = partitioned.into_inner();
             self.time("propagate");
@@ -301,8 +319,9 @@ impl PipelineRun<'_> {
             m = match compared {
                 Some((partitioned, _)) => partitioned,
                 None => {
-                    let PipelineRun { watch, started, out, .. } = self;
-                    partitioned(m, &self.options.plans, watch, &mut |what| time(started, &mut out.timings, what))
+                    let PipelineRun { watch, started, out, options } = self;
+                    let plans = (&options.plans, options.room);
+                    partitioned(m, plans, watch, &mut |what| time(started, &mut out.timings, what))
                 }
             };
         }
@@ -426,7 +445,12 @@ fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
 }
 
 /// From `propagated` to `partitioned`; calls `after` after each part.
-fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMut(&'static str)) -> Module {
+fn partitioned(
+    mut m: Module,
+    (plans, room): (&Plans, Room),
+    watch: &Watch,
+    after: &mut dyn FnMut(&'static str),
+) -> Module {
     m = watch.pass("local_argmax", local_argmax(m));
     m = watch.pass("dce", dce(m));
     after("local_argmax");
@@ -434,7 +458,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     after("order_cuts");
     m = watch.pass("choose_alignments", choose_alignments(m));
     after("choose_alignments");
-    m = watch.pass("insert_reshards", insert_reshards(m, plans));
+    m = watch.pass("insert_reshards", insert_reshards(m, plans, room));
     after("insert_reshards");
     m = watch.pass_between("distribute_factorizations", distribute_factorizations(m));
     m = watch.pass_between("distribute_sorts", distribute_sorts(m));
@@ -447,7 +471,7 @@ fn partitioned(mut m: Module, plans: &Plans, watch: &Watch, after: &mut dyn FnMu
     after("distribute_scans");
     m = watch.pass("partition", partition(m, plans));
     m = watch.pass("orient_products", orient_products(m));
-    m = watch.pass("hoist", hoist(m));
+    m = watch.pass("hoist", hoist(m, room));
     m = watch.pass("cse", cse(m));
     after("partition");
     m = watch.pass("share_halos", share_halos(m));
@@ -461,14 +485,14 @@ const MAX_REFINED: usize = 3;
 /// A way to lay out the whole program.
 struct ProgramLayout<'a> {
     propagated: Propagated,
-    plans: &'a Plans,
+    plans: (&'a Plans, Room),
     watch: &'a Watch,
     /// The program at `partitioned` and its cost, computed only if layouts are compared.
     partitioned: OnceCell<(Module, f64)>,
 }
 
 impl<'a> ProgramLayout<'a> {
-    fn new(mut propagated: Propagated, plans: &'a Plans, watch: &'a Watch) -> ProgramLayout<'a> {
+    fn new(mut propagated: Propagated, plans: (&'a Plans, Room), watch: &'a Watch) -> ProgramLayout<'a> {
         propagated.module = watch.pass("propagate", propagated.module);
         ProgramLayout { propagated, plans, watch, partitioned: OnceCell::new() }
     }
@@ -494,7 +518,7 @@ impl<'a> ProgramLayout<'a> {
 /// Layouts for all values. Where propagation could have chosen otherwise, the program is compiled with the other choice too, and
 /// the cheaper layout stays: first the order of the program, then each other choice together with the better ones before it, then
 /// axes in parts, finally whole small values in loops.
-fn cheapest<'a>(m: Module, plans: &'a Plans, watch: &'a Watch) -> ProgramLayout<'a> {
+fn cheapest<'a>(m: Module, plans: (&'a Plans, Room), watch: &'a Watch) -> ProgramLayout<'a> {
     let mut best = ProgramLayout::new(propagate(m.clone(), Choices::NONE, None), plans, watch);
     let mut chosen = Choices::NONE;
     let (open, cuts) = (best.propagated.open, std::mem::take(&mut best.propagated.cuts));

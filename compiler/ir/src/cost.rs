@@ -10,6 +10,7 @@
 //! | time | nanoseconds of a device, [`of_kernel`] and [`of_product`] | the division of tasks among devices, and the size of the pieces |
 //! | time of exchanges | nanoseconds of a device, [`of_copy`], [`of_barrier`] and [`Levels::time_between`] | timelines of several meshes, by which it is chosen how far they work ahead |
 //! | memory | bytes of a device that are held longer | where collectives stand, and which are combined |
+//! | memory of a loop | bytes of a device that are held through it, as received bytes by [`held_in_loop`] | whether a loop gathers what a trip takes, or before it all that its trips take |
 //!
 //! Only differences and proportions matter: no figure predicts a running time. "Measured" refers to `docs/benchmarks.md`, which names the machine:
 //! an AMD EPYC with two cores, code 128 bits wide. "Estimated" means that the figure was not measured; the text then states the
@@ -167,6 +168,33 @@ pub const HELD_FOR_COMBINING: usize = 1 << 20;
 /// Maximum bytes of a whole array that may stay replicated in a loop, which saves collectives and repeats work. Estimated: 1,024
 /// elements take 0.1 to 1 microsecond to compute, and a collective 0.5 to 1.1 (both measured).
 pub const SMALL_IN_LOOP: usize = 4096;
+
+/// Bytes that a device must receive less for each byte that it holds through a loop because all that the trips take of an array was
+/// gathered before the loop. Estimated: where five trips or more take the same part, waiting for it each time costs more than its room.
+const RECEIVED_PER_HELD: f64 = 4.0;
+
+/// The cost of a byte that is held where it must not be: more than that of any layout that does not hold it.
+const FORBIDDEN: f64 = 1e9;
+
+/// Whether memory may be traded against bytes that devices receive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Room {
+    /// It may, at the rate of [`held_in_loop`].
+    #[default]
+    Ample,
+    /// It may not: the program would need more than there is.
+    Scarce,
+}
+
+/// The cost, in bytes received, of this many bytes of a device that are held through a loop in which each trip needs a part of them. An array
+/// that is small ([`SMALL_IN_LOOP`]) costs nothing.
+pub fn held_in_loop(bytes: usize, room: Room) -> f64 {
+    match room {
+        _ if bytes <= SMALL_IN_LOOP => 0.0,
+        Room::Ample => bytes as f64 * RECEIVED_PER_HELD,
+        Room::Scarce => bytes as f64 * FORBIDDEN,
+    }
+}
 
 /// The cost of a collective in bytes: the bytes that a device receives plus a fixed price, which empty arrays pay, too. Bytes are
 /// whole numbers or averages.

@@ -10,23 +10,26 @@
 //! ```
 //!
 //! Only the computations that a collective needs move: others may be fused into their users, and would need memory before the loop.
+//! Where memory is scarce ([`Room::Scarce`]), no gather leaves a loop: its result would be held through all trips.
+//!
 //! No statement leaves a branch, which may not be taken, or a loop known never to run; no statement with an effect moves. A statement that
 //! may stop the program, such as a division of integers, leaves a loop only if it is known to run, and if no statement that acts or may stop
 //! the program comes before it and stays.
 
 use crate::contract;
+use spmdc_ir::cost::Room;
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 
 /// Hoists collectives, from the innermost loop outwards. The module stays at its stage.
-pub fn hoist(mut module: Module) -> Module {
+pub fn hoist(mut module: Module, room: Room) -> Module {
     let signature = contract::signature(&module);
     debug_assert_eq!(module.stage, Stage::Partitioned, "only collectives leave loops, with their operands");
     let mut body = std::mem::take(&mut module.func.body);
     let before = body.stmts.len();
     let mut varies = vec![false; module.func.values.len()];
-    let mut hoister = Hoister { func: &module.func, mesh: &module.mesh, varies: &mut varies };
+    let mut hoister = Hoister { func: &module.func, mesh: &module.mesh, room, varies: &mut varies };
     hoister.block(&mut body);
     debug_assert!(body.stmts.len() >= before, "a statement is lost on the way out of a loop");
     debug_assert!(!varies.contains(&true), "a loop that has been left still counts");
@@ -38,6 +41,7 @@ pub fn hoist(mut module: Module) -> Module {
 struct Hoister<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
+    room: Room,
     /// Values that are defined in the present loop, except those that leave it.
     varies: &'a mut [bool],
 }
@@ -106,13 +110,21 @@ impl Hoister<'_> {
         body.stmts.extract_if(.., |_| at.next() == Some(true)).collect()
     }
 
+    /// Whether a collective gives a device more bytes than it takes.
+    fn gathers(&self, stmt: &Stmt) -> bool {
+        let bytes = |values: &[Value]| -> usize {
+            values.iter().map(|&value| self.func.ty(value).block_bytes(self.mesh)).sum()
+        };
+        self.func.collective(stmt, self.mesh).is_some() && bytes(&stmt.results) > bytes(&stmt.args)
+    }
+
     /// For each statement, whether it is the same in every trip and a collective needs it, or it is one. Of those from `limit` on that
     /// may stop the program none is.
     fn same(&mut self, body: &Block, limit: usize) -> Vec<bool> {
         let mut same = vec![false; body.stmts.len()];
         for (at, stmt) in body.stmts.iter().enumerate() {
             let movable = !stmt.is_control() && !stmt.has_effect() && !stmt.results.is_empty();
-            let stays = at >= limit && self.func.may_stop(stmt);
+            let stays = at >= limit && self.func.may_stop(stmt) || self.room == Room::Scarce && self.gathers(stmt);
             same[at] = movable && !stays && !stmt.args.iter().any(|arg| self.varies[arg.0 as usize]);
             stmt.results.iter().for_each(|result| self.varies[result.0 as usize] = !same[at]);
         }

@@ -30,7 +30,7 @@ mod sums;
 use crate::contract;
 use costs::Costs;
 use spmdc_abi::ReduceOp;
-use spmdc_ir::cost;
+use spmdc_ir::cost::{self, Room};
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::hosts;
 use spmdc_ir::layout::mesh::Mesh;
@@ -49,13 +49,13 @@ use spmdc_ir::program::origin::{ASKED, Origin};
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::Reshard;
 use spmdc_ir::reshard::{Planner, Plans};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of combinations that are compared; beyond it, factors are chosen one after the other.
 const MAX_COMBINATIONS: usize = 4096;
 
 /// Inserts requests where layouts disagree.
-pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
+pub fn insert_reshards(module: Module, plans: &Plans, room: Room) -> Module {
     debug_assert_eq!(module.stage, Stage::Propagated, "no dimension is open any more");
     let signature = contract::signature(&module);
     let Module { stage, mesh, mut func } = module;
@@ -68,6 +68,8 @@ pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
         func,
         open_blocks: Vec::new(),
         trips: 1.0,
+        room,
+        pinned: pinned(&body),
         stretched: BTreeMap::new(),
         drawn: BTreeMap::new(),
     };
@@ -85,6 +87,17 @@ pub fn insert_reshards(module: Module, plans: &Plans) -> Module {
     module
 }
 
+/// The values to which the program gives a layout.
+fn pinned(body: &Block) -> BTreeSet<Value> {
+    let mut found = BTreeSet::new();
+    body.walk(&mut |stmt| {
+        if let StmtKind::Op(Op::Reshard(_)) = &stmt.kind {
+            found.insert(stmt.args[0]);
+        }
+    });
+    found
+}
+
 fn without_sums(sharding: &Sharding) -> Sharding {
     sharding.clone().with_unreduced(AxisSet::EMPTY, ReduceOp::Sum)
 }
@@ -99,6 +112,10 @@ struct Inserter<'a> {
     open_blocks: Vec<OpenBlock>,
     /// The trip count of the next block to rewrite.
     trips: f64,
+    /// Whether memory may be traded against bytes.
+    room: Room,
+    /// The values to which the program gives a layout.
+    pinned: BTreeSet<Value>,
     /// Results of ops that make more bytes of their operand, such as broadcasts: the op and the operand.
     stretched: BTreeMap<Value, (Op, Value)>,
     /// Values that every device can make in any layout, such as random numbers, and how.
@@ -183,6 +200,8 @@ impl Inserter<'_> {
             return made;
         }
         let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
+        let grows = costs::more_held(&ty.array, &self.sharding(value), to, self.mesh) > 0;
+        let at = if grows && self.room == Room::Scarce { self.open_blocks.len() - 1 } else { at };
         let made = self.new_value(ty, &origin, at);
         let stmts = self.moves(value, made, &origin, at);
         self.open_blocks[at].stmts.extend(stmts);
@@ -198,6 +217,31 @@ impl Inserter<'_> {
             at -= 1;
         }
         at
+    }
+
+    /// For a statement of a loop that takes another part of an array in each trip: the room for gathering more of the array before the loop.
+    /// There is none where the program says how the part lies in each trip.
+    fn before_loop(&self, stmt: &Stmt) -> Option<Room> {
+        let takes = |op: &Op| matches!(op.rules().properties().combines, Combines::Places(_));
+        let (Some((&array, places)), [part], true) =
+            (stmt.args.split_first(), stmt.results.as_slice(), stmt.op().is_some_and(takes))
+        else {
+            return None;
+        };
+        let before = self.reach(array);
+        let varies = places.iter().any(|&place| self.reach(place) > before);
+        let is_part = self.func.ty(*part).array.len() < self.func.ty(array).array.len();
+        let room = if self.pinned.contains(part) { Room::Scarce } else { self.room };
+        (varies && is_part).then_some(room)
+    }
+
+    /// Whether a statement of a loop takes parts of an array of which devices hold more, and not little, before the loop in this layout.
+    fn is_held_in_loop(&self, stmt: &Stmt, to: &Sharding) -> bool {
+        let held = |_| {
+            let ty = self.func.ty(stmt.args[0]);
+            cost::held_in_loop(costs::more_held(&ty.array, &ty.sharding, to, self.mesh), Room::Ample)
+        };
+        self.before_loop(stmt).map_or(0.0, held) > 0.0
     }
 
     /// The number of times that statements of a block run.
@@ -543,7 +587,10 @@ impl Inserter<'_> {
             if ty.sharding == wanted {
                 continue;
             }
-            let why = self.reason(&name, &projection, i, stmt.args[i], &wanted);
+            let mut why = self.reason(&name, &projection, i, stmt.args[i], &wanted);
+            if i == 0 && self.is_held_in_loop(&stmt, &wanted) {
+                why += "; it is gathered before the loop, as every byte held there saves four";
+            }
             stmt.args[i] = self.laid_out(stmt.args[i], &wanted, stmt.origin.because(why));
         }
         let mut after = Vec::new();
@@ -554,7 +601,12 @@ impl Inserter<'_> {
                 continue;
             }
             let why = if natural.unreduced.is_empty() {
-                format!("the result of {name} is wanted in another layout")
+                let is_gathered =
+                    |&array: &Value| self.is_held_in_loop(&stmt, &Sharding::replicated(self.func.ty(array).rank()));
+                match stmt.args.first().is_some_and(is_gathered) {
+                    true => "each trip gathers its part, as all parts would be held through the loop".to_string(),
+                    false => format!("the result of {name} is wanted in another layout"),
+                }
             } else {
                 let axes = self.mesh.display_set(natural.unreduced);
                 match op.rules().properties().combines {

@@ -1,7 +1,7 @@
-//! The memory of a program with several meshes, as the runtime counts it before it allocates: what `--memory-limit` bounds.
+//! The memory of a program, as the runtime counts it before it allocates: what `--memory-limit` bounds.
 
+use spmdc_abi::Program;
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{Part, Program};
 
 /// A bound of the memory of every process of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +20,19 @@ impl MemoryLimit {
         let processes = if all.len().is_multiple_of(self.processes.max(1)) { self.processes.max(1) } else { 1 };
         let each = all.len() / processes;
         let process = |number: u32| all.partition_point(|&other| other < number as usize) / each;
-        let mesh = |part: &Part| {
-            DeviceMesh::new(&part.program.mesh).expect("the compiler makes meshes that the runtime takes")
+        let mesh = |program: &Program| {
+            DeviceMesh::new(&program.mesh).expect("the compiler makes meshes that the runtime takes")
         };
-        let meshes: Vec<DeviceMesh> = program.parts.iter().map(mesh).collect();
+        let programs = program.programs();
+        let meshes: Vec<DeviceMesh> = programs.iter().map(|program| mesh(program)).collect();
         (0..processes).all(|own| {
             let devices = |part: usize| {
-                let numbers = program.parts[part].devices.iter().enumerate();
-                numbers.filter(|(_, number)| process(**number) == own).map(|(place, _)| place).collect()
+                let numbers: Vec<u32> = match program.parts.get(part) {
+                    Some(part) => part.devices.clone(),
+                    None => all.iter().map(|&device| device as u32).collect(),
+                };
+                let here = numbers.into_iter().enumerate().filter(|(_, number)| process(*number) == own);
+                here.map(|(place, _)| place).collect()
             };
             program.bytes_of_devices(&meshes, devices) <= u128::from(self.bytes)
         })

@@ -1,7 +1,7 @@
 //! Tests of `pipeline`: what whole programs are compiled to, and how a broken contract is reported.
 
 use crate::testing::{compiled, parsed};
-use spmdc_compiler::pipeline::{HostOptions, Options, Watch, compile};
+use spmdc_compiler::pipeline::{HostOptions, MemoryLimit, Options, Watch, compile};
 use spmdc_compiler::totals;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -37,6 +37,25 @@ fn for_hosts(source: &str, hosts: Option<usize>) -> Result<(String, Vec<u64>), V
     let module = compilation.stage(Stage::Partitioned).unwrap();
     let crossing = totals::collectives(module).iter().map(|collective| collective.crossing).collect();
     Ok((compilation.program.unwrap().results[0].ty.clone(), crossing))
+}
+
+#[test]
+fn gathers_stay_in_loops_where_memory_is_scarce() {
+    let source = "mesh (X = 8);
+        fn main(a: f32[256@X, 256], b: f32[256@X, 256], c: f32[256@X, 256], x: f32[256@X, 256]) {
+            let mut h = x;
+            for t in 0..16 { h = tanh(h @ a); h = tanh(h @ b); h = tanh(h @ c); }
+            h
+        }";
+    let trips = |bytes: u64| {
+        let memory = Some(MemoryLimit { bytes, processes: 1 });
+        let compilation = compile(&parsed(source), &Options { memory, ..Options::default() }).unwrap();
+        let found = totals::collectives(compilation.stage(Stage::Partitioned).unwrap());
+        found.iter().map(|gather| gather.trips.unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(trips(3 << 20), [1, 1, 1], "there is room for both");
+    assert_eq!(trips(2100 << 10), [16, 16, 16]);
+    assert_eq!(trips(1 << 10), [1, 1, 1], "it would not fit either way");
 }
 
 #[test]

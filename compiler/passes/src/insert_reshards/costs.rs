@@ -5,13 +5,14 @@
 
 use super::Inserter;
 use spmdc_abi::ReduceOp;
-use spmdc_ir::cost::operations;
+use spmdc_ir::cost::{Room, held_in_loop, operations};
 use spmdc_ir::layout::blocks::received;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::hosts;
+use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::types::{ArrayType, AxisSet};
+use spmdc_ir::layout::types::{ArrayType, AxisSet, Type};
 use spmdc_ir::program::local::{Alignments, alignments_of, natural, needed};
 use spmdc_ir::program::{Stmt, Value};
 use std::collections::BTreeMap;
@@ -26,6 +27,8 @@ pub struct Costs<'a> {
     /// The number of times that the op runs.
     trips: f64,
     operations: u64,
+    /// Whether more of the first operand than a trip of the loop takes can be gathered before the loop, and the room for that.
+    before_loop: Option<Room>,
     /// The axes along which the operands stay partial.
     sums: AxisSet,
     moves: Vec<TensorMove<'a>>,
@@ -45,6 +48,8 @@ struct TensorMove<'a> {
     bound: f64,
     /// The cost, once it is known.
     cost: Option<f64>,
+    /// The cost of what is held through a loop for it.
+    held: f64,
 }
 
 /// A statement under an assignment.
@@ -67,11 +72,14 @@ impl<'a> Costs<'a> {
         let defined = moved.iter().copied().max();
         let made = defined.filter(|_| !stmt.has_effect()).map_or(trips, |depth| inserter.weight(depth));
         let results = std::iter::repeat_n(made, stmt.results.len());
-        let weights = moved.into_iter().map(|depth| inserter.weight(depth)).chain(results).collect();
+        // Where memory is scarce, gathers stay in loops.
+        let operand = |depth: usize| if inserter.room == Room::Scarce { trips } else { inserter.weight(depth) };
+        let weights = moved.into_iter().map(operand).chain(results).collect();
         let operations = inserter.func.flops(stmt);
         debug_assert!(trips.is_finite() && trips >= 0.0, "`{}` runs {trips} times", stmt.name());
         let (moves, known) = (Vec::new(), BTreeMap::new());
-        Costs { inserter, projection, stmt, weights, trips, operations, sums, moves, known }
+        let before_loop = inserter.before_loop(stmt);
+        Costs { inserter, projection, stmt, weights, trips, operations, before_loop, sums, moves, known }
     }
 
     /// The cheapest of all combinations of candidates.
@@ -167,7 +175,7 @@ impl<'a> Costs<'a> {
     /// the bound above the cost.
     fn sum(&self, way: &PricedAssignment) -> f64 {
         let moves = way.moves.iter().map(|&number| &self.moves[number]);
-        let weighted = moves.zip(&self.weights).map(|(m, weight)| m.cost.unwrap_or(m.bound) * weight);
+        let weighted = moves.zip(&self.weights).map(|(m, weight)| m.cost.unwrap_or(m.bound) * weight + m.held);
         weighted.fold(way.work, |sum, cost| sum + cost)
     }
 
@@ -218,8 +226,17 @@ impl<'a> Costs<'a> {
                 }
                 false => (self.inserter.planner.bound(array, &from, &to), None),
             };
-            self.moves.push(TensorMove { array, from, to, bound, cost });
+            let room = self.before_loop.filter(|_| tensor == 0);
+            let held = room.map_or(0.0, |room| held_in_loop(more_held(array, &from, &to, mesh), room));
+            self.moves.push(TensorMove { array, from, to, bound, cost, held });
             self.moves.len() - 1
         })
     }
+}
+
+/// Bytes of a device by which an array is larger in another layout.
+pub fn more_held(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> usize {
+    let [from, to] =
+        [from, to].map(|layout| Type { sharding: layout.clone(), ..Type::replicated(array.clone()) }.block_bytes(mesh));
+    to.saturating_sub(from)
 }
