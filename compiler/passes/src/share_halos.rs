@@ -17,9 +17,9 @@
 //! decide which halos there are and where they stand.
 
 use crate::contract;
+use spmdc_ir::layout::halo_flow::flow;
 use spmdc_ir::layout::margin::{Margin, Spread, cover, joined};
 use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::window::flow;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::margins::Margins;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};

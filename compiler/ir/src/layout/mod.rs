@@ -3,6 +3,7 @@
 pub mod blocks;
 pub mod draw;
 pub mod factors;
+pub mod halo_flow;
 pub mod hosts;
 pub mod margin;
 pub mod mesh;

@@ -11,11 +11,10 @@
 //! All of this follows from the two layouts, so the elements that move are known at compile time.
 
 use crate::layout::blocks::table;
-use crate::layout::hosts;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::MAX_ELEMENTS;
-use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::layout::types::{ArrayType, Type};
 use spmdc_abi::{FetchDim, FetchRun, Scalar};
 use std::ops::Range;
 
@@ -452,84 +451,4 @@ impl Reaches {
         });
         places.collect()
     }
-}
-
-/// The elements that the fetches of some halos move.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct HaloFlow {
-    /// The axes along which devices fetch from each other.
-    pub group: AxisSet,
-    /// The elements of the device that provides, or receives, most.
-    pub provided: usize,
-    /// Maximum number of elements received by any device.
-    pub received: usize,
-    /// The number of elements received by all devices.
-    pub total: usize,
-    /// Maximum number of elements received by any host from others; 0 if no hosts are known.
-    pub crossing: usize,
-    /// The shape of the elements that the device provides which provides most; flat if they form no box.
-    pub shape: Vec<usize>,
-}
-
-/// A box that a device takes: the position of its owner, the number of the fetch, and the runs of the box.
-type TakenBox = (usize, (usize, Vec<FetchRun>));
-
-/// The flow of the fetches of halos.
-pub fn flow(fetches: &[Vec<FetchDim>], mesh: &Mesh) -> HaloFlow {
-    use std::collections::BTreeMap;
-    let axes: Vec<u8> = {
-        let dims = fetches.iter().flatten();
-        let all: AxisSet = dims.flat_map(|dim| dim.axes.iter().chain(&dim.owners)).map(|&axis| axis as usize).collect();
-        all.iter().map(|axis| axis as u8).collect()
-    };
-    let mut flow = HaloFlow::default();
-    // For each device, the boxes that others take from it; a box that several devices take counts once.
-    let mut provided: BTreeMap<usize, Vec<(usize, Vec<FetchRun>)>> = BTreeMap::new();
-    // For each device, the boxes that it takes, with their owners.
-    let mut taken: Vec<Vec<TakenBox>> = Vec::new();
-    for device in 0..mesh.size_of(&axes) {
-        let at = mesh.positions(&axes, device);
-        let mut received = 0;
-        taken.push(Vec::new());
-        for (number, dims) in fetches.iter().enumerate() {
-            let mut boxes: Vec<(Vec<usize>, Vec<FetchRun>)> = vec![(at.clone(), Vec::new())];
-            for dim in dims {
-                let runs = &dim.runs[mesh.position(&dim.axes, &at)];
-                let longer = boxes.iter().flat_map(|(owner, known)| {
-                    runs.iter().map(|run| {
-                        let mut owner = owner.clone();
-                        mesh.set_position(&dim.owners, run.owner as usize, &mut owner);
-                        (owner, [known.as_slice(), &[FetchRun { owner: 0, to: 0, ..*run }]].concat())
-                    })
-                });
-                boxes = longer.collect();
-            }
-            for (owner, runs) in boxes.into_iter().filter(|(owner, _)| *owner != at) {
-                received += runs.iter().map(|run| run.len).product::<usize>();
-                let differing = (0..at.len()).filter(|&axis| owner[axis] != at[axis]);
-                flow.group = flow.group.union(differing.collect());
-                let place = mesh.position(&axes, &owner);
-                if mesh.hosts.is_some() {
-                    taken[device].push((place, (number, runs.clone())));
-                }
-                let boxes = provided.entry(place).or_default();
-                if !boxes.contains(&(number, runs.clone())) {
-                    boxes.push((number, runs));
-                }
-            }
-        }
-        flow.received = flow.received.max(received);
-        flow.total += received * (mesh.device_count() / mesh.size_of(&axes));
-    }
-    let elements = |(_, runs): &(usize, Vec<FetchRun>)| runs.iter().map(|run| run.len).product::<usize>();
-    flow.crossing = hosts::taken(&axes, &taken, &elements, mesh);
-    for boxes in provided.values() {
-        let shape = |runs: &[FetchRun]| runs.iter().map(|run| run.len).collect::<Vec<usize>>();
-        let elements: usize = boxes.iter().map(|(_, runs)| shape(runs).iter().product::<usize>()).sum();
-        if elements > flow.provided {
-            flow.provided = elements;
-            flow.shape = if let [(_, runs)] = boxes.as_slice() { shape(runs) } else { vec![elements] };
-        }
-    }
-    flow
 }

@@ -12,10 +12,10 @@
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
+use crate::layout::halo_flow::{HaloFlow, flow};
 use crate::layout::margin::Margin;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, AxisSet, Type};
-use crate::layout::window::{HaloFlow, flow};
 use crate::lower::work::{Fetch, Lowering};
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod draw;
+mod halo_flow;
 mod hosts;
 mod margin;
 mod patch;
