@@ -27,9 +27,10 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     if let Some(descriptor) = descriptor(path) {
         // What has been printed comes first.
         io::stdout().flush()?;
-        // SAFETY: it is open, or the call fails; the duplicate belongs to the file alone.
+        // SAFETY: `dup` fails for a descriptor that is not open.
         return match unsafe { libc::dup(descriptor) } {
             ..0 => Err(io::Error::last_os_error()),
+            // SAFETY: the duplicate is open, and belongs to the file alone.
             duplicate => Ok(unsafe { File::from_raw_fd(duplicate) }),
         };
     }
