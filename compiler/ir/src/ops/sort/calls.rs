@@ -116,7 +116,7 @@ impl Call for LexSort {
 
 impl Call for TopK {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The k largest elements of each line in descending order, and their indices; of equal ones the first come first, NaN is the largest, and -0 less than 0.
+        /// The k largest elements of each line, descending, and their indices; equal ones keep their order, NaN is the largest, -0 is less than 0.
         top_k(operand: Array, k: Int, axis: Int = -1), NumbersAndBools, "(x: f32[4, 6]) { top_k(x, 2) }";
     };
 
