@@ -395,8 +395,6 @@ const NAMED_OPS: [(&str, &[&str]); 36] = [
     ("compiler/passes/src/distribute_transforms.rs", &["Fft", "Iota", "Reshard"]),
     ("compiler/passes/src/exchange_ghosts.rs", &["Patches"]),
     ("compiler/passes/src/exchange_halos.rs", &["Halo", "Window"]),
-    // Pins of gradients.
-    ("compiler/passes/src/insert_reshards/sums.rs", &["Reshard"]),
     ("compiler/passes/src/insert_reshards.rs", &["Broadcast", "Reshape", "Reshard"]),
     ("compiler/passes/src/local_argmax.rs", &["ArgReduce"]),
     ("compiler/passes/src/order_cuts.rs", &["Slice"]),

@@ -6,17 +6,12 @@
 //! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce after the loop
 //! ```
 //!
-//! Such a sum may be cheaper in another way than where it is wanted whole at once: `x[i]` and `y[i]` of one trip are gathered for fewer bytes than their
-//! product has, and the sum of all products moves once. So a sum of whole operands is priced in several partial layouts (`sums_of`).
-//!
 //! A value that only linear statements use belongs to a graph of such statements. Going through a block, the pass computes for each
 //! result the cost of having it whole, and the cost of each partial layout that one of its operands can have: nothing for a sum
 //! over a split dimension, which is partial anyway; nothing for a whole value that can be relabelled; otherwise the cost of the
 //! move. The root of a graph is wanted whole and takes the cheaper way: its operands are combined, or it is combined itself. A loop
-//! multiplies the cost of its body by its trips, unless the carried value can stay partial all the way round; what it collects may be partial
-//! too. A loop whose initial value the program makes partial carries it so if it can, at any cost. In a tie, sums are combined at once.
-//!
-//! A gradient whose value has an annotation is pinned like it. The annotation is about the whole sum, so the gradient may stay partial.
+//! multiplies the cost of its body by its trips, unless the carried value can stay partial all the way round. In a tie, sums are
+//! combined at once.
 //!
 //! Several users of a value share its cost: `sum(s - s / 4)` combines the total, while of `s + a` and `s - b`, both needed whole,
 //! each pays half of `s` and would pay for all of its own. If the users want it in different layouts, they get it whole: then all
@@ -40,14 +35,13 @@
 //! or larger than 1 stays after the sum: addends that are larger than their sum might overflow, or give NaN where the factor is
 //! infinite.
 
-use super::costs::Costs;
-use super::{Inserter, OpenBlock, are_few};
+use super::{Inserter, OpenBlock};
 use spmdc_abi::ReduceOp;
 use spmdc_ir::cost;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::projection::{Assignment, Projection};
-use spmdc_ir::layout::sharding::{DimSharding, Sharding};
+use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::rules::{Combines, Linear};
 use spmdc_ir::ops::{Op, called};
@@ -57,14 +51,11 @@ use spmdc_ir::program::local::{alignments_of, natural};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::partial_sums::{FactorBounds, passes_sums};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
-use spmdc_ir::reshard::step::{Reshard, ReshardStep};
+use spmdc_ir::reshard::step::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of partial layouts of a value that are considered.
 const MAX_WAYS: usize = 6;
-
-/// Maximum number of partial layouts in which a sum of whole operands is considered, beside the cheapest where it is wanted whole.
-const MAX_SUMS: usize = 3;
 
 /// Maximum number of attempts; the last one follows no value of several uses.
 const MAX_ATTEMPTS: usize = 3;
@@ -210,26 +201,6 @@ struct Round<'a> {
     body: &'a Block,
 }
 
-/// Whether a statement gives a gradient the layout that the program gives its value: of the whole sum, which may be combined later.
-fn is_pinned_gradient(stmt: &Stmt) -> bool {
-    let is_pin = |op: &Reshard| op.step == ReshardStep::PinGradient && op.to.unreduced.is_empty();
-    matches!(stmt.op(), Some(Op::Reshard(op)) if is_pin(op))
-}
-
-/// The layout of values of a layout that a loop collects.
-fn stacked(layout: &Sharding) -> Sharding {
-    let mut layout = layout.clone();
-    layout.dims.insert(0, DimSharding::closed(Vec::new()));
-    layout
-}
-
-/// The layout of the value of one trip that a loop collects in this layout.
-fn of_trip(layout: &Sharding) -> Sharding {
-    let mut layout = layout.clone();
-    layout.dims.remove(0);
-    layout
-}
-
 fn loop_of(stmt: &Stmt) -> Option<Round<'_>> {
     match stmt.control()? {
         Control::For(op) => {
@@ -301,9 +272,6 @@ impl<'a, 'b> Sums<'a, 'b> {
             return each(bounds);
         }
         let Some(op) = stmt.op() else { return Vec::new() };
-        if is_pinned_gradient(stmt) {
-            return each(0);
-        }
         let args = self.inserter.func.types(&stmt.args);
         // A product of partial operands repeats work.
         let repeats = op.rules().properties().linear == Linear::Contraction;
@@ -311,18 +279,8 @@ impl<'a, 'b> Sums<'a, 'b> {
             return Vec::new();
         }
         let mut sets = each(0);
-        let together = match op.rules().properties().linear {
-            Linear::Places(operands) => operands.to_vec(),
-            Linear::No
-            | Linear::Together
-            | Linear::Apart
-            | Linear::Product
-            | Linear::Contraction
-            | Linear::Quotient
-            | Linear::Conversion(_) => (0..args.len()).collect(),
-        };
-        if together.len() > 1 {
-            sets.push(together);
+        if args.len() > 1 {
+            sets.push((0..args.len()).collect());
         }
         let partial = AxisSet::of(0);
         sets.retain(|set| {
@@ -342,7 +300,8 @@ impl<'a, 'b> Sums<'a, 'b> {
             operands.into_iter().for_each(|operand| linear.entry(stmt.args[operand]).or_default().push(position));
         }
         linear.retain(|value, positions| {
-            let several = !self.apart[value.0 as usize];
+            // A carried value is followed only if it has a single use.
+            let several = !self.apart[value.0 as usize] && !block.params.contains(value);
             self.is_used_once(*value) || several && positions.len() == self.uses[value.0 as usize] as usize
         });
         nodes.consumers.extend(linear);
@@ -375,11 +334,12 @@ impl<'a, 'b> Sums<'a, 'b> {
         let whole: f64 = whole.sum();
         let mut node = SumNode { whole, ..SumNode::default() };
         if is_sum && !self.is_aligned(stmt) {
-            for (rank, (layout, more)) in self.sums_of(&projection, stmt).into_iter().enumerate() {
-                node.whole += if rank == 0 { self.cost(result, &layout, wanted) } else { 0.0 };
-                if self.is_partial_sum(&layout) {
-                    node.offer(PartialLayout { layout, cost: whole + more, operands: None });
-                }
+            let assignment = self.inserter.choose(&projection, stmt);
+            let alignments = alignments_of(&self.inserter.func, &projection, stmt, &assignment);
+            let layout = natural(&projection, &projection.rule.results[0], &assignment, &alignments, AxisSet::EMPTY);
+            if self.is_partial_sum(&layout) {
+                node.whole += self.cost(result, &layout, wanted);
+                node.offer(PartialLayout { layout, cost: whole, operands: None });
             }
         }
         let own_work = self.work(stmt, wanted);
@@ -400,31 +360,6 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
         self.settle(&mut node, result);
         (!node.partial.is_empty()).then_some(node)
-    }
-
-    /// The layouts in which a sum can be computed from whole operands, and the cost of each for one run beyond that of the first, which is
-    /// the cheapest where the sum is wanted whole at once. The others are partial sums, the cheapest first, where the sum is combined later:
-    /// operands may then be gathered for a sum of one trip, and stay where they are for a sum over all trips.
-    fn sums_of(&self, projection: &Projection, stmt: &Stmt) -> Vec<(Sharding, f64)> {
-        let inserter = &*self.inserter;
-        let chosen = inserter.choose(projection, stmt);
-        let alignments = alignments_of(&inserter.func, projection, stmt, &chosen);
-        let layout = natural(projection, &projection.rule.results[0], &chosen, &alignments, AxisSet::EMPTY);
-        let mut found = vec![(layout, 0.0)];
-        let candidates = inserter.candidates(projection, stmt);
-        let is_split = |factor: usize| candidates[factor].iter().any(|axes| !axes.is_empty());
-        let kinds = projection.rule.factors.iter().enumerate();
-        let can_split =
-            kinds.into_iter().any(|(at, factor)| matches!(factor.kind, FactorKind::Reduce(_)) && is_split(at));
-        if !can_split || !are_few(&candidates) {
-            return found;
-        }
-        let mut costs = Costs::new(inserter, projection, stmt, AxisSet::EMPTY);
-        let runs = inserter.weight(inserter.open_blocks.len() - 1);
-        let least = costs.of_operands(&chosen);
-        let others = costs.by_result(&candidates, |layout| self.is_partial_sum(layout) && *layout != found[0].0);
-        found.extend(others.into_iter().take(MAX_SUMS).map(|(cost, layout)| (layout, (cost - least) / runs)));
-        found
     }
 
     /// For operands that are partial over different axes: one sum over all of them, and a layout that is split over all of them.
@@ -473,19 +408,15 @@ impl<'a, 'b> Sums<'a, 'b> {
         self.inserter.enter(false, trips);
         self.learn(body, &mut inside);
         let mut round = SumNodes { consumers: inside.consumers.clone(), ..SumNodes::default() };
-        for (i, (&param, &next)) in body.params[first..].iter().zip(&body.results).enumerate() {
-            let summed = inside.child(next).map(|node| node.partial.as_slice()).unwrap_or_default();
-            let asked = self.asked_to_carry(stmt.args[bounds + i]).filter(|_| inside.consumers.contains_key(&next));
-            let layouts: Vec<Sharding> = summed.iter().map(|way| way.layout.clone()).chain(asked).collect();
-            if !layouts.is_empty() {
-                round.of.insert(param, SumNode::carried(layouts.into_iter()));
+        for (&param, &next) in body.params[first..].iter().zip(&body.results) {
+            if let Some(node) = inside.child(next) {
+                round.of.insert(param, SumNode::carried(node.partial.iter().map(|way| way.layout.clone())));
             }
         }
         if !round.of.is_empty() {
             self.learn(body, &mut round);
         }
         self.inserter.open_blocks.pop();
-        self.stacks(stmt, trips, &inside, nodes);
         if round.of.is_empty() {
             return;
         }
@@ -493,12 +424,9 @@ impl<'a, 'b> Sums<'a, 'b> {
             let (next, result, init) = (body.results[i], stmt.results[i], stmt.args[bounds + i]);
             let decides = cond.is_some_and(|cond| self.uses[cond.params[i].0 as usize] > 0);
             let aligned = [init, result].into_iter().any(|value| self.layout(value).is_aligned());
-            if decides || aligned || !inside.consumers.contains_key(&next) {
-                continue;
-            }
-            let each = inside.child(next).map_or(0.0, |each| each.whole);
+            let Some(each) = inside.child(next).filter(|_| !decides && !aligned) else { continue };
             let child = nodes.child(init);
-            let whole = trips * each + child.map_or(0.0, |child| self.share(init) * child.whole);
+            let whole = trips * each.whole + child.map_or(0.0, |child| self.share(init) * child.whole);
             let mut node = SumNode { whole, ..SumNode::default() };
             for way in round.of.get(&next).map(|node| node.partial.as_slice()).unwrap_or_default() {
                 if self.returns(body, &round, next, &way.layout, param) {
@@ -508,58 +436,22 @@ impl<'a, 'b> Sums<'a, 'b> {
             }
             debug_assert!(node.partial.len() <= MAX_WAYS, "more ways than are looked at");
             self.settle(&mut node, result);
-            if let Some(way) = self.asked_to_carry(init).and_then(|asked| node.way(&asked).cloned()) {
-                let whole = way.cost + self.cost(result, &way.layout, self.layout(result));
-                node = SumNode { whole, through: Some(way.layout.clone()), partial: vec![way] };
-            }
             if !node.partial.is_empty() {
                 nodes.of.insert(result, node);
             }
         }
     }
 
-    /// The partial layout that the program gives the initial value of a loop, which carries it so if it only adds to it.
-    fn asked_to_carry(&self, init: Value) -> Option<Sharding> {
-        Some(self.layout(init).clone()).filter(|layout| self.is_partial_sum(layout))
-    }
-
-    /// The costs of what a loop collects: partial sums of one trip become partial sums of all.
-    fn stacks(&self, stmt: &Stmt, trips: f64, inside: &SumNodes, nodes: &mut SumNodes) {
-        let Some(Round { bounds, body, .. }) = loop_of(stmt) else { return };
-        for i in stmt.args.len() - bounds..stmt.results.len() {
-            let result = stmt.results[i];
-            let Some(each) = inside.child(body.results[i]).filter(|_| !self.layout(result).is_aligned()) else {
-                continue;
-            };
-            let mut node = SumNode { whole: trips * each.whole, ..SumNode::default() };
-            for way in &each.partial {
-                node.offer(PartialLayout { layout: stacked(&way.layout), cost: trips * way.cost, operands: None });
-            }
-            self.settle(&mut node, result);
-            nodes.of.insert(result, node);
-        }
-    }
-
-    /// Whether a value in this layout is computed from the parameter in the same layout wherever it is read, or the parameter is not
-    /// read.
+    /// Whether a value in this layout is computed from the parameter in the same layout, or the parameter is not read.
     fn returns(&self, body: &Block, nodes: &SumNodes, value: Value, layout: &Sharding, param: Value) -> bool {
         if self.uses[param.0 as usize] == 0 {
             return true;
         }
-        let (mut at, mut seen) = (vec![(value, layout.clone())], Vec::new());
-        let mut reads = 0;
+        let mut at = vec![(value, layout.clone())];
         while let Some((value, found)) = at.pop() {
             if value == param {
-                if found != *layout {
-                    return false;
-                }
-                reads += 1;
-                continue;
+                return found == *layout && nodes.consumers.contains_key(&param);
             }
-            if seen.contains(&(value, found.clone())) {
-                continue;
-            }
-            seen.push((value, found.clone()));
             let (Some(way), Some(maker)) = (
                 nodes.child(value).and_then(|node| node.way(&found)),
                 body.stmts.iter().find(|stmt| stmt.results.contains(&value)),
@@ -573,14 +465,14 @@ impl<'a, 'b> Sums<'a, 'b> {
                 at.extend(maker.args.iter().copied().zip(operands.iter().cloned()));
             }
         }
-        reads == self.uses[param.0 as usize] && nodes.consumers.contains_key(&param)
+        false
     }
 
     /// The initial state inside a loop.
     fn inside(&self, stmt: &Stmt) -> SumNodes {
         let mut nodes = SumNodes::default();
-        if let Some(Round { body, .. }) = loop_of(stmt) {
-            let nexts = body.results.iter();
+        if let Some(Round { bounds, body, .. }) = loop_of(stmt) {
+            let nexts = body.results.iter().take(stmt.args.len() - bounds);
             nodes.consumers.extend(nexts.filter(|&&next| self.is_used_once(next)).map(|&next| (next, vec![ROUND])));
         }
         nodes
@@ -717,12 +609,6 @@ impl Sums<'_, '_> {
             self.held.insert(body.results[i], layout.clone());
             inside.of.insert(param, SumNode::carried(std::iter::once(layout)));
         }
-        for i in stmt.args.len() - bounds..stmt.results.len() {
-            self.agree(stmt.results[i]);
-            let Some(layout) = self.target(stmt.results[i], nodes) else { continue };
-            self.held.insert(body.results[i], of_trip(&layout));
-            self.rounds.insert(stmt.results[i], layout);
-        }
         self.inserter.enter(false, trips);
         self.block(body, inside);
         if let Some(cond) = cond {
@@ -755,16 +641,9 @@ impl Rewriter<'_, '_> {
                     }
                     self.result(&mut stmt, i, layout, &mut after);
                 }
-                for i in stmt.args.len() - bounds..stmt.results.len() {
-                    let Some(layout) = self.rounds.remove(&stmt.results[i]) else { continue };
-                    self.result(&mut stmt, i, layout, &mut after);
-                }
             } else if let Some((layout, operands)) = stmt.results.first().and_then(|first| self.linear.remove(first)) {
                 for (arg, layout) in stmt.args.iter_mut().zip(&operands) {
                     *arg = self.operand(*arg, layout, &stmt.origin, &mut stmts);
-                }
-                if let StmtKind::Op(Op::Reshard(pin)) = &mut stmt.kind {
-                    pin.to.clone_from(&layout);
                 }
                 self.result(&mut stmt, 0, layout, &mut after);
             }
