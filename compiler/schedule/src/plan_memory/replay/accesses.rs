@@ -33,6 +33,9 @@ enum DynamicIndices {
     Spread,
 }
 
+/// All choices of dynamic indices. A kernel without such indices is called with the first.
+const DYNAMIC_INDICES: [DynamicIndices; 3] = [DynamicIndices::First, DynamicIndices::Last, DynamicIndices::Spread];
+
 impl DynamicIndices {
     /// The value of an index between 0 and `last`, at a point.
     fn value(self, elem: Elem, last: u64, point: &[i64]) -> i64 {
@@ -101,10 +104,16 @@ const MOST_PARTS: u64 = 256;
 /// Checks that kernels may run panel by panel: no part of the range touches an element that another part writes. Then neither the
 /// order of the panels matters nor their division among workers.
 pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Result<(), Stopped> {
+    let count = if kernels.iter().any(Accesses::has_dynamic_indices) { DYNAMIC_INDICES.len() } else { 1 };
+    DYNAMIC_INDICES[..count].iter().try_for_each(|&dynamic| run_by_panels_at(kernels, dynamic, replay))
+}
+
+/// As [`run_by_panels`], for one choice of dynamic indices: a run has no others, so panels of different choices never meet.
+fn run_by_panels_at(kernels: &[Accesses<'_>], dynamic: DynamicIndices, replay: &mut Replay<'_>) -> Result<(), Stopped> {
     replay.shadow.next_step();
     let written: Vec<(u16, Range<u64>)> = kernels.iter().flat_map(|kernel| kernel.spans(replay, true)).collect();
     for kernel in kernels {
-        for (part, call) in kernel.parts(replay) {
+        for (part, call) in kernel.parts(replay, dynamic) {
             for store in &kernel.kernel.stores {
                 let ranges = kernel.stored(store, &call);
                 kernel.each_run(replay, &call, &store.access.address, ranges, |replay, at, len| {
@@ -121,7 +130,7 @@ pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Resul
         if !kernel.spans(replay, false).any(|read| written.iter().any(|written| overlap(&read, written))) {
             continue;
         }
-        for (part, call) in kernel.parts(replay) {
+        for (part, call) in kernel.parts(replay, dynamic) {
             kernel.loads(replay, &call, false, &mut |replay, Touch { slot, spot, .. }| match replay
                 .shadow
                 .is_undisturbed(&spot, part)
@@ -202,16 +211,20 @@ impl Accesses<'_> {
             Extent::Scalar { slot, .. } => 0..scalars[slot],
         };
         let ranges: Vec<Range<i64>> = dims.map(range).collect();
-        let is_dynamic = |inst: &Inst| matches!(inst, Inst::LoopInvariant { .. } | Inst::Limit { .. });
-        let all = [DynamicIndices::First, DynamicIndices::Last, DynamicIndices::Spread];
-        let count = if self.kernel.insts.iter().any(is_dynamic) { all.len() } else { 1 };
+        let count = if self.has_dynamic_indices() { DYNAMIC_INDICES.len() } else { 1 };
         let call = |&dynamic| KernelRun { device, scalars: scalars.clone(), ranges: ranges.clone(), dynamic };
-        all[..count].iter().map(call).collect()
+        DYNAMIC_INDICES[..count].iter().map(call).collect()
     }
 
-    /// The calls of all devices, each for a part of its share, and the numbers of the parts.
-    fn parts(&self, replay: &Replay<'_>) -> Vec<(u64, KernelRun)> {
+    fn has_dynamic_indices(&self) -> bool {
+        self.kernel.insts.iter().any(|inst| matches!(inst, Inst::LoopInvariant { .. } | Inst::Limit { .. }))
+    }
+
+    /// The calls of all devices with these dynamic indices, each for a part of its share, and the numbers of the parts.
+    fn parts(&self, replay: &Replay<'_>, dynamic: DynamicIndices) -> Vec<(u64, KernelRun)> {
+        let dynamic = if self.has_dynamic_indices() { dynamic } else { DYNAMIC_INDICES[0] };
         let calls = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device));
+        let calls = calls.filter(|call| call.dynamic == dynamic);
         let parts = calls.flat_map(|call| {
             let units = call.ranges[0].clone();
             let len = ((units.end - units.start) as u64).div_ceil(MOST_PARTS).max(1);
