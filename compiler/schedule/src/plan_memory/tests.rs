@@ -43,7 +43,19 @@ fn copied(steps: &[Step]) -> Vec<u64> {
         Step::For { body, .. } => copied(body),
         Step::While { cond, body, .. } => [copied(cond), copied(body)].concat(),
         Step::If { then, otherwise, .. } => [copied(then), copied(otherwise)].concat(),
-        _ => Vec::new(),
+        Step::Kernel(_)
+        | Step::Panels { .. }
+        | Step::Gemm(_)
+        | Step::Library(_)
+        | Step::Exchange(_)
+        | Step::Reduce(_)
+        | Step::Permute(_)
+        | Step::Fetch(_)
+        | Step::Sync { .. }
+        | Step::Post { .. }
+        | Step::Await { .. }
+        | Step::CheckIndex { .. }
+        | Step::Print { .. } => Vec::new(),
     };
     steps.iter().flat_map(of).collect()
 }
