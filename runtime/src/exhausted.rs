@@ -1,4 +1,4 @@
-//! What a process says when the system gives it no more memory: most code cannot go on then, and the standard library ends the process by a signal.
+//! The error of a process that gets no more memory: most code cannot continue then, and the standard library ends the process by a signal.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, Ordering};

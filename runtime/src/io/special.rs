@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For so long a pipe that nobody reads is waited for without a word, and in all.
+/// Time to wait for a reader of a pipe, before the first message and in all.
 const SILENCE: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
