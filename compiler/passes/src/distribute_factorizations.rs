@@ -229,15 +229,20 @@ fn triangular_solve(stmt: &Stmt, system: TriangularSystem, parts: usize, func: &
 /// The sum of the blocks of rows that devices along these axes have, on all devices.
 fn summed(build: &mut Builder<'_>, blocks: Value, (parts, axes): (usize, Vec<u8>), ty: Type, origin: &Origin) -> Value {
     let rank = ty.rank() - 2;
-    let mut apart = ty.clone();
-    apart.array.shape.insert(rank, parts);
-    apart.sharding.dims.insert(rank, DimSharding::closed(axes.clone()));
-    let shape = Reshape { shape: apart.shape().to_vec(), trivial: false };
-    let each = build.emit(shape, &[blocks], apart, origin);
+    // Blocks of one row are added up as they are.
+    let is_row = ty.shape()[rank] == 1;
+    let each = if is_row {
+        blocks
+    } else {
+        let mut apart = ty.clone();
+        apart.array.shape.insert(rank, parts);
+        apart.sharding.dims.insert(rank, DimSharding::closed(axes.clone()));
+        build.emit(Reshape { shape: apart.shape().to_vec(), trivial: false }, &[blocks], apart, origin)
+    };
     let mut partial = ty.clone();
     let axes: AxisSet = axes.iter().map(|&axis| usize::from(axis)).collect();
     partial.sharding = partial.sharding.with_unreduced(axes, ReduceOp::Sum);
-    let sum = Reduce { op: ReduceOp::Sum, axes: vec![rank], keepdims: false };
+    let sum = Reduce { op: ReduceOp::Sum, axes: vec![rank], keepdims: is_row };
     let sums = build.emit(sum, &[each], partial, origin);
     build.emit(Reshard::request(ty.sharding.clone()), &[sums], ty, origin)
 }

@@ -97,7 +97,11 @@ impl Draw {
 
     /// Mostly small; the size that leaves whole blocks empty is as likely as any.
     pub fn size(&mut self) -> usize {
-        if self.chance(2) { 0 } else { 1 + self.below(9) }
+        match self.below(50) {
+            0 => 0,
+            1..=5 => 1,
+            _ => 1 + self.below(9),
+        }
     }
 
     pub fn shape(&mut self, rank: usize) -> Vec<usize> {
@@ -228,6 +232,21 @@ impl Mesh {
             more => format!("({})", more.join(", ")),
         };
         dims.into_iter().map(dim).collect()
+    }
+
+    /// A random layout of an array, which splits its dimensions of one element more often than chance would.
+    pub fn sharding_of(&self, draw: &mut Draw, shape: &[usize]) -> Vec<String> {
+        let mut dims = self.sharding(draw, shape.len());
+        let free: Vec<&str> = self.axes.iter().map(|&(name, _, _)| name).collect();
+        let free: Vec<&str> = free.into_iter().filter(|name| dims.iter().all(|dim| !dim.contains(name))).collect();
+        let one = shape.iter().zip(&mut dims).find(|(size, dim)| **size == 1 && matches!(dim.as_str(), "_" | "?"));
+        if let Some((_, dim)) = one
+            && !free.is_empty()
+            && draw.chance(50)
+        {
+            *dim = draw.pick(&free).to_string();
+        }
+        dims
     }
 
     /// The type of an array with a random layout, sometimes one of partial sums.

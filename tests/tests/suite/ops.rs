@@ -102,7 +102,7 @@ fn sample(name: &str, number: u64) -> Result<Sample, String> {
         .iter()
         .map(|array: &Array| {
             let says_nothing = draw.chance(20);
-            let dims = if says_nothing { Vec::new() } else { mesh.sharding(&mut draw, array.shape.len()) };
+            let dims = if says_nothing { Vec::new() } else { mesh.sharding_of(&mut draw, &array.shape) };
             array.text(&dims)
         })
         .collect();

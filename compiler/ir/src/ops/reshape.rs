@@ -28,6 +28,7 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use std::ops::Range;
 
 /// `reshape(x, (4,6))`: the same elements, in row-major order, in another shape.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,14 +59,10 @@ fn walk(from: &[usize], to: &[usize], rule: &mut Factors) -> (Vec<DimFactors>, V
         return sides;
     }
     // Dimensions of size 1 are factors of their own; the others are matched from the front.
-    for (shape, dims) in [(from, &mut sides.0), (to, &mut sides.1)] {
-        for (dim, _) in shape.iter().enumerate().filter(|(_, size)| **size == 1) {
-            dims[dim].push(rule.add(1, FactorKind::Whole));
-        }
-    }
     let proper = |shape: &[usize]| (0..shape.len()).filter(|&dim| shape[dim] != 1).collect::<Vec<_>>();
     let (left, right) = (proper(from), proper(to));
     let (mut l, mut r) = (0, 0);
+    let mut behind = (0, 0);
     while l < left.len() && r < right.len() {
         // The shortest runs on both sides with equal products.
         let (start_l, start_r) = (l, r);
@@ -79,11 +76,30 @@ fn walk(from: &[usize], to: &[usize], rule: &mut Factors) -> (Vec<DimFactors>, V
                 product_r *= to[right[r]];
             }
         }
+        ones(behind.0..left[start_l], behind.1..right[start_r], rule, &mut sides);
         group(&left[start_l..=l], &right[start_r..=r], from, to, rule, &mut sides);
+        behind = (left[l] + 1, right[r] + 1);
         l += 1;
         r += 1;
     }
+    ones(behind.0..from.len(), behind.1..to.len(), rule, &mut sides);
+    for (shape, dims) in [(from, &mut sides.0), (to, &mut sides.1)] {
+        for (_, dim) in shape.iter().zip(dims).filter(|(size, dim)| **size == 1 && dim.is_empty()) {
+            dim.push(rule.add(1, FactorKind::Whole));
+        }
+    }
     sides
+}
+
+/// Matches dimensions of size 1 that lie between the same others, if both sides have equally many: so batches of one keep their layout.
+fn ones(left: Range<usize>, right: Range<usize>, rule: &mut Factors, sides: &mut (Vec<DimFactors>, Vec<DimFactors>)) {
+    if left.len() == right.len() {
+        for (l, r) in left.zip(right) {
+            let factor = rule.add(1, FactorKind::Pass);
+            sides.0[l].push(factor);
+            sides.1[r].push(factor);
+        }
+    }
 }
 
 /// Matches one run on each side with equal products: cut where both have a border, as long as sizes divide each other.
