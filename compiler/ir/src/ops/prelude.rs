@@ -555,10 +555,8 @@ impl Helper {
                 None => build.materialize(&args[0].term, None, args[0].span).map(Term::Array),
             },
             Helper::IsText => {
-                let (Term::Str(text), Term::Str(known)) = (&args[0].term, &args[1].term) else {
-                    panic!("the prelude compares strings");
-                };
-                Ok(Term::Bool(text == known))
+                let Term::Str(known) = &args[1].term else { panic!("the prelude knows the strings") };
+                Ok(Term::Bool(matches!(&args[0].term, Term::Str(text) if text == known)))
             }
             Helper::Polynomial => polynomial(build, array(0), &args[1]).map(Term::Array),
             Helper::Require => {

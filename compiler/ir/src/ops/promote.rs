@@ -169,6 +169,9 @@ pub fn holds_array(term: &Term) -> bool {
 
 /// `[a, b]` as an array: its elements stacked along a new first dimension, of `dtype` if given.
 pub fn stacked(build: &mut CallBuilder, items: &[Term], dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
+    if items.is_empty() {
+        return Err(Diagnostic::error(Code::E0210, span, "expected a list of arrays, found an empty one"));
+    }
     let operands: Vec<Operand<'_>> = items.iter().map(|item| (item, span)).collect();
     let dtype = match dtype {
         Some(dtype) => dtype,
