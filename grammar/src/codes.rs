@@ -85,6 +85,7 @@ codes! {
     E0504 "a collective outside a manual function",
     E0505 "malformed permutation",
     E0506 "an axis is not manual here",
+    E0507 "a sum of gradients is used as the gradient of each device",
     E0601 "the mesh does not fit the program",
     E0602 "a value is on another mesh",
     E0701 "an argument has the wrong type",

@@ -30,6 +30,8 @@ pub struct Case {
     pub types: Vec<Expectation>,
     /// `//~ CODE word`
     pub errors: Vec<Expectation>,
+    /// `//? CODE word`: all warnings of the program.
+    pub warnings: Vec<Expectation>,
     /// `//> TEXT`: all that the program prints, line by line; empty: not asked.
     pub printed: Vec<String>,
 }
@@ -59,6 +61,7 @@ impl Case {
             tolerance: None,
             types: Vec::new(),
             errors: Vec::new(),
+            warnings: Vec::new(),
             printed: Vec::new(),
         };
         for (number, line) in text.lines().enumerate() {
@@ -68,7 +71,8 @@ impl Case {
             if let Some((_, expected)) = line.split_once("//> ") {
                 case.printed.push(expected.to_string());
             }
-            for (mark, list) in [("//: ", &mut case.types), ("//~ ", &mut case.errors)] {
+            let marks = [("//: ", &mut case.types), ("//~ ", &mut case.errors), ("//? ", &mut case.warnings)];
+            for (mark, list) in marks {
                 if let Some((_, expected)) = line.split_once(mark) {
                     list.push(Expectation { line: number + 1, text: expected.trim().to_string() });
                 }

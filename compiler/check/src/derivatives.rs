@@ -246,7 +246,7 @@ impl Checker<'_> {
         for (&value, leaf) in found.iter().zip(leaves) {
             let order = self.build.func.info(value).origin.lineage.order;
             let of = Some(leaf.given);
-            self.build.lineage = Lineage { part: DerivativePart::Gradient, of, order, is_reversed: false };
+            self.build.lineage = Lineage { part: DerivativePart::Gradient, of, order, ..Lineage::default() };
             let value = self.conjugated(value, leaf.is_imaginary)?;
             let sharding = self.build.ty(leaf.given).sharding.clone();
             let is_auto = self.build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);

@@ -39,6 +39,7 @@ pub mod sizes;
 pub mod sources;
 mod stage;
 mod stmts;
+mod summed;
 mod trees;
 mod types;
 mod windows;
@@ -100,6 +101,7 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
         names,
         build: CallBuilder::new(Mesh::default(), Func::new(options.entry.as_deref().unwrap_or("main"))),
         diagnostics,
+        warnings: Vec::new(),
         expansions: Vec::new(),
         constants: BTreeMap::new(),
         sets: options.sets.iter().cloned().collect(),
@@ -154,6 +156,8 @@ struct Checker<'a> {
     names: Names,
     build: CallBuilder,
     diagnostics: Vec<Diagnostic>,
+    /// Of programs that are right: errors count as failures of a trial, warnings do not.
+    warnings: Vec<Diagnostic>,
     /// The functions that are being expanded, outermost first.
     expansions: Vec<Expansion>,
     constants: BTreeMap<ItemId, constants::ConstValue>,
@@ -210,6 +214,7 @@ impl Checker<'_> {
     }
 
     fn finish(mut self, module: Option<Module>) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+        self.diagnostics.append(&mut self.warnings);
         // Errors in a function that is expanded twice are reported once.
         let mut seen = BTreeSet::new();
         self.diagnostics.retain(|diagnostic| {

@@ -9,6 +9,7 @@ use super::calls::{function_expansion, parameter_place, size_params, value_span}
 use super::errors::{self, manual as errors_of_manual};
 use super::names::ItemId;
 use super::sizes::Bindings;
+use super::summed::{self, SpreadResult};
 use super::types::{ArrayTy, DimTy, Ty};
 use super::{Checker, trees};
 use spmdc_abi::ReduceOp;
@@ -29,6 +30,19 @@ use spmdc_ir::reshard::step::Reshard;
 struct BorderLeaf<'t> {
     term: Term,
     ty: Option<&'t ArrayTy>,
+}
+
+/// The results of a region.
+#[derive(Default)]
+struct Left {
+    /// The local values.
+    values: Vec<Value>,
+    /// The types of the joined values.
+    types: Vec<Type>,
+    /// The layouts of the joined values along the manual axes.
+    outputs: Vec<Sharding>,
+    /// The values that are the same on devices along axes over which the result is split.
+    spread: Vec<SpreadResult>,
 }
 
 /// The block of a region under construction, and its operands.
@@ -99,8 +113,12 @@ impl Checker<'_> {
         region.block = std::mem::take(self.build.innermost());
         self.build.blocks.truncate(outer_depth);
         self.build.manual = AxisSet::EMPTY;
-        let (values, types, outputs) = left?;
+        let Left { values, types, outputs, spread } = left?;
         region.block.results = values;
+        for warning in summed::warnings(&self.build, &region.block, &spread) {
+            let warning = self.with_call_site(warning);
+            self.warnings.push(warning);
+        }
         self.take_captures(&mut region, span)?;
         let origin = Origin::at(span);
         let results: Vec<Value> = types.into_iter().map(|ty| self.build.func.new_value(ty, origin.clone())).collect();
@@ -257,8 +275,7 @@ impl Checker<'_> {
         ArrayType { shape, ..array.clone() }
     }
 
-    /// The region's results: local values, the types of the joined values, and their layouts.
-    #[allow(clippy::type_complexity)]
+    /// The region's results.
     fn leave(
         &mut self,
         function: &FnItem,
@@ -266,7 +283,7 @@ impl Checker<'_> {
         result: &Term,
         ret: Option<&Ty>,
         bindings: &Bindings,
-    ) -> Option<(Vec<Value>, Vec<Type>, Vec<Sharding>)> {
+    ) -> Option<Left> {
         let span = value_span(function);
         if matches!(result, Term::Poison) {
             return None;
@@ -281,19 +298,11 @@ impl Checker<'_> {
         }
         let mut leaves = Vec::new();
         pair(result, ret, &mut leaves);
-        let (mut values, mut types, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
-        let mut is_whole = true;
+        let (mut left, mut is_whole) = (Left::default(), true);
         for leaf in leaves {
-            match self.leave_leaf(function, axes, &leaf, bindings, span) {
-                Some((value, ty, output)) => {
-                    values.push(value);
-                    types.push(ty);
-                    outputs.push(output);
-                }
-                None => is_whole = false,
-            }
+            is_whole &= self.leave_leaf(function, axes, &leaf, (bindings, span), &mut left).is_some();
         }
-        is_whole.then_some((values, types, outputs))
+        is_whole.then_some(left)
     }
 
     fn leave_leaf(
@@ -301,9 +310,9 @@ impl Checker<'_> {
         function: &FnItem,
         manual: AxisSet,
         leaf: &BorderLeaf,
-        bindings: &Bindings,
-        span: Span,
-    ) -> Option<(Value, Type, Sharding)> {
+        (bindings, span): (&Bindings, Span),
+        left: &mut Left,
+    ) -> Option<()> {
         if !trees::is_number(&leaf.term) {
             if !matches!(leaf.term, Term::Poison) {
                 let found = leaf.term.describe();
@@ -345,7 +354,8 @@ impl Checker<'_> {
         if let Some(ty) = leaf.ty
             && let Some(exact) = self.exact_type(ty)
         {
-            return Some((value, exact, output));
+            left.add(value, exact, output);
+            return Some(());
         }
         let named = output.used_axes().union(output.unreduced);
         let varies = self.build.ty(value).varying.minus(named);
@@ -359,6 +369,10 @@ impl Checker<'_> {
             };
             self.report(errors_of_manual::result_varies(&function.name.name, &declared, &axes, span, origin));
             return None;
+        }
+        let axes = named.minus(self.build.ty(value).varying);
+        if !axes.is_empty() {
+            left.spread.push(SpreadResult { value, axes, span });
         }
         value = self.vary_as(value, named, span).map_err(|diagnostic| self.report(diagnostic)).ok()?;
         // The other axes of the result type apply to the local value.
@@ -377,8 +391,12 @@ impl Checker<'_> {
             dim.axes.splice(0..0, outer.axes.iter().copied());
         }
         sharding.unreduced = sharding.unreduced.union(output.unreduced);
-        let ty = Type { array: ArrayType::new(local.dtype(), &shape), sharding, varying: AxisSet::EMPTY };
-        Some((value, ty, output))
+        left.add(
+            value,
+            Type { array: ArrayType::new(local.dtype(), &shape), sharding, varying: AxisSet::EMPTY },
+            output,
+        );
+        Some(())
     }
 
     /// A value that the body uses from outside (for example through a lambda) becomes an operand that is equal on all devices.
@@ -412,6 +430,14 @@ impl Checker<'_> {
     pub(super) fn vary_as(&mut self, value: Value, axes: AxisSet, span: Span) -> Result<Value, Diagnostic> {
         self.build.span = span;
         self.build.vary(value, axes)
+    }
+}
+
+impl Left {
+    fn add(&mut self, value: Value, ty: Type, output: Sharding) {
+        self.values.push(value);
+        self.types.push(ty);
+        self.outputs.push(output);
     }
 }
 

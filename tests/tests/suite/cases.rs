@@ -3,10 +3,11 @@
 
 use spmdc_abi::CollectiveKind;
 use spmdc_compiler::report::plan::{self, Collective};
+use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
-use spmdc_tests::case::{Case, files, programs};
+use spmdc_tests::case::{Case, Expectation, files, programs};
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps;
 use spmdc_tests::engine::{self, Failure, Loaded};
@@ -127,6 +128,7 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
     let own = if case.meshes.is_some() { own } else { "" };
     let stage = Some(Stage::Optimized);
     let compilation = engine::compiled("case.spmd", &case.text, own, stage).map_err(|f| format!("{f:?}"))?;
+    warnings_hold(case, &compilation.warnings)?;
     let at = |stage: Stage| -> Result<Vec<&Module>, String> {
         let modules = compilation.of_meshes().into_iter().map(|of_mesh| of_mesh.stage(stage));
         modules.collect::<Option<_>>().ok_or(format!("no stage `{}`", stage.name()))
@@ -169,6 +171,26 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Each warning is expected, and each that is expected is there.
+fn warnings_hold(case: &Case, warnings: &[Diagnostic]) -> Result<(), String> {
+    let line = |offset: u32| case.text[..offset as usize].matches('\n').count() + 1;
+    let found =
+        warnings.iter().map(|warning| (line(warning.span.start), format!("{} {}", warning.code, warning.message)));
+    let found: Vec<(usize, String)> = found.collect();
+    let fits = |expected: &Expectation| {
+        let is_there = |(line, text): &(usize, String)| {
+            *line == expected.line && expected.text.split_whitespace().all(|word| text.contains(word))
+        };
+        found.iter().any(is_there)
+    };
+    if found.len() == case.warnings.len() && case.warnings.iter().all(fits) {
+        return Ok(());
+    }
+    let expected: Vec<String> =
+        case.warnings.iter().map(|warning| format!("{}: {}", warning.line, warning.text)).collect();
+    Err(format!("expected the warnings {expected:?}, found {found:?}"))
 }
 
 /// The collectives of all meshes. A transfer is where it is sent.

@@ -49,3 +49,44 @@ pub fn block_shape(declared: &str, wanted: &str, found: &str, span: Span) -> Dia
     )
     .here(format!("this is `{found}` on each device"))
 }
+
+/// E0507
+pub fn sum_again(name: &Option<String>, over: &str, again: &str, span: Span, sum: Span) -> Diagnostic {
+    let (gradient, _) = of_name(name);
+    let message = format!("{gradient} is summed over {over} already, and combined over {again} once more");
+    of_sum(Diagnostic::warning(Code::E0507, span, message), name, over, sum)
+}
+
+/// E0507
+pub fn spread_sum(name: &Option<String>, over: &str, span: Span, sum: Span) -> Diagnostic {
+    let (gradient, _) = of_name(name);
+    let message = format!("{gradient} is a sum over {over}, and returned as the gradient of each device");
+    of_sum(Diagnostic::warning(Code::E0507, span, message), name, over, sum)
+}
+
+/// The gradient by a value, and the value.
+fn of_name(name: &Option<String>) -> (String, String) {
+    match name {
+        Some(name) => (format!("the gradient of `{name}`"), format!("`{name}`")),
+        None => ("the gradient".to_string(), "its value".to_string()),
+    }
+}
+
+fn of_sum(warning: Diagnostic, name: &Option<String>, over: &str, sum: Span) -> Diagnostic {
+    let (_, value) = of_name(name);
+    let varied = match name.as_deref().map(|name| (name, name.split_once('.'))) {
+        None => format!("pvary(.., {over})"),
+        Some((name, None)) => format!("pvary({name}, {over})"),
+        Some((_, Some((all, _)))) => format!("tree_map(|v| pvary(v, {over}), {all})"),
+    };
+    let warning = warning.here(format!("the same on all devices along {over}"));
+    let warning = if sum == warning.span {
+        warning
+    } else {
+        warning.label(
+            sum,
+            format!("{value} is the same on all devices along {over}, so its gradient is the sum of theirs"),
+        )
+    };
+    warning.help(format!("to get the gradient of each device, take it by `{varied}`"))
+}

@@ -61,7 +61,7 @@ fn reversed(
     let (place, around) = (build.span, build.lineage);
     let mut forward = build.innermost().stmts.split_off(start);
     let order = passed(&mut forward).max(around.order).saturating_add(1);
-    build.lineage = Lineage { part: DerivativePart::Gradient, of: None, order, is_reversed: false };
+    build.lineage = Lineage { part: DerivativePart::Gradient, of: None, order, ..Lineage::default() };
     let mut depends: BTreeSet<Value> = inputs.iter().copied().collect();
     dependent(build, &forward, &mut depends);
     let open = OpenBlocks::of(build);
@@ -118,12 +118,25 @@ impl Reverse<'_> {
         let mut found = Vec::new();
         for &input in inputs {
             found.push(match self.cotangents.get(&input) {
-                Some(&cotangent) => total(self.build, cotangent, input)?,
+                Some(&cotangent) => self.gradient(cotangent, input, seeds)?,
                 None => {
                     let ty = self.build.carried_type(input);
                     super::zeros(self.build, input, &ty)?
                 }
             });
+        }
+        Ok(found)
+    }
+
+    /// The whole gradient by an input.
+    fn gradient(&mut self, cotangent: Value, input: Value, seeds: &[(Value, Value)]) -> Result<Value, Diagnostic> {
+        let found = total(self.build, cotangent, input)?;
+        let parts = self.build.ty(cotangent).varying.minus(self.build.ty(found).varying);
+        let differs = |&(output, _): &(Value, Value)| !self.build.ty(output).varying.intersect(parts).is_empty();
+        if seeds.iter().any(differs)
+            && let Some(sum) = self.build.innermost().stmts.last_mut()
+        {
+            sum.origin.lineage.is_summed = true;
         }
         Ok(found)
     }
@@ -163,7 +176,7 @@ impl Reverse<'_> {
     /// Says what the next statements compute.
     pub fn computes(&mut self, part: DerivativePart, of: Option<Value>) {
         let order = self.build.lineage.order;
-        self.build.lineage = Lineage { part, of, order, is_reversed: false };
+        self.build.lineage = Lineage { part, of, order, ..Lineage::default() };
     }
 
     /// Adds a cotangent to that of a value, in the value's layout on explicit axes.

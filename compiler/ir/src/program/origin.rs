@@ -25,6 +25,8 @@ pub struct Lineage {
     pub order: u8,
     /// Whether a reverse has been taken through it.
     pub is_reversed: bool,
+    /// Whether it is a gradient by a value that is the same on devices whose results differ: the sum of theirs, in a `manual` function.
+    pub is_summed: bool,
 }
 
 /// What a statement computes.
