@@ -52,11 +52,13 @@ ALONG = [
 class Function:
     """Statements on the variables `x`, `w` and `v`, in both languages."""
 
+    FEWEST, MOST = 4, 8
+
     def __init__(self, seed, rows, columns):
         self.r, self.count, self.rows, self.columns = random.Random(f"{seed}/gradients"), 0, rows, columns
         shapes = {"x": (rows, columns), "w": (columns, columns), "v": (columns,)}
         self.shapes, steps = dict(shapes), []
-        for _ in range(self.r.randint(4, 8)):
+        for _ in range(self.r.randint(self.FEWEST, self.MOST)):
             steps.append(self.statement(2))
         last = [name for name in self.shapes if name not in shapes][-4:]
         body = "".join(f"    {line}\n" for step in steps for line in step[0])
