@@ -357,6 +357,11 @@ pub(super) fn product(
         PartialDerivative::One => Some(of),
         PartialDerivative::MinusOne => Some(Terms(build).unary(UnaryOp::Neg, of)?),
         PartialDerivative::Array(partial) => Some(Terms(build).mul(of, partial)?),
+        PartialDerivative::Where(condition) => {
+            let mut terms = Terms(build);
+            let zero = terms.number(of, 0.0)?;
+            Some(terms.select(condition, of, zero)?)
+        }
     })
 }
 

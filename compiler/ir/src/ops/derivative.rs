@@ -51,6 +51,8 @@ pub enum PartialDerivative {
     MinusOne,
     /// An array that broadcasts to the shape of the result.
     Array(Value),
+    /// 1 where these conditions, of the shape of the result, hold. Elsewhere no tangent passes, infinities included.
+    Where(Value),
 }
 
 /// The rule of a linear op.

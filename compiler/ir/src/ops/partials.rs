@@ -43,8 +43,7 @@ impl Partials for Unary {
             // 0 at zero, unlike that of `maximum`.
             UnaryOp::Relu => {
                 let zero = terms.number(x, 0.0)?;
-                let rises = terms.compare(CompareOp::Gt, x, zero)?;
-                terms.indicator(rises, x)?
+                return Ok(PartialDerivative::Where(terms.compare(CompareOp::Gt, x, zero)?));
             }
             UnaryOp::Reciprocal => {
                 let square = terms.unary(UnaryOp::Square, y)?;
