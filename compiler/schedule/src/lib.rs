@@ -2,9 +2,11 @@
 //!
 //! - `fuse` decides which values exist in memory.
 //! - `order` orders the work that computes them, under loops and branches.
+//! - `alternate` lets the trips of a loop take turns with two places of what it carries.
 //! - `plan_memory` gives each of them a place, and makes the list of steps.
 #![warn(missing_docs)]
 
+mod alternate;
 pub mod fuse;
 mod last_uses;
 pub mod order;

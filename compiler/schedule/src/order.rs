@@ -5,8 +5,8 @@
 //! ```
 //!
 //! A carried value lies in one place, the buffer of the body's parameter: initial and next values are copied there, which costs
-//! nothing if the planner can have them computed in place. All other values are in SSA form: each is written by the work of one
-//! statement. Fused values do not occur.
+//! nothing if the planner can have them computed in place; where it cannot, `alternate` has the trips take turns with two places. All other
+//! values are in SSA form: each is written by the work of one statement. Fused values do not occur.
 
 use crate::last_uses::last_uses;
 use spmdc_grammar::codes::Code;
@@ -45,6 +45,8 @@ pub enum Task {
         stacked: Vec<Value>,
         /// One trip, with the copies of the next values into the carried ones at its end.
         body: Vec<Task>,
+        /// The number of these copies.
+        copies: usize,
         /// The loop in the source.
         origin: Origin,
     },
@@ -58,6 +60,8 @@ pub enum Task {
         flag: Value,
         /// One trip, with the copies of the next values into the carried ones at its end.
         body: Vec<Task>,
+        /// The number of these copies.
+        copies: usize,
         /// The loop in the source.
         origin: Origin,
     },
@@ -76,11 +80,13 @@ pub enum Task {
     },
 }
 
-/// A value that a loop carries; it lies in the buffer of `param` throughout.
+/// A value that a loop carries; it lies in the buffer of `param` between trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carry {
     /// The parameter of the loop's body.
     pub param: Value,
+    /// The value for the next trip, which the end of the body copies.
+    pub next: Value,
 }
 
 /// A bound of the counter of a loop.
@@ -93,7 +99,7 @@ pub enum Limit {
 }
 
 /// The work of a program, in order, before it has memory.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
     /// The tasks, in the order in which every device runs them.
     pub tasks: Vec<Task>,
@@ -279,12 +285,6 @@ impl<'a> Scheduler<'a> {
         Ok(work)
     }
 
-    fn new_value(&mut self, ty: Type) -> Value {
-        debug_assert!(self.types.len() < u32::MAX as usize, "there is a number for each value");
-        self.types.push(ty);
-        Value(self.types.len() as u32 - 1)
-    }
-
     fn for_loop(&mut self, op: &'a ForLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) {
         let bounds = op.bounds();
         let block = &op.body;
@@ -304,13 +304,13 @@ impl<'a> Scheduler<'a> {
                 Err(error) => self.errors.push(error),
             }
         }
-        self.copy_all(&block.results[..params.len()], params, &stmt.origin, &mut body);
+        let carries = carried(params, &block.results[..params.len()]);
+        let copies = copy_all(&carries, &mut self.types, &stmt.origin, &mut body);
         let (start, end) = match op.range {
             Some((start, end)) => (Limit::Const(start), Limit::Const(end)),
             None => (Limit::Value(stmt.args[0]), Limit::Value(stmt.args[1])),
         };
-        let carries = params.iter().map(|&param| Carry { param }).collect();
-        tasks.push(Task::For { counter, start, end, carries, stacked, body, origin: stmt.origin.clone() });
+        tasks.push(Task::For { counter, start, end, carries, stacked, body, copies, origin: stmt.origin.clone() });
         params.iter().zip(&stmt.results).for_each(|(&param, &result)| alias(param, result, tasks));
     }
 
@@ -325,9 +325,9 @@ impl<'a> Scheduler<'a> {
         block.params.iter().zip(&test.params).for_each(|(&param, &seen)| alias(param, seen, &mut cond));
         cond.extend(self.block(test));
         let mut body = self.block(block);
-        self.copy_all(&block.results, &block.params, &stmt.origin, &mut body);
-        let carries = block.params.iter().map(|&param| Carry { param }).collect();
-        tasks.push(Task::While { carries, cond, flag: test.results[0], body, origin: stmt.origin.clone() });
+        let carries = carried(&block.params, &block.results);
+        let copies = copy_all(&carries, &mut self.types, &stmt.origin, &mut body);
+        tasks.push(Task::While { carries, cond, flag: test.results[0], body, copies, origin: stmt.origin.clone() });
         block.params.iter().zip(&stmt.results).for_each(|(&param, &result)| alias(param, result, tasks));
     }
 
@@ -342,29 +342,6 @@ impl<'a> Scheduler<'a> {
         });
         let results = stmt.results.clone();
         tasks.push(Task::If { flag: stmt.args[0], results, then, otherwise, origin: stmt.origin.clone() });
-    }
-
-    /// Makes all these copies in parallel: no source is overwritten before it has been read.
-    fn copy_all(&mut self, from: &[Value], to: &[Value], origin: &Origin, tasks: &mut Vec<Task>) {
-        // Values may be aliases of carried values.
-        debug_assert_eq!(from.len(), to.len(), "each copy has a source and a target");
-        let names = AliasNames::of(tasks);
-        let mut waiting: Vec<(Value, Value)> =
-            from.iter().zip(to).map(|(&from, &to)| (names.find(from), to)).filter(|(from, to)| from != to).collect();
-        while !waiting.is_empty() {
-            let ready = |&(_, to): &(Value, Value)| waiting.iter().all(|(from, _)| *from != to);
-            if let Some(next) = waiting.iter().position(ready) {
-                let (from, to) = waiting.remove(next);
-                copy(from, to, origin, tasks);
-                continue;
-            }
-            // Only cycles are left.
-            let (_, to) = waiting[0];
-            let saved = self.new_value(self.types[to.0 as usize].clone());
-            copy(to, saved, origin, tasks);
-            waiting.iter_mut().filter(|(from, _)| *from == to).for_each(|(from, _)| *from = saved);
-            debug_assert!(waiting.iter().any(|(from, _)| *from == saved), "a cycle is cut where it is read");
-        }
     }
 
     /// Writes values to the stacks at the index of the trip.
@@ -409,11 +386,49 @@ fn evaluate(point: &dyn Point, stmt: &Stmt, lowering: &mut Lowering<'_>) -> Resu
     Ok(())
 }
 
+/// A value beside those that there are.
+pub fn new_value(types: &mut Vec<Type>, ty: Type) -> Value {
+    debug_assert!(types.len() < u32::MAX as usize, "there is a number for each value");
+    types.push(ty);
+    Value(types.len() as u32 - 1)
+}
+
+fn carried(params: &[Value], next: &[Value]) -> Vec<Carry> {
+    debug_assert_eq!(params.len(), next.len(), "a trip gives the next value of each parameter");
+    params.iter().zip(next).map(|(&param, &next)| Carry { param, next }).collect()
+}
+
+/// Copies all next values into the carried ones, in parallel: no source is overwritten before it has been read. Returns the number of
+/// copies.
+pub fn copy_all(carries: &[Carry], types: &mut Vec<Type>, origin: &Origin, tasks: &mut Vec<Task>) -> usize {
+    // Values may be aliases of carried values.
+    let names = AliasNames::of(tasks);
+    let pairs = carries.iter().map(|carry| (names.find(carry.next), carry.param));
+    let mut waiting: Vec<(Value, Value)> = pairs.filter(|(from, to)| from != to).collect();
+    let before = tasks.len();
+    while !waiting.is_empty() {
+        let ready = |&(_, to): &(Value, Value)| waiting.iter().all(|(from, _)| *from != to);
+        if let Some(next) = waiting.iter().position(ready) {
+            let (from, to) = waiting.remove(next);
+            copy(from, to, origin, tasks);
+            continue;
+        }
+        // Only cycles are left.
+        let (_, to) = waiting[0];
+        let saved = new_value(types, types[to.0 as usize].clone());
+        copy(to, saved, origin, tasks);
+        waiting.iter_mut().filter(|(from, _)| *from == to).for_each(|(from, _)| *from = saved);
+        debug_assert!(waiting.iter().any(|(from, _)| *from == saved), "a cycle is cut where it is read");
+    }
+    tasks.len() - before
+}
+
 fn alias(from: Value, to: Value, tasks: &mut Vec<Task>) {
     tasks.push(Task::Work(Work::Alias { from, to }));
 }
 
-fn copy(from: Value, to: Value, origin: &Origin, tasks: &mut Vec<Task>) {
+/// Copies the bytes of a value.
+pub fn copy(from: Value, to: Value, origin: &Origin, tasks: &mut Vec<Task>) {
     tasks.push(Task::Work(Work::Copy { from, to, origin: origin.clone() }));
 }
 

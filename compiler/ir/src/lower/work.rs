@@ -279,6 +279,31 @@ impl Work {
             Work::Print { .. } => Vec::new(),
         }
     }
+
+    /// Replaces every value that it reads or writes by another one of the same type.
+    pub fn rename(&mut self, name: &dyn Fn(Value) -> Value) {
+        let rename = |value: &mut Value| *value = name(*value);
+        match self {
+            Work::Kernel { buffers, .. } => buffers.iter_mut().for_each(rename),
+            Work::Product { product: Product { a, b, c, .. }, .. } => [a, b, c].into_iter().for_each(rename),
+            Work::Library { calls, .. } => {
+                let LibraryCalls { operands, results, .. } = calls.as_mut();
+                operands.iter_mut().chain(results).for_each(|array| rename(&mut array.value));
+            }
+            Work::Alias { from, to } | Work::Copy { from, to, .. } | Work::Permute { from, to, .. } => {
+                [from, to].into_iter().for_each(rename);
+            }
+            Work::Exchange { from, to, .. } | Work::Reduce { from, to, .. } => {
+                [from, to].into_iter().for_each(|side| rename(&mut side.value));
+            }
+            Work::Fetch { parts, .. } => {
+                parts.iter_mut().flat_map(|part| [&mut part.from, &mut part.to]).for_each(rename);
+            }
+            Work::CheckIndex { index, to, .. } => [index, to].into_iter().for_each(rename),
+            Work::Print { values, .. } => values.iter_mut().for_each(rename),
+            Work::Constant { to, .. } => rename(to),
+        }
+    }
 }
 
 /// The layout of a value for the runtime. Inside `manual` it is the layout of the local array.

@@ -307,14 +307,26 @@ impl LinearMap for Update {
 
 impl NestLowering for Update {
     /// A copy, which vanishes if the old array is not needed any more, and a kernel over a device's part of the region. Along a
-    /// split dimension with a dynamic index each device tests all elements of its block.
+    /// split dimension with a dynamic index each device tests all elements of its block. New values that are computed from other elements of
+    /// a large array, most of which they replace, go into an array of their own, as do the elements around them.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let (x, result) = (stmt.args[0], stmt.results[0]);
-        lowering.copy(x, result);
         if self.region().contains(&0) {
+            lowering.copy(x, result);
             return Ok(());
         }
         let (mut kernel, needs_old) = self.kernel(lowering, stmt, NewValues::Computed);
+        let ty = lowering.ty(x);
+        let is_large = ty.block_bytes(lowering.mesh) > lowering.mesh.machine.private_bytes;
+        if needs_old
+            && is_large
+            && let Some(around) = self.around(ty.shape())
+        {
+            lowering.run(kernel);
+            around.iter().for_each(|part| copy_part(lowering, stmt, part));
+            return Ok(());
+        }
+        lowering.copy(x, result);
         if needs_old && lowering.is_last_use {
             kernel = self.kernel(lowering, stmt, NewValues::Stored).0;
         }
@@ -341,6 +353,30 @@ enum NewValues {
 }
 
 impl Update {
+    /// The parts of an array around the region, each by a range for each dimension, if the region is a box of at least half of the array.
+    fn around(&self, shape: &[usize]) -> Option<Vec<Vec<SliceRange>>> {
+        let range = |places: &Places| match places {
+            Places::Range(range) if range.step == 1 && !self.adds => Some(*range),
+            Places::Range(_) | Places::Dynamic(_) => None,
+        };
+        let region: Vec<SliceRange> = self.at.iter().map(range).collect::<Option<_>>()?;
+        let len = |ranges: &[SliceRange]| ranges.iter().map(|range| range.len as u64).product::<u64>();
+        let all: Vec<SliceRange> = shape.iter().map(|&size| SliceRange::all(size)).collect();
+        if 2 * len(&region) < len(&all) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for dim in 0..shape.len() {
+            let SliceRange { start, len, .. } = region[dim];
+            for (start, len) in [(0, start), (start + len, shape[dim] - start - len)] {
+                let own = SliceRange { start, len, step: 1 };
+                let part = [&region[..dim], &[own], &all[dim + 1..]].concat();
+                parts.extend((len > 0).then_some(part));
+            }
+        }
+        Some(parts)
+    }
+
     /// The kernel that stores the new values, and whether it needs the old array for them, in memory of its own.
     fn kernel<'a>(&self, lowering: &Lowering<'a>, stmt: &Stmt, values: NewValues) -> (KernelBuilder<'a>, bool) {
         let (x, v, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
@@ -400,6 +436,18 @@ impl Update {
         kernel.store(result, &to, elem);
         (kernel, needs_old)
     }
+}
+
+/// Copies the elements in these ranges from the old array to the new one.
+fn copy_part(lowering: &mut Lowering<'_>, stmt: &Stmt, part: &[SliceRange]) {
+    let (x, result) = (stmt.args[0], stmt.results[0]);
+    let mut kernel = lowering.kernel();
+    let ty = kernel.context.ty(result);
+    let places = part.iter().enumerate().map(|(dim, range)| own_places(&mut kernel, ty, dim, range).1);
+    let places: Vec<Affine> = places.collect();
+    let elem = kernel.operand(x, &places);
+    kernel.store(result, &places, elem);
+    lowering.run(kernel);
 }
 
 /// A loop over the indices of a range in this device's block: the number among these, and the index in the block.

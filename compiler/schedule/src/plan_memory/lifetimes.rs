@@ -382,6 +382,9 @@ impl<'a> Walker<'a> {
                 let again = record.writes.iter().filter(inside).map(|event| 2 * event.position).min();
                 let after = record.reads.iter().filter(|event| !self.is_inside(event.scope, this));
                 let after = after.map(|&event| self.until(event, outer)).max().unwrap_or(0);
+                // Trips that are left over write behind the loop.
+                let left = record.writes.iter().filter(|event| !self.is_inside(event.scope, this));
+                let after = left.map(|event| 2 * event.position + 1).max().unwrap_or(0).max(after);
                 if again.is_none() {
                     used = 2 * end + 1;
                 }

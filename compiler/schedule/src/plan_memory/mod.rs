@@ -37,6 +37,7 @@ mod sync;
 mod tests;
 mod time;
 
+use crate::alternate::alternate;
 use crate::order::Schedule;
 use lifetimes::Lifetimes;
 use replay::{MemoryPlan, replay};
@@ -69,6 +70,8 @@ pub fn plan_memory(
     verify: Option<u64>,
 ) -> Result<Planned, String> {
     let (func, mesh) = (&module.func, &module.mesh);
+    let alternated = alternate(module, schedule);
+    let schedule = alternated.as_ref().unwrap_or(schedule);
     let lifetimes = Lifetimes::new(func, schedule, mesh);
     let storage = Storage::new(schedule, &lifetimes, mesh);
     debug_assert_eq!(storage.buffer_of.len(), schedule.types.len(), "every value has an entry");
@@ -142,6 +145,34 @@ pub fn plan_memory(
     let mut buffer_of = storage.buffer_of;
     buffer_of.truncate(func.values.len());
     Ok(Planned { program, kernels, doubtful, buffer_of })
+}
+
+/// The places of a schedule's values, for a choice between schedules.
+pub struct PlannedPlaces<'a> {
+    module: &'a Module,
+    schedule: &'a Schedule,
+    storage: Storage,
+}
+
+impl<'a> PlannedPlaces<'a> {
+    /// Plans the memory of a schedule.
+    pub fn of(module: &'a Module, schedule: &'a Schedule) -> PlannedPlaces<'a> {
+        let lifetimes = Lifetimes::new(&module.func, schedule, &module.mesh);
+        let storage = Storage::new(schedule, &lifetimes, &module.mesh);
+        PlannedPlaces { module, schedule, storage }
+    }
+
+    /// The bytes that these copies move on each device: source and target of the others are one.
+    pub fn copied(&self, copies: &[(Value, Value)]) -> u64 {
+        let moved = copies.iter().filter(|(from, to)| self.storage.place(*from) != self.storage.place(*to));
+        moved.map(|(_, to)| self.schedule.types[to.0 as usize].block_bytes(&self.module.mesh) as u64).sum()
+    }
+
+    /// The bytes of all devices.
+    pub fn bytes(&self) -> u64 {
+        let arenas = self.storage.arenas.iter();
+        arenas.map(|arena| arena.bytes * self.module.mesh.size_of_set(arena.axes) as u64).sum()
+    }
 }
 
 /// A description of every buffer, named after the first of its values that has a name in the source, or else after an op.

@@ -92,6 +92,39 @@ fn neighbours_are_read_before_they_are_overwritten() {
 }
 
 #[test]
+fn trips_take_turns_where_each_would_copy() {
+    let body = |source: &str| shape(&program(source).body);
+    let stencil = |trips: usize, size: usize| {
+        format!("fn main(x: f32[{size}]) {{ let mut u = x; for i in 0..{trips} {{ u = u + flip(u); }} u }}")
+    };
+    assert_eq!(body(&stencil(6, 10_000)), "copy for[kernel kernel]");
+    // The trip that is left over copies once.
+    assert_eq!(body(&stencil(7, 10_000)), "copy for[kernel kernel] kernel copy");
+    let bytes = |size| program(&stencil(7, size)).arenas.iter().map(|arena| arena.bytes).sum::<u64>();
+    assert_eq!(bytes(10_000), 3 * 40_000 + 64, "no more memory than with a copy");
+    // A body that reads its counter computes it.
+    let counted = "fn main(x: f32[10000]) { let mut u = x; for i in 3..7 { u = flip(u) * f32(i); } u }";
+    assert_eq!(body(counted), "copy for[kernel kernel kernel kernel]");
+    let wave = "fn main(x: f32[10000], y: f32[10000]) {
+        let mut a = x; let mut b = y;
+        for i in 0..9 { let next = roll(b, 1) - flip(a); a = b; b = next; }
+        (a, b)
+    }";
+    assert_eq!(body(wave), "copy copy for[kernel kernel kernel kernel kernel kernel]");
+    let until = "fn main(x: f32[10000]) {
+        let mut u = x; let mut k = 0;
+        while k < 9 { u = u + flip(u); k += 1; }
+        u
+    }";
+    assert_eq!(body(until), "kernel copy while[kernel][kernel kernel kernel if[kernel kernel][copy]]");
+    let unknown = "fn main(x: f32[10000], n: i32) { let mut u = x; for i in 0..n { u = u + flip(u); } u }";
+    assert_eq!(body(unknown), "kernel copy kernel for[kernel kernel] kernel if[kernel][copy] copy");
+    // Interior elements go into the other place, and those around them.
+    let inside = "fn main(x: f32[10000]) { let mut u = x; for i in 0..8 { u[1:-1] = (u[2:] + u[:-2]) / 2; } u }";
+    assert_eq!(body(inside), "copy for[kernel kernel kernel kernel kernel kernel]");
+}
+
+#[test]
 fn branches_change_in_place_what_a_loop_carries() {
     let body = |source: &str| shape(&program(source).body);
     let samples = "fn main(x: f32[1000]) {
@@ -207,8 +240,8 @@ fn accesses_of_a_trip_are_ordered_before_the_next() {
     let source = "mesh (X = 2);
         fn main(x: f32[200, 200]) { let mut u = x; for i in 0..3 { u = u @ u; } u }";
     let program = program(source);
-    // All devices have read the factors before the copy overwrites them, and the copy is done before they are read again.
-    assert_eq!(shape(&program.body), "copy for[sync product sync copy]");
+    // All devices have read the factors before the next product overwrites them, which is done before it is read.
+    assert_eq!(shape(&program.body), "copy for[sync product sync product] sync product sync copy");
 }
 
 #[test]
