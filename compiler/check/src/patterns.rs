@@ -96,7 +96,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Reports name a value by the first of the user's variables that it was assigned to; leaves of a struct by path.
+    /// Reports name a value by the first of the user's variables that it was assigned to, and know the others; leaves of a struct by path.
     pub(super) fn name_values(&mut self, name: &str, place: Span, term: &Term) {
         let is_own = !self.in_prelude() && !self.set.file(self.file()).is_shipped;
         if !is_own || self.exact.is_some() && is_number_name(name) {
@@ -109,6 +109,8 @@ impl Checker<'_> {
                 let info = self.build.func.info_mut(*value);
                 if info.name.is_none() {
                     (info.name, info.named) = (Some(path), place);
+                } else if info.named != place {
+                    self.build.func.other_names.insert((place, path, *value));
                 }
             }
         }

@@ -119,9 +119,15 @@ pub fn layouts(compilation: &Compilation, name: Option<&str>, on_line: &dyn Fn(S
         func.values.iter().enumerate().filter_map(|(index, info)| {
             Some((info.name.as_deref()?, [info.origin.span, info.named], Value(index as u32)))
         });
-    for (known, spans, value) in params.chain(values) {
+    let others = func.other_names.iter().map(|(place, name, value)| (name.as_str(), [*place; 2], *value));
+    for (known, spans, value) in params.chain(values).chain(others) {
         if spans.into_iter().any(on_line) && name.is_none_or(|name| name == known) {
-            let layout = layout(compilation, module, value, None);
+            let mut layout = layout(compilation, module, value, None);
+            let own = name_of(module, value);
+            if own.is_some_and(|own| own != known) {
+                layout.value = format!("`{known}`, another name of {}", layout.value);
+                layout.span = spans[0];
+            }
             if !found.contains(&layout) {
                 found.push(layout);
             }
@@ -134,7 +140,8 @@ pub fn layouts(compilation: &Compilation, name: Option<&str>, on_line: &dyn Fn(S
 pub fn names(compilation: &Compilation) -> Vec<String> {
     let Some(module) = compilation.stage(Stage::Propagated) else { return Vec::new() };
     let params = module.func.params.iter().map(|param| param.name.clone());
-    params.chain(module.func.values.iter().filter_map(|info| info.name.clone())).collect()
+    let others = module.func.other_names.iter().map(|(_, name, _)| name.clone());
+    params.chain(module.func.values.iter().filter_map(|info| info.name.clone())).chain(others).collect()
 }
 
 /// The collectives of a line, and the number of changes that were tried to avoid them.
@@ -203,6 +210,13 @@ fn layout(compilation: &Compilation, module: &Module, value: Value, only: Option
         }
     }
     ValueLayout { value: shown(module, value), span: module.func.info(value).origin.span, axes }
+}
+
+/// The name of a parameter or another value.
+fn name_of(module: &Module, value: Value) -> Option<&str> {
+    let func = &module.func;
+    let param = func.params.iter().zip(&func.body.params).find(|(_, param)| **param == value);
+    param.map(|(param, _)| param.name.as_str()).or(func.info(value).name.as_deref())
 }
 
 /// `h: f32[8@X,64@Y]`, or the op that makes the value if it has no name.

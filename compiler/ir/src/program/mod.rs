@@ -27,7 +27,7 @@ use control::Control;
 use origin::{Kin, Origin};
 use spmdc_abi::{CollectiveKind, LayoutDim, Plane};
 use spmdc_grammar::span::Span;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -105,6 +105,8 @@ pub struct Func {
     pub values: Vec<Arc<ValueInfo>>,
     /// The source text at the position of each statement of a derivative, for reasons: "line 7: `h @ w`".
     pub quotes: BTreeMap<Span, String>,
+    /// Further names of values that have one, each with the source position at which the program gives it: `t` of `slots = t`.
+    pub other_names: BTreeSet<(Span, String, Value)>,
 }
 
 /// A leaf of a parameter.
@@ -285,6 +287,7 @@ impl Func {
             body: Block::default(),
             values: Vec::new(),
             quotes: BTreeMap::new(),
+            other_names: BTreeSet::new(),
         }
     }
 

@@ -128,3 +128,20 @@ fn trials_have_a_bound() {
     };
     assert_eq!([1, 64, 128, 1024, 100_000].map(&mut most), [256, 256, 128, 16, 16]);
 }
+
+#[test]
+fn a_value_is_known_by_each_name_that_it_gets() {
+    let text = "mesh (X = 2);\nfn twice(a) { a + a }\nfn main(x: f32[8@X, 4], n: i32) {
+  let t = cos(x);\n  let mut slots = zeros(f32[8, 4]);\n  slots = t;\n  let (u, _) = (slots, n);\n  twice(u)\n}";
+    let compilation = compiled(text);
+    let on = |line: usize| move |span: Span| line_column(text, span.start as usize).0 == line;
+    let found = |name, line| -> Vec<String> {
+        layouts(&compilation, Some(name), &on(line)).into_iter().map(|layout| layout.value).collect()
+    };
+    assert_eq!(found("slots", 6), ["`slots`, another name of `t: f32[8@X,4]`"]);
+    assert_eq!(found("u", 7), ["`u`, another name of `t: f32[8@X,4]`"]);
+    assert_eq!(found("a", 2), ["`a`, another name of `t: f32[8@X,4]`"]);
+    assert_eq!(found("t", 4), ["`t: f32[8@X,4]`"]);
+    assert_eq!(found("t", 6), [""; 0]);
+    assert_eq!(layouts(&compilation, Some("slots"), &on(6))[0].axes[0].axis, "X");
+}

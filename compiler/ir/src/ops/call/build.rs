@@ -205,6 +205,7 @@ impl CallBuilder {
     pub fn forget_values(&mut self, count: usize) {
         let first = Value(count as u32);
         self.func.values.truncate(count);
+        self.func.other_names.retain(|&(_, _, value)| value < first);
         self.aliases.split_off(&first);
         self.opaque.split_off(&first);
         self.factors.split_off(&first);
@@ -227,6 +228,8 @@ impl CallBuilder {
             value
         };
         self.func.replace_uses(original);
+        let names = std::mem::take(&mut self.func.other_names);
+        self.func.other_names = names.into_iter().map(|(place, name, value)| (place, name, original(value))).collect();
     }
 
     /// The type of a value of the function.
