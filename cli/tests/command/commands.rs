@@ -219,6 +219,26 @@ fn layouts_are_drawn_and_costs_are_planned() {
 }
 
 #[test]
+fn words_agree_with_their_numbers_and_reasons_are_sentences() {
+    let one = "mesh (X = 1);\nfn main(x: f32[1@X]) { x }\n";
+    let whole = "mesh (X = 4);\nfn main(x: f32[128, 128]) { x + 1 }\n";
+    let turned = "mesh (X = 2);\nmanual(X) fn f(p: f32[8@X, 4]) -> f32 {\n  \
+                  psum(sum(tanh(all_to_all(p * p, X, split=0, concat=1))), X)\n}\n\
+                  fn main(p: f32[8@X, 4]) { grad(|p| f(p))(p) }\n";
+    let folder = Folder::with(&[("one.spmd", one), ("whole.spmd", whole), ("turned.spmd", turned)]);
+    folder.spmdc(&["plan", "one.spmd"]).expect(0, "`main` on the mesh (X = 1), 1 device\n", "");
+    let message = "1 element does not divide by 2 devices, so blocks have 1 and the last ones fewer";
+    folder
+        .spmdc(&["check", "one.spmd", "--mesh", "2", "--deny", "uneven-shard", "--error-format", "json"])
+        .expect(1, "", message);
+    folder.spmdc(&["plan", "whole.spmd"]).expect(0, "whole, once for all", "");
+    let of_hosts = folder.spmdc(&["plan", "whole.spmd", "--hosts", "2"]);
+    of_hosts.expect(0, "whole, once on each host", "");
+    assert!(!of_hosts.out.contains("once for all"), "{}", of_hosts.out);
+    folder.spmdc(&["plan", "turned.spmd"]).expect(0, ") needs it\n", "");
+}
+
+#[test]
 fn a_derivative_is_seen_as_a_program_with_its_costs_and_reasons() {
     let text = "mesh (X = 4);\nfn layer(h, w) {\n  tanh(h @ w)\n}\nfn main(w: f32[16, 16], x: f32[64@X, 16]) {\n  \
                 grad(|w| { let mut h = x; for i in 0..5 { h = layer(h, w); } sum(h) })(w)\n}\n";

@@ -33,11 +33,16 @@ pub(super) fn choose(mut diagnostic: Diagnostic, mut ways: Vec<Way>) -> Diagnost
         let at = if way.at.is_empty() { String::new() } else { format!(" {}", way.at) };
         format!("`{}`{at}: {}", way.replacement.trim(), way.note)
     };
-    let lines: Vec<String> = ways.iter().map(line).collect();
-    diagnostic.help = Some(format!("the program must choose:\n{}", lines.join("\n")));
+    let mut lines: Vec<String> = Vec::new();
     for way in ways {
-        diagnostic = diagnostic.edit(way.place, way.replacement, way.note);
+        // One variable may be several operands.
+        let line = line(&way);
+        if !lines.contains(&line) {
+            lines.push(line);
+            diagnostic = diagnostic.edit(way.place, way.replacement, way.note);
+        }
     }
+    diagnostic.help = Some(format!("the program must choose:\n{}", lines.join("\n")));
     diagnostic
 }
 

@@ -619,6 +619,11 @@ fn habits_from_elsewhere_are_answered() {
         let help: Vec<&str> = diagnostics.iter().filter_map(|d| d.help.as_deref()).collect();
         assert!(help.first().is_some_and(|help| help.contains(answer)), "{body}: {diagnostics:#?}");
     }
+    // One variable may be both operands.
+    let text = "mesh (X: explicit = 2);\nfn main(x: f32[4@X]) { outer(x, x) }";
+    let diagnostics = check(&SourceSet::load("test.spmd", text, &NoSources).0, &options()).err().unwrap();
+    let lines: Vec<&str> = diagnostics[0].help.as_deref().unwrap().lines().collect();
+    assert_eq!(lines[1..], ["`reshard(x, P(_))`: one all_gather over X, 8 bytes per device"]);
     // A name that only shares one or two letters is not suggested.
     for name in ["lne", "add2", "q", "pass2", "jump"] {
         let text = format!("fn main(x: f32[4]) {{ {name}(x) }}");

@@ -464,7 +464,7 @@ impl Inserter<'_> {
                 continue;
             }
             let wanted = outside(op, input, &self.sharding(param));
-            let why = format!("`{}` takes this argument as {}", op.name, wanted.display(self.mesh));
+            let why = format!("`{}` takes this argument as {}", op.name, wanted.in_words(self.mesh));
             *arg = self.laid_out(*arg, &wanted, origin.because(why));
         }
         let wanted = results.iter().zip(&op.outputs);
@@ -545,7 +545,7 @@ impl Inserter<'_> {
         }
         let name = called(stmt.name());
         let why = match from.unreduced == sums {
-            true => format!("{name} needs this operand as {}", wanted.display(self.mesh)),
+            true => format!("{name} needs this operand as {}", wanted.in_words(self.mesh)),
             false => format!("{name} needs the whole sum"),
         };
         stmt.args[0] = self.laid_out(stmt.args[0], &wanted, stmt.origin.because(why));
@@ -638,7 +638,7 @@ impl Inserter<'_> {
                 return format!("{name} needs dimension {dim} whole");
             }
         }
-        format!("{name} needs this operand as {}", wanted.display(self.mesh))
+        format!("{name} needs this operand as {}", wanted.in_words(self.mesh))
     }
 
     /// The axes that an operand has for each factor.

@@ -321,5 +321,8 @@ mod tests {
         assert_eq!(error.code, "E0807");
         assert_eq!(error.help.as_deref(), Some("start 1, 2, 3, 6 processes, or change the mesh"));
         assert!(check_deal(2, 4).is_err());
+        let error = check_deal(1, 2).unwrap_err();
+        assert_eq!(error.message, "the mesh has 1 device, which cannot be dealt equally to 2 processes");
+        assert_eq!(error.help.as_deref(), Some("start 1 process, or change the mesh"));
     }
 }

@@ -73,6 +73,7 @@ fn follow(text: &str, errors: &[Diagnostic], check: &mut dyn FnMut(&str, &Compil
 /// Each line of the help that begins with code is an edit.
 fn listed(error: &Diagnostic) -> bool {
     let help = error.help.as_deref().unwrap_or_default();
+    assert!(!help.contains(": ,"), "a cost begins with nothing:\n{help}");
     help.lines().filter(|line| line.starts_with('`')).count() == error.edits.len()
 }
 

@@ -212,6 +212,23 @@ impl Sharding {
         format!("P({})", parts.join(","))
     }
 
+    /// As [`Sharding::display`], with alignments in words: `P(_,Y), with element i of dimension 1 on the device of element i + 8 of 9`.
+    pub fn in_words(&self, mesh: &Mesh) -> String {
+        let mut text = self.without_alignment().display(mesh);
+        for (dim, sharding) in self.dims.iter().enumerate() {
+            let Some(Alignment { size, start, step }) = sharding.alignment else { continue };
+            let scale = if step == 1 { String::new() } else { format!(" * {step}") };
+            let offset = match start {
+                0 => String::new(),
+                start if start < 0 => format!(" - {}", start.unsigned_abs()),
+                start => format!(" + {start}"),
+            };
+            let place = format!("i{scale}{offset}");
+            text.push_str(&format!(", with element i of dimension {dim} on the device of element {place} of {size}"));
+        }
+        text
+    }
+
     pub(crate) fn display_unreduced(&self, mesh: &Mesh) -> String {
         if self.unreduced.is_empty() {
             return String::new();

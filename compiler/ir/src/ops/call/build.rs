@@ -382,9 +382,10 @@ impl CallBuilder {
     fn as_called(&self, op: &Op, mut mismatch: Mismatch) -> Mismatch {
         let own = called(op.rules().name());
         let Some(function) = &self.called else { return mismatch };
-        // A function that is one product or assignment is called that.
-        let is_of_op = own.starts_with("the ") && builtin(function).is_some_and(|function| !function.is_written());
-        if !is_of_op {
+        // A function that is one product is called that.
+        let is_product =
+            matches!(op, Op::Einsum(_)) && builtin(function).is_some_and(|function| !function.is_written());
+        if !is_product {
             let noun = own.strip_prefix("the ").map_or_else(|| own.clone(), |noun| format!("this {noun}"));
             mismatch.message = mismatch.message.replace(&noun, &format!("`{function}`"));
         }

@@ -329,7 +329,7 @@ impl Context<'_> {
 
 /// Several costs in one line.
 fn in_turn<'a>(notes: impl Iterator<Item = &'a str>) -> String {
-    let notes: Vec<&str> = notes.filter(|note| *note != NOTHING_MOVES).collect();
+    let notes: Vec<&str> = notes.filter(|note| !note.is_empty() && *note != NOTHING_MOVES).collect();
     if notes.is_empty() { NOTHING_MOVES.to_string() } else { notes.join(", then ") }
 }
 
