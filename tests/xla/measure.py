@@ -155,6 +155,7 @@ PROGRAMS = {
     "max_pool_rows": max_pool,
     "fft_rows": lambda x: jnp.abs(jnp.fft.fft(x, axis=0)),
     "fft_filter": lambda x: jnp.fft.ifft2(jnp.fft.fft2(x) / (1 + jnp.fft.fftfreq(64) ** 2)).real,
+    "rfft_filter": lambda x, w: jnp.fft.irfft(jnp.fft.rfft(x) * w, n=64),
     "fft_line": lambda x: jnp.abs(jnp.fft.fft(x)),
     "convolution_line": lambda x, y: jnp.fft.ifft(jnp.fft.fft(x) * jnp.fft.fft(y)).real,
     "moving_sum": lambda x: jax.lax.reduce_window(x, 0.0, jax.lax.add, (5,), (1,), "SAME"),

@@ -15,7 +15,8 @@
 //! If no dimension can be cut, as in a vector, or if that receives fewer bytes, the dimension stays split, and lines are transformed as matrices
 //! (`four_step.rs`). Where their size has no useful factors, or devices are few, every device gets the whole lines and keeps its part of the result.
 //!
-//! What is computed element by element from a transform, and then transformed again, is computed where the lines are, or in the order that the
+//! What is computed element by element from a transform, or by slices, flips and joins of its lines, as of real numbers, and then transformed again, is
+//! computed where the lines are, or in the order that the
 //! first transform leaves: of `ifft(k * fft(x, axis=0), axis=0)`, neither the spectrum nor its product is moved back.
 //!
 //! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `partition`, which makes collectives of the
@@ -26,14 +27,18 @@ mod four_step;
 use crate::contract;
 use four_step::{FourStep, LineMatrix};
 use spmdc_abi::Transform;
+use spmdc_ir::layout::factors::{Factor, FactorKind};
 use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::{DType, Type};
+use spmdc_ir::layout::window::DimMap;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::fft::Fft;
 use spmdc_ir::ops::rules::{Effect, Elements, Typing};
 use spmdc_ir::program::build::Builder;
+use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::plan;
@@ -121,6 +126,20 @@ fn whole_lines(ty: &Type, axis: usize, mesh: &Mesh) -> Sharding {
         to.dims[dim] = DimSharding { axes, ..DimSharding::default() };
     }
     to
+}
+
+/// Whether elements are computed one by one, or only go to other places, from which they can be taken where lines are whole.
+fn carries(elements: Elements<'_>) -> bool {
+    match elements {
+        Elements::Window(_) | Elements::Framed(_) | Elements::Repeated | Elements::Moved => true,
+        Elements::Literal(_)
+        | Elements::Counted
+        | Elements::Drawn
+        | Elements::Ordered(_)
+        | Elements::Elementwise
+        | Elements::Negated
+        | Elements::Other => elements.are_elementwise() || elements.are_made_anywhere(),
+    }
 }
 
 /// Whether all indices of lines are numbers of this type, or wrap around in it.
@@ -357,12 +376,27 @@ impl OpenTransforms<'_> {
 
     fn request(&mut self, value: Value, layout: &Sharding, origin: &Origin) -> Value {
         let there = self.value_like(value, layout);
+        debug_assert!(!self.func.ty(value).sharding.is_aligned(), "a request moves no blocks of another dimension");
         self.define(Reshard::request(layout.clone()), &[value], &[there], origin);
         self.elsewhere.entry(value).or_default().push(there);
         there
     }
 
-    /// The value in another layout, if it is there already, or follows element by element from values that are.
+    /// An operand of a repeated statement that makes `of`: repeated too, or moved if every device has it, or if it is small. Where it is aligned
+    /// with another array, only a window moves it.
+    fn operand(&mut self, value: Value, of: Value, layout: &Sharding, origin: &Origin) -> Option<Value> {
+        let own = self.func.ty(value);
+        if own.sharding.is_aligned() {
+            return self.repeated(value, layout, origin);
+        }
+        let is_small = own.array.len() * TIMES_SMALLER <= self.func.ty(of).array.len();
+        let is_there = own.sharding.used_axes().is_empty() && own.sharding.unreduced.is_empty();
+        let repeated = self.repeated(value, layout, origin);
+        repeated.or_else(|| (is_small || is_there).then(|| self.request(value, layout, origin)))
+    }
+
+    /// The value in another layout, if it is there already, or follows from values that are: element by element, or by slices, flips and joins
+    /// of lines, as the half of a spectrum does.
     fn repeated(&mut self, value: Value, layout: &Sharding, origin: &Origin) -> Option<Value> {
         if self.func.ty(value).sharding == *layout {
             return Some(value);
@@ -373,30 +407,42 @@ impl OpenTransforms<'_> {
         }
         let stmt = self.stmts[*self.made.get(&value)?].clone();
         let (op, [_]) = (stmt.op()?.clone(), &stmt.results[..]) else { return None };
+        if layout.is_aligned() {
+            return None;
+        }
+        if let Op::Reshard(_) = op {
+            let is_whole = self.func.ty(stmt.args[0]).sharding.unreduced.is_empty();
+            return if is_whole { self.operand(stmt.args[0], value, layout, origin) } else { None };
+        }
+        // Such a window only gives blocks other sizes.
+        if window_of(self.func, &stmt).is_some_and(|map| map.dims.iter().all(DimMap::is_identity)) {
+            return self.operand(stmt.args[0], value, layout, origin);
+        }
+        let projection = Projection::new(self.func.factors(&op, &stmt));
+        let rule = &projection.rule;
         let properties = op.rules().properties();
-        let is_elementwise = properties.elements.are_elementwise() || properties.elements.are_made_anywhere();
         let is_plain = properties.effect == Effect::None && properties.group().is_none();
         let infers = matches!(op.rules().typing(), Typing::ByFactors(_));
-        if !is_elementwise || !is_plain || !infers || self.left == 0 || layout.is_aligned() {
+        let can_move = carries(properties.elements) || !rule.parts.is_empty();
+        if !can_move || !is_plain || !infers || self.left == 0 {
             return None;
         }
         self.left -= 1;
-        let rule = self.func.factors(&op, &stmt);
-        let mut axes: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
-        for (factors, dim) in rule.results[0].iter().zip(&layout.dims) {
-            let [factor] = factors[..] else { return None };
-            axes.insert(factor, dim.axes.clone());
+        let axes = projection.factors_of(&rule.results[0], |dim| &layout.dims[dim].axes, self.mesh);
+        let assignment: Assignment = axes.into_iter().map(|axes| axes.unwrap_or_default().to_vec()).collect();
+        // Along lines that are whole, elements may go to other places.
+        let stays = |(axes, factor): (&Vec<u8>, &Factor)| axes.is_empty() || factor.kind == FactorKind::Pass;
+        let is_made =
+            projection.dims_of(&rule.results[0], &assignment).iter().eq(layout.dims.iter().map(|dim| &dim.axes))
+                && projection.is_valid(&assignment, self.mesh)
+                && assignment.iter().zip(&rule.factors).all(stays);
+        if !is_made {
+            return None;
         }
         let mut args = Vec::new();
         for (&arg, dims) in stmt.args.iter().zip(&rule.operands) {
-            let of_dim = |factors: &Vec<usize>| axes.get(factors.first()?).cloned().or(Some(Vec::new()));
-            let needed = Sharding::closed(dims.iter().map(of_dim).collect::<Option<Vec<Vec<u8>>>>()?);
-            let is_small = self.func.ty(arg).array.len() * TIMES_SMALLER <= self.func.ty(value).array.len();
-            args.push(match self.repeated(arg, &needed, origin) {
-                Some(there) => there,
-                None if is_small => self.request(arg, &needed, origin),
-                None => return None,
-            });
+            let needed = Sharding::closed(projection.dims_of(dims, &assignment));
+            args.push(self.operand(arg, value, &needed, origin)?);
         }
         let there = self.value_like(value, layout);
         self.define(op, &args, &[there], &stmt.origin);

@@ -391,8 +391,8 @@ const NAMED_OPS: [(&str, &[&str]); 36] = [
     ("compiler/passes/src/distribute_factorizations.rs", &["Factorization"]),
     ("compiler/passes/src/distribute_scans.rs", &["Scan"]),
     ("compiler/passes/src/distribute_sorts.rs", &["Sort"]),
-    // Indices in the order in which a transform leaves its results.
-    ("compiler/passes/src/distribute_transforms.rs", &["Fft", "Iota"]),
+    // Indices in the order in which a transform leaves its results; requests before it.
+    ("compiler/passes/src/distribute_transforms.rs", &["Fft", "Iota", "Reshard"]),
     ("compiler/passes/src/exchange_ghosts.rs", &["Patches"]),
     ("compiler/passes/src/exchange_halos.rs", &["Halo", "Window"]),
     ("compiler/passes/src/insert_reshards.rs", &["Broadcast", "Reshape", "Reshard"]),
