@@ -109,6 +109,39 @@ def max_pool(x):
     return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
 
 
+def accumulation(w, x, y):
+    def loss(w, x, y):
+        return jnp.sum((jnp.tanh(x @ w / 32) - y) ** 2)
+
+    def step(i, g):
+        return g + jax.grad(loss)(w, x[i], y[i])
+
+    return jax.lax.fori_loop(0, 8, step, jnp.zeros_like(w))
+
+
+def accumulation_layers(w, x, y):
+    def loss(w, x, y):
+        h, _ = jax.lax.scan(lambda h, w: (jnp.tanh(h @ w / 32), None), x, w)
+        return jnp.sum((h - y) ** 2)
+
+    def step(i, g):
+        return g + jax.grad(loss)(w, x[i], y[i])
+
+    return jax.lax.fori_loop(0, 8, step, jnp.zeros_like(w))
+
+
+def through_time(w, x):
+    def loss(w):
+        h, _ = jax.lax.scan(lambda h, x: (jnp.tanh(h @ w / 32 + x), None), jnp.zeros_like(x[0]), x)
+        return jnp.sum(h * h)
+
+    return jax.grad(loss)(w)
+
+
+def fsdp_layers(w, x):
+    return jax.lax.scan(lambda h, w: (jnp.tanh(h @ w / 64), None), x, w)[0]
+
+
 # In the order of the table.
 PROGRAMS = {
     "mlp_data": mlp,
@@ -117,6 +150,10 @@ PROGRAMS = {
     "mlp_fsdp": mlp,
     "mlp_fsdp_small_batch": mlp,
     "mlp_fsdp_tensor": mlp,
+    "accumulation": accumulation,
+    "accumulation_layers": accumulation_layers,
+    "through_time": through_time,
+    "fsdp_layers": fsdp_layers,
     "attention_heads": attention,
     "attention_sequence": attend,
     "attention_heads_to_sequence": attend,

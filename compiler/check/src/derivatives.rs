@@ -251,7 +251,11 @@ impl Checker<'_> {
             let sharding = self.build.ty(leaf.given).sharding.clone();
             let is_auto = self.build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);
             let is_pinned = is_auto && sharding.dims.iter().any(|dim| !dim.axes.is_empty() && !dim.open);
-            laid_out.push(if is_pinned { self.build.emit1(Reshard::pin(sharding), &[value])? } else { value });
+            laid_out.push(if is_pinned {
+                self.build.emit1(Reshard::pin_of_gradient(sharding), &[value])?
+            } else {
+                value
+            });
         }
         self.build.lineage = around;
         Ok(laid_out)

@@ -651,26 +651,27 @@ impl Inserter<'_> {
 
     /// Chooses one list of axes for each factor.
     fn choose(&self, projection: &Projection, stmt: &Stmt) -> Assignment {
-        let tensors = self.tensors(projection, stmt);
-        if let Some(agreed) = agreed(projection, &tensors, self.mesh) {
+        if let Some(agreed) = agreed(projection, &self.tensors(projection, stmt), self.mesh) {
             return agreed;
         }
+        let candidates = self.candidates(projection, stmt);
+        let mut costs = Costs::new(self, projection, stmt, kept_sums(&self.func, stmt));
+        match are_few(&candidates) {
+            true => costs.cheapest_of_all(&candidates),
+            false => costs.cheapest_in_turn(&candidates),
+        }
+    }
+
+    /// The lists of axes among which each factor's is chosen.
+    fn candidates(&self, projection: &Projection, stmt: &Stmt) -> Vec<Vec<Vec<u8>>> {
+        let tensors = self.tensors(projection, stmt);
         let is_stuck = |lists: &[Option<&[u8]>], factor: usize| match stmt.op() {
             Some(Op::Reshape(_)) => lists[factor].is_none(),
             Some(op) => matches!(op.rules().lowered(), Lowered::Library(_)) && projection.whole[factor],
             None => false,
         };
         let stuck = self.stuck(projection, stmt, &tensors, is_stuck);
-        let candidates: Vec<Vec<Vec<u8>>> =
-            (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors, &stuck)).collect();
-        let sums = kept_sums(&self.func, stmt);
-        let mut costs = Costs::new(self, projection, stmt, sums);
-        let combinations = candidates.iter().try_fold(1usize, |product, list| product.checked_mul(list.len()));
-        if combinations.is_some_and(|combinations| combinations <= MAX_COMBINATIONS) {
-            costs.cheapest_of_all(&candidates)
-        } else {
-            costs.cheapest_in_turn(&candidates)
-        }
+        (0..projection.rule.factors.len()).map(|factor| candidates(projection, factor, &tensors, &stuck)).collect()
     }
 
     /// The axes of split dimensions that the factors of a reshape cannot express, or that a function of the runtime needs whole. While it runs, they may
@@ -740,6 +741,12 @@ fn inside(manual: &Sharding, global: &Sharding) -> Sharding {
         }
     }
     sharding.with_unreduced(global.unreduced.minus(manual.unreduced), global.combine)
+}
+
+/// Whether so few combinations of candidates are possible that all are compared.
+fn are_few(candidates: &[Vec<Vec<u8>>]) -> bool {
+    let combinations = candidates.iter().try_fold(1usize, |product, list| product.checked_mul(list.len()));
+    combinations.is_some_and(|combinations| combinations <= MAX_COMBINATIONS)
 }
 
 /// The lists of axes that tensors have for a factor, all prefixes of them, and each of these followed by axes `stuck` elsewhere.

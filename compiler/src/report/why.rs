@@ -244,8 +244,8 @@ fn shown(module: &Module, value: Value) -> String {
     });
     match made_by {
         // An annotation is a statement of its own.
-        Some("pin") if func.body.results.contains(&value) => format!("the result `{ty}`"),
-        Some("pin") => format!("the annotated `{ty}`"),
+        Some("pin" | "pin_gradient") if func.body.results.contains(&value) => format!("the result `{ty}`"),
+        Some("pin" | "pin_gradient") => format!("the annotated `{ty}`"),
         Some(op) => format!("the `{ty}` made by {}", called(op)),
         None => format!("an `{ty}`"),
     }

@@ -353,7 +353,7 @@ fn every_operation_has_a_documented_rule() {
 const LINES_PER_ASSERTION: usize = 60;
 
 /// Who is about an op may name it. All others ask for the properties of ops (`ops/rules.rs`), so that a new op needs no change there.
-const NAMED_OPS: [(&str, &[&str]); 36] = [
+const NAMED_OPS: [(&str, &[&str]); 38] = [
     ("compiler/check/src/stage.rs", &["Combined", "Reshard"]),
     ("compiler/check/src/windows.rs", &["Binary", "Cast", "Constant", "PVary", "Unary"]),
     ("compiler/ir/src/derivatives/loops.rs", &["Update"]),
@@ -395,6 +395,9 @@ const NAMED_OPS: [(&str, &[&str]); 36] = [
     ("compiler/passes/src/distribute_transforms.rs", &["Fft", "Iota", "Reshard"]),
     ("compiler/passes/src/exchange_ghosts.rs", &["Patches"]),
     ("compiler/passes/src/exchange_halos.rs", &["Halo", "Window"]),
+    ("compiler/passes/src/insert_reshards/sums/rewriter.rs", &["Reshard"]),
+    // Pins of gradients, and of partial sums.
+    ("compiler/passes/src/insert_reshards/sums.rs", &["Reshard"]),
     ("compiler/passes/src/insert_reshards.rs", &["Broadcast", "Reshape", "Reshard"]),
     ("compiler/passes/src/local_argmax.rs", &["ArgReduce"]),
     ("compiler/passes/src/order_cuts.rs", &["Slice"]),

@@ -131,7 +131,7 @@ impl Rules for DynamicSlice {
             effect: Effect::None,
             manual: Manual::Local,
             placement: Placement::Follows,
-            linear: Linear::No,
+            linear: Linear::Places(&[0]),
             combines: Combines::Places(self.dims.iter().map(|&(dim, _)| dim).collect()),
             elements: Elements::Other,
             keeps_alignment: true,

@@ -441,7 +441,7 @@ impl Rules for Select {
             effect: Effect::None,
             manual: Manual::Local,
             placement: Placement::Follows,
-            linear: Linear::No,
+            linear: Linear::Places(&[1, 2]),
             combines: Combines::Nothing,
             elements: Elements::Elementwise,
             keeps_alignment: true,

@@ -242,7 +242,7 @@ impl Rules for Gather {
             effect: Effect::None,
             manual: Manual::Local,
             placement: Placement::Out(self.out.as_ref()),
-            linear: Linear::No,
+            linear: Linear::Places(&[0]),
             combines: Combines::Places(self.dims.clone()),
             elements: Elements::Other,
             keeps_alignment: true,

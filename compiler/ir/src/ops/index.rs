@@ -615,7 +615,7 @@ impl Rules for Index {
             effect: Effect::None,
             manual: Manual::Local,
             placement: Placement::Follows,
-            linear: Linear::No,
+            linear: Linear::Places(&[0]),
             combines: Combines::Places(self.dims.clone()),
             elements: Elements::Other,
             keeps_alignment: true,

@@ -35,6 +35,7 @@ impl Semantics for Reshard {
         match self.step {
             ReshardStep::Request => "reshard",
             ReshardStep::Pin => "pin",
+            ReshardStep::PinGradient => "pin_gradient",
             ReshardStep::Slice => "shard",
             ReshardStep::Collective(kind) => kind.name(),
         }
@@ -82,7 +83,7 @@ impl Rules for Reshard {
 
     fn lowered(&self) -> Lowered<'_> {
         match &self.step {
-            ReshardStep::Request | ReshardStep::Pin => Lowered::Request,
+            ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient => Lowered::Request,
             ReshardStep::Slice => Lowered::Alias(self),
             ReshardStep::Collective(kind) => Lowered::Exchange(kind),
         }
@@ -90,7 +91,7 @@ impl Rules for Reshard {
 
     fn properties(&self) -> Properties<'_> {
         let placement = match self.step {
-            ReshardStep::Request | ReshardStep::Pin => Placement::Requested(&self.to),
+            ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient => Placement::Requested(&self.to),
             ReshardStep::Slice | ReshardStep::Collective(_) => Placement::Moved,
         };
         Properties {
@@ -139,7 +140,9 @@ impl LinearMap for Reshard {
     fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
         match self.step {
             // The layout is wanted of the cotangent, too.
-            ReshardStep::Pin => build.emit1(self.clone(), &[cotangent]),
+            ReshardStep::Pin | ReshardStep::PinGradient => {
+                build.emit1(Reshard { step: ReshardStep::PinGradient, ..self.clone() }, &[cotangent])
+            }
             ReshardStep::Request | ReshardStep::Slice | ReshardStep::Collective(_) => Ok(cotangent),
         }
     }
@@ -234,6 +237,8 @@ impl Call for Reshard {
         reshard(x: Array, sharding: Of("sharding")), Any, "(x: f32[4, 6]) { reshard(x, P(X, _)) }";
         /// A step of a change of layout.
         pin(x: Array, sharding: Of("sharding")) in_dumps "" "annotate the variable, or write reshard(x, P(X, _))";
+        /// A step of a change of layout.
+        pin_gradient(x: Array, sharding: Of("sharding")) in_dumps "" "annotate the variable, or write reshard(x, P(X, _))";
         /// A step of a change of layout.
         shard(x: Array, sharding: Of("sharding")) in_dumps "" "write reshard(x, P(X, _))";
         /// A step of a change of layout.

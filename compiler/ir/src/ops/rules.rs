@@ -288,6 +288,8 @@ pub enum Linear {
     No,
     /// All operands, over the same axes: they are added, moved or joined.
     Together,
+    /// These operands, over the same axes. The others are whole: they say where elements are, or which are taken.
+    Places(&'static [usize]),
     /// Each operand by itself, as nothing is computed from it.
     Apart,
     /// One of the factors, element by element.

@@ -200,7 +200,7 @@ impl Rules for Update {
             effect: Effect::None,
             manual: Manual::Local,
             placement: Placement::Follows,
-            linear: Linear::No,
+            linear: Linear::Places(&[0, 1]),
             combines: Combines::Nothing,
             elements: Elements::Other,
             keeps_alignment: true,

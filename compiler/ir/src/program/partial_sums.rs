@@ -56,6 +56,10 @@ pub fn commutes_with_sum(op: &Op, args: &[&Type], sets: &[AxisSet]) -> bool {
     match op.rules().properties().linear {
         Linear::No => false,
         Linear::Together => alike,
+        Linear::Places(operands) => sets.iter().enumerate().all(|(at, set)| match operands.contains(&at) {
+            true => *set == sets[first],
+            false => set.is_empty(),
+        }),
         Linear::Apart => true,
         Linear::Product | Linear::Contraction => only_one,
         Linear::Quotient => only_one && first == 0 && args[0].dtype().is_float(),
@@ -79,7 +83,7 @@ fn keeps_magnitude(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[FactorB
         Linear::Quotient => whole(|factor| factor.divides),
         // A sum that a narrower type can hold may have parts that it cannot.
         Linear::Conversion(to) => args[first].dtype().size() < to.size() || args[first].dtype() == to,
-        Linear::No | Linear::Together | Linear::Apart => true,
+        Linear::No | Linear::Together | Linear::Places(_) | Linear::Apart => true,
     }
 }
 
@@ -88,7 +92,7 @@ pub fn magnitude_needed(op: &Op) -> &'static str {
     match op.rules().properties().linear {
         Linear::Quotient => "the whole sum or a constant divisor of at least 1",
         Linear::Conversion(_) => "the whole sum or a wider type",
-        Linear::No | Linear::Together | Linear::Apart | Linear::Product | Linear::Contraction => {
+        Linear::No | Linear::Together | Linear::Places(_) | Linear::Apart | Linear::Product | Linear::Contraction => {
             "the whole sum or constant factors of at most 1"
         }
     }

@@ -10,6 +10,8 @@ pub enum ReshardStep {
     Request,
     /// An annotation on auto axes: propagation takes it as given. Communicates no more than a request does.
     Pin,
+    /// A pin of a gradient, whose value has the annotation: the whole sum lies so, but on auto axes it may be combined later.
+    PinGradient,
     /// Every device takes a part of its own block: no communication.
     Slice,
     /// A collective of this kind.
@@ -21,6 +23,7 @@ impl ReshardStep {
     pub fn named(name: &str) -> ReshardStep {
         match name {
             "pin" => ReshardStep::Pin,
+            "pin_gradient" => ReshardStep::PinGradient,
             "shard" => ReshardStep::Slice,
             _ => CollectiveKind::ALL
                 .into_iter()
@@ -43,6 +46,11 @@ impl Reshard {
     /// A request for this layout.
     pub fn request(to: Sharding) -> Reshard {
         Reshard { to, step: ReshardStep::Request }
+    }
+
+    /// A pin of a gradient to this layout.
+    pub fn pin_of_gradient(to: Sharding) -> Reshard {
+        Reshard { to, step: ReshardStep::PinGradient }
     }
 
     /// A pin to this layout.

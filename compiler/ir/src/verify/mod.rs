@@ -500,8 +500,8 @@ impl<'a> Verifier<'a> {
         if let Op::Reshard(reshard) = op {
             let same = self.func.ty(stmt.results[0]).sharding == reshard.to;
             self.expect(same || self.stage < Stage::Partitioned, |_| "its result does not lie as it says".to_string());
-            let is_made =
-                self.stage < Stage::Partitioned || !matches!(reshard.step, ReshardStep::Request | ReshardStep::Pin);
+            let is_made = self.stage < Stage::Partitioned
+                || !matches!(reshard.step, ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient);
             self.expect(is_made, |_| "no step makes this layout".to_string());
             return;
         }

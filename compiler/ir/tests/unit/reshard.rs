@@ -42,7 +42,9 @@ fn steps_of(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> (Ve
                 received += traffic.received;
                 shown.push(format!("{} {}", kind.name(), traffic.operand.iter().product::<usize>() * 4));
             }
-            ReshardStep::Request | ReshardStep::Pin | ReshardStep::Slice => shown.push("slice".to_string()),
+            ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient | ReshardStep::Slice => {
+                shown.push("slice".to_string())
+            }
         }
         at = step.to;
     }

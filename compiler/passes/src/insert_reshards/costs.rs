@@ -84,17 +84,51 @@ impl<'a> Costs<'a> {
 
     /// The cheapest of all combinations of candidates.
     pub fn cheapest_of_all(&mut self, candidates: &[Vec<Vec<u8>>]) -> Assignment {
-        let chosen = |choice: &Vec<usize>| choice.iter().zip(candidates).map(|(&i, list)| list[i].clone()).collect();
-        let next = |choice: &Vec<usize>| {
-            let last = (0..choice.len()).rev().find(|&i| choice[i] + 1 < candidates[i].len())?;
-            let mut choice = choice.clone();
-            choice[last] += 1;
-            choice[last + 1..].fill(0);
-            Some(choice)
-        };
-        let choices = std::iter::successors(Some(vec![0; candidates.len()]), next);
-        let best = self.cheapest(choices.map(|choice| chosen(&choice)), f64::INFINITY);
+        let best = self.cheapest(all_of(candidates), f64::INFINITY);
         best.map_or_else(|| vec![Vec::new(); candidates.len()], |(_, assignment)| assignment)
+    }
+
+    /// The cost of an assignment without the moves of the results: of the moves of operands, and of the work.
+    pub fn of_operands(&mut self, assignment: &Assignment) -> f64 {
+        let found = self.cheapest_for_operands([assignment.clone()].into_iter());
+        found.map_or(f64::INFINITY, |(cost, _)| cost)
+    }
+
+    /// The layouts of the first result that are wanted and possible, each with the least cost without the moves of the results; the
+    /// cheapest first.
+    pub fn by_result(
+        &mut self,
+        candidates: &[Vec<Vec<u8>>],
+        is_wanted: impl Fn(&Sharding) -> bool,
+    ) -> Vec<(f64, Sharding)> {
+        let mut groups: Vec<(Sharding, Vec<Assignment>)> = Vec::new();
+        for assignment in all_of(candidates).filter(|assignment| self.is_possible(assignment)) {
+            let alignments = alignments_of(&self.inserter.func, self.projection, self.stmt, &assignment);
+            let made = natural(self.projection, &self.projection.rule.results[0], &assignment, &alignments, self.sums);
+            if !is_wanted(&made) {
+                continue;
+            }
+            match groups.iter_mut().find(|(layout, _)| *layout == made) {
+                Some((_, assignments)) => assignments.push(assignment),
+                None => groups.push((made, vec![assignment])),
+            }
+        }
+        let cheapest = groups.into_iter().filter_map(|(layout, assignments)| {
+            let (cost, _) = self.cheapest_for_operands(assignments.into_iter())?;
+            Some((cost, layout))
+        });
+        let mut found: Vec<_> = cheapest.collect();
+        found.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        found
+    }
+
+    /// The cheapest of these assignments where results need not move.
+    fn cheapest_for_operands(&mut self, assignments: impl Iterator<Item = Assignment>) -> Option<(f64, Assignment)> {
+        let operands = self.stmt.args.len();
+        let results = self.weights.split_off(operands);
+        let found = self.cheapest(assignments, f64::INFINITY);
+        self.weights.extend(results);
+        found
     }
 
     /// Optimizes one factor after the other until the cost no longer falls.
@@ -239,4 +273,17 @@ pub fn more_held(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh)
     let [from, to] =
         [from, to].map(|layout| Type { sharding: layout.clone(), ..Type::replicated(array.clone()) }.block_bytes(mesh));
     to.saturating_sub(from)
+}
+
+/// All combinations of candidates, one for each factor.
+fn all_of(candidates: &[Vec<Vec<u8>>]) -> impl Iterator<Item = Assignment> {
+    let chosen = move |choice: Vec<usize>| choice.iter().zip(candidates).map(|(&i, list)| list[i].clone()).collect();
+    let next = move |choice: &Vec<usize>| {
+        let last = (0..choice.len()).rev().find(|&i| choice[i] + 1 < candidates[i].len())?;
+        let mut choice = choice.clone();
+        choice[last] += 1;
+        choice[last + 1..].fill(0);
+        Some(choice)
+    };
+    std::iter::successors(Some(vec![0; candidates.len()]), next).map(chosen)
 }

@@ -6,12 +6,17 @@
 //! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce after the loop
 //! ```
 //!
+//! Such a sum may be cheaper in another way than where it is wanted whole at once: `x[i]` and `y[i]` of one trip are gathered for fewer bytes than their
+//! product has, and the sum of all products moves once. So a sum of whole operands is priced in several partial layouts (`sums_of`).
+//!
 //! A value that only linear statements use belongs to a graph of such statements. Going through a block, the pass computes for each
 //! result the cost of having it whole, and the cost of each partial layout that one of its operands can have: nothing for a sum
 //! over a split dimension, which is partial anyway; nothing for a whole value that can be relabelled; otherwise the cost of the
 //! move. The root of a graph is wanted whole and takes the cheaper way: its operands are combined, or it is combined itself. A loop
-//! multiplies the cost of its body by its trips, unless the carried value can stay partial all the way round. In a tie, sums are
-//! combined at once.
+//! multiplies the cost of its body by its trips, unless the carried value can stay partial all the way round; what it collects may be partial
+//! too. A loop whose initial or next value the program makes partial carries it so if it can, at any cost. In a tie, sums are combined at once.
+//!
+//! A gradient whose value has an annotation is pinned like it. The annotation is about the whole sum, so the gradient may stay partial.
 //!
 //! Several users of a value share its cost: `sum(s - s / 4)` combines the total, while of `s + a` and `s - b`, both needed whole,
 //! each pays half of `s` and would pay for all of its own. If the users want it in different layouts, they get it whole: then all
@@ -35,27 +40,33 @@
 //! or larger than 1 stays after the sum: addends that are larger than their sum might overflow, or give NaN where the factor is
 //! infinite.
 
-use super::{Inserter, OpenBlock};
+mod decisions;
+mod rewriter;
+
+use super::costs::{Costs, more_held};
+use super::{Inserter, OpenBlock, are_few};
+use rewriter::Rewriter;
 use spmdc_abi::ReduceOp;
 use spmdc_ir::cost;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::projection::{Assignment, Projection};
-use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::types::{AxisSet, Type};
+use spmdc_ir::layout::sharding::{DimSharding, Sharding};
+use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::ops::Op;
 use spmdc_ir::ops::rules::{Combines, Linear};
-use spmdc_ir::ops::{Op, called};
-use spmdc_ir::program::build::statement;
-use spmdc_ir::program::control::Control;
+use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::local::{alignments_of, natural};
-use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::partial_sums::{FactorBounds, passes_sums};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
-use spmdc_ir::reshard::step::Reshard;
+use spmdc_ir::reshard::step::{Reshard, ReshardStep};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of partial layouts of a value that are considered.
 const MAX_WAYS: usize = 6;
+
+/// Maximum number of partial layouts in which a sum of whole operands is considered, beside the cheapest where it is wanted whole.
+const MAX_SUMS: usize = 3;
 
 /// Maximum number of attempts; the last one follows no value of several uses.
 const MAX_ATTEMPTS: usize = 3;
@@ -74,6 +85,8 @@ struct SumNode {
 struct PartialLayout {
     layout: Sharding,
     cost: f64,
+    /// The cost of the bytes that loops hold for it more than for the layouts that propagation decided. It does not grow with the trips of a loop around.
+    held: f64,
     /// The layouts of the operands; None for a sum of whole operands.
     operands: Option<Vec<Sharding>>,
 }
@@ -131,12 +144,12 @@ impl Inserter<'_> {
 #[derive(Clone, Default)]
 struct SumNodes {
     of: BTreeMap<Value, SumNode>,
-    /// For each value whose users may all take it partial: the position of each use, or [`ROUND`].
-    consumers: BTreeMap<Value, Vec<usize>>,
+    /// For each value whose users may all take it partial: the first result of each user, or [`ROUND`].
+    consumers: BTreeMap<Value, Vec<Value>>,
 }
 
-/// Stands for a position: a loop carries the value to its next trip.
-const ROUND: usize = usize::MAX;
+/// Stands for a user: a loop carries the value to its next trip, or collects it.
+const ROUND: Value = Value(u32::MAX);
 
 impl SumNodes {
     /// The costs of an operand, if it may be partial.
@@ -148,7 +161,7 @@ impl SumNodes {
 impl SumNode {
     /// The costs of a carried value inside a loop that already has it in one of these layouts.
     fn carried(layouts: impl Iterator<Item = Sharding>) -> SumNode {
-        let partial = layouts.map(|layout| PartialLayout { layout, cost: 0.0, operands: None }).collect();
+        let partial = layouts.map(|layout| PartialLayout { layout, cost: 0.0, held: 0.0, operands: None }).collect();
         SumNode { partial, ..SumNode::default() }
     }
 
@@ -157,9 +170,9 @@ impl SumNode {
     }
 
     fn offer(&mut self, new: PartialLayout) {
-        debug_assert!(!new.cost.is_nan(), "a partial layout has a cost");
+        debug_assert!(!new.cost.is_nan() && new.held >= 0.0, "a partial layout has a cost");
         match self.partial.iter().position(|way| way.layout == new.layout) {
-            Some(at) if new.cost < self.partial[at].cost => self.partial[at] = new,
+            Some(at) if new.cost + new.held < self.partial[at].cost + self.partial[at].held => self.partial[at] = new,
             Some(_) => {}
             None if self.partial.len() < MAX_WAYS => self.partial.push(new),
             None => {}
@@ -184,7 +197,7 @@ struct Sums<'a, 'b> {
     held: BTreeMap<Value, Sharding>,
     /// By result: the partial layout in which a linear statement is computed, and the layouts of its operands.
     linear: BTreeMap<Value, (Sharding, Vec<Sharding>)>,
-    /// By result of a loop: the partial layout in which it is carried.
+    /// By result of a loop or branch: the partial layout in which it is carried, collected or given.
     rounds: BTreeMap<Value, Sharding>,
 }
 
@@ -199,6 +212,35 @@ struct Round<'a> {
     /// The condition of a `while`.
     cond: Option<&'a Block>,
     body: &'a Block,
+}
+
+/// Whether a statement gives a gradient the layout that the program gives its value: of the whole sum, which may be combined later.
+fn is_pinned_gradient(stmt: &Stmt) -> bool {
+    let is_pin = |op: &Reshard| op.step == ReshardStep::PinGradient && op.to.unreduced.is_empty();
+    matches!(stmt.op(), Some(Op::Reshard(op)) if is_pin(op))
+}
+
+/// The layout of values of a layout that a loop collects.
+fn stacked(layout: &Sharding) -> Sharding {
+    let mut layout = layout.clone();
+    layout.dims.insert(0, DimSharding::closed(Vec::new()));
+    layout
+}
+
+/// The layout of the value of one trip that a loop collects in this layout.
+fn of_trip(layout: &Sharding) -> Sharding {
+    let mut layout = layout.clone();
+    layout.dims.remove(0);
+    layout
+}
+
+/// The statement of a block, or of a branch in it, that makes a value.
+fn maker(block: &Block, value: Value) -> Option<&Stmt> {
+    block.stmts.iter().find_map(|stmt| match stmt.control() {
+        _ if stmt.results.contains(&value) => Some(stmt),
+        Some(Control::Branch(op)) => op.sides().into_iter().find_map(|side| maker(side, value)),
+        Some(Control::For(_) | Control::While(_) | Control::Manual(_)) | None => None,
+    })
 }
 
 fn loop_of(stmt: &Stmt) -> Option<Round<'_>> {
@@ -272,6 +314,9 @@ impl<'a, 'b> Sums<'a, 'b> {
             return each(bounds);
         }
         let Some(op) = stmt.op() else { return Vec::new() };
+        if is_pinned_gradient(stmt) || self.asked_partial(stmt).is_some() {
+            return each(0);
+        }
         let args = self.inserter.func.types(&stmt.args);
         // A product of partial operands repeats work.
         let repeats = op.rules().properties().linear == Linear::Contraction;
@@ -279,8 +324,18 @@ impl<'a, 'b> Sums<'a, 'b> {
             return Vec::new();
         }
         let mut sets = each(0);
-        if args.len() > 1 {
-            sets.push((0..args.len()).collect());
+        let together = match op.rules().properties().linear {
+            Linear::Places(operands) => operands.to_vec(),
+            Linear::No
+            | Linear::Together
+            | Linear::Apart
+            | Linear::Product
+            | Linear::Contraction
+            | Linear::Quotient
+            | Linear::Conversion(_) => (0..args.len()).collect(),
+        };
+        if together.len() > 1 {
+            sets.push(together);
         }
         let partial = AxisSet::of(0);
         sets.retain(|set| {
@@ -292,19 +347,44 @@ impl<'a, 'b> Sums<'a, 'b> {
         sets
     }
 
+    /// The partial layout that the program gives a value.
+    fn asked_partial<'s>(&self, stmt: &'s Stmt) -> Option<&'s Sharding> {
+        let Some(Op::Reshard(op)) = stmt.op() else { return None };
+        let is_asked = matches!(op.step, ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient);
+        Some(&op.to).filter(|to| is_asked && self.is_partial_sum(to) && !self.is_aligned(stmt))
+    }
+
     /// Prices every value of the block.
     fn learn(&mut self, block: &Block, nodes: &mut SumNodes) {
-        let mut linear: BTreeMap<Value, Vec<usize>> = BTreeMap::new();
-        for (position, stmt) in block.stmts.iter().enumerate() {
-            let operands: BTreeSet<usize> = self.sets(stmt).into_iter().flatten().collect();
-            operands.into_iter().for_each(|operand| linear.entry(stmt.args[operand]).or_default().push(position));
-        }
-        linear.retain(|value, positions| {
-            // A carried value is followed only if it has a single use.
-            let several = !self.apart[value.0 as usize] && !block.params.contains(value);
-            self.is_used_once(*value) || several && positions.len() == self.uses[value.0 as usize] as usize
+        let mut linear: BTreeMap<Value, Vec<Value>> = BTreeMap::new();
+        self.linear_uses(block, &mut linear);
+        linear.retain(|value, users| {
+            let several = !self.apart[value.0 as usize];
+            self.is_used_once(*value) || several && users.len() == self.uses[value.0 as usize] as usize
         });
         nodes.consumers.extend(linear);
+        self.price(block, nodes);
+    }
+
+    /// For each value, its users in a block and the branches in it that may take it partial.
+    fn linear_uses(&self, block: &Block, linear: &mut BTreeMap<Value, Vec<Value>>) {
+        for stmt in &block.stmts {
+            let operands: BTreeSet<usize> = self.sets(stmt).into_iter().flatten().collect();
+            for operand in operands {
+                linear.entry(stmt.args[operand]).or_default().push(stmt.results[0]);
+            }
+            let Some(Control::Branch(op)) = stmt.control() else { continue };
+            for side in op.sides() {
+                self.linear_uses(side, linear);
+                let given = side.results.iter().zip(&stmt.results);
+                for (value, _) in given.filter(|(_, result)| !self.layout(**result).is_aligned()) {
+                    linear.entry(*value).or_default().push(stmt.results[0]);
+                }
+            }
+        }
+    }
+
+    fn price(&mut self, block: &Block, nodes: &mut SumNodes) {
         for stmt in &block.stmts {
             match &stmt.kind {
                 StmtKind::Op(op) => {
@@ -313,7 +393,8 @@ impl<'a, 'b> Sums<'a, 'b> {
                     }
                 }
                 StmtKind::Control(Control::For(_) | Control::While(_)) => self.round(stmt, nodes),
-                StmtKind::Control(Control::Branch(_) | Control::Manual(_)) => {}
+                StmtKind::Control(Control::Branch(op)) => self.branch(op, stmt, nodes),
+                StmtKind::Control(Control::Manual(_)) => {}
             }
         }
     }
@@ -323,8 +404,9 @@ impl<'a, 'b> Sums<'a, 'b> {
         let &[result] = stmt.results.as_slice() else { return None };
         let children: Vec<Option<&SumNode>> = stmt.args.iter().map(|&arg| nodes.child(arg)).collect();
         let is_sum = op.rules().properties().combines == Combines::Elements(ReduceOp::Sum);
-        // Most sums have no linear users.
-        let is_base = is_sum && !self.is_aligned(stmt) && nodes.consumers.contains_key(&result);
+        // Most sums have no linear users, and most requests are for whole values.
+        let is_base = (is_sum && !self.is_aligned(stmt) || self.asked_partial(stmt).is_some())
+            && nodes.consumers.contains_key(&result);
         if children.iter().all(Option::is_none) && !is_base {
             return None;
         }
@@ -334,12 +416,11 @@ impl<'a, 'b> Sums<'a, 'b> {
         let whole: f64 = whole.sum();
         let mut node = SumNode { whole, ..SumNode::default() };
         if is_sum && !self.is_aligned(stmt) {
-            let assignment = self.inserter.choose(&projection, stmt);
-            let alignments = alignments_of(&self.inserter.func, &projection, stmt, &assignment);
-            let layout = natural(&projection, &projection.rule.results[0], &assignment, &alignments, AxisSet::EMPTY);
-            if self.is_partial_sum(&layout) {
-                node.whole += self.cost(result, &layout, wanted);
-                node.offer(PartialLayout { layout, cost: whole, operands: None });
+            for (rank, (layout, more)) in self.sums_of(&projection, stmt).into_iter().enumerate() {
+                node.whole += if rank == 0 { self.cost(result, &layout, wanted) } else { 0.0 };
+                if self.is_partial_sum(&layout) {
+                    node.offer(PartialLayout { layout, cost: whole + more, held: 0.0, operands: None });
+                }
             }
         }
         let own_work = self.work(stmt, wanted);
@@ -349,17 +430,53 @@ impl<'a, 'b> Sums<'a, 'b> {
                 let child = children[at].map(|child| child.partial.as_slice()).unwrap_or_default();
                 ways.extend(child.iter().map(|way| (at, way.layout.clone())));
             }
+            ways.extend(self.asked_partial(stmt).map(|asked| (0, asked.clone())));
             ways.extend(self.joint(&ways, stmt));
             for (at, way) in ways {
                 let Some((layout, operands)) = self.through(&projection, set, at, &way) else { continue };
-                let needed = stmt.args.iter().zip(&children).zip(&operands);
-                let moved: f64 = needed.map(|((&arg, &child), to)| self.operand(arg, child, to).0).sum();
+                let needed =
+                    stmt.args.iter().zip(&children).zip(&operands).map(|((&arg, &child), to)| (arg, child, to));
+                let (moved, held) = self.operands(needed);
                 let cost = moved + self.work(stmt, &layout) - own_work;
-                node.offer(PartialLayout { layout, cost, operands: Some(operands) });
+                node.offer(PartialLayout { layout, cost, held, operands: Some(operands) });
             }
         }
         self.settle(&mut node, result);
         (!node.partial.is_empty()).then_some(node)
+    }
+
+    /// The layouts in which a sum can be computed from whole operands, and the cost of each for one run beyond that of the first, which is
+    /// the cheapest where the sum is wanted whole at once. Unless that is partial over all axes that there are, the others are partial sums, the
+    /// cheapest first, where the sum is combined later: operands may then be gathered for a sum of one trip, and stay where they are for a sum over
+    /// all trips.
+    fn sums_of(&self, projection: &Projection, stmt: &Stmt) -> Vec<(Sharding, f64)> {
+        let inserter = &*self.inserter;
+        let chosen = inserter.choose(projection, stmt);
+        let mut found = vec![(self.made(projection, stmt, &chosen), 0.0)];
+        let candidates = inserter.candidates(projection, stmt);
+        let of_factors = projection.rule.factors.iter().zip(&candidates);
+        let summed = of_factors.filter(|(factor, _)| matches!(factor.kind, FactorKind::Reduce(_)));
+        let mut axes = summed.flat_map(|(_, lists)| lists.iter().flatten());
+        let may_sum_more = axes.any(|&axis| !found[0].0.unreduced.contains(axis.into()));
+        if !may_sum_more || !are_few(&candidates) {
+            return found;
+        }
+        let mut costs = Costs::new(inserter, projection, stmt, AxisSet::EMPTY);
+        let runs = inserter.weight(inserter.open_blocks.len() - 1);
+        let least = costs.of_operands(&chosen);
+        // A loop without trips costs nothing in any way.
+        if runs == 0.0 || least.is_infinite() {
+            return found;
+        }
+        let others = costs.by_result(&candidates, |layout| self.is_partial_sum(layout) && *layout != found[0].0);
+        found.extend(others.into_iter().take(MAX_SUMS).map(|(cost, layout)| (layout, (cost - least) / runs)));
+        found
+    }
+
+    /// The layout in which a sum of whole operands is made.
+    fn made(&self, projection: &Projection, stmt: &Stmt, chosen: &Assignment) -> Sharding {
+        let alignments = alignments_of(&self.inserter.func, projection, stmt, chosen);
+        natural(projection, &projection.rule.results[0], chosen, &alignments, AxisSet::EMPTY)
     }
 
     /// For operands that are partial over different axes: one sum over all of them, and a layout that is split over all of them.
@@ -394,7 +511,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     /// Uses one of the partial layouts for the whole value, if that is cheaper.
     fn settle(&self, node: &mut SumNode, value: Value) {
         for way in &node.partial {
-            let cost = way.cost + self.cost(value, &way.layout, self.layout(value));
+            let cost = way.cost + way.held + self.cost(value, &way.layout, self.layout(value));
             if cost < node.whole {
                 (node.whole, node.through) = (cost, Some(way.layout.clone()));
             }
@@ -408,15 +525,20 @@ impl<'a, 'b> Sums<'a, 'b> {
         self.inserter.enter(false, trips);
         self.learn(body, &mut inside);
         let mut round = SumNodes { consumers: inside.consumers.clone(), ..SumNodes::default() };
-        for (&param, &next) in body.params[first..].iter().zip(&body.results) {
-            if let Some(node) = inside.child(next) {
-                round.of.insert(param, SumNode::carried(node.partial.iter().map(|way| way.layout.clone())));
+        for (i, (&param, &next)) in body.params[first..].iter().zip(&body.results).enumerate() {
+            let summed = inside.child(next).map(|node| node.partial.as_slice()).unwrap_or_default();
+            let asked =
+                self.asked_to_carry(stmt.args[bounds + i], next).filter(|_| inside.consumers.contains_key(&next));
+            let layouts: Vec<Sharding> = summed.iter().map(|way| way.layout.clone()).chain(asked).collect();
+            if !layouts.is_empty() {
+                round.of.insert(param, SumNode::carried(layouts.into_iter()));
             }
         }
         if !round.of.is_empty() {
             self.learn(body, &mut round);
         }
         self.inserter.open_blocks.pop();
+        self.stacks(stmt, trips, &inside, nodes);
         if round.of.is_empty() {
             return;
         }
@@ -424,17 +546,50 @@ impl<'a, 'b> Sums<'a, 'b> {
             let (next, result, init) = (body.results[i], stmt.results[i], stmt.args[bounds + i]);
             let decides = cond.is_some_and(|cond| self.uses[cond.params[i].0 as usize] > 0);
             let aligned = [init, result].into_iter().any(|value| self.layout(value).is_aligned());
-            let Some(each) = inside.child(next).filter(|_| !decides && !aligned) else { continue };
+            if decides || aligned || !inside.consumers.contains_key(&next) {
+                continue;
+            }
+            let each = inside.child(next).map_or(0.0, |each| each.whole);
             let child = nodes.child(init);
-            let whole = trips * each.whole + child.map_or(0.0, |child| self.share(init) * child.whole);
+            let whole = trips * each + child.map_or(0.0, |child| self.share(init) * child.whole);
             let mut node = SumNode { whole, ..SumNode::default() };
             for way in round.of.get(&next).map(|node| node.partial.as_slice()).unwrap_or_default() {
                 if self.returns(body, &round, next, &way.layout, param) {
-                    let cost = trips * way.cost + self.operand(init, child, &way.layout).0;
-                    node.offer(PartialLayout { layout: way.layout.clone(), cost, operands: None });
+                    let (begin, held) = self.operands([(init, child, &way.layout)].into_iter());
+                    let cost = trips * way.cost + begin;
+                    let held = held + way.held + self.held(result, &way.layout);
+                    node.offer(PartialLayout { layout: way.layout.clone(), cost, held, operands: None });
                 }
             }
             debug_assert!(node.partial.len() <= MAX_WAYS, "more ways than are looked at");
+            self.settle(&mut node, result);
+            if let Some(way) = self.asked_to_carry(init, next).and_then(|asked| node.way(&asked).cloned()) {
+                let whole = way.cost + self.cost(result, &way.layout, self.layout(result));
+                node = SumNode { whole, through: Some(way.layout.clone()), partial: vec![way] };
+            }
+            if !node.partial.is_empty() {
+                nodes.of.insert(result, node);
+            }
+        }
+    }
+
+    /// The costs of the results of a branch, each of which may be partial on both sides. Both count, as if both were taken.
+    fn branch(&mut self, op: &Branch, stmt: &Stmt, nodes: &mut SumNodes) {
+        self.inserter.enter(true, 1.0);
+        op.sides().into_iter().for_each(|side| self.price(side, nodes));
+        self.inserter.open_blocks.pop();
+        for (i, &result) in stmt.results.iter().enumerate() {
+            if self.layout(result).is_aligned() {
+                continue;
+            }
+            let sides = op.sides().map(|side| side.results[i]);
+            let children = || sides.iter().filter_map(|&side| Some((side, nodes.child(side)?)));
+            let whole = children().map(|(side, child)| self.share(side) * child.whole).sum();
+            let mut node = SumNode { whole, ..SumNode::default() };
+            for layout in children().flat_map(|(_, child)| &child.partial).map(|way| &way.layout) {
+                let (cost, held) = self.operands(sides.iter().map(|&side| (side, nodes.child(side), layout)));
+                node.offer(PartialLayout { layout: layout.clone(), cost, held, operands: None });
+            }
             self.settle(&mut node, result);
             if !node.partial.is_empty() {
                 nodes.of.insert(result, node);
@@ -442,37 +597,72 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
     }
 
-    /// Whether a value in this layout is computed from the parameter in the same layout, or the parameter is not read.
+    /// The partial layout that the program gives the initial value of a loop, or the next one: the loop carries it so if it only adds to it.
+    fn asked_to_carry(&self, init: Value, next: Value) -> Option<Sharding> {
+        [init, next].into_iter().map(|value| self.layout(value)).find(|layout| self.is_partial_sum(layout)).cloned()
+    }
+
+    /// The costs of what a loop collects: partial sums of one trip become partial sums of all.
+    fn stacks(&self, stmt: &Stmt, trips: f64, inside: &SumNodes, nodes: &mut SumNodes) {
+        let Some(Round { bounds, body, .. }) = loop_of(stmt) else { return };
+        for i in stmt.args.len() - bounds..stmt.results.len() {
+            let result = stmt.results[i];
+            let Some(each) = inside.child(body.results[i]).filter(|_| !self.layout(result).is_aligned()) else {
+                continue;
+            };
+            let mut node = SumNode { whole: trips * each.whole, ..SumNode::default() };
+            for way in &each.partial {
+                let layout = stacked(&way.layout);
+                let held = way.held + self.held(result, &layout);
+                node.offer(PartialLayout { layout, cost: trips * way.cost, held, operands: None });
+            }
+            self.settle(&mut node, result);
+            nodes.of.insert(result, node);
+        }
+    }
+
+    /// Whether a value in this layout is computed from the parameter in the same layout wherever it is read, or the parameter is not
+    /// read.
     fn returns(&self, body: &Block, nodes: &SumNodes, value: Value, layout: &Sharding, param: Value) -> bool {
         if self.uses[param.0 as usize] == 0 {
             return true;
         }
-        let mut at = vec![(value, layout.clone())];
+        let (mut at, mut seen) = (vec![(value, layout.clone())], Vec::new());
+        let mut reads = 0;
         while let Some((value, found)) = at.pop() {
             if value == param {
-                return found == *layout && nodes.consumers.contains_key(&param);
+                if found != *layout {
+                    return false;
+                }
+                reads += 1;
+                continue;
             }
-            let (Some(way), Some(maker)) = (
-                nodes.child(value).and_then(|node| node.way(&found)),
-                body.stmts.iter().find(|stmt| stmt.results.contains(&value)),
-            ) else {
+            if seen.contains(&(value, found.clone())) {
+                continue;
+            }
+            seen.push((value, found.clone()));
+            let (Some(way), Some(maker)) = (nodes.child(value).and_then(|node| node.way(&found)), maker(body, value))
+            else {
                 continue;
             };
             if let Some(Round { bounds, .. }) = loop_of(maker) {
                 let carried = maker.results.iter().zip(&maker.args[bounds..]).find(|(result, _)| **result == value);
                 at.extend(carried.map(|(_, &init)| (init, found)));
+            } else if let Some(Control::Branch(op)) = maker.control() {
+                let given = maker.results.iter().position(|result| *result == value).expect("its maker gives it");
+                at.extend(op.sides().map(|side| (side.results[given], found.clone())));
             } else if let Some(operands) = &way.operands {
                 at.extend(maker.args.iter().copied().zip(operands.iter().cloned()));
             }
         }
-        false
+        reads == self.uses[param.0 as usize] && nodes.consumers.contains_key(&param)
     }
 
     /// The initial state inside a loop.
     fn inside(&self, stmt: &Stmt) -> SumNodes {
         let mut nodes = SumNodes::default();
-        if let Some(Round { bounds, body, .. }) = loop_of(stmt) {
-            let nexts = body.results.iter().take(stmt.args.len() - bounds);
+        if let Some(Round { body, .. }) = loop_of(stmt) {
+            let nexts = body.results.iter();
             nodes.consumers.extend(nexts.filter(|&&next| self.is_used_once(next)).map(|&next| (next, vec![ROUND])));
         }
         nodes
@@ -516,190 +706,41 @@ impl<'a, 'b> Sums<'a, 'b> {
     }
 
     /// The cost of having an operand in a layout, and the partial layout in which it is computed for that, if any.
-    fn operand<'n>(&self, value: Value, node: Option<&'n SumNode>, to: &Sharding) -> (f64, Option<&'n Sharding>) {
+    fn operand<'n>(&self, value: Value, node: Option<&'n SumNode>, to: &Sharding) -> (f64, Option<&'n PartialLayout>) {
         let Some(node) = node else { return (self.cost(value, self.layout(value), to), None) };
         let share = self.share(value);
         debug_assert!((0.0..=1.0).contains(&share), "a use bears {share} of the cost");
         let mut best = (share * node.whole + self.cost(value, self.layout(value), to), None);
         for way in &node.partial {
-            let cost = share * way.cost + self.cost(value, &way.layout, to);
+            // As long as it stays so, what is held for it is not paid yet.
+            let held = if way.layout == *to { 0.0 } else { way.held };
+            let cost = share * way.cost + held + self.cost(value, &way.layout, to);
             if cost < best.0 || cost == best.0 && best.1.is_none() {
-                best = (cost, Some(&way.layout));
+                best = (cost, Some(way));
             }
         }
         best
+    }
+
+    /// The cost of having operands in layouts, and that of what is held for them and not paid yet.
+    fn operands<'n>(&self, needed: impl Iterator<Item = (Value, Option<&'n SumNode>, &'n Sharding)>) -> (f64, f64) {
+        needed.fold((0.0, 0.0), |(all, all_held), (value, node, to)| {
+            let (cost, way) = self.operand(value, node, to);
+            let held = way.filter(|way| way.layout == *to).map_or(0.0, |way| way.held);
+            (all + cost, all_held + held)
+        })
+    }
+
+    /// The cost of the bytes by which what a loop carries or collects is larger in a partial layout.
+    fn held(&self, value: Value, layout: &Sharding) -> f64 {
+        let array = &self.inserter.func.ty(value).array;
+        let more = more_held(array, self.layout(value), layout, self.inserter.mesh);
+        cost::held_in_loop(more, self.inserter.room)
     }
 
     /// The work of a statement on one device, in bytes.
     fn work(&self, stmt: &Stmt, result: &Sharding) -> f64 {
         let blocks = self.inserter.mesh.size_of_set(result.used_axes());
         cost::operations(self.inserter.func.flops(stmt), blocks)
-    }
-}
-
-/// The decisions, from the last statement to the first: the users of a value decide before the statement that makes it.
-impl Sums<'_, '_> {
-    fn block(&mut self, block: &Block, mut nodes: SumNodes) {
-        self.learn(block, &mut nodes);
-        for (position, stmt) in block.stmts.iter().enumerate().rev() {
-            match &stmt.kind {
-                StmtKind::Control(Control::For(_) | Control::While(_)) => self.decide_round(stmt, position, &nodes),
-                StmtKind::Control(Control::Branch(_) | Control::Manual(_)) => {
-                    self.inserter.enter(true, 1.0);
-                    stmt.blocks().for_each(|inner| self.block(inner, SumNodes::default()));
-                    self.inserter.open_blocks.pop();
-                }
-                StmtKind::Op(_) => self.decide(stmt, position, &nodes),
-            }
-        }
-    }
-
-    /// The partial layout in which a value is to be computed, if any.
-    fn target(&self, value: Value, nodes: &SumNodes) -> Option<Sharding> {
-        self.held.get(&value).cloned().or_else(|| nodes.of.get(&value).and_then(|node| node.through.clone()))
-    }
-
-    /// Asks for the partial layout of an operand from which `layout` is cheapest to reach, if there is one.
-    fn hold(&mut self, value: Value, layout: &Sharding, position: usize, nodes: &SumNodes) {
-        if !nodes.consumers.get(&value).is_some_and(|positions| positions.contains(&position)) {
-            return;
-        }
-        let (_, made) = self.operand(value, nodes.of.get(&value), layout);
-        if let Some(made) = made {
-            self.asked.entry(value).or_default().push(made.clone());
-        }
-    }
-
-    /// Decides the layout of a value once all its users have asked for one.
-    fn agree(&mut self, value: Value) {
-        let Some(asked) = self.asked.remove(&value) else { return };
-        debug_assert!(asked.len() <= self.uses[value.0 as usize] as usize, "{value} is asked for more often than used");
-        if asked.len() == self.uses[value.0 as usize] as usize && asked.iter().all(|layout| *layout == asked[0]) {
-            self.held.extend(asked.into_iter().next().map(|layout| (value, layout)));
-        } else {
-            self.disputed.push(value);
-        }
-    }
-
-    fn decide(&mut self, stmt: &Stmt, position: usize, nodes: &SumNodes) {
-        let &[result] = stmt.results.as_slice() else { return };
-        self.agree(result);
-        let Some(layout) = self.target(result, nodes) else { return };
-        let way = nodes.of.get(&result).and_then(|node| node.way(&layout));
-        if let Some(operands) = way.and_then(|way| way.operands.clone()) {
-            debug_assert_eq!(stmt.args.len(), operands.len(), "a linear statement says how all operands lie");
-            // The statement may itself sum along explicit axes; its operands are partial along auto ones.
-            debug_assert!(layout.combine == ReduceOp::Sum || layout.unreduced.is_empty(), "only sums are deferred");
-            let is_sum = |layout: &Sharding| self.is_partial_sum(layout) || layout.unreduced.is_empty();
-            debug_assert!(operands.iter().all(is_sum), "an operand is partial along axes whose types are fixed");
-            let pairs = stmt.args.iter().zip(&operands);
-            pairs.for_each(|(&arg, layout)| self.hold(arg, layout, position, nodes));
-            self.linear.insert(result, (layout, operands));
-        }
-    }
-
-    fn decide_round(&mut self, stmt: &Stmt, position: usize, nodes: &SumNodes) {
-        let Some(Round { bounds, trips, first, cond, body }) = loop_of(stmt) else { return };
-        let mut inside = self.inside(stmt);
-        for (i, &param) in body.params[first..].iter().enumerate() {
-            self.agree(stmt.results[i]);
-            let Some(layout) = self.target(stmt.results[i], nodes) else { continue };
-            self.hold(stmt.args[bounds + i], &layout, position, nodes);
-            self.rounds.insert(stmt.results[i], layout.clone());
-            self.held.insert(body.results[i], layout.clone());
-            inside.of.insert(param, SumNode::carried(std::iter::once(layout)));
-        }
-        self.inserter.enter(false, trips);
-        self.block(body, inside);
-        if let Some(cond) = cond {
-            self.block(cond, SumNodes::default());
-        }
-        self.inserter.open_blocks.pop();
-    }
-}
-
-struct Rewriter<'a, 'b> {
-    inserter: &'a mut Inserter<'b>,
-    makers: BTreeMap<Value, Stmt>,
-    held: BTreeMap<Value, Sharding>,
-    linear: BTreeMap<Value, (Sharding, Vec<Sharding>)>,
-    rounds: BTreeMap<Value, Sharding>,
-}
-
-impl Rewriter<'_, '_> {
-    fn block(&mut self, mut block: Block) -> Block {
-        let mut stmts = Vec::new();
-        for mut stmt in std::mem::take(&mut block.stmts) {
-            let mut after = Vec::new();
-            if let Some(Round { bounds, first, .. }) = loop_of(&stmt) {
-                for i in 0..stmt.args.len() - bounds {
-                    let Some(layout) = self.rounds.remove(&stmt.results[i]) else { continue };
-                    stmt.args[bounds + i] = self.operand(stmt.args[bounds + i], &layout, &stmt.origin, &mut stmts);
-                    for block in stmt.blocks() {
-                        let param = block.params[first + i];
-                        self.inserter.func.info_mut(param).ty.sharding = layout.clone();
-                    }
-                    self.result(&mut stmt, i, layout, &mut after);
-                }
-            } else if let Some((layout, operands)) = stmt.results.first().and_then(|first| self.linear.remove(first)) {
-                for (arg, layout) in stmt.args.iter_mut().zip(&operands) {
-                    *arg = self.operand(*arg, layout, &stmt.origin, &mut stmts);
-                }
-                self.result(&mut stmt, 0, layout, &mut after);
-            }
-            for inner in stmt.blocks_mut() {
-                *inner = self.block(std::mem::take(inner));
-            }
-            stmts.push(stmt);
-            stmts.append(&mut after);
-        }
-        block.stmts = stmts;
-        block
-    }
-
-    /// The value in this layout, resharded before its user.
-    fn operand(&mut self, value: Value, layout: &Sharding, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
-        let ty = self.inserter.func.ty(value).clone();
-        if ty.sharding == *layout {
-            return value;
-        }
-        let whole = layout.clone().with_unreduced(AxisSet::EMPTY, ReduceOp::Sum);
-        if let Some(maker) = self.makers.get(&value)
-            && ty.sharding != whole
-        {
-            let copy = self.inserter.new_value(Type { sharding: whole, ..ty.clone() }, &maker.origin, 0);
-            stmts.push(maker.making(vec![copy]));
-            return self.operand(copy, layout, origin, stmts);
-        }
-        let origin = origin.because("this is added to partial sums");
-        let made = self.inserter.new_value(Type { sharding: layout.clone(), ..ty }, &origin, 0);
-        let request = Reshard::request(layout.clone());
-        stmts.push(statement(&self.inserter.func, self.inserter.mesh, (request, &[value]), &[made], &origin));
-        made
-    }
-
-    /// Makes a result in this layout, and reshards it to the wanted one.
-    fn result(&mut self, stmt: &mut Stmt, i: usize, layout: Sharding, after: &mut Vec<Stmt>) {
-        let wanted = stmt.results[i];
-        if self.held.get(&wanted) == Some(&layout) {
-            return;
-        }
-        let axes = self.inserter.mesh.display_set(layout.unreduced);
-        let behind = match &stmt.kind {
-            StmtKind::Op(op) => called(op.rules().name()),
-            StmtKind::Control(_) => "the loop".to_string(),
-        };
-        // A loop of a derivative gives several gradients, which have origins of their own.
-        let own = &self.inserter.func.info(wanted).origin;
-        let origin = if own.lineage.of.is_some() { own } else { &stmt.origin };
-        let origin = origin.because(match layout.unreduced.is_empty() {
-            true => format!("sums over different axes are added in parts, which are joined behind {behind}"),
-            false => format!("partial sums over {axes} are combined once, behind {behind}"),
-        });
-        let ty = Type { sharding: layout, ..self.inserter.func.ty(wanted).clone() };
-        let made = self.inserter.new_value(ty, &stmt.origin, 0);
-        stmt.results[i] = made;
-        let request = Reshard::request(self.inserter.sharding(wanted));
-        after.push(statement(&self.inserter.func, self.inserter.mesh, (request, &[made]), &[wanted], &origin));
     }
 }
