@@ -1,9 +1,11 @@
 //! The values of a block that its reverse needs.
 //!
 //! They are kept, unless the reverse has them anyway: values from outside, the trip of a loop, and what follows from these by moving
-//! elements or by arithmetic on single numbers. Of a loop, what is the same in every trip is computed once more in front of its reverse.
+//! elements or by arithmetic on single numbers. Of a loop, what is the same in every trip is computed once more in front of its reverse; of an
+//! array of which each trip lays out its part, such as the weights of a layer, the reverse lays the part out again.
 //! Of an array that changes from trip to trip a branch keeps the small parts that it takes, so that the loop need not keep the whole.
 
+use crate::layout::mesh::AxisKind;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::rules::{Combines, Effect, Elements, Placement};
 use crate::program::{Stmt, Value};
@@ -92,13 +94,16 @@ impl Kept<'_> {
         known
     }
 
-    /// Whether the statement says how rows of a stream lie, which are read again in this layout.
-    fn lays_out_rows(&self, build: &CallBuilder, stmt: &Stmt) -> bool {
+    /// Whether the statement says how rows of a stream lie, which are read again in this layout, or the part of an array that a trip takes: kept in
+    /// this layout, the parts of all trips might take the memory that the program spares.
+    fn lays_out_parts(&self, build: &CallBuilder, stmt: &Stmt, args: &[Option<Known>]) -> bool {
         let is_read = |made: &Stmt| made.args.first().is_some_and(|&arg| build.ty(arg).array.is_stream);
         let is_requested =
             stmt.op().is_some_and(|op| matches!(op.rules().properties().placement, Placement::Requested(_)));
+        let is_auto = || build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);
         let of = |arg: &Value| self.stmts.iter().find(|made| made.results.contains(arg));
-        is_requested && stmt.args.iter().all(|&arg| of(&build.resolved(arg)).is_some_and(is_read))
+        let are_rows = || stmt.args.iter().all(|&arg| of(&build.resolved(arg)).is_some_and(is_read));
+        is_requested && (self.is_loop && *args == [Some(Known::Repeated)] && is_auto() || are_rows())
     }
 
     /// What is known of the results of a statement, from its operands; None for an operand from outside.
@@ -130,7 +135,7 @@ impl Kept<'_> {
             | Elements::Framed(_) => true,
             Elements::Ordered(_) | Elements::Elementwise | Elements::Other => {
                 let is_number = |value: &Value| build.ty(*value).is_scalar();
-                self.lays_out_rows(build, stmt)
+                self.lays_out_parts(build, stmt, args)
                     || matches!(properties.combines, Combines::Places(_))
                     || stmt.args.iter().chain(&stmt.results).all(is_number)
             }
