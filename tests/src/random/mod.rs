@@ -1,5 +1,6 @@
 //! Random programs: shapes, shardings, meshes and element types, all from one seed.
 
+mod accumulators;
 pub mod batching;
 pub mod call;
 pub mod calls;

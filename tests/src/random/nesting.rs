@@ -44,7 +44,7 @@ impl Writer {
     }
 
     /// A name that nothing else has.
-    fn fresh(&mut self, stem: &str) -> String {
+    pub(super) fn fresh(&mut self, stem: &str) -> String {
         self.next += 1;
         format!("{stem}_{}", self.next)
     }

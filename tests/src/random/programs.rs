@@ -220,6 +220,15 @@ impl Writer {
         self.mesh.laid_out(&mut self.draw, array)
     }
 
+    /// Partial sums over an axis, or over all, where types do not decide about them.
+    pub(super) fn unreduced(&mut self) -> Option<String> {
+        let names: Vec<&str> = self.mesh.axes.iter().map(|&(name, _, _)| name).collect();
+        let is_auto = self.mesh.axes.iter().all(|&(_, _, explicit)| !explicit);
+        let all = format!("({})", names.join(", "));
+        let axes = if self.draw.chance(30) { all } else { self.draw.pick(&names).to_string() };
+        is_auto.then(|| format!("P(unreduced={axes})"))
+    }
+
     fn complex_results(&self) -> &[Variable] {
         &self.complex[self.complex.len().saturating_sub(3)..]
     }
@@ -278,6 +287,7 @@ impl Writer {
             return self.rows();
         }
         match self.draw.below(14) {
+            0 if self.inside.depth == 0 && self.draw.chance(20) => self.accumulators(),
             0 => self.for_loop(),
             1 if self.draw.chance(20) => self.idle(),
             1 => self.branch(),

@@ -87,6 +87,15 @@ fn random_programs_have_complex_numbers() {
 }
 
 #[test]
+fn random_programs_add_up_gradients() {
+    let texts: Vec<String> = (0..300).map(|number| program(number).unwrap().0).collect();
+    for what in ["for l in", "for t in", "].T @ tanh(", "= reshard(zeros(", "% 2 == 0 {", "% 2] +=", "] @ w) ** 2"] {
+        let count = texts.iter().filter(|text| text.contains(what)).count();
+        assert!(count >= 5, "{count} of 300 programs have {what:?}");
+    }
+}
+
+#[test]
 fn random_programs_have_derivatives() {
     let texts: Vec<String> = (0..100).map(|number| program(5 * number + 2).unwrap().0).collect();
     let found = |what: &str| texts.iter().filter(|text| text.contains(what)).count();
