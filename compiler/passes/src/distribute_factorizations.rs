@@ -100,6 +100,7 @@ fn steps(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
             | MatrixFunction::TriangularSums { .. }
             | MatrixFunction::Product
             | MatrixFunction::Eigh { .. }
+            | MatrixFunction::Eig { .. }
             | MatrixFunction::Svd { .. },
             _,
         )) => unreachable!("the rules of other factorizations do not split rows"),

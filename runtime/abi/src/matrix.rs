@@ -87,6 +87,12 @@ pub enum MatrixFunction {
         /// None without vectors; otherwise whether there are as many as rows and columns, or as values.
         vectors: Option<bool>,
     },
+    /// `a: [n, n]`, or the real and the imaginary plane of a complex matrix, give those of the eigenvalues, and those of the eigenvectors as
+    /// columns.
+    Eig {
+        /// Whether the eigenvectors are results.
+        vectors: bool,
+    },
 }
 
 /// The form of a triangular system. The other triangle is not read.
@@ -133,7 +139,8 @@ impl MatrixFunction {
             | MatrixFunction::QrSigns
             | MatrixFunction::Product
             | MatrixFunction::Eigh { .. }
-            | MatrixFunction::Svd { .. } => None,
+            | MatrixFunction::Svd { .. }
+            | MatrixFunction::Eig { .. } => None,
         }
     }
 
@@ -161,6 +168,8 @@ impl MatrixFunction {
             }
             MatrixFunction::QrBlock { .. } => matrix + rows * least + least + least.min(32) * (rows + 32 + 2 * most),
             MatrixFunction::Eigh { .. } => 5 * matrix + (BLOCKS + 1) * rows + 128,
+            // The planes, a complex matrix of vectors, and one that the iteration works on.
+            MatrixFunction::Eig { .. } => 10 * matrix + (BLOCKS + 10) * rows + 256,
             MatrixFunction::Svd { vectors } => {
                 let own = 2 * matrix + (BLOCKS + 1) * least + 128;
                 match vectors {

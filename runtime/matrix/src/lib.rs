@@ -2,15 +2,18 @@
 //!
 //! Matrices are column-major views. The factorizations by elimination and by reflections are written here, on blocks of
 //! [`BLOCK`] columns with products by `faer`: what they do with ties, zero pivots and NaN is that of LAPACK (`potrf`, `trsm`,
-//! `getrf`, `geqrf`), which `jax.numpy.linalg` calls. Those that iterate, `eigh` and `svd`, are `faer`'s.
+//! `getrf`, `geqrf`), which `jax.numpy.linalg` calls. Those that iterate, `eigh`, `svd` and `eig` of real matrices, are `faer`'s.
 
 mod cholesky;
+mod complex_qr;
+mod eigen;
 mod lu;
 mod qr;
 mod spectral;
 mod triangular;
 
 pub use cholesky::{cholesky, cholesky_rows};
+pub use eigen::{eig, eig_scratch};
 pub use faer::{MatMut, MatRef};
 pub use lu::{lu, lu_complete};
 pub use qr::{form_q, qr, qr_scratch, qr_signs};

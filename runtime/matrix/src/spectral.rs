@@ -10,11 +10,11 @@ use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{MatMut, MatRef, Par, Spec};
 use std::mem::MaybeUninit;
 
-fn elements(request: StackReq) -> usize {
+pub(crate) fn elements(request: StackReq) -> usize {
     request.unaligned_bytes_required().div_ceil(size_of::<f64>())
 }
 
-fn stack(scratch: &mut [f64]) -> &mut MemStack {
+pub(crate) fn stack(scratch: &mut [f64]) -> &mut MemStack {
     let len = size_of_val(scratch);
     let first = scratch.as_mut_ptr().cast::<MaybeUninit<u8>>();
     // SAFETY: the bytes of the slice, which is borrowed for as long; any bytes are f64s.
@@ -129,7 +129,16 @@ pub fn svd(
 
 /// The power of two near the largest magnitude: divided by it, a matrix has neither very large nor very small norms, and the same bits.
 fn scale(a: MatRef<'_, f64>) -> f64 {
-    let largest = a.col_iter().flat_map(|column| column.iter()).fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    power_near(largest(a))
+}
+
+/// The largest magnitude.
+pub(crate) fn largest(a: MatRef<'_, f64>) -> f64 {
+    a.col_iter().flat_map(|column| column.iter()).fold(0.0, |largest: f64, x| largest.max(x.abs()))
+}
+
+/// The power of two near a magnitude, as [`scale`] gives it.
+pub(crate) fn power_near(largest: f64) -> f64 {
     if largest == 0.0 {
         return 1.0;
     }
@@ -137,7 +146,7 @@ fn scale(a: MatRef<'_, f64>) -> f64 {
     f64::from_bits(largest.to_bits() & 0x7ff0_0000_0000_0000).clamp(2.0_f64.powi(-1021), 2.0_f64.powi(1021))
 }
 
-fn scaled(a: MatMut<'_, f64>, factor: f64) {
+pub(crate) fn scaled(a: MatMut<'_, f64>, factor: f64) {
     a.col_iter_mut().for_each(|column| column.iter_mut().for_each(|element| *element *= factor));
 }
 

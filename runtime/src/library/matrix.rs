@@ -116,6 +116,11 @@ fn shapes(function: &MatrixFunction, operands: &[(DType, Vec<usize>)]) -> Option
             (2, fits, vec![own(&[rows, *sides.get(1)?])])
         }
         MatrixFunction::Eigh { .. } => (1, is_square, vec![own(&[rows]), own(&[rows, rows])]),
+        MatrixFunction::Eig { vectors } => {
+            let fits = operands.get(1).is_none_or(|(other, sizes)| *other == dtype && sizes[..] == [rows, rows]);
+            let made = [own(&[rows]), own(&[rows, rows])].into_iter().take(if *vectors { 2 } else { 1 });
+            (operands.len().clamp(1, 2), is_square && fits, made.flat_map(|plane| [plane.clone(), plane]).collect())
+        }
         MatrixFunction::Svd { vectors: None } => (1, true, vec![own(&[least])]),
         MatrixFunction::Svd { vectors: Some(full) } => {
             let of = |size: usize| if *full { size } else { least };
@@ -144,6 +149,10 @@ fn needed(function: &MatrixFunction, rows: usize, columns: usize) -> usize {
             spmdc_matrix::qr_scratch(rows.min(columns), rows, rows.max(columns)) + rows * columns
         }
         MatrixFunction::Eigh { .. } => spmdc_matrix::eigh_scratch(rows) + 2 * rows * rows + rows,
+        MatrixFunction::Eig { .. } => {
+            let planes = [1, 2].map(|planes| spmdc_matrix::eig_scratch(rows, planes) + planes * rows * rows);
+            planes[0].max(planes[1]) + 2 * rows + 2 * rows * rows
+        }
         MatrixFunction::Svd { vectors } => {
             let (least, matrix) = (rows.min(columns), rows * columns);
             let of = |size: usize| if *vectors == Some(true) { size } else { least };
@@ -402,6 +411,27 @@ unsafe fn run_as<T: MatrixElement>(call: &LibraryCall<'_>, function: &MatrixFunc
                 result(0).store(|at, _| values[at]);
                 result(1).store(|row, column| vectors[(row, column)]);
             }
+            MatrixFunction::Eig { vectors } => {
+                let (re, scratch) = a.load(scratch);
+                let is_complex = call.operands() == 2;
+                // A real matrix has no second plane.
+                let other = MatrixArray::<T>::new(call.operand(usize::from(is_complex), 0));
+                let (im, scratch) = other.load_columns(0..if is_complex { rows } else { 0 }, scratch);
+                let mut planes = [re, im];
+                let planes = &mut planes[..if is_complex { 2 } else { 1 }];
+                let (first, scratch) = scratch.split_at_mut(rows);
+                let (second, scratch) = scratch.split_at_mut(rows);
+                let (mut left, scratch) = matrix(scratch, rows, rows);
+                let (mut right, scratch) = matrix(scratch, rows, rows);
+                let made = vectors.then(|| [left.as_mut(), right.as_mut()]);
+                spmdc_matrix::eig(planes, [first, second], made, scratch);
+                result(0).store(|at, _| first[at]);
+                result(1).store(|at, _| second[at]);
+                if *vectors {
+                    result(2).store(|row, column| left[(row, column)]);
+                    result(3).store(|row, column| right[(row, column)]);
+                }
+            }
             MatrixFunction::Svd { vectors } => {
                 let (own, scratch) = a.load(scratch);
                 let (values, scratch) = scratch.split_at_mut(least);
@@ -556,8 +586,12 @@ mod tests {
                     assert!(needed(function, rows, columns) + made <= planned, "{function:?} of {rows} x {columns}");
                 }
             }
-            let function = MatrixFunction::Eigh { lower: true };
-            assert!(needed(&function, rows, rows) <= function.scratch(rows, rows, [0; 2]), "eigenvalues of {rows}");
+            for function in [MatrixFunction::Eigh { lower: true }, MatrixFunction::Eig { vectors: true }] {
+                assert!(
+                    needed(&function, rows, rows) <= function.scratch(rows, rows, [0; 2]),
+                    "{function:?} of {rows}"
+                );
+            }
         }
     }
 }

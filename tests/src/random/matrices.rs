@@ -5,12 +5,14 @@ use super::call::Call;
 use spmdc_abi::DType;
 
 /// Functions whose results depend on sums of floats.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 17] = [
     "cholesky",
     "triangular_solve",
     "lu",
     "qr",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "tridiagonal_solve",
     "svd",
@@ -91,6 +93,22 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
             let made = "(v * w[..., None, :]) @ swapaxes(v, -1, -2)";
             let expr = draw.pick(&["w", made, "swapaxes(v, -1, -2) @ v"]);
             with(&[(dtype, &square)], format!("let (w, v) = eigh(a{flags});"), expr.to_string())
+        }
+        "eig" | "eigvals" => {
+            // The order of the eigenvalues is free, and so are those of a matrix without as many vectors, up to rounding: their sum is not.
+            let value = if draw.chance(40) { "complex(a, roll(a, 1, axis=-1))" } else { "a" };
+            if name == "eigvals" {
+                let before = format!("let w = eigvals({value});");
+                return Some(with(
+                    &[(dtype, &square)],
+                    before,
+                    draw.pick(&["sum(w, axis=-1)", "sum(w * w)"]).to_string(),
+                ));
+            }
+            let before = format!("let m = {value}; let (w, v) = eig(m);");
+            let expr =
+                draw.pick(&["sum(w, axis=-1)", "1 + abs(m @ v - v * w[..., None, :])", "sum(square(abs(v)), axis=-2)"]);
+            with(&[(dtype, &square)], before, expr.to_string())
         }
         "eigvalsh" => {
             let uplo = draw.pick(&["", ", UPLO=\"L\"", ", UPLO=\"U\""]);

@@ -271,7 +271,7 @@ ops! {
     /// Elements of the order of several sorted blocks.
     MergeSorted(sort::merge::MergeSorted) = "merge_sorted",
     /// Factorizations of matrices, and triangular systems.
-    Factorization(linalg::Factorization) = "cholesky" | "triangular_solve" | "lu_solve" | "lu" | "lu_diagonal" | "lu_complete" | "qr" | "qr_signs" | "eigh" | "svd",
+    Factorization(linalg::Factorization) = "cholesky" | "triangular_solve" | "lu_solve" | "lu" | "lu_diagonal" | "lu_complete" | "qr" | "qr_signs" | "eigh" | "eig_planes" | "svd",
     /// Determinants and cofactors that have been computed, with the matrices.
     Minors(linalg::minors::Minors) = "determinant" | "cofactors",
     /// Factorizations and products of the blocks of split rows.

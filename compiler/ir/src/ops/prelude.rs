@@ -47,7 +47,7 @@ pub const FILES: [&str; 9] = [
 ];
 
 /// The functions of the prelude.
-pub const NAMES: [&str; 122] = [
+pub const NAMES: [&str; 124] = [
     "complex",
     "real",
     "imag",
@@ -94,6 +94,8 @@ pub const NAMES: [&str; 122] = [
     "betainc",
     "zeta",
     "polygamma",
+    "eig",
+    "eigvals",
     "eigvalsh",
     "tridiagonal_solve",
     "map_coordinates",

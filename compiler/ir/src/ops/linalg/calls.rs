@@ -76,6 +76,8 @@ impl Call for Factorization {
         qr_signs(q: Array) in_dumps "" "write `qr`";
         /// The eigenvalues of symmetric matrices in ascending order, and the eigenvectors as columns.
         eigh(a: Array, UPLO: String = None, symmetrize_input: Bool = true), Wide, "(x: f32[4, 4]) { eigh(sqrt(x)) }";
+        /// The planes of the eigenvalues, and of the eigenvectors.
+        eig_planes(re: Array, im: Array = None, [named] vectors: Bool = true) in_dumps "" "write `eig` or `eigvals`";
         /// U, the singular values in descending order, and V transposed, with a = U diag(s) Vᵀ; or the values alone.
         svd(a: Array, full_matrices: Bool = true, compute_uv: Bool = true, hermitian: Bool = false), Wide, "(x: f32[6, 4]) { svd(sqrt(x), full_matrices=false) }";
     };
@@ -132,6 +134,14 @@ impl Call for Factorization {
                 let a = operand(args, build, "a")?;
                 let a = if symmetrize { symmetrized(build, a)? } else { a };
                 emitted(build, MatrixFunction::Eigh { lower }, a)
+            }
+            "eig_planes" => {
+                let vectors = args.optional_bool("vectors")?.unwrap_or(true);
+                let mut planes = vec![args.array(build, "re")?];
+                if let Some(im) = args.take("im") {
+                    planes.push(build.materialize(&im.term, None, im.span)?);
+                }
+                Ok(Term::of_results(&build.emit(Factorization(MatrixFunction::Eig { vectors }), &planes)?))
             }
             "svd" => {
                 let full = args.optional_bool("full_matrices")?.unwrap_or(true);

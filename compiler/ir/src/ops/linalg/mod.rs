@@ -1,4 +1,4 @@
-//! Factorizations of matrices, and triangular systems: `cholesky triangular_solve lu qr eigh svd`.
+//! Factorizations of matrices, and triangular systems: `cholesky triangular_solve lu qr eigh eig svd`.
 //!
 //! The last two dimensions are those of a matrix, and all others are a batch. A device factorizes the matrices of its own block, each as
 //! a whole, by a function of the runtime that computes in f64. What can be computed from these functions is written in the language:
@@ -6,6 +6,8 @@
 
 pub mod blocks;
 mod calls;
+mod eigen;
+mod eigen_tangents;
 pub mod minors;
 pub mod reference;
 pub mod systems;
@@ -31,8 +33,8 @@ use spmdc_abi::{LibraryFunction, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
-/// A function of the matrices in the last two dimensions. Only systems have a second operand, the right sides; its other
-/// dimensions are those of the first.
+/// A function of the matrices in the last two dimensions. Systems have a second operand, the right sides, and `eig` of complex matrices has
+/// two planes; the other dimensions are those of the first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factorization(pub MatrixFunction);
 
@@ -62,6 +64,7 @@ impl Factorization {
             MatrixFunction::TriangularSums { .. } => "triangular_sums",
             MatrixFunction::Product => "multiply_blocks",
             MatrixFunction::Eigh { .. } => "eigh",
+            MatrixFunction::Eig { .. } => "eig_planes",
             MatrixFunction::Svd { .. } => "svd",
         }
     }
@@ -124,6 +127,10 @@ impl Factorization {
             MatrixFunction::QrSigns => vec![own(&[1, columns]), own(&[columns, 1])],
             MatrixFunction::Product => vec![own(&[rows, sides[1]])],
             MatrixFunction::Eigh { .. } => vec![own(&[rows]), own(&[rows, rows])],
+            MatrixFunction::Eig { vectors } => {
+                let made = [own(&[rows]), own(&[rows, rows])].into_iter().take(if *vectors { 2 } else { 1 });
+                made.flat_map(|plane| [plane.clone(), plane]).collect()
+            }
             MatrixFunction::Svd { vectors: None } => vec![own(&[least])],
             MatrixFunction::Svd { vectors: Some(full) } => {
                 let of = |size: usize| if *full { size } else { least };
@@ -161,6 +168,11 @@ impl Factorization {
                 unreachable!("`{}` is about blocks", self.title())
             }
             MatrixFunction::Eigh { lower } => reference::eigh(a, lower).into(),
+            MatrixFunction::Eig { vectors } => {
+                let mut results = eigen::eig(a, sides);
+                results.truncate(if vectors { 4 } else { 2 });
+                results
+            }
             MatrixFunction::Svd { vectors } => {
                 let [u, values, v] = reference::svd(a, vectors == Some(true));
                 if vectors.is_some() { vec![u, values, v] } else { vec![values] }
@@ -177,7 +189,11 @@ fn split(array: &ArrayType) -> Option<(&[usize], usize, usize)> {
 
 impl Infer for Factorization {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        let title = self.title();
+        let title = if let MatrixFunction::Eig { vectors } = self.0 {
+            if vectors { "eig" } else { "eigvals" }
+        } else {
+            self.title()
+        };
         let mismatch = |message: String| Mismatch::new(Code::E0205, message);
         let Some((batch, rows, columns)) = args.first().and_then(|a| split(a)) else {
             let found = args.first().map_or_else(|| "nothing".to_string(), |a| a.to_string());
@@ -203,6 +219,7 @@ impl Infer for Factorization {
             | MatrixFunction::LuComplete
             | MatrixFunction::QrSigns
             | MatrixFunction::Eigh { .. } => (1, true),
+            MatrixFunction::Eig { .. } => (args.len().clamp(1, 2), true),
             MatrixFunction::Lu | MatrixFunction::Qr { .. } | MatrixFunction::Svd { .. } => (1, false),
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::CholeskyRows { .. }
@@ -218,6 +235,9 @@ impl Infer for Factorization {
         }
         if is_square && rows != columns {
             return Err(mismatch(format!("`{title}` of a matrix that is not square: {}", args[0])));
+        }
+        if matches!(self.0, MatrixFunction::Eig { .. }) && args[1..].iter().any(|other| *other != args[0]) {
+            return Err(mismatch(format!("`{title}` of planes {} and {}", args[0], args[1])));
         }
         let mut sides = Vec::new();
         if let Some(left) = self.is_left() {
@@ -351,6 +371,7 @@ impl Semantics for Factorization {
             MatrixFunction::Eigh { lower } => {
                 format!("eigh({args}, UPLO=\"{}\", symmetrize_input=false)", if *lower { "L" } else { "U" })
             }
+            MatrixFunction::Eig { vectors } => format!("eig_planes({args}, vectors={vectors})"),
             MatrixFunction::Svd { vectors: None } => format!("svd({args}, compute_uv=false)"),
             MatrixFunction::Svd { vectors: Some(full) } => format!("svd({args}, full_matrices={full})"),
         }
@@ -361,7 +382,8 @@ impl Semantics for Factorization {
         let Some((batch, rows, columns)) = args.first().and_then(|a| split(a)) else { return 0 };
         let calls: u64 = batch.iter().map(|&size| size as u64).product();
         let solved = if self.0 == MatrixFunction::Solve { 2 } else { 1 };
-        let sides = args.get(1).map_or(0, |sides| solved * sides.len());
+        let is_plane = matches!(self.0, MatrixFunction::Eig { .. });
+        let sides = args.get(1).filter(|_| !is_plane).map_or(0, |sides| solved * sides.len());
         calls
             .saturating_mul(self.operations(rows, columns, 0))
             .saturating_add((sides as u64).saturating_mul(rows as u64))
@@ -391,6 +413,7 @@ impl Factorization {
             MatrixFunction::TriangularRows { .. } | MatrixFunction::TriangularSums { .. } => 2.0 * m * m * sides as f64,
             MatrixFunction::Product => 2.0 * m * n * sides as f64,
             MatrixFunction::Eigh { .. } => 9.0 * n * n * n,
+            MatrixFunction::Eig { vectors } => n * n * n * if vectors { 25.0 } else { 10.0 },
             MatrixFunction::Svd { vectors: None } => 4.0 * least * least * most,
             MatrixFunction::Svd { vectors: Some(_) } => 4.0 * least * least * most + 22.0 * least * least * least,
         };
@@ -463,6 +486,7 @@ fn lower(function: &MatrixFunction, lowering: &mut Lowering<'_>, stmt: &Stmt) {
         | MatrixFunction::CholeskyChecked { .. }
         | MatrixFunction::Product
         | MatrixFunction::Eigh { .. }
+        | MatrixFunction::Eig { .. }
         | MatrixFunction::Svd { .. } => other[0].max(other[1]),
     };
     let batch = lowering.call_batch(stmt.args[0], &dims(lowering, stmt.args[0]));

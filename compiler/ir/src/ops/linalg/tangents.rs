@@ -264,6 +264,7 @@ impl Factorization {
             | MatrixFunction::LuComplete
             | MatrixFunction::Qr { .. }
             | MatrixFunction::Eigh { .. }
+            | MatrixFunction::Eig { .. }
             | MatrixFunction::Svd { .. } => Derivative::Tangents(self),
             MatrixFunction::QrBlock { .. }
             | MatrixFunction::QrSigns
@@ -301,6 +302,9 @@ impl Tangents for Factorization {
         }
         if self.0 == MatrixFunction::Solve {
             return Ok(vec![matrices.solution((a, stmt.results[0]), (given[0], given[1]))?]);
+        }
+        if let MatrixFunction::Eig { vectors } = self.0 {
+            return matrices.eig(stmt, given, vectors);
         }
         let Some(change) = given[0] else { return Ok(vec![None; stmt.results.len()]) };
         Ok(match self.0 {
@@ -359,6 +363,7 @@ impl Tangents for Factorization {
             }
             MatrixFunction::TriangularSolve(_)
             | MatrixFunction::Solve
+            | MatrixFunction::Eig { .. }
             | MatrixFunction::QrBlock { .. }
             | MatrixFunction::QrSigns
             | MatrixFunction::CholeskyRows { .. }
