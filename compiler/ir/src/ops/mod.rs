@@ -272,8 +272,8 @@ ops! {
     MergeSorted(sort::merge::MergeSorted) = "merge_sorted",
     /// Factorizations of matrices, and triangular systems.
     Factorization(linalg::Factorization) = "cholesky" | "triangular_solve" | "lu_solve" | "lu" | "lu_diagonal" | "lu_complete" | "qr" | "qr_signs" | "eigh" | "eig_planes" | "svd",
-    /// Determinants and cofactors that have been computed, with the matrices.
-    Minors(linalg::minors::Minors) = "determinant" | "cofactors",
+    /// Determinants, their logarithms and cofactors that have been computed, with the matrices.
+    Minors(linalg::minors::Minors) = "determinant" | "cofactors" | "log_determinant",
     /// Factorizations and products of the blocks of split rows.
     MatrixBlocks(linalg::blocks::MatrixBlocks) = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
     /// Steps of triangular systems with split rows.

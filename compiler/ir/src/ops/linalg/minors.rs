@@ -1,7 +1,8 @@
-//! `determinant(d, x)` and `cofactors(c, x)`: determinants and cofactors that have been computed, and the matrices that they are of.
+//! `determinant(d, x)`, `cofactors(c, x)` and `log_determinant(l, x)`: determinants, cofactors and logarithms of determinants that have been
+//! computed, and the matrices that they are of.
 //!
-//! Both give the first operand. Their derivative is by the matrices alone, and finite where these are singular: it does not follow from that
-//! of a factorization, which is infinite there. With full exchanges `P x Q = L D U`, where L and U have ones on their diagonals and no
+//! All give the first operand. The derivative of a logarithm is the inverse: infinite or NaN at a singular matrix. That of the others
+//! is by the matrices alone, and finite where these are singular: it does not follow from that of a factorization, which is infinite there. With full exchanges `P x Q = L D U`, where L and U have ones on their diagonals and no
 //! element larger than 1, so they have inverses for every x, and `D` has a zero for each dimension that the rank lacks. The adjugate of
 //! the product is that of its factors: `adj(L D U) = U⁻¹ adj(D) L⁻¹`, and `adj(D)` has the products of all other elements of D. Its own
 //! derivative along T follows from that at D: of the elements `i` and `j` of D both are left out (Jacobi's formula, and its second order).
@@ -46,6 +47,8 @@ pub enum Minors {
     Determinant,
     /// `cofactors(c, x)`: the derivatives c of the determinants by each element of the matrices x.
     Cofactors,
+    /// `log_determinant(l, x)`: the logarithms l of the magnitudes of the determinants of the matrices x.
+    Logarithm,
 }
 
 impl Semantics for Minors {
@@ -53,6 +56,7 @@ impl Semantics for Minors {
         match self {
             Minors::Determinant => "determinant",
             Minors::Cofactors => "cofactors",
+            Minors::Logarithm => "log_determinant",
         }
     }
 
@@ -92,7 +96,7 @@ impl Infer for Minors {
             return Err(Mismatch::new(Code::E0201, format!("`{}` takes two arrays", self.name())));
         };
         let kept = match self {
-            Minors::Determinant => matrices.rank().saturating_sub(2),
+            Minors::Determinant | Minors::Logarithm => matrices.rank().saturating_sub(2),
             Minors::Cofactors => matrices.rank(),
         };
         let is_square = matches!(matrices.shape[..], [.., rows, columns] if rows == columns);
@@ -153,6 +157,20 @@ impl Tangents for Minors {
     ) -> Result<Vec<Option<Value>>, Diagnostic> {
         let (x, Some(change)) = (stmt.args[1], given[1]) else { return Ok(vec![None]) };
         let dtype = build.ty(x).dtype();
+        if *self == Minors::Logarithm {
+            let mut matrices = Matrices(build);
+            let relative = matrices.0.emit1(Factorization(MatrixFunction::Solve), &[x, change])?;
+            let parts = matrices.diagonal(relative)?;
+            let last = build.ty(parts).rank() - 1;
+            let sum = reduce(build, ReduceOp::Sum, parts, &[last], false)?;
+            // An elimination of a singular matrix may have finite numbers, which mean nothing.
+            let mut terms = Terms(build);
+            let (least, one) = (terms.number(sum, f64::NEG_INFINITY)?, terms.number(sum, 1.0)?);
+            let most = terms.number(sum, f64::INFINITY)?;
+            let is_singular = terms.compare(CompareOp::Eq, stmt.args[0], least)?;
+            let factor = terms.select(is_singular, most, one)?;
+            return Ok(vec![Some(terms.mul(factor, sum)?)]);
+        }
         if *self == Minors::Cofactors {
             let wide = cast(build, x, DType::F64)?;
             let change = cast(build, change, DType::F64)?;
@@ -298,11 +316,14 @@ impl Call for Minors {
         determinant(d: Array, x: Array) in_dumps "" "write `det(x)`";
         /// The derivatives c of the determinants of the matrices x by their elements, which have been computed.
         cofactors(c: Array, x: Array) in_dumps "" "write `grad(det)(x)`";
+        /// The logarithms l of the magnitudes of the determinants of the matrices x, which have been computed.
+        log_determinant(l: Array, x: Array) in_dumps "" "write `slogdet(x)`";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let (own, op) = match name {
             "determinant" => ("d", Minors::Determinant),
+            "log_determinant" => ("l", Minors::Logarithm),
             _ => ("c", Minors::Cofactors),
         };
         let operands = [args.array(build, own)?, args.array(build, "x")?];
