@@ -4,6 +4,8 @@
 //! totals of the preceding blocks (Blelloch, "Prefix sums and their applications", 1990). Of each block only one number per row is
 //! sent, its total: the pass `distribute_scans` inserts [`BlockTotals`] and a gather, and makes the result an operand of the scan.
 
+mod extremes;
+
 use super::reduce::{accumulated, summed_in};
 use super::reshape::reshape;
 use super::{Call, Mismatch, promote, shape};
@@ -20,11 +22,9 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::cast::Cast;
 use crate::ops::constant::Constant;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms, zeros_like};
 use crate::ops::flip::Flip;
-use crate::ops::gather::Gather;
 use crate::ops::iota::Iota;
 use crate::ops::pad::Pad;
 use crate::ops::rules::{
@@ -322,7 +322,7 @@ impl LinearMap for Scan {
 }
 
 impl Tangents for Scan {
-    /// Of a largest or smallest element so far, the tangent of that element: of equal ones the first. Of products, the recurrence
+    /// Of a largest or smallest element so far, the tangent of that element: equal ones share. Of products, the recurrence
     /// `c[i] = x[i] c[i-1] + y[i-1] t[i]` by doubling, so that zeros need no care. If they are exclusive, `y[i]` is in the place of `y[i-1]`,
     /// and `c` moves on by one place.
     fn tangents(
@@ -377,17 +377,7 @@ impl Tangents for Scan {
             }
             if self.exclusive { before(build, sums, 1, 0)? } else { sums }
         } else {
-            let places = build.emit1(Iota { ty: ArrayType::new(DType::I32, &shape), axis: self.axis }, &[])?;
-            let previous = before(build, y, 1, 0)?;
-            let zero = build.emit1(Constant::scalar(DType::I32, 0), &[])?;
-            // A record: another number than the largest before.
-            let is_same = Terms(build).compare(CompareOp::Eq, y, previous)?;
-            let record = Terms(build).select(is_same, zero, places)?;
-            let record = build
-                .emit1(Scan { op: ReduceOp::Max, axis: self.axis, reverse: false, exclusive: false }, &[record])?;
-            let record = build.emit1(Cast { to: DType::I64 }, &[record])?;
-            let batch = (0..shape.len()).filter(|&dim| dim != self.axis).map(|dim| (dim, dim)).collect();
-            build.emit1(Gather::new(vec![self.axis], batch, 0), &[t, record])?
+            extremes::tangent(build, self, x, y, t)?
         };
         Ok(vec![Some(turned(build, result)?)])
     }
