@@ -86,6 +86,8 @@ SQUARED = "JAX has (1 + y) (1 - y), or factors like these, whose derivative is a
 OUTSIDE = "the function itself is NaN there, as the point is outside of its domain"
 PRODUCT = "JAX multiplies zero by infinity"
 SERIES = "JAX has the series of `polygamma`, which loses these"
+VANISHES = "the squares vanish in JAX, zero divided by zero"
+OVERFLOWS = "twice the number is infinite in JAX, times zero"
 TIES = "JAX takes the larger and the smaller operand, where equal ones have half each"
 INFINITE = "JAX has `exp(x)` for the share of x in an infinite result, or NaN; the infinite operand has all, and two have half each"
 # A function, its order, where it differs from JAX, what its derivative is there, and why JAX has another one.
@@ -97,7 +99,9 @@ UNLIKE_JAX = [
     ("lgamma(a)", 2, lambda x: x == -INF, lambda x: np.nan * x, OUTSIDE), ("digamma(a)", 1, lambda x: x == -INF, lambda x: np.nan * x, OUTSIDE),
     ("digamma(a)", 2, lambda x: (x <= 0) & (x == np.floor(x)) & (x > -INF), lambda x: -INF * (x == x), "from the right; JAX has NaN"),
     ("asinh(a)", 1, beyond, lambda x: 0 * (x == x), "the square overflows, in JAX, too"),
-    *[("atan2(a, a)", order, lambda x: (x != 0) & (np.abs(x) < 1e-38) & (np.abs(x) > 1e-45), lambda x: np.nan * x, "the squares vanish, in JAX, too") for order in (1, 2)],
+    ("atan2(a, a)", 1, lambda x: (x != 0) & (np.abs(x) < 1e-36), lambda x: 0 * x, VANISHES), ("atan2(a, a)", 2, lambda x: (x != 0) & (np.abs(x) < 1e-36), lambda x: np.nan * x, "the square of its inverse overflows"),
+    ("atan2(a, a)", 2, lambda x: (np.abs(x) > 1e-20) & (np.abs(x) < 1e-15) | (np.abs(x) > 1e-160) & (np.abs(x) < 1e-100), lambda x: 0 * x, VANISHES),
+    *[(text, 2, lambda x: np.abs(x) == np.finfo(np.float32).max, lambda x: 0 * x, OVERFLOWS) for text in ["atan(a)", "asinh(a)", "atanh(a)", "erf(a)", "erfc(a)", "gelu(a, approximate=false)", "atan2(a, a)", "atan2(a, 1)", "atan2(1, a)"]],
     ("sinc(a)", 1, lambda x: np.isfinite(x) & (np.abs(x) > 1e300), lambda x: np.cos(np.pi * x) / x, "JAX divides by a square that overflows"),
     ("sinc(a)", 2, lambda x: np.isfinite(x) & (np.abs(x) > 1e300), lambda x: -np.pi * np.sin(np.pi * x) / x, "JAX divides by a square that overflows"),
     ("sinc(a)", 1, small, lambda x: -np.pi**2 / 3 * x, "JAX's quotient loses all digits"), ("sinc(a)", 2, small, lambda x: -np.pi**2 / 3 + 0 * x, "JAX's quotient loses all digits"),

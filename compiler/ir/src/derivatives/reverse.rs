@@ -357,6 +357,10 @@ pub(super) fn product(
         PartialDerivative::One => Some(of),
         PartialDerivative::MinusOne => Some(Terms(build).unary(UnaryOp::Neg, of)?),
         PartialDerivative::Array(partial) => Some(Terms(build).mul(of, partial)?),
+        PartialDerivative::Double(half) => {
+            let twice = Terms(build).scaled(2.0, of)?;
+            Some(Terms(build).mul(twice, half)?)
+        }
         PartialDerivative::Where(condition) => {
             let mut terms = Terms(build);
             let zero = terms.number(of, 0.0)?;

@@ -51,6 +51,8 @@ pub enum PartialDerivative {
     MinusOne,
     /// An array that broadcasts to the shape of the result.
     Array(Value),
+    /// Twice an array, of which the double may be infinite.
+    Double(Value),
     /// 1 where these conditions, of the shape of the result, hold. Elsewhere no tangent passes, infinities included.
     Where(Value),
 }

@@ -39,7 +39,7 @@ impl Partials for Unary {
                 let rises = terms.compare(CompareOp::Ge, x, zero)?;
                 terms.select(rises, one, less)?
             }
-            UnaryOp::Square => terms.scaled(2.0, x)?,
+            UnaryOp::Square => return Ok(PartialDerivative::Double(x)),
             // 0 at zero, unlike that of `maximum`.
             UnaryOp::Relu => {
                 let zero = terms.number(x, 0.0)?;
@@ -227,9 +227,10 @@ impl Partials for Binary {
                 terms.select(wins, one, rest)?
             }
             BinaryOp::Atan2 => {
-                let (a, b) = (terms.unary(UnaryOp::Square, x)?, terms.unary(UnaryOp::Square, y)?);
-                let sum = terms.add(a, b)?;
-                let quotient = terms.div(other, sum)?;
+                // Not by the squares, which overflow and vanish.
+                let size = terms.binary(BinaryOp::Hypot, x, y)?;
+                let unit = terms.div(other, size)?;
+                let quotient = terms.div(unit, size)?;
                 if at == 0 { quotient } else { terms.unary(UnaryOp::Neg, quotient)? }
             }
             BinaryOp::Hypot => {

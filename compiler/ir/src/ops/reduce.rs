@@ -292,6 +292,9 @@ impl Weights for Reduce {
         let is_chosen = terms.compare(CompareOp::Eq, x, result)?;
         let chosen = terms.indicator(is_chosen, x)?;
         let count = reduce(terms.0, ReduceOp::Sum, chosen, &self.axes, true)?;
+        // No element is NaN.
+        let one = terms.number(count, 1.0)?;
+        let count = terms.binary(BinaryOp::Maximum, count, one)?;
         terms.div(chosen, count)
     }
 
