@@ -21,9 +21,11 @@ use crate::ops::constant::Constant;
 use crate::ops::derivative::Terms;
 use crate::ops::elementwise::Binary;
 use crate::ops::index::Index;
+use crate::ops::pad::Pad;
 use crate::ops::promote::cast;
 use crate::ops::rules::{Elements, Placement};
-use crate::ops::update::Update;
+use crate::ops::slice::SliceRange;
+use crate::ops::update::{Places, Update};
 use crate::program::control::{Control, ForLoop};
 use crate::program::origin::{DerivativePart, Kin, Origin};
 use crate::program::walk::defined_values;
@@ -32,6 +34,9 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::BinaryOp;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// In a loop, a part of an array is added where it lies if the array has at least so many times its elements.
+const FEW: usize = 4;
 
 /// The error for the reverse of `while`.
 pub(super) fn of_while(stmt: &Stmt) -> Diagnostic {
@@ -134,7 +139,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
             reverse.computes(DerivativePart::Gradient, Some(value));
             let sum = new_derivative(reverse.build, ty, &origin, value);
             block.params.push(sum);
-            next.push(accumulated(reverse.build, sum, part)?);
+            next.push(accumulated(reverse.build, sum, part, true)?);
             sums.push(value);
         }
     }
@@ -204,26 +209,59 @@ fn mirrored(
     build.emit1(Binary(BinaryOp::Sub), &[last, counter])
 }
 
-/// `sum + part`; a part that is an update of zeros is added where it lies.
-pub(super) fn accumulated(build: &mut CallBuilder, sum: Value, part: Value) -> Result<Value, Diagnostic> {
-    let Some((op, args)) = added_places(build, part) else { return Terms(build).add(sum, part) };
-    let sum = if is_zero(build, args[0]) { sum } else { accumulated(build, sum, args[0])? };
-    let args: Vec<Value> = std::iter::once(sum).chain(args[1..].iter().copied()).collect();
+/// A part of a cotangent that has other elements than zero at some places only.
+struct AddedPlaces {
+    op: Update,
+    /// The array to which it adds; None for zeros.
+    onto: Option<Value>,
+    /// The other operands: what is added, and the places that are known at run time.
+    args: Vec<Value>,
+}
+
+/// `sum + part`; a part that is an update of zeros is added where it lies, in a loop also one at places that are known.
+pub(super) fn accumulated(
+    build: &mut CallBuilder,
+    sum: Value,
+    part: Value,
+    in_loop: bool,
+) -> Result<Value, Diagnostic> {
+    let Some(AddedPlaces { op, onto, args }) = added_places(build, part, in_loop) else {
+        return Terms(build).add(sum, part);
+    };
+    let sum = match onto {
+        None => sum,
+        Some(onto) => accumulated(build, sum, onto, in_loop)?,
+    };
+    let args: Vec<Value> = std::iter::once(sum).chain(args).collect();
     build.emit1(Update { adds: true, ..op }, &args)
 }
 
 /// Whether a value of the innermost block has other elements than zero at the places of updates only.
-pub(super) fn is_sparse(build: &mut CallBuilder, value: Value) -> bool {
-    let Some((_, args)) = added_places(build, value) else { return false };
-    is_zero(build, args[0]) || is_sparse(build, args[0])
+pub(super) fn is_sparse(build: &mut CallBuilder, value: Value, in_loop: bool) -> bool {
+    match added_places(build, value, in_loop) {
+        None => false,
+        Some(AddedPlaces { onto: None, .. }) => true,
+        Some(AddedPlaces { onto: Some(onto), .. }) => is_sparse(build, onto, in_loop),
+    }
 }
 
-/// The update that made a value of the innermost block by adding to some places of an array, or by replacing zeros, and its operands.
-fn added_places(build: &mut CallBuilder, value: Value) -> Option<(Update, Vec<Value>)> {
+/// How a value of the innermost block was made by adding to some places of an array, or by replacing zeros.
+fn added_places(build: &mut CallBuilder, value: Value, in_loop: bool) -> Option<AddedPlaces> {
     let stmt = build.innermost().stmts.iter().rev().find(|stmt| stmt.results.contains(&value))?;
-    let Some(Op::Update(op)) = stmt.op() else { return None };
-    let (op, args) = (op.clone(), stmt.args.clone());
-    (op.adds || is_zero(build, args[0])).then_some((op, args))
+    let args = stmt.args.clone();
+    if let Some(Op::Update(op)) = stmt.op() {
+        let op = op.clone();
+        let onto = (!is_zero(build, args[0])).then_some(args[0]);
+        return (op.adds || onto.is_none()).then(|| AddedPlaces { op, onto, args: args[1..].to_vec() });
+    }
+    // The cotangent of a few elements: outside of loops, and of larger parts, sums of padded values are computed in one go.
+    let Some(Op::Pad(Pad { widths, value: 0 })) = stmt.op().filter(|_| in_loop) else { return None };
+    let widths = widths.clone();
+    let part = build.ty(args[0]).shape();
+    let is_few = FEW * part.iter().product::<usize>() <= build.ty(value).array.len();
+    let range = |(&(before, _), &len): (&(usize, usize), &usize)| SliceRange::between(before, before + len);
+    let at = widths.iter().zip(part).map(range).map(Places::Range).collect();
+    is_few.then(|| AddedPlaces { op: Update { at, adds: true }, onto: None, args })
 }
 
 /// Whether a value of the innermost block is made of zeros.

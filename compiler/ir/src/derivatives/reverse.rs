@@ -195,11 +195,13 @@ impl Reverse<'_> {
                     found = total(self.build, found, value)?;
                 }
                 // Parts at some places are added to the whole.
-                let (whole, part) = match is_sparse(self.build, before) && !is_sparse(self.build, found) {
+                let in_loop = !self.changing.is_empty();
+                let is_part = is_sparse(self.build, before, in_loop) && !is_sparse(self.build, found, in_loop);
+                let (whole, part) = match is_part {
                     true => (found, before),
                     false => (before, found),
                 };
-                accumulated(self.build, whole, part)?
+                accumulated(self.build, whole, part, in_loop)?
             }
         };
         self.build.func.info_mut(sum).kin.get_or_insert(Kin::DerivativeOf(value));

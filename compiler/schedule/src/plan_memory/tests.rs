@@ -174,7 +174,7 @@ fn elements_are_read_before_others_are_written() {
 fn cotangents_of_arrays_that_loops_write_change_in_place() {
     let source = "fn series(x: f32[1000]) {
         let mut p = x;
-        for i in 1..1000 { if i % 3 == 0 { p[i] = sin(p[i - 1]); } else { p[i] += sin(p[i - 1] * p[i]); } }
+        for i in 1..1000 { if i % 3 == 0 { p[i] = sin(p[i - 1]) + p[0]; } else { p[i] += sin(p[i - 1] * p[i]); } }
         sum(p)
     }
     fn main(x: f32[1000]) { grad(series)(x) }";
