@@ -149,9 +149,9 @@ pub fn all_reduce_between(parties: u64, bytes: u64) -> u64 {
 /// Assumed extent, in elements, of a dimension of a product whose length is known only at run time (`manual` code).
 pub const ASSUMED_EXTENT: f64 = 1.0;
 
-/// Minimum number of operations of a loop nest into which nothing more is fused. Estimated: a longer body needs more than the
-/// sixteen vector registers of x86-64, and spills more than it saves.
-pub const LONG_NEST: usize = 48;
+/// Minimum number of instructions of a loop nest into which nothing more is fused. Estimated: registers that are spilled take less time than
+/// an array that is stored and loaded, but the time to allocate them grows faster than the body.
+pub const LONG_NEST: usize = 600;
 
 /// Maximum number of operations of a scalar expression that each of its users computes again. Estimated: they take less time than
 /// reading a value that another kernel has written.

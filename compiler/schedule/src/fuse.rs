@@ -19,10 +19,14 @@ use spmdc_abi::CollectiveKind;
 use spmdc_ir::cost::{LONG_NEST, SHORT_SCALARS};
 use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::lower::builder::{KernelBuilder, KernelContext};
+use spmdc_ir::lower::work::Temporaries;
 use spmdc_ir::ops::Op;
-use spmdc_ir::ops::rules::{Effect, Lowered, Reads};
+use spmdc_ir::ops::rules::{Effect, Lowered, Point, Reads};
 use spmdc_ir::program::{Block, Func, Stmt, Value};
 use spmdc_ir::reshard::step::ReshardStep;
+use spmdc_kernel::loops::Inst;
+use spmdc_kernel::work::work as inst_work;
 
 /// For each value, whether it is computed where it is used.
 pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
@@ -35,6 +39,7 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         bodies: Vec::new(),
         sites: vec![Sites::None; func.values.len()],
         scalar_sizes: vec![0; func.values.len()],
+        in_memory: vec![None; func.values.len()],
     };
     fuser.collect(&func.body, &mut 0);
     fuser.bodies = vec![1; fuser.stmts.len()];
@@ -82,10 +87,12 @@ struct Fuser<'a> {
     stmts: Vec<(&'a Stmt, usize)>,
     uses: Vec<Vec<Use>>,
     fused: Vec<bool>,
-    /// The number of operations in each statement's loop nest.
+    /// The number of instructions in each statement's loop nest.
     bodies: Vec<usize>,
     /// For each value, where it would be computed.
     sites: Vec<Sites>,
+    /// For each value None: to a single statement, all operands lie in memory.
+    in_memory: Vec<Option<(&'a Op, &'a Stmt)>>,
     /// For scalars, the number of operations that compute them from values that are not pointwise.
     scalar_sizes: Vec<usize>,
 }
@@ -138,15 +145,29 @@ impl<'a> Fuser<'a> {
             || self.func.flops(stmt) == 0
             || self.is_scalar(value) && self.scalar_sizes[value.0 as usize] <= SHORT_SCALARS;
         let alone = matches!(sites, Sites::One { root, .. } if !repeats && self.stmts[root].1 == block);
-        if !free && !alone || roots.iter().any(|&root| self.bodies[root] >= LONG_NEST) {
+        let (true, Some(point)) = (free || alone, op.rules().lowered().point()) else { return };
+        // Literals take no instruction.
+        let work = self.work(point, stmt);
+        if work > 0 && roots.iter().any(|&root| self.bodies[root] >= LONG_NEST) {
             return;
         }
         self.fused[value.0 as usize] = true;
         // The operands of a repeated value are computed as often.
         self.sites[value.0 as usize] = if repeats { Sites::Many } else { sites };
-        roots.iter().for_each(|&root| self.bodies[root] += 1);
-        debug_assert!(roots.iter().all(|&root| self.bodies[root] <= LONG_NEST), "a loop nest is too long");
+        roots.iter().for_each(|&root| self.bodies[root] += work);
         debug_assert!(roots.iter().all(|&root| root > number), "a value is computed before its operands");
+    }
+
+    /// Approximate instructions for one element of a pointwise value, without the loads of its operands.
+    fn work(&self, point: &dyn Point, stmt: &Stmt) -> usize {
+        let (func, mesh) = (self.func, self.mesh);
+        let temporaries = Temporaries::starting_at(func.values.len() as u32);
+        let context = KernelContext { func, mesh, inlined: &self.in_memory, temporaries: &temporaries };
+        let mut kernel = KernelBuilder::new(context, stmt.origin.span);
+        let index = kernel.block_dims(func.ty(stmt.results[0]), false);
+        point.point(&mut kernel, stmt, &index);
+        let insts = kernel.kernel.insts.iter().filter(|inst| !matches!(inst, Inst::Load { .. }));
+        insts.map(inst_work).sum::<f64>() as usize
     }
 
     /// Whether a loop nest that would compute this value has nothing to do: an index, or a divisor, is checked even where no element is taken.
@@ -280,5 +301,8 @@ mod tests {
     fn long_chains_are_cut() {
         let steps = "y = sin(y) + x; ".repeat(60);
         assert!(kernels(&format!("fn main(x: f32[64]) {{ let mut y = x; {steps} y }}")) > 1);
+        // Cheap operations and literals fill no nest.
+        let rounds = "h = (h ^ (h << 13)) * 2654435761; h = h ^ (h >> 17); ".repeat(20);
+        assert_eq!(kernels(&format!("fn main(x: u32[64]) {{ let mut h = x; {rounds} h }}")), 1);
     }
 }
