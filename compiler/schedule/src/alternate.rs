@@ -453,10 +453,7 @@ impl<'a> Repeated<'a> {
                 Limit::Value(_) => {
                     let (name, dtype) = operands.next().expect("each value has a name");
                     let number = kernel.operand(name, &[]);
-                    match dtype {
-                        DType::I64 => number,
-                        _ => kernel.cast(dtype, DType::I64, number),
-                    }
+                    if dtype == DType::I64 { number } else { kernel.cast(dtype, DType::I64, number) }
                 }
             });
         }

@@ -32,10 +32,12 @@ struct LastUses<'a> {
 impl LastUses<'_> {
     /// Marks a value as needed, or the operands of one that is computed here. `added` gets all that were not needed before.
     fn need(&mut self, value: Value, added: &mut Vec<Value>) {
+        if !self.needed.insert(value) {
+            return;
+        }
+        added.push(value);
         if let Some(Some((_, stmt))) = self.inlined.get(value.0 as usize) {
             stmt.args.iter().for_each(|&arg| self.need(arg, added));
-        } else if self.needed.insert(value) {
-            added.push(value);
         }
     }
 
