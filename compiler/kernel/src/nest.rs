@@ -318,7 +318,8 @@ impl Nest {
         let on_indices = self.conditions_on_indices();
         let mut needs = vec![Need::Never; count];
         for store in &self.stores {
-            store.operands().for_each(|operand| needs[operand.0 as usize] = Need::Always);
+            let dynamic = store.access.address.dynamic.iter().map(|&(elem, _)| elem);
+            store.operands().chain(dynamic).for_each(|operand| needs[operand.0 as usize] = Need::Always);
         }
         for user in (0..count).rev() {
             let need = needs[user];
@@ -336,7 +337,8 @@ impl Nest {
                 }
                 continue;
             }
-            for operand in operands(&inst) {
+            let dynamic = affines(&inst).flat_map(|affine| affine.dynamic.iter().map(|&(elem, _)| elem));
+            for operand in operands(&inst).chain(dynamic) {
                 needs[operand.0 as usize] = self.either(needs[operand.0 as usize], need);
             }
         }
@@ -349,10 +351,27 @@ impl Nest {
                 }
                 None => self.insts[at].check().is_some(),
             };
-            if let (true, Need::When(condition)) = (matters, need) {
+            if let (true, Need::When(condition)) = (matters, need)
+                && !self.depends(condition, Elem(at as u32))
+            {
                 self.guards[at] = Some(condition);
             }
         }
+    }
+
+    /// Whether an element is computed from another one, dynamic indices included.
+    fn depends(&self, elem: Elem, on: Elem) -> bool {
+        let mut seen = vec![false; self.insts.len()];
+        let mut stack = vec![elem];
+        while let Some(elem) = stack.pop() {
+            if elem == on {
+                return true;
+            }
+            if !std::mem::replace(&mut seen[elem.0 as usize], true) {
+                stack.extend(self.dependencies(elem));
+            }
+        }
+        false
     }
 
     /// Finds bools that depend on indices alone.

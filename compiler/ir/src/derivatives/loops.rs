@@ -261,7 +261,7 @@ fn added_places(build: &mut CallBuilder, value: Value, in_loop: bool) -> Option<
     let is_few = FEW * part.iter().product::<usize>() <= build.ty(value).array.len();
     let range = |(&(before, _), &len): (&(usize, usize), &usize)| SliceRange::between(before, before + len);
     let at = widths.iter().zip(part).map(range).map(Places::Range).collect();
-    is_few.then(|| AddedPlaces { op: Update { at, adds: true }, onto: None, args })
+    is_few.then_some(AddedPlaces { op: Update { at, adds: true }, onto: None, args })
 }
 
 /// Whether a value of the innermost block is made of zeros.

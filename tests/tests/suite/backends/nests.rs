@@ -92,6 +92,30 @@ fn a_condition_for_all_lanes_guards_elements_that_lie_apart() {
     check(&kernel, &code.functions()[0], &[vec![0; 4], vec![0; 4 * 128]], &[], 0, 2);
 }
 
+#[test]
+fn a_condition_guards_what_only_an_address_needs() {
+    // out[j, i] = y[k], where k is x[i << 20] if j is 5, else 1; j never is, and x has no such elements.
+    let (dtype, index) = (DType::F32, DType::I64);
+    let place = Affine { dynamic: vec![(Elem(4), 1)], ..Affine::default() };
+    let kernel = Kernel {
+        dims: vec![parallel(2), parallel(64)],
+        range_dim: true,
+        buffers: vec![slot(index, false), slot(dtype, false), slot(dtype, true)],
+        scalars: Vec::new(),
+        insts: vec![
+            Inst::InRange { affine: Affine::dim(0), low: Affine::constant(5), high: Affine::constant(6) },
+            Inst::Load { access: access(0, at(&[(1, 1 << 20)])), dtype: index },
+            Inst::Const { dtype: index, bits: 1 },
+            Inst::Select { dtype: index, cond: Elem(0), then: Elem(1), otherwise: Elem(2) },
+            Inst::Limit { arg: Elem(3), last: 2 },
+            Inst::Load { access: access(1, place), dtype },
+        ],
+        stores: vec![Store { access: access(2, at(&[(0, 64), (1, 1)])), dtype, value: Elem(5), combine: None }],
+    };
+    let code = load(std::slice::from_ref(&kernel));
+    check(&kernel, &code.functions()[0], &[vec![0; 8], bytes(dtype, &[1, 2, 3]), vec![0; 4 * 128]], &[], 0, 2);
+}
+
 /// Blocks of a two-dimensional array side by side, each padded: every load is under its own conditions, nested selects under
 /// both, and the buffers end where the conditions do.
 #[test]
