@@ -344,7 +344,8 @@ impl Vector<'_, '_> {
         let common = self.with_sign_of(rest, x);
         let limit = self.float(x.lane, if x.lane == F32 { 2.0_f64.powi(22) } else { 2.0_f64.powi(51) });
         // Also NaN and infinity.
-        let large = self.compare_floats(FloatCC::UnorderedOrGreaterThanOrEqual, quotient, limit);
+        let small = self.compare_floats(FloatCC::LessThan, quotient, limit);
+        let large = self.not_mask(small);
         let any = self.any(large);
         let results = self.rarely(any, common.parts(), |v| {
             let exact = v.call_bulk(MathCall::Remainder, &[x, y], math);

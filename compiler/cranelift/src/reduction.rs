@@ -247,10 +247,12 @@ impl Vector<'_, '_> {
             return self.and(x, not);
         }
         if a.lane.is_float() {
-            let cc = if largest { FloatCC::UnorderedOrGreaterThan } else { FloatCC::UnorderedOrLessThan };
-            let beyond = self.compare_floats(cc, a, b);
+            // Cranelift has no comparison for it on vectors of aarch64.
+            let cc = if largest { FloatCC::LessThanOrEqual } else { FloatCC::GreaterThanOrEqual };
+            let within = self.compare_floats(cc, a, b);
+            let beyond = self.not_mask(within);
             let number = self.compare_floats(FloatCC::Ordered, b, b);
-            return self.and(beyond, number);
+            return self.and(number, beyond);
         }
         let cc = match (largest, dtype.is_signed_integer()) {
             (true, true) => IntCC::SignedGreaterThan,
