@@ -230,6 +230,10 @@ TABLE = {
     "shift_right_arithmetic": np.right_shift, "gather": gather, "scatter": scattered(put), "scatter-add": scattered(np.add.at), "scatter-mul": scattered(np.multiply.at),
     "scatter-max": scattered(np.maximum.at), "scatter-min": scattered(np.minimum.at),
 }
+# Operations whose results are rounded.
+ROUNDED = {"add", "add_any", "sub", "mul", "div", "pow", "integer_pow", "square", "sin", "cos", "tan", "exp", "exp2", "log", "log1p", "expm1", "tanh", "sinh", "cosh", "asin",
+           "acos", "atan", "asinh", "acosh", "atanh", "sqrt", "cbrt", "rsqrt", "logistic", "atan2", "erf", "erfc", "erf_inv", "digamma", "lgamma", "polygamma", "dot_general",
+           "reduce_sum", "reduce_prod", "cumsum", "cumprod", "cumlogsumexp"}
 # Parameters that say how JAX computes, not what.
 HINTS = {"accuracy", "sharding", "out_sharding", "is_stable", "index_dtype", "algorithm", "fastmath", "input_dtype", "out_dtype"}
 
@@ -242,15 +246,15 @@ def inner(eqn):
     return None
 
 
-def operation(eqn, values):
+def operation(eqn, values, is_nudged):
     name = eqn.primitive.name
     if name in ("jit", "pjit", "closed_call", "custom_jvp_call", "custom_vjp_call", "checkpoint", "remat2"):
         called = inner(eqn)
-        return run(called.jaxpr, called.consts, values) if hasattr(called, "consts") else run(called, [], values)
+        return run(called.jaxpr, called.consts, values, is_nudged) if hasattr(called, "consts") else run(called, [], values, is_nudged)
     if name == "cond":
         branches = eqn.params["branches"]
         chosen = branches[min(max(int(values[0]), 0), len(branches) - 1)]
-        return run(chosen.jaxpr, chosen.consts, values[1:])
+        return run(chosen.jaxpr, chosen.consts, values[1:], is_nudged)
     if name.startswith("empty"):
         return [np.zeros(v.aval.shape, v.aval.dtype) for v in eqn.outvars]
     function = TABLE.get(name)
@@ -262,12 +266,21 @@ def operation(eqn, values):
     return function(*values, **params)
 
 
-def run(jaxpr, constants, arguments):
-    """The results of a jaxpr for these arguments, as NumPy's arrays."""
+def nudged(x):
+    """The numbers with their last digits changed, equal ones alike: another order of operations may have rounded them so."""
+    if not isinstance(x, np.ndarray) or x.dtype != np.float64:
+        return x
+    mixed = np.ascontiguousarray(x).view(np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(48)
+    return x * (1 + 4e-16 * (mixed.reshape(x.shape) / 32768.0 - 1))
+
+
+def run(jaxpr, constants, arguments, is_nudged=False):
+    """The results of a jaxpr for these arguments, as NumPy's arrays; with the results of operations that round a little changed if asked for."""
     values = dict(zip(jaxpr.constvars, map(np.asarray, constants)))
     values.update(zip(jaxpr.invars, arguments))
     read = lambda v: v.val if isinstance(v, core.Literal) else values[v]
     for eqn in jaxpr.eqns:
-        results = operation(eqn, [read(v) for v in eqn.invars])
-        values.update(zip(eqn.outvars, results if isinstance(results, list) else [results]))
+        results = operation(eqn, [read(v) for v in eqn.invars], is_nudged)
+        results = results if isinstance(results, list) else [results]
+        values.update(zip(eqn.outvars, map(nudged, results) if is_nudged and eqn.primitive.name in ROUNDED else results))
     return [np.asarray(read(v)) for v in jaxpr.outvars]
