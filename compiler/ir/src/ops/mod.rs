@@ -55,6 +55,7 @@ pub mod random_bits;
 pub mod read_rows;
 pub mod reduce;
 pub mod reduce_window;
+mod region;
 pub mod repeat;
 pub mod reshape;
 pub mod reshard;

@@ -4,16 +4,19 @@
 //! of each dimension that the region cuts, and are needed where that part is; a single value for all elements is replicated anyway.
 
 use super::elementwise::Unary;
-use super::index::{self, IndexItem, IndexPlan, IndexedDim, Taken, are_checked, beginnings, checked};
+use super::index::{self, IndexItem, IndexPlan, IndexedDim, Taken};
 use super::promote::{self, Operand};
+pub use super::region::Places;
+use super::region::{
+    RegionWrite, check_region, parse_places, print_places, region_factors, region_replaced, region_shape,
+};
 use super::reshape::reshape;
 use super::slice::SliceRange;
 use super::{Call, Mismatch, put, shape};
-use crate::array::{Array, Trap, indices};
-use crate::layout::blocks::table;
-use crate::layout::factors::{FactorKind, FactorPart, Factors};
+use crate::array::{Array, Trap};
+use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType, Type};
+use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
@@ -32,23 +35,14 @@ use crate::ops::scatter::{Onto, Scatter};
 use crate::ops::slice::slice;
 use crate::ops::transpose::transpose;
 use crate::program::{Stmt, Value};
-use spmdc_abi::{ReduceOp, Scalar};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::InfixOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_kernel::loops::Affine;
+use spmdc_kernel::loops::Elem;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
-
-/// The indices of a dimension that are replaced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
-    /// Static indices; `step` is positive.
-    Range(SliceRange),
-    /// This many indices from the one that an operand gives.
-    Dynamic(usize),
-}
 
 /// `update(x, v, i, at=((0, 1, 4), ()))`: operands are the array, the new values (which broadcast to the region), and a checked
 /// index for each dynamic dimension, where `()` replaces one element and `(4,)` four. With `add=true` the new values are added to the
@@ -69,11 +63,7 @@ impl Update {
 
     /// The shape of the region.
     pub fn region(&self) -> Vec<usize> {
-        let len = |places: &Places| match places {
-            Places::Range(range) => range.len,
-            Places::Dynamic(len) => *len,
-        };
-        self.at.iter().map(len).collect()
+        region_shape(&self.at)
     }
 }
 
@@ -87,65 +77,21 @@ impl Semantics for Update {
     }
 
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
-        let (x, v) = (args[0], args[1]);
-        let mut rule = Factors::new();
-        let dims: Vec<usize> = x.shape.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
-        let skipped = x.rank() - v.rank();
-        let mut new = Vec::new();
-        for (own, &size) in v.shape.iter().enumerate() {
-            let dim = skipped + own;
-            new.push(vec![match self.at[dim] {
-                Places::Range(range) if range.len == size && size > 0 => {
-                    if range != SliceRange::all(x.shape[dim]) {
-                        rule.parts.push(FactorPart {
-                            operand: 1,
-                            dim: own,
-                            start: range.start,
-                            step: range.step as usize,
-                        });
-                    }
-                    dims[dim]
-                }
-                Places::Range(_) | Places::Dynamic(_) => rule.add(size, FactorKind::Whole),
-            }]);
-        }
-        let all: Vec<Vec<usize>> = dims.iter().map(|&factor| vec![factor]).collect();
-        rule.operands = vec![all.clone(), new];
-        rule.operands.resize(args.len(), Vec::new());
-        rule.results.push(all);
-        rule
+        region_factors(&self.at, args, 1)
     }
 
     fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
-        let mut result = args[0].clone();
-        let strides = shape::strides(result.shape());
-        for index in indices(&self.region()) {
-            let mut dynamic = args[2..].iter();
-            let places = self.at.iter().zip(&index).zip(args[0].shape()).map(|((places, &i), &size)| match places {
-                Places::Range(range) => range.at(i),
-                Places::Dynamic(len) => dynamic.next().map_or(0, |place| checked(place, beginnings(size, *len))) + i,
-            });
-            let address: usize = places.zip(&strides).map(|(place, stride)| place * stride).sum();
-            let (new, old) = (args[1].get_broadcast(&index), result.bits[address]);
-            result.bits[address] = match self.adds {
-                false => new,
-                true => {
-                    number::eval_binary(BinaryOp::Add, args[0].dtype(), old, new).expect("typing knows the addition")
-                }
-            };
-        }
-        Ok(vec![result])
+        let dtype = args[0].dtype();
+        let element = |old: u64, new: &[u64]| match self.adds {
+            false => Some(new[0]),
+            true => number::eval_binary(BinaryOp::Add, dtype, old, new[0]),
+        };
+        Ok(vec![region_replaced(&self.at, args, 1, element).expect("typing knows the addition")])
     }
 
     fn print(&self, args: &[String], _: &Mesh) -> String {
-        let places = self.at.iter().map(|places| match places {
-            Places::Range(range) => format!("({}, {}, {})", range.start, range.step, range.len),
-            Places::Dynamic(1) => "()".to_string(),
-            Places::Dynamic(len) => format!("({len},)"),
-        });
-        let places: Vec<String> = places.collect();
         let add = if self.adds { ", add=true" } else { "" };
-        format!("update({}, at={}{add})", args.join(", "), shape::tuple(&places))
+        format!("update({}, at={}{add})", args.join(", "), print_places(&self.at))
     }
 
     fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
@@ -156,27 +102,13 @@ impl Semantics for Update {
 impl Infer for Update {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let (x, v) = (args[0], args[1]);
-        are_checked(&args[2..])?;
-        let dynamic = self.at.iter().filter(|places| matches!(places, Places::Dynamic(_))).count();
-        let inside = |places: &Places, size: usize| match places {
-            Places::Range(range) => (1..=size.max(1) as i64).contains(&range.step) && range.lies_in(size),
-            Places::Dynamic(len) => *len <= size,
-        };
-        let fits = self.at.len() == x.rank() && dynamic == args.len() - 2;
-        if !fits || !self.at.iter().zip(&x.shape).all(|(places, &size)| inside(places, size)) {
-            return Err(Mismatch::new(Code::E0205, format!("the places of an update do not fit {x}")));
-        }
+        check_region(&self.at, args, 1)?;
         if x.dtype != v.dtype {
             let message = format!("elements of {} cannot be replaced by {}", x.dtype.name(), v.dtype.name());
             return Err(Mismatch::new(Code::E0203, message));
         }
         if self.adds && !(x.dtype.is_float() || x.dtype.is_integer()) {
             return Err(Mismatch::new(Code::E0215, format!("addition is not defined for {}", x.dtype.name())));
-        }
-        let region = self.region();
-        if shape::broadcast(&[&region, &v.shape]).ok().as_ref() != Some(&region) {
-            let message = format!("{v} does not broadcast to the {} elements assigned to", shape::display(&region));
-            return Err(Mismatch::new(Code::E0204, message));
         }
         Ok(vec![x.clone()])
     }
@@ -307,30 +239,20 @@ impl LinearMap for Update {
 
 impl NestLowering for Update {
     /// A copy, which vanishes if the old array is not needed any more, and a kernel over a device's part of the region. Along a
-    /// split dimension with a dynamic index each device tests all elements of its block. New values that are computed from other elements of
+    /// split dimension with a dynamic index each device tests whether it has the element; if there are several, or blocks of several lengths, it
+    /// tests all elements of its block. New values that are computed from other elements of
     /// a large array, most of which they replace, go into an array of their own, as do the elements around them.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let (x, result) = (stmt.args[0], stmt.results[0]);
-        if self.region().contains(&0) {
-            lowering.copy(x, result);
-            return Ok(());
-        }
-        let (mut kernel, needs_old) = self.kernel(lowering, stmt, NewValues::Computed);
-        let ty = lowering.ty(x);
+        let ty = lowering.ty(stmt.args[0]);
+        let dtype = ty.dtype();
+        let element = |kernel: &mut KernelBuilder<'_>, old: Option<Elem>, new: &[Elem]| match old {
+            None => new[0],
+            Some(old) => kernel.binary(BinaryOp::Add, dtype, old, new[0]),
+        };
+        let write = RegionWrite { at: &self.at, values: 1, reads_old: self.adds, element: &element };
         let is_large = ty.block_bytes(lowering.mesh) > lowering.mesh.machine.private_bytes;
-        if needs_old
-            && is_large
-            && let Some(around) = self.around(ty.shape())
-        {
-            lowering.run(kernel);
-            around.iter().for_each(|part| copy_part(lowering, stmt, part));
-            return Ok(());
-        }
-        lowering.copy(x, result);
-        if needs_old && lowering.is_last_use {
-            kernel = self.kernel(lowering, stmt, NewValues::Stored).0;
-        }
-        lowering.run(kernel);
+        let around = if is_large { self.around(ty.shape()) } else { None };
+        write.lower(lowering, stmt, around);
         Ok(())
     }
 
@@ -341,15 +263,6 @@ impl NestLowering for Update {
             _ => Reads::Buffer,
         }
     }
-}
-
-/// Where a kernel has the new values from.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum NewValues {
-    /// It computes them if they are fused.
-    Computed,
-    /// They are computed into memory before.
-    Stored,
 }
 
 impl Update {
@@ -376,93 +289,6 @@ impl Update {
         }
         Some(parts)
     }
-
-    /// The kernel that stores the new values, and whether it needs the old array for them, in memory of its own.
-    fn kernel<'a>(&self, lowering: &Lowering<'a>, stmt: &Stmt, values: NewValues) -> (KernelBuilder<'a>, bool) {
-        let (x, v, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
-        let mut kernel = lowering.kernel();
-        let (ty, new) = (kernel.context.ty(result), kernel.context.ty(v));
-        let skipped = ty.rank() - new.rank();
-        let mut dynamic = stmt.args[2..].iter();
-        let (mut to, mut from) = (Vec::new(), Vec::new());
-        // Conditions under which an element is replaced, for dynamic indices of split dimensions.
-        let mut tests = Vec::new();
-        for (dim, places) in self.at.iter().enumerate() {
-            // The number of the element among the elements of this device, and its index in the device's block.
-            let (number, place) = match places {
-                Places::Dynamic(len) => {
-                    let &at = dynamic.next().expect("each dynamic place has its operand");
-                    let place = kernel.dynamic_index(at, beginnings(ty.shape()[dim], *len));
-                    if ty.sharding.dims[dim].axes.is_empty() {
-                        let number = kernel.dim(Scalar::Const(*len as i64), *len, false);
-                        let place = place.plus(&number);
-                        (number, place)
-                    } else {
-                        let (own, max) = (kernel.context.block_len(ty, dim), ty.block_shape(kernel.context.mesh)[dim]);
-                        let index = kernel.dim(own, max, false);
-                        let whole = kernel.global_index(ty, dim, &index);
-                        tests.push(kernel.in_range(whole.clone(), place.clone(), place.offset(*len as i64)));
-                        (whole.plus(&place.times(-1)), index)
-                    }
-                }
-                Places::Range(range) => own_places(&mut kernel, ty, dim, range),
-            };
-            if let Some(own) = dim.checked_sub(skipped) {
-                from.push(if new.shape()[own] == 1 { Affine::default() } else { number });
-            }
-            to.push(place);
-        }
-        let mut elem = match values {
-            NewValues::Computed => kernel.operand(v, &from),
-            NewValues::Stored => kernel.stored(v, &from),
-        };
-        // The new array begins as the old one, so `x[i] += 1` has its element there, and the old array can become the new one.
-        let needs_old = match kernel.reads_only_at(x, &to) {
-            None => false,
-            Some(true) => {
-                kernel.read_instead(x, result);
-                false
-            }
-            Some(false) => true,
-        };
-        if self.adds {
-            let old = kernel.operand(result, &to);
-            elem = kernel.binary(BinaryOp::Add, ty.dtype(), old, elem);
-        }
-        for test in tests {
-            let old = kernel.operand(result, &to);
-            elem = kernel.select(ty.dtype(), test, elem, old);
-        }
-        kernel.store(result, &to, elem);
-        (kernel, needs_old)
-    }
-}
-
-/// Copies the elements in these ranges from the old array to the new one.
-fn copy_part(lowering: &mut Lowering<'_>, stmt: &Stmt, part: &[SliceRange]) {
-    let (x, result) = (stmt.args[0], stmt.results[0]);
-    let mut kernel = lowering.kernel();
-    let ty = kernel.context.ty(result);
-    let places = part.iter().enumerate().map(|(dim, range)| own_places(&mut kernel, ty, dim, range).1);
-    let places: Vec<Affine> = places.collect();
-    let elem = kernel.operand(x, &places);
-    kernel.store(result, &places, elem);
-    lowering.run(kernel);
-}
-
-/// A loop over the indices of a range in this device's block: the number among these, and the index in the block.
-fn own_places(kernel: &mut KernelBuilder<'_>, ty: &Type, dim: usize, range: &SliceRange) -> (Affine, Affine) {
-    let layout = &ty.sharding.dims[dim];
-    let blocks = layout.blocks(ty.shape()[dim], kernel.context.mesh);
-    // The number of indices of the range before a bound.
-    let before = |bound: usize| bound.saturating_sub(range.start).div_ceil(range.step as usize).min(range.len);
-    let lens: Vec<i64> = blocks.iter().map(|block| (before(block.end) - before(block.start)) as i64).collect();
-    let first = blocks.iter().map(|block| range.at(before(block.start)) as i64 - block.start as i64).collect();
-    let max = lens.iter().copied().max().unwrap_or(0) as usize;
-    let number = kernel.dim(table(&layout.axes, lens), max, false);
-    let first = kernel.scalar_affine(table(&layout.axes, first));
-    let place = number.times(range.step).plus(&first);
-    (number, place)
 }
 
 /// `x[items] = new`: the array with the elements replaced.
@@ -616,23 +442,7 @@ impl Call for Update {
             let message = "`update` needs `at=`, for each dimension (start, step, length), (length,) or ()";
             Diagnostic::error(Code::E0210, args.span, message)
         };
-        let Some(Term::Tuple(dims)) = at.map(|arg| arg.term) else {
-            return Err(malformed());
-        };
-        let places = |term: &Term| {
-            let Term::Tuple(parts) = term else { return Err(malformed()) };
-            match parts.as_slice() {
-                [] => Ok(Places::Dynamic(1)),
-                [Term::Int(len)] => usize::try_from(*len).map(Places::Dynamic).map_err(|_| malformed()),
-                [Term::Int(start), Term::Int(step), Term::Int(len)] => {
-                    let unsigned = |number: &i128| usize::try_from(*number).map_err(|_| malformed());
-                    let step = i64::try_from(*step).map_err(|_| malformed())?;
-                    Ok(Places::Range(SliceRange { start: unsigned(start)?, step, len: unsigned(len)? }))
-                }
-                _ => Err(malformed()),
-            }
-        };
-        let at = dims.iter().map(places).collect::<Result<Vec<Places>, Diagnostic>>()?;
+        let at = at.and_then(|arg| parse_places(&arg.term)).ok_or_else(malformed)?;
         let value = args.array(build, "x")?;
         let dtype = build.ty(value).dtype();
         let mut operands = vec![value, args.array_like(build, "v", dtype)?];

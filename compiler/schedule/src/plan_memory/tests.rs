@@ -190,6 +190,20 @@ fn cotangents_of_arrays_that_loops_write_change_in_place() {
 }
 
 #[test]
+fn elements_at_indices_of_split_dimensions_are_written_alone() {
+    let source = "mesh (X = 4);
+    fn main(x: f32[4000@X, 8], v: f32[8]) {
+        let mut u = x;
+        for i in 0..4000 { u[i] += v; u[i, 3] = u[i, 3] + v[0]; }
+        u
+    }";
+    let (set, _) = SourceSet::load("test.spmd", source, &NoSources);
+    let compilation = compile(&set, &Options::default()).unwrap();
+    let rows = |kernel: &Kernel| kernel.dims.iter().any(|dim| dim.extent == Extent::Static(1000));
+    assert!(!compilation.kernels.iter().any(rows), "a kernel visits all rows of a block");
+}
+
+#[test]
 fn carried_values_change_places() {
     let source = "fn main(x: f32[1000], y: f32[1000]) {
         let mut a = x; let mut b = y;
