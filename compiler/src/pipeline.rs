@@ -50,6 +50,7 @@ use spmdc_passes::project::drawings::{drawings, has_drawings, with_drawings};
 use spmdc_passes::project::{Projected, project};
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
 use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
+use spmdc_passes::revise_regions::revise_regions;
 use spmdc_passes::share_halos::share_halos;
 use spmdc_passes::simplify::simplify;
 use spmdc_schedule::fuse::fuse;
@@ -453,6 +454,7 @@ fn partitioned(
 ) -> Module {
     m = watch.pass("local_argmax", local_argmax(m));
     m = watch.pass("dce", dce(m));
+    m = watch.pass("revise_regions", revise_regions(m));
     after("local_argmax");
     m = watch.pass("order_cuts", order_cuts(m));
     after("order_cuts");

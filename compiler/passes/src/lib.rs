@@ -5,6 +5,7 @@
 //! - `commute_reshapes`: no pair of inverse reshapes surrounds statements that do not depend on the shape.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
+//! - `revise_regions`: no device waits for elements of its own that it computes new ones from.
 //! - `order_cuts`: elements and slices are taken in the order that moves least.
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
@@ -46,6 +47,7 @@ pub mod overlap;
 pub mod partition;
 pub mod project;
 pub mod propagate;
+pub mod revise_regions;
 mod rewrite;
 pub mod share_halos;
 pub mod simplify;

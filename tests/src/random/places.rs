@@ -69,13 +69,22 @@ impl Lines {
         let len = 1 + writer.draw.below(self.x.array.shape[single]);
         let [at, from] = [0, 1].map(|_| self.place(writer, &kinds, moved.map(|dim| (dim, len))));
         let (name, is_integer) = (&self.x.name, self.x.array.dtype.is_integer());
-        let _ = match (is_integer, writer.draw.below(4)) {
+        let _ = match (is_integer, writer.draw.below(5)) {
             (_, 0) => writeln!(self.text, "  {name}[{at}] = {name}[{from}];"),
             (true, 1) => writeln!(self.text, "  {name}[{at}] += 1;"),
+            (true, 2) => writeln!(self.text, "  {name}[{at}] //= 2;\n  {name}[{at}] ^= 3;"),
             (true, _) => writeln!(self.text, "  {name}[{at}] = ({name}[{at}] - 2 * {name}[{from}]) % 9;"),
             (false, 1) => {
                 self.count += 1;
                 writeln!(self.text, "  {name}[{at}] *= 0.5;\n  {name}[{at}] += 0.5 * sin({name}[{from}]);")
+            }
+            (false, 2) => {
+                self.count += 1;
+                let bounded = format!("maximum({name}[{at}], -0.5)");
+                writeln!(
+                    self.text,
+                    "  {name}[{at}] = {bounded};\n  {name}[{at}] = where({name}[{at}] > 0.25, -{name}[{at}], {name}[{at}]);"
+                )
             }
             (false, _) => writeln!(self.text, "  {name}[{at}] = 0.5 * ({name}[{at}] + sin({name}[{from}]));"),
         };

@@ -59,6 +59,7 @@ mod region;
 pub mod repeat;
 pub mod reshape;
 pub mod reshard;
+pub mod revise;
 pub mod roll;
 pub mod rules;
 pub mod save;
@@ -313,6 +314,8 @@ ops! {
     DynamicSlice(dynamic_slice::DynamicSlice) = "dynamic_slice",
     /// A region of an array replaced.
     Update(update::Update) = "update",
+    /// A region of an array replaced by what is computed from its old elements.
+    Revise(revise::Revise) = "revise",
     /// Indices as values.
     Iota(iota::Iota) = "iota",
     /// Random bits of a key, for each index.
