@@ -51,9 +51,15 @@ UNARY = make_generated.UNARY + [
     ("imag(sin(complex(x, tanh(x))))", lambda x: jnp.imag(jnp.sin(jax.lax.complex(x, jnp.tanh(x))))), ("real(tanh(complex(x, x / 4)))", lambda x: jnp.real(jnp.tanh(jax.lax.complex(x, x / 4)))),
     ("real(log(complex(1 + x * x, x)))", lambda x: jnp.real(jnp.log(jax.lax.complex(1 + x * x, x)))), ("imag(sqrt(complex(1 + x * x, x)))", lambda x: jnp.imag(jnp.sqrt(jax.lax.complex(1 + x * x, x)))),
 ]
+def scaled_atan2(x, y):
+    """JAX's derivative of `atan2` has squares, which overflow."""
+    scale = jax.lax.stop_gradient(jnp.maximum(jnp.abs(x), jnp.abs(y)))
+    return jnp.arctan2(x / scale, y / scale)
+
+
 BINARY = make_generated.BINARY + [
     ("copysign(x, y)", jnp.copysign), ("clip(x, -1, 1) * y", lambda x, y: jnp.clip(x, -1, 1) * y), ("(0.5 + abs(x)) ** y", lambda x, y: (0.5 + jnp.abs(x)) ** y), ("x % (2 + abs(y))", lambda x, y: x % (2 + jnp.abs(y))),
-    ("atan2(x, 1 + abs(y))", lambda x, y: jnp.arctan2(x, 1 + jnp.abs(y))), ("hypot(x, y)", jnp.hypot), ("elu(x, alpha=y)", nn.elu), ("x / (0.5 + abs(y))", lambda x, y: x / (0.5 + jnp.abs(y))),
+    ("atan2(x, 1 + abs(y))", lambda x, y: scaled_atan2(x, 1 + jnp.abs(y))), ("hypot(x, y)", jnp.hypot), ("elu(x, alpha=y)", nn.elu), ("x / (0.5 + abs(y))", lambda x, y: x / (0.5 + jnp.abs(y))),
 ]
 REDUCED = [entry for entry in make_generated.REDUCED if entry[0] != "prod"] + [("std", jnp.std), ("median", jnp.median), ("ptp", jnp.ptp), ("nansum", jnp.nansum), ("nanmax", jnp.nanmax)]
 # JAX derives running extremes from sums with zeros, which lose the sign of -0 that `copysign` reads: there is none in their operands.

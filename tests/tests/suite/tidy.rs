@@ -356,7 +356,7 @@ const LINES_PER_ASSERTION: usize = 60;
 const NAMED_OPS: [(&str, &[&str]); 39] = [
     ("compiler/check/src/stage.rs", &["Combined", "Reshard"]),
     ("compiler/check/src/windows.rs", &["Binary", "Cast", "Constant", "PVary", "Unary"]),
-    ("compiler/ir/src/derivatives/loops.rs", &["Pad", "Update"]),
+    ("compiler/ir/src/derivatives/loops.rs", &["Pad", "Scatter", "Update"]),
     ("compiler/ir/src/eval.rs", &["Print"]),
     ("compiler/ir/src/print.rs", &["Reshard"]),
     ("compiler/ir/src/program/explicit.rs", &["Reshape"]),

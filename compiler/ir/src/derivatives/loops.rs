@@ -24,12 +24,14 @@ use crate::ops::index::Index;
 use crate::ops::pad::Pad;
 use crate::ops::promote::cast;
 use crate::ops::rules::{Elements, Placement};
+use crate::ops::scatter::{Onto, Scatter};
 use crate::ops::slice::SliceRange;
 use crate::ops::update::{Places, Update};
 use crate::program::control::{Control, ForLoop};
 use crate::program::origin::{DerivativePart, Kin, Origin};
 use crate::program::walk::defined_values;
 use crate::program::{Block, Stmt, Value};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::BinaryOp;
@@ -37,6 +39,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// In a loop, a part of an array is added where it lies if the array has at least so many times its elements.
 const FEW: usize = 4;
+/// In a loop, at most so many elements at indices from an array are added where they lie.
+const FEW_INDICES: usize = 16;
 
 /// The error for the reverse of `while`.
 pub(super) fn of_while(stmt: &Stmt) -> Diagnostic {
@@ -211,14 +215,21 @@ fn mirrored(
 
 /// A part of a cotangent that has other elements than zero at some places only.
 struct AddedPlaces {
-    op: Update,
+    op: Adding,
     /// The array to which it adds; None for zeros.
     onto: Option<Value>,
     /// The other operands: what is added, and the places that are known at run time.
     args: Vec<Value>,
 }
 
-/// `sum + part`; a part that is an update of zeros is added where it lies, in a loop also one at places that are known.
+/// The op that adds at places of its first operand.
+enum Adding {
+    Region(Update),
+    Elements(Scatter),
+}
+
+/// `sum + part`; a part that is an update of zeros is added where it lies, in a loop also one at places that are known, or at few indices from
+/// arrays.
 pub(super) fn accumulated(
     build: &mut CallBuilder,
     sum: Value,
@@ -233,7 +244,10 @@ pub(super) fn accumulated(
         Some(onto) => accumulated(build, sum, onto, in_loop)?,
     };
     let args: Vec<Value> = std::iter::once(sum).chain(args).collect();
-    build.emit1(Update { adds: true, ..op }, &args)
+    match op {
+        Adding::Region(op) => build.emit1(Update { adds: true, ..op }, &args),
+        Adding::Elements(op) => build.emit1(Scatter { onto: Onto::Operand, ..op }, &args),
+    }
 }
 
 /// Whether a value of the innermost block has other elements than zero at the places of updates only.
@@ -252,7 +266,15 @@ fn added_places(build: &mut CallBuilder, value: Value, in_loop: bool) -> Option<
     if let Some(Op::Update(op)) = stmt.op() {
         let op = op.clone();
         let onto = (!is_zero(build, args[0])).then_some(args[0]);
-        return (op.adds || onto.is_none()).then(|| AddedPlaces { op, onto, args: args[1..].to_vec() });
+        return (op.adds || onto.is_none()).then(|| AddedPlaces {
+            op: Adding::Region(op),
+            onto,
+            args: args[1..].to_vec(),
+        });
+    }
+    if let Some(Op::Scatter(op)) = stmt.op().filter(|_| in_loop) {
+        let op = op.clone();
+        return added_elements(build, op, value, &args);
     }
     // The cotangent of a few elements: outside of loops, and of larger parts, sums of padded values are computed in one go.
     let Some(Op::Pad(Pad { widths, value: 0 })) = stmt.op().filter(|_| in_loop) else { return None };
@@ -261,7 +283,21 @@ fn added_places(build: &mut CallBuilder, value: Value, in_loop: bool) -> Option<
     let is_few = FEW * part.iter().product::<usize>() <= build.ty(value).array.len();
     let range = |(&(before, _), &len): (&(usize, usize), &usize)| SliceRange::between(before, before + len);
     let at = widths.iter().zip(part).map(range).map(Places::Range).collect();
-    is_few.then_some(AddedPlaces { op: Update { at, adds: true }, onto: None, args })
+    is_few.then_some(AddedPlaces { op: Adding::Region(Update { at, adds: true }), onto: None, args })
+}
+
+/// As [`added_places`], for sums at indices from arrays. Sums at many indices are made by themselves, so that each device adds its own.
+fn added_elements(build: &CallBuilder, op: Scatter, value: Value, args: &[Value]) -> Option<AddedPlaces> {
+    if op.combine != Some(ReduceOp::Sum) || op.out.is_some() {
+        return None;
+    }
+    if op.onto == Onto::Operand {
+        return Some(AddedPlaces { op: Adding::Elements(op), onto: Some(args[0]), args: args[1..].to_vec() });
+    }
+    let len = |value: Value| build.ty(value).array.len();
+    let places = args[1..].iter().map(|&places| len(places)).max().unwrap_or(0);
+    let is_few = places <= FEW_INDICES && FEW * len(args[0]) <= len(value);
+    is_few.then(|| AddedPlaces { op: Adding::Elements(op), onto: None, args: args.to_vec() })
 }
 
 /// Whether a value of the innermost block is made of zeros.

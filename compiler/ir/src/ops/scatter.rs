@@ -9,7 +9,7 @@
 //! and its result is partial.
 
 use super::gather::{DimSource, Gather};
-use super::reduce::reduction_name;
+use super::reduce::{Reduce, reduction_name};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
 use crate::cost;
@@ -26,6 +26,7 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, Tangents, Terms, zeros_like};
+use crate::ops::elementwise::Unary;
 use crate::ops::iota::Iota;
 use crate::ops::products::{ScatteredFactors, exists};
 use crate::ops::promote::cast;
@@ -40,8 +41,10 @@ use spmdc_abi::{LibraryDim, LibraryFunction, ReduceOp, Scalar, ScatterRows};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::number;
-use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 
+/// Maximum number of updates that are compared with each other to find those that remain.
+const FEW_PLACES: usize = 16;
 /// Minimum length of a dimension of rows that is divided among threads; of shorter rows the indexed dimension is.
 const LONG_ROW: usize = 256;
 
@@ -389,6 +392,15 @@ impl LinearMap for Scatter {
             return Ok(found);
         }
         // Of several updates of one element, that which is left has its cotangent.
+        let zero = Terms(build).number(found, 0.0)?;
+        let places: usize = self.places_shape(build, stmt).iter().product();
+        if places == 1 && self.places.batch.is_empty() {
+            return Ok(found);
+        }
+        if places <= FEW_PLACES && self.places.batch.is_empty() {
+            let is_left = self.is_left_of_few(build, stmt, found)?;
+            return Terms(build).select(is_left, found, zero);
+        }
         let full = build.ty(found).shape().to_vec();
         let count = full.iter().product();
         let numbers = build.emit1(Iota { ty: ArrayType::new(DType::I64, &[count]), axis: 0 }, &[])?;
@@ -399,12 +411,41 @@ impl LinearMap for Scatter {
         let left = build.emit1(own, &self.with_indices(stmt, &[none, numbers]))?;
         let left = build.emit1(self.places.clone(), &self.with_indices(stmt, &[left]))?;
         let is_left = Terms(build).compare(CompareOp::Eq, left, numbers)?;
-        let zero = Terms(build).number(found, 0.0)?;
         Terms(build).select(is_left, found, zero)
     }
 }
 
 impl Scatter {
+    /// The shape of the index arrays together.
+    fn places_shape(&self, build: &CallBuilder, stmt: &Stmt) -> Vec<usize> {
+        let shapes: Vec<&[usize]> =
+            stmt.args[self.skipped() + 1..].iter().map(|&array| build.ty(array).shape()).collect();
+        shape::broadcast(&shapes).expect("typing refuses index arrays that do not broadcast")
+    }
+
+    /// Whether no later update has the same indices, for a few updates: each is compared with each. In the dimensions of `like`, the shape
+    /// of the updates.
+    fn is_left_of_few(&self, build: &mut CallBuilder, stmt: &Stmt, like: Value) -> Result<Value, Diagnostic> {
+        let places = self.places_shape(build, stmt);
+        let count: usize = places.iter().product();
+        let numbers = build.emit1(Iota { ty: ArrayType::new(DType::I64, &[count]), axis: 0 }, &[])?;
+        let beside = |build: &mut CallBuilder, array: Value| -> Result<[Value; 2], Diagnostic> {
+            Ok([reshape(build, array, &[count, 1])?, reshape(build, array, &[1, count])?])
+        };
+        let [own, other] = beside(build, numbers)?;
+        let mut replaced = Terms(build).compare(CompareOp::Lt, own, other)?;
+        for &array in &stmt.args[self.skipped() + 1..] {
+            let array = broadcast(build, array, &places)?;
+            let [own, other] = beside(build, array)?;
+            let same = Terms(build).compare(CompareOp::Eq, own, other)?;
+            replaced = Terms(build).binary(BinaryOp::And, replaced, same)?;
+        }
+        let replaced = build.emit1(Reduce::new(ReduceOp::Or, &[1], false), &[replaced])?;
+        let is_left = build.emit1(Unary(UnaryOp::Not), &[replaced])?;
+        let behind = build.ty(like).rank() - self.places.at - places.len();
+        reshape(build, is_left, &[places.as_slice(), &vec![1; behind]].concat())
+    }
+
     /// The elements of an array like the result at the indices of this scatter, in the layout of its updates on explicit axes.
     fn taken(&self, build: &mut CallBuilder, stmt: &Stmt, from: Value) -> Result<Value, Diagnostic> {
         let updates = stmt.args[self.skipped()];

@@ -190,6 +190,20 @@ fn cotangents_of_arrays_that_loops_write_change_in_place() {
 }
 
 #[test]
+fn cotangents_of_arrays_that_loops_read_at_index_arrays_change_in_place() {
+    let source = "fn series(x: f32[1000]) {
+        let mut p = x;
+        for i in 1..1000 { p[[i]] = sin(p[[i - 1]]) + p[[0]]; p[[i, 3]] += sin(p[[0, i]]); }
+        sum(p)
+    }
+    fn main(x: f32[1000]) { grad(series)(x) }";
+    let (set, _) = SourceSet::load("test.spmd", source, &NoSources);
+    let compilation = compile(&set, &Options::default()).unwrap();
+    let points = |kernel: &Kernel| kernel.dims.iter().any(|dim| dim.extent == Extent::Static(1000));
+    assert_eq!(compilation.kernels.iter().filter(|kernel| points(kernel)).count(), 1, "the sum's cotangent");
+}
+
+#[test]
 fn elements_at_indices_of_split_dimensions_are_written_alone() {
     let source = "mesh (X = 4);
     fn main(x: f32[4000@X, 8], v: f32[8]) {
