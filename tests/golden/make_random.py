@@ -152,6 +152,10 @@ def programs():
         ("choice(key(42), reshape(arange(12), (3, 4)), (2, 3), axis=1)",
          jnp.take(square, R.randint(K, (2, 3), 0, 4, jnp.int32), axis=1))]
 
+    yield "random_truncated_normal_narrow", "exact", [
+        (f"truncated_normal(key(42), {low}, {high}, {name}[500])", R.truncated_normal(K, low, high, (500,), TYPES[name]))
+        for name in ["f16", "bf16", "f8e5m2"] for low, high in [(-2, 2), (0, 1), (0.5, 1.5), (-1, 0), (-3, -1)]]
+
 
 def fnv(array):
     hashed = 0xCBF29CE484222325
