@@ -109,6 +109,17 @@ def stored(dtype, name, orders):
     write(f"edges_of_arrays_{name}", "reduction", text, list(points.values()), tuple(found), save=np.savez_compressed, meshes="2x4")
 
 
+def medians(dtype, name):
+    """Of those at infinities and NaN the first derivatives: the NaN that is the result has 1, where JAX has 0."""
+    points = np.array(special(dtype), dtype)
+    chosen = [(text, function, "s") for text, function in FUNCTIONS if text.startswith(("median", "quantile"))]
+    lines, functions = derivatives(dtype, 1, chosen)
+    found = [np.where(np.isnan(points).any(1, keepdims=True), np.isnan(points), function(points)).astype(dtype) for function, _ in functions]
+    text = f"fn main(s: {name}[{len(points)}@Y, 4]) {{\n  (\n" + ",\n".join(lines) + "\n  )\n}"
+    write(f"edges_of_medians_{name}", "reduction", text, [points], tuple(found), save=np.savez_compressed, meshes="2x4")
+
+
 if __name__ == "__main__":
-    stored(np.float64, "f64", 2)
-    stored(np.float32, "f32", 1)
+    for dtype, name, orders in [(np.float64, "f64", 2), (np.float32, "f32", 1)]:
+        stored(dtype, name, orders)
+        medians(dtype, name)
