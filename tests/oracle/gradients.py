@@ -57,7 +57,7 @@ def scaled_atan2(x, y):
     return jnp.arctan2(x / scale, y / scale)
 
 
-BINARY = make_generated.BINARY + [
+BINARY = [(text, lambda x, y: scaled_atan2(x, 2 + y * y)) if text == "atan2(x, 2 + y * y)" else (text, f) for text, f in make_generated.BINARY] + [
     ("copysign(x, y)", jnp.copysign), ("clip(x, -1, 1) * y", lambda x, y: jnp.clip(x, -1, 1) * y), ("(0.5 + abs(x)) ** y", lambda x, y: (0.5 + jnp.abs(x)) ** y), ("x % (2 + abs(y))", lambda x, y: x % (2 + jnp.abs(y))),
     ("atan2(x, 1 + abs(y))", lambda x, y: scaled_atan2(x, 1 + jnp.abs(y))), ("hypot(x, y)", jnp.hypot), ("elu(x, alpha=y)", nn.elu), ("x / (0.5 + abs(y))", lambda x, y: x / (0.5 + jnp.abs(y))),
 ]
@@ -87,6 +87,11 @@ class Drawn(Function):
         y = self.any(lambda s: len(s) <= len(self.shapes[x]) and all(a in (1, b) for a, b in zip(s[::-1], self.shapes[x][::-1])))
         text, f = self.r.choice(self.pairs)
         return self.let(substituted(text, x=x, y=y), self.shapes[x], lambda env: f(env[x], env[y]))
+
+    def product(self):
+        """XLA adds the terms to a zero, so that zeros have no sign."""
+        made = super().product()
+        return made and ([line.replace(";", " + 0;") for line in made[0]], made[1])
 
     def assigned(self):
         x = self.any(lambda s: len(s) > 0 and s[0] > 2)
