@@ -95,6 +95,9 @@ fn is_math(inst: &Inst) -> bool {
         | Inst::Fma { .. }
         | Inst::Cast { .. }
         | Inst::RandomBits { .. }
+        | Inst::Carried { .. }
+        | Inst::Repeat { .. }
+        | Inst::Last { .. }
         | Inst::InRange { .. } => false,
     }
 }
