@@ -3,14 +3,23 @@
 use crate::trap::RunError;
 use spmdc_abi::CPU_FEATURES;
 
-/// Checks that this processor has all needed features, so that the program fails with E0805 and not with an illegal instruction.
-/// `needed` has a bit for each of [`CPU_FEATURES`].
-pub fn check(needed: u64) -> Result<(), RunError> {
-    let mut missing: Vec<&str> = (0..u64::BITS as usize)
+/// Whether this processor has all of these features, a bit for each of [`CPU_FEATURES`].
+pub fn has_all(needed: u64) -> bool {
+    missing(needed).is_empty()
+}
+
+fn missing(needed: u64) -> Vec<&'static str> {
+    (0..u64::BITS as usize)
         .filter(|bit| needed & (1 << bit) != 0)
         .map(|bit| CPU_FEATURES.get(bit).copied().unwrap_or("what is unknown here"))
         .filter(|name| !has(name))
-        .collect();
+        .collect()
+}
+
+/// Checks that this processor has all needed features, so that the program fails with E0805 and not with an illegal instruction.
+/// `needed` has a bit for each of [`CPU_FEATURES`].
+pub fn check(needed: u64) -> Result<(), RunError> {
+    let mut missing = missing(needed);
     missing.dedup();
     if missing.is_empty() {
         return Ok(());
@@ -37,6 +46,7 @@ fn has(name: &str) -> bool {
         "cmpxchg16b" => std::is_x86_feature_detected!("cmpxchg16b"),
         "avx_vnni" => std::is_x86_feature_detected!("avxvnni"),
         "avx512f" => std::is_x86_feature_detected!("avx512f"),
+        "avx512bw" => std::is_x86_feature_detected!("avx512bw"),
         "avx512dq" => std::is_x86_feature_detected!("avx512dq"),
         "avx512vl" => std::is_x86_feature_detected!("avx512vl"),
         "avx512bitalg" => std::is_x86_feature_detected!("avx512bitalg"),

@@ -48,11 +48,13 @@ pub fn encode(program: &Program) -> Result<Vec<u8>, RunError> {
 /// The image must be as the compiler made it.
 pub(crate) unsafe fn decode(image: &Image) -> Result<(Program, Kernels), Failure> {
     cpu::check(image.features).map_err(Failure::new)?;
-    // SAFETY: the compiler put the program, `program_len` bytes, and its kernels, `kernel_count` functions, into one object; they
-    // stay in memory as long as the process.
+    let is_wide = image.wide_features != 0 && cpu::has_all(image.wide_features);
+    let table = if is_wide { image.wide_kernels } else { image.kernels };
+    // SAFETY: the compiler put the program, `program_len` bytes, and its kernels, two tables of `kernel_count` functions, into one
+    // object; they stay in memory as long as the process.
     let (program, kernels) = unsafe {
         let program = std::slice::from_raw_parts(image.program, image.program_len as usize);
-        let kernels = std::slice::from_raw_parts(image.kernels, image.kernel_count as usize);
+        let kernels = std::slice::from_raw_parts(table, image.kernel_count as usize);
         (program, Kernels::new(kernels.to_vec()))
     };
     let undecodable = |error| Failure::new(RunError::internal(format!("the program cannot be decoded: {error}")));

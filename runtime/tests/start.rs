@@ -103,7 +103,15 @@ fn a_wrong_command_line_is_status_2() {
 /// As the compiler puts it into an object.
 fn image(bytes: &[u8], features: u64) -> Image {
     let kernels = std::ptr::NonNull::dangling().as_ptr();
-    Image { program: bytes.as_ptr(), program_len: bytes.len() as u64, kernels, kernel_count: 0, features }
+    Image {
+        program: bytes.as_ptr(),
+        program_len: bytes.len() as u64,
+        kernels,
+        kernel_count: 0,
+        features,
+        wide_kernels: kernels,
+        wide_features: 0,
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use spmdc_kernel::backend::{CodegenError, Cpu, LoadedCode};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::NestOf;
 use spmdc_math::{MathFn, MathFn2, Rare, SingleLane};
+use spmdc_wide::VectorLevel;
 
 /// Compiled kernels; their memory is freed with this value.
 pub struct Jit {
@@ -20,10 +21,10 @@ pub struct Jit {
     functions: Vec<KernelFn>,
 }
 
-/// Compiles kernels for these processors, to run as `nest` says.
-pub fn compile(cpu: Cpu, kernels: &[Kernel], nest: &NestOf) -> Result<Jit, CodegenError> {
+/// Compiles kernels for these processors, with vectors of a level where possible; others run as `nest` says.
+pub fn compile(cpu: Cpu, level: Option<VectorLevel>, kernels: &[Kernel], nest: &NestOf) -> Result<Jit, CodegenError> {
     let isa: OwnedTargetIsa = machine::isa_of(cpu, false)?;
-    let compiled = machine::compile(&*isa, kernels, nest)?;
+    let compiled = machine::compile(&*isa, level, kernels, nest)?;
     let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
     for &(name, address) in missing_instructions().iter().chain(&missing_shuffle()) {
         builder.symbol(name, address);

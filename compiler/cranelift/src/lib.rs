@@ -27,12 +27,37 @@ mod vector;
 use spmdc_kernel::backend::{Backend, CodegenError, Cpu, Destination, Entry, LoadedCode, TextForm};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::NestOf;
+pub use spmdc_wide::VectorLevel;
 
 /// The Cranelift back end.
 #[derive(Clone, Copy, Debug)]
 pub struct Cranelift {
     /// The processors whose features code in memory may use.
     pub cpu: Cpu,
+    /// The vectors of code in memory.
+    pub vectors: Vectors,
+}
+
+/// The width of vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vectors {
+    /// 128 bits, by Cranelift alone.
+    Narrow,
+    /// The widest vectors of this processor, where [`spmdc_wide`] supports the kernel.
+    Widest,
+    /// Those of a level, if this processor has it; narrow ones otherwise.
+    Of(VectorLevel),
+}
+
+impl Vectors {
+    /// The level of wide vectors on this processor.
+    fn level(self) -> Option<VectorLevel> {
+        match self {
+            Vectors::Narrow => None,
+            Vectors::Widest => VectorLevel::of_host(),
+            Vectors::Of(level) => level.is_here().then_some(level),
+        }
+    }
 }
 
 impl Backend for Cranelift {
@@ -41,7 +66,7 @@ impl Backend for Cranelift {
     }
 
     fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn LoadedCode>, CodegenError> {
-        Ok(Box::new(jit::compile(self.cpu, kernels, nest)?))
+        Ok(Box::new(jit::compile(self.cpu, self.vectors.level(), kernels, nest)?))
     }
 
     fn object(&self, program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
@@ -49,6 +74,6 @@ impl Backend for Cranelift {
     }
 
     fn text(&self, kernel: &Kernel, form: TextForm, destination: Destination) -> Result<String, CodegenError> {
-        machine::text(kernel, form, destination)
+        machine::text(kernel, form, destination, self.vectors.level())
     }
 }

@@ -10,10 +10,11 @@
 
 use super::draws;
 use super::kernel::{self, EmitOptions};
-use super::math_calls::{MathStyle, MathSymbol};
+use super::math_calls::{MathCall, MathStyle, MathSymbol};
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::binemit::{Addend, CodeOffset, Reloc};
 use cranelift_codegen::control::ControlPlane;
+use cranelift_codegen::ir::types::{F32, F64};
 use cranelift_codegen::ir::{ExternalName, Function, InstBuilder, LibCall, UserFuncName};
 use cranelift_codegen::isa::{OwnedTargetIsa, TargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
@@ -23,6 +24,7 @@ use spmdc_abi::CPU_FEATURES;
 use spmdc_kernel::backend::{CodegenError, Cpu, Destination, TextForm};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::{Nest, NestOf};
+use spmdc_wide::VectorLevel;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -80,13 +82,17 @@ pub(super) fn isa_of(cpu: Cpu, is_pic: bool) -> Result<OwnedTargetIsa, CodegenEr
 
 /// The features that code for this machine needs: a bit for each of [`CPU_FEATURES`].
 pub fn needed_features(isa: &dyn TargetIsa) -> Result<u64, CodegenError> {
-    let mut bits = 0;
-    for flag in isa.isa_flags() {
-        let Some(name) = flag.name.strip_prefix("has_").filter(|_| flag.as_bool() == Some(true)) else { continue };
+    let flags = isa.isa_flags();
+    let names = flags.iter().filter(|flag| flag.as_bool() == Some(true));
+    features_of(&names.filter_map(|flag| flag.name.strip_prefix("has_")).collect::<Vec<_>>())
+}
+
+/// A bit for each of these features.
+pub fn features_of(names: &[&str]) -> Result<u64, CodegenError> {
+    names.iter().try_fold(0, |bits, name| {
         let unknown = || CodegenError::Internal(format!("the feature `{name}` has no bit"));
-        bits |= 1 << CPU_FEATURES.iter().position(|feature| *feature == name).ok_or_else(unknown)?;
-    }
-    Ok(bits)
+        Ok(bits | 1 << CPU_FEATURES.iter().position(|feature| feature == name).ok_or_else(unknown)?)
+    })
 }
 
 /// Checks that code for these processors can be generated here, and, for the host, that it reaches the level of `run`.
@@ -140,6 +146,8 @@ pub struct Compiled {
     pub functions: Vec<Code>,
     /// For each kernel the index of its function.
     pub of_kernel: Vec<usize>,
+    /// For each function one with wide vectors; empty if none were wanted.
+    pub wide: Vec<Option<Code>>,
     /// The bulk math functions that they call.
     pub bulk: Vec<(MathSymbol, Code)>,
 }
@@ -147,7 +155,8 @@ pub struct Compiled {
 impl Compiled {
     /// The scalar math functions that the others call, each once.
     pub fn scalar_functions(&self) -> Vec<MathSymbol> {
-        math_symbols(self.functions.iter().chain(self.bulk.iter().map(|(_, code)| code)), false)
+        let bulk = self.bulk.iter().map(|(_, code)| code);
+        math_symbols(self.functions.iter().chain(self.wide.iter().flatten()).chain(bulk), false)
     }
 }
 
@@ -164,8 +173,46 @@ fn math_symbols<'a>(codes: impl Iterator<Item = &'a Code>, bulk: bool) -> Vec<Ma
     symbols
 }
 
-/// Compiles kernels to run as `nest` says; equal ones once, many ones on several threads.
-pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel], nest: &NestOf) -> Result<Compiled, CodegenError> {
+/// Compiles kernels with vectors of a level where possible, others to run as `nest` says; equal ones once, many ones on several
+/// threads.
+pub fn compile(
+    isa: &dyn TargetIsa,
+    level: Option<VectorLevel>,
+    kernels: &[Kernel],
+    nest: &NestOf,
+) -> Result<Compiled, CodegenError> {
+    let (distinct, of_kernel) = distinct(kernels);
+    let functions = in_parallel(distinct.len(), |at, scratch| {
+        let kernel = distinct[at];
+        match level.and_then(|level| spmdc_wide::compile(kernel, level, isa.flags().is_pic())) {
+            Some(code) => Ok(from_wide(code)),
+            None => narrow(isa, kernel, nest, scratch),
+        }
+    })?;
+    let bulk = bulk_functions(isa, functions.iter())?;
+    Ok(Compiled { functions, of_kernel, wide: Vec::new(), bulk })
+}
+
+/// Compiles kernels for the processors of `isa`, and where possible a second time with vectors of a level.
+pub fn compile_both(
+    isa: &dyn TargetIsa,
+    level: Option<VectorLevel>,
+    kernels: &[Kernel],
+) -> Result<Compiled, CodegenError> {
+    let (distinct, of_kernel) = distinct(kernels);
+    let functions = in_parallel(distinct.len(), |at, scratch| narrow(isa, distinct[at], &Nest::new, scratch))?;
+    let wide = match level {
+        None => Vec::new(),
+        Some(level) => in_parallel(distinct.len(), |at, _| {
+            Ok(spmdc_wide::compile(distinct[at], level, isa.flags().is_pic()).map(from_wide))
+        })?,
+    };
+    let bulk = bulk_functions(isa, functions.iter().chain(wide.iter().flatten()))?;
+    Ok(Compiled { functions, of_kernel, wide, bulk })
+}
+
+/// The distinct kernels, and for each kernel its number among them.
+fn distinct(kernels: &[Kernel]) -> (Vec<&Kernel>, Vec<usize>) {
     let (mut distinct, mut known) = (Vec::new(), HashMap::new());
     let of_kernel = kernels
         .iter()
@@ -176,21 +223,34 @@ pub fn compile(isa: &dyn TargetIsa, kernels: &[Kernel], nest: &NestOf) -> Result
             })
         })
         .collect();
-    let functions = in_parallel(distinct.len(), |at, scratch| {
-        let kernel = distinct[at];
-        let function = kernel::emit(kernel, &nest(kernel), options(isa), &mut scratch.builder);
-        finish(isa, function, false, &mut scratch.control)
-    })?;
-    let bulk = math_symbols(functions.iter(), true)
-        .into_iter()
-        .map(|symbol| Ok((symbol, math_function(isa, symbol)?)))
-        .collect::<Result<_, CodegenError>>()?;
-    Ok(Compiled { functions, of_kernel, bulk })
+    (distinct, of_kernel)
+}
+
+fn narrow(isa: &dyn TargetIsa, kernel: &Kernel, nest: &NestOf, scratch: &mut Scratch) -> Result<Code, CodegenError> {
+    let function = kernel::emit(kernel, &nest(kernel), options(isa), &mut scratch.builder);
+    finish(isa, function, false, &mut scratch.control)
+}
+
+/// The bulk math functions that the code calls.
+fn bulk_functions<'a>(
+    isa: &dyn TargetIsa,
+    codes: impl Iterator<Item = &'a Code>,
+) -> Result<Vec<(MathSymbol, Code)>, CodegenError> {
+    math_symbols(codes, true).into_iter().map(|symbol| Ok((symbol, math_function(isa, symbol)?))).collect()
 }
 
 /// A kernel's function as text: in Cranelift's form, or as instructions.
-pub fn text(kernel: &Kernel, form: TextForm, destination: Destination) -> Result<String, CodegenError> {
+pub fn text(
+    kernel: &Kernel,
+    form: TextForm,
+    destination: Destination,
+    level: Option<VectorLevel>,
+) -> Result<String, CodegenError> {
     let isa = isa(destination)?;
+    let wide = level.filter(|_| form == TextForm::Assembly && destination == Destination::Memory);
+    if let Some(code) = wide.and_then(|level| spmdc_wide::compile(kernel, level, false)) {
+        return listing(&*isa, &code);
+    }
     let function = kernel::emit(kernel, &Nest::new(kernel), options(&*isa), &mut FunctionBuilderContext::new());
     match form {
         TextForm::Intermediate => Ok(function.display().to_string()),
@@ -199,6 +259,32 @@ pub fn text(kernel: &Kernel, form: TextForm, destination: Destination) -> Result
             code.listing.ok_or_else(|| CodegenError::Internal(String::from("no listing was made")))
         }
     }
+}
+
+/// The instructions of code as text, one a line.
+fn listing(isa: &dyn TargetIsa, code: &spmdc_wide::WideCode) -> Result<String, CodegenError> {
+    let internal = |error: &dyn std::fmt::Display| CodegenError::Internal(error.to_string());
+    let decoder = isa.to_capstone().map_err(|error| internal(&error))?;
+    let instructions = decoder.disasm_all(&code.bytes[..code.constants], 0).map_err(|error| internal(&error))?;
+    let lines = instructions.iter().map(|inst| {
+        let text =
+            format!("{:6x}:   {} {}", inst.address(), inst.mnemonic().unwrap_or(""), inst.op_str().unwrap_or(""));
+        String::from(text.trim_end()) + "\n"
+    });
+    Ok(lines.collect())
+}
+
+/// Code of wide vectors, with its calls as relocations.
+fn from_wide(code: spmdc_wide::WideCode) -> Code {
+    let relocation = |call: &spmdc_wide::RareCall| {
+        let lane = if call.double { F64 } else { F32 };
+        // A distance counts from the end of its four bytes.
+        let (kind, addend) = if call.near { (Reloc::X86CallPCRel4, -4) } else { (Reloc::Abs8, 0) };
+        let symbol = Symbol::Math(MathSymbol { call: MathCall::Rare(call.function), lane, bulk: true });
+        Relocation { offset: call.offset, kind, addend, symbol }
+    };
+    let relocations = code.calls.iter().map(relocation).collect();
+    Code { bytes: code.bytes, alignment: code.alignment, relocations, listing: None }
 }
 
 /// All math functions reachable from the code, each with its own code; None for functions of the C library.
@@ -265,17 +351,17 @@ struct Scratch {
 /// Minimum number of functions for a further thread.
 const FUNCTIONS_PER_THREAD: usize = 2;
 
-fn in_parallel(
+fn in_parallel<T: Send>(
     count: usize,
-    work: impl Fn(usize, &mut Scratch) -> Result<Code, CodegenError> + Sync,
-) -> Result<Vec<Code>, CodegenError> {
+    work: impl Fn(usize, &mut Scratch) -> Result<T, CodegenError> + Sync,
+) -> Result<Vec<T>, CodegenError> {
     let threads = match count.div_ceil(FUNCTIONS_PER_THREAD) {
         // To count the cores takes longer than to compile a small function.
         0 | 1 => 1,
         most => std::thread::available_parallelism().map_or(1, usize::from).min(most),
     };
     let next = AtomicUsize::new(0);
-    let results: Vec<Mutex<Option<Result<Code, CodegenError>>>> = (0..count).map(|_| Mutex::new(None)).collect();
+    let results: Vec<Mutex<Option<Result<T, CodegenError>>>> = (0..count).map(|_| Mutex::new(None)).collect();
     let run = || {
         let mut scratch = Scratch::default();
         loop {

@@ -20,13 +20,13 @@ use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleR
 use cranelift_object::{ObjectBuilder, ObjectModule};
 use spmdc_kernel::backend::{CodegenError, Cpu, Destination, Entry};
 use spmdc_kernel::loops::Kernel;
-use spmdc_kernel::nest::Nest;
+use spmdc_wide::VectorLevel;
 
 /// Position-independent code for the kernels of a program.
 pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
     let isa = machine::isa(Destination::Object(cpu))?;
     let features = machine::needed_features(&*isa)?;
-    let compiled = machine::compile(&*isa, kernels, &Nest::new)?;
+    let compiled = machine::compile_both(&*isa, wide_level(cpu), kernels)?;
     let mut builder = ObjectBuilder::new(isa, "spmd", cranelift_module::default_libcall_names()).map_err(internal)?;
     builder.per_function_section(false);
     let mut module = ObjectModule::new(builder);
@@ -53,14 +53,32 @@ pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Resul
         functions.push(id);
     }
 
-    let table: Vec<FuncId> = compiled.of_kernel.iter().map(|&at| functions[at]).collect();
-    let image = image(&mut module, program, &table, features)?;
+    let mut wide = functions.clone();
+    for (at, code) in compiled.wide.iter().enumerate() {
+        let Some(code) = code else { continue };
+        let name = format!("spmd_wide_kernel_{at}");
+        wide[at] = module.declare_function(&name, Linkage::Local, &signature).map_err(internal)?;
+        define(&mut module, wide[at], code, &known)?;
+    }
+    let wide_features = if wide == functions { 0 } else { features | machine::features_of(&VectorLevel::FEATURES)? };
+
+    let table = |functions: &[FuncId]| -> Vec<FuncId> { compiled.of_kernel.iter().map(|&at| functions[at]).collect() };
+    let image = image(&mut module, program, [&table(&functions), &table(&wide)], [features, wide_features])?;
     entry_function(&mut module, entry, image)?;
     module.finish().emit().map_err(internal)
 }
 
-/// The data of `spmdc_abi::Image`: five words, in its order.
-fn image(module: &mut ObjectModule, program: &[u8], kernels: &[FuncId], features: u64) -> Result<DataId, CodegenError> {
+/// The level of a second table of kernels: it is used on processors that have more features than the object needs.
+fn wide_level(cpu: Cpu) -> Option<VectorLevel> {
+    match cpu {
+        Cpu::Native => VectorLevel::of_host(),
+        Cpu::X86_64V3 => Some(VectorLevel::V4),
+        Cpu::X86_64 | Cpu::Armv8A => None,
+    }
+}
+
+/// A table of kernels.
+fn table(module: &mut ObjectModule, name: &str, kernels: &[FuncId]) -> Result<DataId, CodegenError> {
     let mut table = DataDescription::new();
     table.define(vec![0; 8 * kernels.len().max(1)].into_boxed_slice());
     table.set_align(8);
@@ -68,16 +86,29 @@ fn image(module: &mut ObjectModule, program: &[u8], kernels: &[FuncId], features
         let function = table.import_function(ModuleRelocTarget::from(function));
         table.write_function_addr(8 * at as u32, function);
     }
+    local(module, name, &table)
+}
+
+/// The data of `spmdc_abi::Image`: seven words, in its order. Each of the two tables has its features.
+fn image(
+    module: &mut ObjectModule,
+    program: &[u8],
+    kernels: [&[FuncId]; 2],
+    [features, wide_features]: [u64; 2],
+) -> Result<DataId, CodegenError> {
     let mut data = DataDescription::new();
     data.define(program.to_vec().into_boxed_slice());
     data.set_align(8);
-    let (data, table) = (local(module, "spmd_program", &data)?, local(module, "spmd_kernels", &table)?);
+    let data = local(module, "spmd_program", &data)?;
+    let [narrow, wide] = kernels;
+    let narrow_table = table(module, "spmd_kernels", narrow)?;
+    let wide_table = if wide == narrow { narrow_table } else { table(module, "spmd_wide_kernels", wide)? };
 
-    let words = [0, program.len() as u64, 0, kernels.len() as u64, features];
+    let words = [0, program.len() as u64, 0, narrow.len() as u64, features, 0, wide_features];
     let mut image = DataDescription::new();
     image.define(words.iter().flat_map(|word| word.to_le_bytes()).collect());
     image.set_align(8);
-    for (word, target) in [(0, data), (2, table)] {
+    for (word, target) in [(0, data), (2, narrow_table), (5, wide_table)] {
         let target = module.declare_data_in_data(target, &mut image);
         image.write_data_addr(8 * word, target, 0);
     }

@@ -141,9 +141,9 @@ pub fn choices(nest: &Nest) -> Vec<Option<Cut>> {
 
 /// All cuts without strips.
 fn whole(nest: &Nest) -> Vec<Option<Cut>> {
-    if let Order::Lanes { dim, lanes: all } = nest.sums {
+    if let Order::Lanes { dim } = nest.sums {
         let cut = |lanes| Some(Cut { dim, rows: None, lanes: steps(nest, dim, lanes), strips: None });
-        return [16, 8, 4, 1].into_iter().filter(|&lanes| lanes <= all).map(cut).collect();
+        return [16, 8, 4, 1].map(cut).to_vec();
     }
     let mut cuts = vec![None];
     for dim in (0..nest.dims.len()).rev() {
@@ -420,7 +420,7 @@ mod tests {
     fn chained(points: u64, steps: u32) -> Kernel {
         let dtype = DType::U32;
         let access = |buffer| Access { buffer, address: Affine { terms: vec![(0, 1)], ..Affine::default() } };
-        let buffer = |written| BufferSlot { dtype, written, len: points as usize };
+        let buffer = |written| BufferSlot { dtype, written, len: points as usize, streamed: false };
         let mut insts = vec![Inst::Const { dtype, bits: 1 }, Inst::Load { access: access(0), dtype }];
         let step = |at| Inst::Binary { op: BinaryOp::Xor, dtype, lhs: Elem(at), rhs: Elem(0), site: None };
         insts.extend((1..=steps).map(step));
@@ -438,7 +438,7 @@ mod tests {
     fn rows(columns: u64) -> Nest {
         let dtype = DType::F32;
         let access = |buffer, terms| Access { buffer, address: Affine { terms, ..Affine::default() } };
-        let buffer = |written, len: u64| BufferSlot { dtype, written, len: len as usize };
+        let buffer = |written, len: u64| BufferSlot { dtype, written, len: len as usize, streamed: false };
         let dim = |length, reduced| LoopDim { extent: Extent::Static(length), reduced };
         Nest::new(&Kernel {
             dims: vec![dim(100, false), dim(columns, true)],

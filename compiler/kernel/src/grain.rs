@@ -41,7 +41,7 @@ mod tests {
     fn kernel(from: [i64; 2], to: [i64; 2], dtype: DType) -> Kernel {
         let sums = to[1] == 0;
         let at = |[outer, inner]: [i64; 2]| Affine::dim(0).times(outer).plus(&Affine::dim(1).times(inner));
-        let slot = |written| BufferSlot { dtype, written, len: 64_000 };
+        let slot = |written| BufferSlot { dtype, written, len: 64_000, streamed: false };
         Kernel {
             dims: [(64, false), (1000, sums)]
                 .map(|(extent, reduced)| LoopDim { extent: Extent::Static(extent), reduced })

@@ -22,7 +22,7 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
     let mut interpreter = NestInterpreter {
         kernel,
         lanes: match nest.sums {
-            Order::Lanes { dim, lanes } => Some((nest.dims[dim].of.clone(), lanes as usize)),
+            Order::Lanes { dim } => Some(nest.dims[dim].of.clone()),
             Order::Any | Order::InTurn => None,
         },
         buffers,
@@ -39,8 +39,8 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
 
 struct NestInterpreter<'a> {
     kernel: &'a Kernel,
-    /// The dimensions along which sums run by lanes, as if they were one, and the number of lanes.
-    lanes: Option<(Range<usize>, usize)>,
+    /// The dimensions along which sums run by lanes, as if they were one.
+    lanes: Option<Range<usize>>,
     buffers: &'a mut [Vec<u8>],
     scalars: &'a [i64],
     index: Vec<i64>,
@@ -97,9 +97,7 @@ impl NestInterpreter<'_> {
         for (store, partials) in kernel.stores.iter().zip(partials) {
             if let Some(combine) = store.combine {
                 let partial = match &self.lanes {
-                    Some((_, lanes)) if depends_on_order(combine, store.dtype) => {
-                        folded(store.dtype, combine, &partials, *lanes)
-                    }
+                    Some(_) if depends_on_order(combine, store.dtype) => folded(store.dtype, combine, &partials),
                     Some(_) | None => partials[0],
                 };
                 let bits = finish(store.dtype, combine, partial);
@@ -118,13 +116,13 @@ impl NestInterpreter<'_> {
 
     /// The index of the current point's partial result if sums run by lanes.
     fn lane(&self) -> usize {
-        let Some((dims, lanes)) = self.lanes.clone() else { return 0 };
+        let Some(dims) = self.lanes.clone() else { return 0 };
         let (mut at, mut length) = (0, 1);
         for dim in dims {
             let extent = self.extent(&self.kernel.dims[dim].extent);
             (at, length) = (at * extent + self.index[dim], length * extent);
         }
-        let lanes = lanes as i64;
+        let lanes = i64::from(LANES);
         if at < length / lanes * lanes { (at % lanes) as usize } else { LEFT_OVER }
     }
 
@@ -343,12 +341,12 @@ fn combined(dtype: DType, combine: Combine, partial: Partial, bits: u64, positio
 }
 
 /// The sum of all lanes and of the remaining terms.
-fn folded(dtype: DType, combine: Combine, partials: &Partials, lanes: usize) -> Partial {
+fn folded(dtype: DType, combine: Combine, partials: &Partials) -> Partial {
     let Combine::Reduce(op) = combine else { return partials[0] };
     let of = accumulator(dtype, op);
     let bits = |partial: &Partial| partial.map_or(number::identity_element(op, of), |(bits, _)| bits);
     let add = |a, b| number::eval_binary(operation(op), of, a, b).expect("the type can be reduced so");
-    let lanes = fold_lanes(partials[..lanes].iter().map(bits).collect(), add)?;
+    let lanes = fold_lanes(partials[..LEFT_OVER].iter().map(bits).collect(), add)?;
     Some((add(lanes, bits(&partials[LEFT_OVER])), 0))
 }
 

@@ -128,6 +128,8 @@ pub struct BufferSlot {
     pub written: bool,
     /// Its length in elements: a load that cannot exceed it needs no condition.
     pub len: usize,
+    /// Whether elements that are written leave the caches before somebody reads them: their stores may bypass these.
+    pub streamed: bool,
 }
 
 /// An element of a buffer: `address` counts elements from the start of the buffer.

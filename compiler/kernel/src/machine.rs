@@ -22,6 +22,8 @@ pub struct Machine {
     pub shared_operand_bytes: usize,
     /// Bytes of a cache line.
     pub line_bytes: usize,
+    /// Minimum bytes of an array, on all devices together, that has left the caches before the next kernel reads it: stores may bypass them.
+    pub streamed_bytes: u64,
     /// The number of sums of adjacent columns that are computed at once.
     pub sums_side_by_side: u32,
     /// Maximum number of elements per result of a reduction in one stage; longer ones take two stages.
@@ -46,6 +48,7 @@ impl Machine {
         ring_block: 128,
         shared_operand_bytes: 64 * 1024,
         line_bytes: 64,
+        streamed_bytes: 32 * 1024 * 1024,
         sums_side_by_side: 32,
         long_reduction: 64 * 1024,
         reduction_part: 16 * 1024,
@@ -62,6 +65,7 @@ impl Machine {
         ring_block: 2,
         shared_operand_bytes: 16,
         line_bytes: 8,
+        streamed_bytes: 64,
         sums_side_by_side: 2,
         long_reduction: 8,
         reduction_part: 4,

@@ -94,12 +94,10 @@ pub enum Order {
     Any,
     /// Row-major over the reduced dimensions.
     InTurn,
-    /// Adjacent terms of this dimension of the nest in separate lanes: at most [`LANES`](super::order::LANES), a power of two.
+    /// Adjacent terms of this dimension of the nest in separate lanes, as many as [`LANES`](super::order::LANES).
     Lanes {
         /// Index of a reduced dimension of the nest.
         dim: usize,
-        /// The number of partial results.
-        lanes: u32,
     },
 }
 

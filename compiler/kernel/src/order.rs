@@ -9,20 +9,15 @@
 //!                     of 16 lanes make 8 by adding lane l + 8 to lane l, then 4, 2, 1; then add the sum of the other terms, in turn
 //! ```
 //!
-//! If a term contains a math function there are 4 lanes: the instructions of one term already overlap, and fill the registers. A
-//! kernel runs by lanes along one reduced dimension; along the other reduced dimensions the terms are combined in the order of
+//! A kernel runs by lanes along one reduced dimension; along the other reduced dimensions the terms are combined in the order of
 //! their indices. All other combinations (integers, bools, extremes and their positions) give the same bits in any order.
 
 use super::loops::{Combine, Elem, Inst};
 use super::nest::{Nest, Order};
-use crate::scalar::UnaryOp;
 use spmdc_abi::{DType, ReduceOp};
 
-/// Maximum number of lanes of a sum: four registers of 128 bits, enough to hide the latency of an addition.
+/// Number of lanes of a sum: four registers of 128 bits, enough to hide the latency of an addition.
 pub const LANES: u32 = 16;
-
-/// Number of lanes of a sum whose terms contain a math function.
-const FEW_LANES: u32 = 4;
 
 /// Minimum length of a dimension that runs by lanes.
 const SHORT: u64 = 4;
@@ -60,10 +55,7 @@ impl Order {
         let best = dims.clone().rev().filter(along).filter(possible).min_by_key(|&dim| apart(dim));
         let least_beside = dims.filter(beside).map(apart).min();
         match best {
-            Some(dim) if least_beside.is_none_or(|least| apart(dim) < least) => {
-                let is_long = nest.order.iter().any(|elem| is_math(&nest.insts[elem.0 as usize]));
-                Order::Lanes { dim, lanes: if is_long { FEW_LANES } else { LANES } }
-            }
+            Some(dim) if least_beside.is_none_or(|least| apart(dim) < least) => Order::Lanes { dim },
             Some(_) | None => Order::InTurn,
         }
     }
@@ -73,32 +65,9 @@ impl Order {
     /// The number of lanes along a dimension of the nest, if sums run by lanes there.
     pub fn lanes_along(self, along: usize) -> Option<u32> {
         match self {
-            Order::Lanes { dim, lanes } if dim == along => Some(lanes),
+            Order::Lanes { dim } if dim == along => Some(LANES),
             Order::Lanes { .. } | Order::Any | Order::InTurn => None,
         }
-    }
-}
-
-/// Whether an instruction is a function of `spmdc_math` that takes more than one instruction on most machines.
-fn is_math(inst: &Inst) -> bool {
-    match inst {
-        Inst::Unary { op, .. } => matches!(op, UnaryOp::Math(f) if !f.description().is_instruction),
-        Inst::Binary { op, .. } => op.math().is_some(),
-        Inst::Load { .. }
-        | Inst::Const { .. }
-        | Inst::Index { .. }
-        | Inst::LoopInvariant { .. }
-        | Inst::CheckIndex { .. }
-        | Inst::Limit { .. }
-        | Inst::Compare { .. }
-        | Inst::Select { .. }
-        | Inst::Fma { .. }
-        | Inst::Cast { .. }
-        | Inst::RandomBits { .. }
-        | Inst::Carried { .. }
-        | Inst::Repeat { .. }
-        | Inst::Last { .. }
-        | Inst::InRange { .. } => false,
     }
 }
 

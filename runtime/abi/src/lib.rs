@@ -16,6 +16,7 @@
 #![warn(missing_docs)]
 
 mod dtype;
+mod features;
 mod float_format;
 mod format;
 mod library;
@@ -29,6 +30,7 @@ pub mod words;
 use serde::{Deserialize, Serialize};
 
 pub use dtype::{DType, Kind, Stored, Width};
+pub use features::CPU_FEATURES;
 pub use float_format::FloatFormat;
 pub use format::{Align, Form, Piece, Spec, pieces, places};
 pub use library::{
@@ -95,35 +97,12 @@ pub struct Image {
     pub kernel_count: u64,
     /// The features of the processor that the kernels need: a bit for each of [`CPU_FEATURES`].
     pub features: u64,
+    /// A table of the same kernels for processors with more features, for instance with wider vectors. It has as many entries, whose
+    /// results have the same bits.
+    pub wide_kernels: *const KernelFn,
+    /// The features that these need; 0: there is no such table.
+    pub wide_features: u64,
 }
-
-/// Features of processors, by the names of the code generator. Their order is part of the format of executables.
-pub const CPU_FEATURES: [&str; 24] = [
-    "sse3",
-    "ssse3",
-    "sse41",
-    "sse42",
-    "popcnt",
-    "avx",
-    "avx2",
-    "fma",
-    "bmi1",
-    "bmi2",
-    "lzcnt",
-    "cmpxchg16b",
-    "avx_vnni",
-    "avx512f",
-    "avx512dq",
-    "avx512vl",
-    "avx512bitalg",
-    "avx512vbmi",
-    "avx512vnni",
-    "lse",
-    "pauth",
-    "fp16",
-    "dotprod",
-    "i8mm",
-];
 
 /// The return values of kernels.
 pub mod trap {

@@ -25,7 +25,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 19] = [
+const CRATES: [(&str, &[&str]); 20] = [
     ("grammar", &[]),
     ("runtime/abi", &[]),
     ("runtime/threefry", &["spmdc-abi"]),
@@ -36,7 +36,8 @@ const CRATES: [(&str, &[&str]); 19] = [
     ("runtime/executable", &["spmdc-abi", "spmdc-runtime", "spmdc-threefry"]),
     ("compiler/math", &[]),
     ("compiler/kernel", &["spmdc-abi", "spmdc-grammar", "spmdc-math", "spmdc-threefry"]),
-    ("compiler/cranelift", &["spmdc-abi", "spmdc-kernel", "spmdc-math", "spmdc-threefry"]),
+    ("compiler/wide", &["spmdc-abi", "spmdc-kernel", "spmdc-math"]),
+    ("compiler/cranelift", &["spmdc-abi", "spmdc-kernel", "spmdc-math", "spmdc-threefry", "spmdc-wide"]),
     ("compiler/ir", &["spmdc-abi", "spmdc-grammar", "spmdc-kernel"]),
     ("compiler/check", &["spmdc-abi", "spmdc-grammar", "spmdc-ir", "spmdc-kernel"]),
     ("compiler/passes", &["spmdc-abi", "spmdc-grammar", "spmdc-ir", "spmdc-kernel"]),

@@ -6,14 +6,14 @@ mod objects;
 mod throughput;
 
 use spmdc_abi::{DType, trap};
-use spmdc_cranelift::Cranelift;
+use spmdc_cranelift::{Cranelift, Vectors};
 use spmdc_kernel::backend::{Backend, Cpu, Destination, TextForm};
 use spmdc_kernel::interpret;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use spmdc_math::MathFn;
 
-const CRANELIFT: Cranelift = Cranelift { cpu: Cpu::Native };
+const CRANELIFT: Cranelift = Cranelift { cpu: Cpu::Native, vectors: Vectors::Narrow };
 
 fn bytes(dtype: DType, elements: &[u64]) -> Vec<u8> {
     elements.iter().flat_map(|bits| bits.to_le_bytes()[..dtype.size()].to_vec()).collect()
@@ -26,8 +26,9 @@ fn elements(dtype: DType, bytes: &[u8]) -> Vec<u64> {
 
 /// `out[i] = f(inputs[i] ..)` over a range.
 fn elementwise(len: usize, inputs: &[DType], output: DType, body: impl Fn(&[Elem]) -> Vec<Inst>) -> Kernel {
-    let mut buffers: Vec<BufferSlot> = inputs.iter().map(|&dtype| BufferSlot { dtype, written: false, len }).collect();
-    buffers.push(BufferSlot { dtype: output, written: true, len });
+    let mut buffers: Vec<BufferSlot> =
+        inputs.iter().map(|&dtype| BufferSlot { dtype, written: false, len, streamed: false }).collect();
+    buffers.push(BufferSlot { dtype: output, written: true, len, streamed: false });
     let mut insts: Vec<Inst> = inputs
         .iter()
         .enumerate()

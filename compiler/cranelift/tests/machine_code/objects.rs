@@ -17,6 +17,8 @@ const MAIN: &str = r#"
         uint64_t len;
         int64_t (*const *kernels)(void **, int64_t *, int64_t, int64_t);
         uint64_t count, features;
+        int64_t (*const *wide_kernels)(void **, int64_t *, int64_t, int64_t);
+        uint64_t wide_features;
     };
     int spmd_main(const struct image *image) {
         printf("%.*s %d %d\n", (int)image->len, image->program, (int)image->count, image->features != 0);
@@ -27,6 +29,16 @@ const MAIN: &str = r#"
         for (uint64_t k = 0; k < image->count; k++) {
             image->kernels[k](buffers, 0, 0, 75);
             for (int i = 0; i < 75; i++) printf("%08x ", z[i]);
+    #ifdef __x86_64__
+            if (!image->wide_features || !__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512vl")
+                || !__builtin_cpu_supports("avx512bw") || !__builtin_cpu_supports("avx512dq"))
+                continue;
+            static uint32_t wide[75];
+            buffers[2] = wide;
+            image->wide_kernels[k](buffers, 0, 0, 75);
+            buffers[2] = z;
+            for (int i = 0; i < 75; i++) if (wide[i] != z[i]) printf("wide %d: %08x ", i, wide[i]);
+    #endif
         }
         return 7;
     }

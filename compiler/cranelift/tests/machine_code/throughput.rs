@@ -1,7 +1,7 @@
 //! The speed of generated loops; run by hand: `cargo test -p spmdc-cranelift --test machine_code throughput -- --ignored --nocapture`.
 
 use spmdc_abi::{DType, ReduceOp};
-use spmdc_cranelift::Cranelift;
+use spmdc_cranelift::{Cranelift, Vectors};
 use spmdc_kernel::backend::{Backend, Cpu, Destination, TextForm};
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::number;
@@ -44,8 +44,8 @@ fn case(
         dims,
         range_dim: true,
         buffers: vec![
-            BufferSlot { dtype, written: false, len: 1 << 22 },
-            BufferSlot { dtype: written, written: true, len: 1 << 22 },
+            BufferSlot { dtype, written: false, len: 1 << 22, streamed: false },
+            BufferSlot { dtype: written, written: true, len: 1 << 22, streamed: false },
         ],
         scalars: Vec::new(),
         insts,
@@ -198,7 +198,8 @@ fn cases() -> Vec<Case> {
 fn throughput() {
     for case in cases() {
         let started = Instant::now();
-        let code = Cranelift { cpu: Cpu::Native }.load(std::slice::from_ref(&case.kernel)).unwrap();
+        let code =
+            Cranelift { cpu: Cpu::Native, vectors: Vectors::Narrow }.load(std::slice::from_ref(&case.kernel)).unwrap();
         let function = code.functions().unwrap()[0];
         let compiled = started.elapsed();
         let Extent::Static(range) = case.kernel.dims[0].extent else { unreachable!() };
@@ -236,7 +237,9 @@ fn listing() {
     for case in cases().iter().filter(|case| case.name == wanted) {
         println!(
             "{}",
-            Cranelift { cpu: Cpu::Native }.text(&case.kernel, TextForm::Assembly, Destination::Memory).unwrap()
+            Cranelift { cpu: Cpu::Native, vectors: Vectors::Narrow }
+                .text(&case.kernel, TextForm::Assembly, Destination::Memory)
+                .unwrap()
         );
     }
 }

@@ -387,7 +387,7 @@ impl<'a> KernelBuilder<'a> {
         self.values.push(value);
         let ty = self.context.ty(value);
         let len = ty.block_shape(self.context.mesh).iter().product();
-        self.kernel.buffers.push(BufferSlot { dtype: ty.dtype(), written, len });
+        self.kernel.buffers.push(BufferSlot { dtype: ty.dtype(), written, len, streamed: false });
         self.values.len() - 1
     }
 }

@@ -76,7 +76,7 @@ pub fn split_reduction(
     let free = dims.len();
     dims.push(LoopDim { extent: Extent::Static(parts), reduced: true });
     let at = |buffer, address| Access { buffer, address };
-    let slot = |written, len| BufferSlot { dtype: store.dtype, written, len };
+    let slot = |written, len| BufferSlot { dtype: store.dtype, written, len, streamed: false };
     let place = store.access.address.clone();
     let second = Kernel {
         dims,

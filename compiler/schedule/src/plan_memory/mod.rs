@@ -32,6 +32,7 @@ mod panels;
 mod replay;
 mod steps;
 mod storage;
+mod streams;
 mod sync;
 #[cfg(test)]
 mod tests;
@@ -78,8 +79,9 @@ pub fn plan_memory(
     debug_assert_eq!(storage.places.len(), storage.buffers.len(), "every buffer has a place");
     let mut emitter = StepEmitter::new(schedule, &storage, mesh, site);
     let body = emitter.program();
-    let kernels = emitter.kernels;
+    let mut kernels = emitter.kernels;
     let body = panels::group(body, &kernels, mesh.machine.panel_bytes);
+    streams::mark(&body, &mut kernels, mesh.device_count() as u64, mesh.machine.streamed_bytes);
     let binding = |(name, plane): (&String, Option<Plane>), value: Value| Binding {
         name: whole_name(name, plane),
         ty: shown_type(func.ty(value), plane, mesh),

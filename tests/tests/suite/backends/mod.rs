@@ -209,7 +209,7 @@ pub fn reduced(extent: u64) -> LoopDim {
 
 /// A buffer of unknown length, so that every guard stays.
 pub fn slot(dtype: DType, written: bool) -> BufferSlot {
-    BufferSlot { dtype, written, len: 0 }
+    BufferSlot { dtype, written, len: 0, streamed: false }
 }
 
 /// `out[i] = f(inputs[i] ..)` over a range.

@@ -370,7 +370,7 @@ fn short_reductions_begin_as_long_ones_do() {
 
 /// `y[i] = op(x[i, ..])`
 fn short_reduction(dtype: DType, op: ReduceOp, rows: u64, length: u64) -> Kernel {
-    let slot = |written, len: u64| BufferSlot { dtype, written, len: len as usize };
+    let slot = |written, len: u64| BufferSlot { dtype, written, len: len as usize, streamed: false };
     Kernel {
         dims: vec![parallel(rows), reduced(length)],
         range_dim: true,
@@ -411,7 +411,7 @@ fn products_with_vectors_are_sums_in_the_same_order() {
 
 /// `y[i] = sum(x[i, j] * w[j])`, or of `x[j, i]`
 fn product_with_vector(dtype: DType, rows: u64, length: u64, turned: bool) -> Kernel {
-    let slot = |written, len: u64| BufferSlot { dtype, written, len: len as usize };
+    let slot = |written, len: u64| BufferSlot { dtype, written, len: len as usize, streamed: false };
     let matrix = if turned { [(0, 1), (1, rows as i64)] } else { [(0, length as i64), (1, 1)] };
     Kernel {
         dims: vec![parallel(rows), reduced(length)],

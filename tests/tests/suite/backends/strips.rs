@@ -10,7 +10,7 @@ const COLUMNS: i64 = 293;
 /// Reduces `x[r, c]` over the rows; `body` makes the values of the stores.
 fn over_rows(dtype: DType, body: &[Inst], combines: &[(DType, Combine)]) -> Kernel {
     let dim = |extent: i64, reduced| LoopDim { extent: Extent::Static(extent as u64), reduced };
-    let slot = |dtype, written, len| BufferSlot { dtype, written, len };
+    let slot = |dtype, written, len| BufferSlot { dtype, written, len, streamed: false };
     let written = |&(dtype, combine): &(DType, Combine)| match combine {
         Combine::ArgMax | Combine::ArgMin => DType::I32,
         Combine::Reduce(_) | Combine::Scan { .. } => dtype,

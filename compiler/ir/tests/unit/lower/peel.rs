@@ -8,7 +8,7 @@ use spmdc_kernel::machine::Machine;
 
 /// `y[i] = if low <= i < high { x[i] } else { h[i] }` for `i` below `extent`.
 fn kernel(extent: Extent, scalars: Vec<Scalar>, low: Affine, high: Affine) -> Kernel {
-    let buffer = |written| BufferSlot { dtype: DType::F32, written, len: 8 };
+    let buffer = |written| BufferSlot { dtype: DType::F32, written, len: 8, streamed: false };
     let at = |buffer| Access { buffer, address: Affine::dim(0) };
     let load = |buffer| Inst::Load { access: at(buffer), dtype: DType::F32 };
     let choice = Inst::Select { dtype: DType::F32, cond: Elem(2), then: Elem(0), otherwise: Elem(1) };

@@ -11,8 +11,8 @@ fn total(extent: u64) -> Kernel {
     Kernel {
         dims: vec![LoopDim { extent: Extent::Static(extent), reduced: true }],
         buffers: vec![
-            BufferSlot { dtype: DType::F32, written: false, len: extent as usize },
-            BufferSlot { dtype: DType::F32, written: true, len: 1 },
+            BufferSlot { dtype: DType::F32, written: false, len: extent as usize, streamed: false },
+            BufferSlot { dtype: DType::F32, written: true, len: 1, streamed: false },
         ],
         insts: vec![Inst::Load { access: Access { buffer: 0, address }, dtype: DType::F32 }],
         stores: vec![Store {

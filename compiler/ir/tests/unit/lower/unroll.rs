@@ -20,7 +20,7 @@ fn kernel(trips: usize, shared: bool, first: bool) -> Kernel {
         dims: vec![dim(kept[0], false), dim(kept[1], false), dim(5, true)],
         range_dim: true,
         buffers: [(5 * trips, false), (5, false), (POINTS * trips, true)]
-            .map(|(len, written)| BufferSlot { dtype, written, len })
+            .map(|(len, written)| BufferSlot { dtype, written, len, streamed: false })
             .to_vec(),
         scalars: Vec::new(),
         insts: vec![

@@ -1,0 +1,764 @@
+//! Operations on lanes as instructions, for one or several groups of lanes side by side.
+
+use crate::code::{
+    INT, Instruction, Int, MASK, MachineFunction, Mem, RegisterSlot, Rm, V, VECTOR, VectorInstruction, VectorLength,
+};
+use crate::encode::{Opcode, PoolConstant};
+use crate::graph::{Graph, LaneOp, LoadForm, Node};
+use crate::level::VectorLevel;
+use crate::ops::{self, FmaForm, Lane, Logic, Resize, Rounding};
+use std::collections::HashMap;
+
+/// The registers of a value for a group: the second one counts for 64-bit lanes only.
+pub type Registers = [V; 2];
+
+/// The address of the first lane of an access, and how the next ones follow.
+#[derive(Clone, Copy, Debug)]
+pub struct GroupPlace {
+    pub base: V,
+    pub index: Option<(V, u8)>,
+    pub displacement: i64,
+    /// Elements from lane to lane.
+    pub stride: i64,
+}
+
+/// The emission of operations.
+pub struct BodyEmitter {
+    pub function: MachineFunction,
+    pub level: VectorLevel,
+    /// Constants that are registers since the beginning.
+    pub residents: HashMap<PoolConstant, V>,
+    /// The number of times that a constant was wanted in a register and was none, by the depth of the loop.
+    pub wanted: HashMap<PoolConstant, u32>,
+    /// Multiples of the lanes' numbers, as words.
+    pub steps: HashMap<i64, V>,
+    /// The mask of all lanes, and that of the first one.
+    pub everything: Option<V>,
+    pub first: Option<V>,
+}
+
+impl BodyEmitter {
+    pub fn new(level: VectorLevel) -> BodyEmitter {
+        BodyEmitter {
+            function: MachineFunction::default(),
+            level,
+            residents: HashMap::new(),
+            wanted: HashMap::new(),
+            steps: HashMap::new(),
+            everything: None,
+            first: None,
+        }
+    }
+
+    /// A vector instruction without a mask, with a result in its first operand.
+    pub fn vector(
+        &mut self,
+        opcode: Opcode,
+        length: VectorLength,
+        vvvv: RegisterSlot,
+        rm: Rm,
+        immediate: Option<u8>,
+    ) -> V {
+        let to = self.function.register(VECTOR);
+        let reg = RegisterSlot::Def(to);
+        self.function.push(Instruction::Vector(VectorInstruction {
+            opcode,
+            length,
+            reg,
+            vvvv,
+            rm,
+            tied: None,
+            mask: None,
+            immediate,
+        }));
+        to
+    }
+
+    /// The same, with lanes outside of the mask zero.
+    pub fn masked(&mut self, opcode: Opcode, length: VectorLength, vvvv: RegisterSlot, rm: Rm, mask: Option<V>) -> V {
+        let to = self.function.register(VECTOR);
+        let (reg, mask) = (RegisterSlot::Def(to), mask.map(|mask| (mask, true)));
+        let inst = VectorInstruction { opcode, length, reg, vvvv, rm, tied: None, mask, immediate: None };
+        self.function.push(Instruction::Vector(inst));
+        to
+    }
+
+    /// An instruction of mask registers.
+    fn mask(&mut self, opcode: Opcode, length: VectorLength, vvvv: RegisterSlot, rm: V, immediate: Option<u8>) -> V {
+        let to = self.function.register(MASK);
+        let (reg, rm) = (RegisterSlot::Def(to), Rm::Use(rm));
+        self.function.push(Instruction::Vector(VectorInstruction {
+            opcode,
+            length,
+            reg,
+            vvvv,
+            rm,
+            tied: None,
+            mask: None,
+            immediate,
+        }));
+        to
+    }
+
+    pub fn int(&mut self, value: i64) -> V {
+        let to = self.function.register(INT);
+        self.function.push(Instruction::Constant { to, value });
+        to
+    }
+
+    pub fn add_constant(&mut self, a: V, constant: i64) -> V {
+        if constant == 0 {
+            return a;
+        }
+        let to = self.function.register(INT);
+        match i32::try_from(constant) {
+            Ok(displacement) => {
+                self.function.push(Instruction::Address { to, of: Mem { base: a, index: None, displacement } });
+            }
+            Err(_) => {
+                let b = self.int(constant);
+                self.function
+                    .push(Instruction::Address { to, of: Mem { base: a, index: Some((b, 0)), displacement: 0 } });
+            }
+        }
+        to
+    }
+
+    pub fn alu(&mut self, op: crate::encode::Alu, a: V, b: Int) -> V {
+        let to = self.function.register(INT);
+        self.function.push(Instruction::Alu { op, to, a, b });
+        to
+    }
+
+    pub fn product(&mut self, a: V, factor: i64) -> V {
+        if factor == 1 {
+            return a;
+        }
+        let to = self.function.register(INT);
+        match i32::try_from(factor) {
+            Ok(_) if factor > 0 && factor.count_ones() == 1 => {
+                self.function.push(Instruction::ShiftLeft { to, a, by: factor.trailing_zeros() as u8 });
+            }
+            Ok(factor) => self.function.push(Instruction::Multiply { to, a, factor }),
+            Err(_) => {
+                let b = self.int(factor);
+                self.function.push(Instruction::MultiplyRegister { to, a, b });
+            }
+        }
+        to
+    }
+
+    /// `sum + a * factor`
+    pub fn add_product(&mut self, sum: V, a: V, factor: i64) -> V {
+        let to = self.function.register(INT);
+        let (index, scale) = match factor {
+            1 | 2 | 4 | 8 => (a, factor.trailing_zeros() as u8),
+            _ => (self.product(a, factor), 0),
+        };
+        self.function
+            .push(Instruction::Address { to, of: Mem { base: sum, index: Some((index, scale)), displacement: 0 } });
+        to
+    }
+
+    // Masks.
+
+    /// The mask with the bits of a constant.
+    pub fn constant_mask(&mut self, bits: i64) -> V {
+        let int = self.int(bits);
+        self.mask_of_int(int)
+    }
+
+    /// The mask with the low bits of a general register.
+    pub fn mask_of_int(&mut self, int: V) -> V {
+        self.mask(ops::MASK_FROM_INT, VectorLength::Least, RegisterSlot::None, int, None)
+    }
+
+    /// The mask of the first `count` lanes; `count` is at most their number.
+    pub fn first_lanes(&mut self, count: V) -> V {
+        let ones = self.int(-1);
+        let bits = self.function.register(INT);
+        self.function.push(Instruction::Vector(VectorInstruction {
+            opcode: ops::LOW_BITS,
+            length: VectorLength::Least,
+            reg: RegisterSlot::Def(bits),
+            vvvv: RegisterSlot::Use(count),
+            rm: Rm::Use(ones),
+            tied: None,
+            mask: None,
+            immediate: None,
+        }));
+        self.mask_of_int(bits)
+    }
+
+    /// Masks of the two halves of a group.
+    pub fn halves(&mut self, mask: V) -> Registers {
+        let half = (self.level.lanes() / 2) as u8;
+        [mask, self.mask(ops::MASK_RIGHT, VectorLength::Least, RegisterSlot::None, mask, Some(half))]
+    }
+
+    /// The mask of a group from those of its halves.
+    fn join_masks(&mut self, [low, high]: Registers) -> V {
+        let half = (self.level.lanes() / 2) as u8;
+        if half == 8 {
+            return self.mask(ops::MASK_JOIN, VectorLength::One, RegisterSlot::Use(high), low, None);
+        }
+        // Bits above those of the lanes are arbitrary.
+        let low = self.mask(ops::MASK_LEFT, VectorLength::Least, RegisterSlot::None, low, Some(16 - half));
+        let low = self.mask(ops::MASK_RIGHT, VectorLength::Least, RegisterSlot::None, low, Some(16 - half));
+        let high = self.mask(ops::MASK_LEFT, VectorLength::Least, RegisterSlot::None, high, Some(half));
+        self.logic(Logic::Or, low, high)
+    }
+
+    pub fn logic(&mut self, logic: Logic, a: V, b: V) -> V {
+        self.mask(logic.opcode(), VectorLength::One, RegisterSlot::Use(a), b, None)
+    }
+
+    // Constants.
+
+    /// A constant in a register.
+    pub fn constant(&mut self, constant: PoolConstant) -> V {
+        if let Some(&resident) = self.residents.get(&constant) {
+            return resident;
+        }
+        *self.wanted.entry(constant).or_default() += 1;
+        self.load_constant(constant)
+    }
+
+    pub fn load_constant(&mut self, constant: PoolConstant) -> V {
+        let opcode = match constant {
+            PoolConstant::LaneNumbers => ops::LOAD,
+            PoolConstant::Double(_) => ops::BROADCAST_DOUBLES,
+            PoolConstant::Word(0) => {
+                // Any register without itself.
+                return self.vector(
+                    ops::Binary::Xor32.opcode(),
+                    VectorLength::Whole,
+                    RegisterSlot::Digit(0),
+                    Rm::Digit(0),
+                    None,
+                );
+            }
+            PoolConstant::Word(_) => ops::BROADCAST,
+        };
+        self.vector(opcode, VectorLength::Whole, RegisterSlot::None, Rm::Const(constant), None)
+    }
+
+    /// The constant of a node.
+    pub fn constant_of(graph: &Graph, node: Node) -> Option<PoolConstant> {
+        let bits = graph.constant(node)?;
+        Some(if graph.lane(node) == Lane::Double {
+            PoolConstant::Double(bits)
+        } else {
+            PoolConstant::Word(bits as u32)
+        })
+    }
+
+    // Operations.
+
+    /// The registers of an operation; `get` has those of its operands. Loads, indices and given values are not among these operations.
+    pub fn operation(
+        &mut self,
+        graph: &Graph,
+        op: LaneOp,
+        uses: &[u32],
+        get: &mut dyn FnMut(&mut BodyEmitter, Node) -> Registers,
+    ) -> Registers {
+        match op {
+            LaneOp::Binary(binary, a, b) => {
+                let (a, b) = if binary.commutes() && Self::constant_of(graph, a).is_some() { (b, a) } else { (a, b) };
+                self.each(graph, binary.lane(), [a, b], get, |body, [a, b]| {
+                    let a = body.in_register(a);
+                    body.vector(binary.opcode(), VectorLength::Whole, RegisterSlot::Use(a), b.place(), None)
+                })
+            }
+            LaneOp::Unary(unary, a) => self.each(graph, unary.lane(), [a], get, |body, [a]| {
+                body.vector(unary.opcode(), VectorLength::Whole, RegisterSlot::None, a.place(), None)
+            }),
+            LaneOp::Neg(a, lane) => self.each(graph, lane, [a], get, |body, [a]| {
+                let (binary, sign) = if lane == Lane::Double {
+                    (ops::Binary::Xor64, PoolConstant::Double(1 << 63))
+                } else {
+                    (ops::Binary::Xor32, PoolConstant::Word(1 << 31))
+                };
+                let a = body.in_register(a);
+                body.vector(binary.opcode(), VectorLength::Whole, RegisterSlot::Use(a), Rm::Const(sign), None)
+            }),
+            LaneOp::Round(rounding, a, lane) => self.each(graph, lane, [a], get, |body, [a]| {
+                let opcode = Rounding::opcode(lane == Lane::Double);
+                body.vector(opcode, VectorLength::Whole, RegisterSlot::None, a.place(), Some(rounding as u8))
+            }),
+            LaneOp::Shift(shift, a, by) => self.each(graph, shift.lane(), [a], get, |body, [a]| {
+                let (opcode, digit) = shift.opcode();
+                let to = body.function.register(VECTOR);
+                body.function.push(Instruction::Vector(VectorInstruction {
+                    opcode,
+                    length: VectorLength::Whole,
+                    reg: RegisterSlot::Digit(digit),
+                    vvvv: RegisterSlot::Def(to),
+                    rm: a.place(),
+                    tied: None,
+                    mask: None,
+                    immediate: Some(by),
+                }));
+                to
+            }),
+            LaneOp::Fma { x, y, z, negate_product, negate_sum } => {
+                let lane = graph.lane(x);
+                let dies = |node: Node| uses[node.0 as usize] == 1 && Self::constant_of(graph, node).is_none();
+                let (x, y) = if Self::constant_of(graph, x).is_some() { (y, x) } else { (x, y) };
+                let dying = [dies(x), dies(y), dies(z)];
+                self.each(graph, lane, [x, y, z], get, |body, operands| {
+                    body.fma(lane == Lane::Double, operands, dying, negate_product, negate_sum)
+                })
+            }
+            LaneOp::Select(mask, a, b) => {
+                let lane = graph.lane(a);
+                let masks = get(self, mask);
+                let zero = graph.constant(b) == Some(0);
+                let mut at = 0;
+                self.each(graph, lane, [a, b], get, |body, [a, b]| {
+                    let mask = masks[at];
+                    at += 1;
+                    let (blend, copy) = if lane == Lane::Double {
+                        (ops::BLEND_DOUBLES, ops::LOAD_DOUBLES)
+                    } else {
+                        (ops::BLEND, ops::LOAD)
+                    };
+                    if zero {
+                        let a = body.in_register(a);
+                        return body.masked(copy, VectorLength::Whole, RegisterSlot::None, Rm::Use(a), Some(mask));
+                    }
+                    let b = body.in_register(b);
+                    let to = body.function.register(VECTOR);
+                    body.function.push(Instruction::Vector(VectorInstruction {
+                        opcode: blend,
+                        length: VectorLength::Whole,
+                        reg: RegisterSlot::Def(to),
+                        vvvv: RegisterSlot::Use(b),
+                        rm: a.place(),
+                        tied: None,
+                        mask: Some((mask, false)),
+                        immediate: None,
+                    }));
+                    to
+                })
+            }
+            LaneOp::Compare(compared, relation, a, b) => {
+                let swap = Self::constant_of(graph, a).is_some();
+                let (a, b, relation) = if swap { (b, a, relation.swapped()) } else { (a, b, relation) };
+                let predicate = relation.predicate(compared.is_float());
+                self.each(graph, compared.lane(), [a, b], get, |body, [a, b]| {
+                    let a = body.in_register(a);
+                    let to = body.function.register(MASK);
+                    body.function.push(Instruction::Vector(VectorInstruction {
+                        opcode: compared.opcode(),
+                        length: VectorLength::Whole,
+                        reg: RegisterSlot::Def(to),
+                        vvvv: RegisterSlot::Use(a),
+                        rm: b.place(),
+                        tied: None,
+                        mask: None,
+                        immediate: Some(predicate),
+                    }));
+                    to
+                })
+            }
+            LaneOp::Logic(logic, a, b) => {
+                let (lane, a, b) = (graph.lane(a), get(self, a), get(self, b));
+                self.for_registers(lane, |body, at| body.logic(logic, a[at], b[at]))
+            }
+            LaneOp::Not(a) => {
+                let (lane, a) = (graph.lane(a), get(self, a));
+                self.for_registers(lane, |body, at| {
+                    body.mask(ops::MASK_NOT, VectorLength::Least, RegisterSlot::None, a[at], None)
+                })
+            }
+            LaneOp::MaskAs(lane, a) => {
+                let a = get(self, a);
+                if lane == Lane::DoubleMask { self.halves(a[0]) } else { [self.join_masks(a); 2] }
+            }
+            LaneOp::Truth(truth) => [self.constant_mask(if truth { -1 } else { 0 }); 2],
+            LaneOp::Resize(resize, a) => {
+                let a = self.all_in_registers(graph, a, get);
+                self.resize(resize, a)
+            }
+            LaneOp::RoundHalf(a) => {
+                let a = self.all_in_registers(graph, a, get)[0];
+                let half = self.as_half(a);
+                [self.vector(ops::FROM_HALF, VectorLength::Whole, RegisterSlot::None, Rm::Use(half), None); 2]
+            }
+            LaneOp::Rare { function, mask, common, x } => {
+                let lane = graph.lane(common);
+                let (mask, common) = (get(self, mask), self.all_in_registers(graph, common, get));
+                let x = self.all_in_registers(graph, x, get);
+                self.for_registers(lane, |body, at| {
+                    let (to, double) = (body.function.register(VECTOR), lane == Lane::Double);
+                    let (mask, common, x) = (mask[at], common[at], x[at]);
+                    body.function.push(Instruction::Rare { to, function, double, mask, common, x });
+                    to
+                })
+            }
+            LaneOp::Const32(bits) => [self.constant(PoolConstant::Word(bits)); 2],
+            LaneOp::Const64(bits) => [self.constant(PoolConstant::Double(bits)); 2],
+            LaneOp::Load { .. } | LaneOp::Index { .. } | LaneOp::Given { .. } => unreachable!("{op:?} is no operation"),
+        }
+    }
+
+    /// Runs for each register of a group.
+    fn for_registers(&mut self, lane: Lane, mut f: impl FnMut(&mut BodyEmitter, usize) -> V) -> Registers {
+        let low = f(self, 0);
+        if lane.registers() == 2 { [low, f(self, 1)] } else { [low; 2] }
+    }
+
+    /// Runs for each register of a group, with the operands as registers or constants.
+    fn each<const N: usize>(
+        &mut self,
+        graph: &Graph,
+        lane: Lane,
+        operands: [Node; N],
+        get: &mut dyn FnMut(&mut BodyEmitter, Node) -> Registers,
+        mut f: impl FnMut(&mut BodyEmitter, [OperandSource; N]) -> V,
+    ) -> Registers {
+        let sources = operands.map(|node| match Self::constant_of(graph, node) {
+            Some(constant) => [OperandSource::Constant(constant); 2],
+            None => get(self, node).map(OperandSource::Register),
+        });
+        self.for_registers(lane, |body, at| f(body, sources.map(|source| source[at])))
+    }
+
+    fn in_register(&mut self, source: OperandSource) -> V {
+        match source {
+            OperandSource::Register(register) => register,
+            OperandSource::Constant(constant) => self.constant(constant),
+        }
+    }
+
+    pub fn all_in_registers(
+        &mut self,
+        graph: &Graph,
+        node: Node,
+        get: &mut dyn FnMut(&mut BodyEmitter, Node) -> Registers,
+    ) -> Registers {
+        match Self::constant_of(graph, node) {
+            Some(constant) => [self.constant(constant); 2],
+            None => get(self, node),
+        }
+    }
+
+    /// `x * y + z`; the form overwrites an operand that is not needed any more, if there is one.
+    fn fma(
+        &mut self,
+        double: bool,
+        [x, y, z]: [OperandSource; 3],
+        dying: [bool; 3],
+        negate_product: bool,
+        negate_sum: bool,
+    ) -> V {
+        let (x, y, z) = match (x, y, z) {
+            // At most one operand is in memory.
+            (x, OperandSource::Constant(factor), OperandSource::Constant(sum)) => {
+                let factor = self.constant(factor);
+                (x, OperandSource::Register(factor), OperandSource::Constant(sum))
+            }
+            other => other,
+        };
+        let x = self.in_register(x);
+        let (form, tied, second, third) = match (y, z) {
+            (OperandSource::Register(y), OperandSource::Constant(_)) if dying[1] && !dying[0] => {
+                (FmaForm::F213, y, x, z)
+            }
+            (OperandSource::Register(y), OperandSource::Constant(_)) => (FmaForm::F213, x, y, z),
+            (OperandSource::Constant(_), OperandSource::Register(sum)) if dying[2] || !dying[0] => {
+                (FmaForm::F231, sum, x, y)
+            }
+            (OperandSource::Constant(_), OperandSource::Register(sum)) => (FmaForm::F132, x, sum, y),
+            (OperandSource::Register(factor), OperandSource::Register(sum)) => match dying {
+                [_, _, true] => (FmaForm::F231, sum, x, y),
+                [true, _, _] => (FmaForm::F213, x, factor, z),
+                [_, true, _] => (FmaForm::F213, factor, x, z),
+                _ => (FmaForm::F231, sum, x, y),
+            },
+            (OperandSource::Constant(_), OperandSource::Constant(_)) => unreachable!("a constant went into a register"),
+        };
+        let to = self.function.register(VECTOR);
+        self.function.push(Instruction::Vector(VectorInstruction {
+            opcode: ops::fma(double, form, negate_product, negate_sum),
+            length: VectorLength::Whole,
+            reg: RegisterSlot::Def(to),
+            vvvv: RegisterSlot::Use(second),
+            rm: third.place(),
+            tied: Some(tied),
+            mask: None,
+            immediate: None,
+        }));
+        to
+    }
+
+    /// The upper half of a register, as the lower half of another one.
+    pub fn upper_half(&mut self, a: V) -> V {
+        match self.level.bits {
+            512 => self.extract(ops::UPPER_256, VectorLength::Whole, a),
+            256 => self.extract(ops::UPPER_128, VectorLength::Whole, a),
+            _ => self.vector(ops::SHUFFLE, VectorLength::Least, RegisterSlot::None, Rm::Use(a), Some(0b1110)),
+        }
+    }
+
+    pub fn extract(&mut self, opcode: Opcode, length: VectorLength, a: V) -> V {
+        let to = self.function.register(VECTOR);
+        self.function.push(Instruction::Vector(VectorInstruction {
+            opcode,
+            length,
+            reg: RegisterSlot::Use(a),
+            vvvv: RegisterSlot::None,
+            rm: Rm::Def(to),
+            tied: None,
+            mask: None,
+            immediate: Some(1),
+        }));
+        to
+    }
+
+    fn join_halves(&mut self, [low, high]: Registers) -> V {
+        let (opcode, immediate) = match self.level.bits {
+            512 => (ops::JOIN_256, Some(1)),
+            256 => (ops::JOIN_128, Some(1)),
+            _ => (ops::JOIN_64, None),
+        };
+        self.vector(opcode, VectorLength::Whole, RegisterSlot::Use(low), Rm::Use(high), immediate)
+    }
+
+    fn resize(&mut self, resize: Resize, a: Registers) -> Registers {
+        if resize.lane() == Lane::Double {
+            let high = self.upper_half(a[0]);
+            return [a[0], high].map(|half| {
+                self.vector(resize.opcode(), VectorLength::Whole, RegisterSlot::None, Rm::Use(half), None)
+            });
+        }
+        let halves = a.map(|half| {
+            if resize == Resize::Truncate {
+                self.result_in_memory_operand(resize.opcode(), half, None)
+            } else {
+                self.vector(resize.opcode(), VectorLength::Whole, RegisterSlot::None, Rm::Use(half), None)
+            }
+        });
+        [self.join_halves(halves); 2]
+    }
+
+    /// An instruction whose result is its memory operand, into a register.
+    fn result_in_memory_operand(&mut self, opcode: Opcode, a: V, immediate: Option<u8>) -> V {
+        let to = self.function.register(VECTOR);
+        self.function.push(Instruction::Vector(VectorInstruction {
+            opcode,
+            length: VectorLength::Whole,
+            reg: RegisterSlot::Use(a),
+            vvvv: RegisterSlot::None,
+            rm: Rm::Def(to),
+            tied: None,
+            mask: None,
+            immediate,
+        }));
+        to
+    }
+
+    fn as_half(&mut self, a: V) -> V {
+        // To the nearest, ties to even.
+        self.result_in_memory_operand(ops::TO_HALF, a, Some(0))
+    }
+
+    // Memory.
+
+    /// The number of a lane times a factor, in each lane.
+    pub fn lane_steps(&mut self, factor: i64) -> V {
+        if let Some(&known) = self.steps.get(&factor) {
+            return known;
+        }
+        let numbers = self.load_constant(PoolConstant::LaneNumbers);
+        if factor == 1 {
+            return numbers;
+        }
+        let factor = Rm::Const(PoolConstant::Word(factor as u32));
+        self.vector(ops::Binary::MulI32.opcode(), VectorLength::Whole, RegisterSlot::Use(numbers), factor, None)
+    }
+
+    fn mem(place: &GroupPlace, more: i64) -> Mem {
+        let displacement =
+            i32::try_from(place.displacement + more).expect("displacements are bounded where places are made");
+        Mem { base: place.base, index: place.index, displacement }
+    }
+
+    /// Loads a group, or an element for all of its lanes; lanes outside of the mask are not read and become zero.
+    pub fn load(&mut self, form: LoadForm, place: &GroupPlace, mask: Option<Registers>) -> Registers {
+        let low = mask.map(|mask| mask[0]);
+        match (form, place.stride) {
+            (LoadForm::Word, 0) => {
+                [self.masked(
+                    ops::BROADCAST,
+                    VectorLength::Whole,
+                    RegisterSlot::None,
+                    Rm::Mem(Self::mem(place, 0)),
+                    low,
+                ); 2]
+            }
+            (LoadForm::Double, 0) => {
+                let mem = Rm::Mem(Self::mem(place, 0));
+                let one = self.masked(ops::BROADCAST_DOUBLES, VectorLength::Whole, RegisterSlot::None, mem, low);
+                match mask {
+                    Some([_, high]) => [
+                        one,
+                        self.masked(ops::BROADCAST_DOUBLES, VectorLength::Whole, RegisterSlot::None, mem, Some(high)),
+                    ],
+                    None => [one; 2],
+                }
+            }
+            (_, 0) => {
+                let (opcode, length) = match form.bytes() {
+                    2 => (ops::BROADCAST_16, VectorLength::Half),
+                    _ => (ops::BROADCAST_8, VectorLength::Quarter),
+                };
+                let narrow = self.masked(opcode, length, RegisterSlot::None, Rm::Mem(Self::mem(place, 0)), low);
+                [self.vector(extension(form), VectorLength::Whole, RegisterSlot::None, Rm::Use(narrow), None); 2]
+            }
+            (LoadForm::Double, 1) => {
+                let half = i64::from(self.level.bytes());
+                let load = |body: &mut BodyEmitter, at: usize| {
+                    let mem = Rm::Mem(Self::mem(place, half * at as i64));
+                    body.masked(
+                        ops::LOAD_DOUBLES,
+                        VectorLength::Whole,
+                        RegisterSlot::None,
+                        mem,
+                        mask.map(|mask| mask[at]),
+                    )
+                };
+                [load(self, 0), load(self, 1)]
+            }
+            (_, 1) => {
+                [self.masked(
+                    extension(form),
+                    VectorLength::Whole,
+                    RegisterSlot::None,
+                    Rm::Mem(Self::mem(place, 0)),
+                    low,
+                ); 2]
+            }
+            (LoadForm::Word | LoadForm::Double, stride) => self.gather(form == LoadForm::Double, place, stride, mask),
+            (_, stride) => unreachable!("narrow elements at a stride of {stride} are refused"),
+        }
+    }
+
+    fn gather(&mut self, double: bool, place: &GroupPlace, stride: i64, mask: Option<Registers>) -> Registers {
+        let mask =
+            mask.unwrap_or_else(|| [self.everything.expect("the mask of all lanes exists if there are gathers"); 2]);
+        let lane = if double { Lane::Double } else { Lane::Word };
+        let (base, scale) = self.plain_base(place, double);
+        let index = self.lane_steps(stride);
+        self.for_registers(lane, |body, at| {
+            let to = body.function.register(VECTOR);
+            let displacement = body.half_of(place, stride, at);
+            let from = Mem { base, index: Some((index, scale)), displacement };
+            body.function.push(Instruction::Gather { double, to, from, mask: mask[at] });
+            to
+        })
+    }
+
+    /// The distance of a half's first lane, which the numbers of lanes in the low half do not reach.
+    fn half_of(&self, place: &GroupPlace, stride: i64, at: usize) -> i32 {
+        let more = at as i64 * stride * 8 * i64::from(self.level.lanes() / 2);
+        i32::try_from(place.displacement + more).expect("displacements are bounded where places are made")
+    }
+
+    fn plain_base(&mut self, place: &GroupPlace, double: bool) -> (V, u8) {
+        let scale = if double { 3 } else { 2 };
+        let base = match place.index {
+            None => place.base,
+            index => {
+                let to = self.function.register(INT);
+                self.function.push(Instruction::Address { to, of: Mem { base: place.base, index, displacement: 0 } });
+                to
+            }
+        };
+        (base, scale)
+    }
+
+    /// Stores a group, or its first lane if the place is the same for all; a stream bypasses the caches.
+    pub fn store(
+        &mut self,
+        form: LoadForm,
+        place: &GroupPlace,
+        value: Registers,
+        mask: Option<Registers>,
+        stream: bool,
+    ) {
+        let first = if place.stride == 0 { self.first.map(|first| [first; 2]) } else { None };
+        let mask = first.or(mask);
+        let low = mask.map(|mask| (mask[0], false));
+        let (opcode, immediate) = match form {
+            LoadForm::Word | LoadForm::Double if stream => (ops::STREAM, None),
+            LoadForm::Double => (ops::STORE_DOUBLES, None),
+            LoadForm::Word => (ops::STORE, None),
+            LoadForm::Half => (ops::TO_HALF, Some(0)),
+            LoadForm::Zero16 | LoadForm::Sign16 => (ops::TRUNCATE_16, None),
+            LoadForm::Zero8 | LoadForm::Sign8 => (ops::TRUNCATE_8, None),
+        };
+        if !matches!(place.stride, 0 | 1) {
+            return self.scatter(form == LoadForm::Double, place, value, mask);
+        }
+        let store = |body: &mut BodyEmitter, value: V, more: i64, mask: Option<(V, bool)>| {
+            body.function.push(Instruction::Vector(VectorInstruction {
+                opcode,
+                length: VectorLength::Whole,
+                reg: RegisterSlot::Use(value),
+                vvvv: RegisterSlot::None,
+                rm: Rm::Mem(Self::mem(place, more)),
+                tied: None,
+                mask,
+                immediate,
+            }));
+        };
+        store(self, value[0], 0, low);
+        if form == LoadForm::Double && place.stride != 0 {
+            store(self, value[1], i64::from(self.level.bytes()), mask.map(|mask| (mask[1], false)));
+        }
+    }
+
+    fn scatter(&mut self, double: bool, place: &GroupPlace, value: Registers, mask: Option<Registers>) {
+        let mask =
+            mask.unwrap_or_else(|| [self.everything.expect("the mask of all lanes exists if there are scatters"); 2]);
+        let (base, scale) = self.plain_base(place, double);
+        let index = self.lane_steps(place.stride);
+        for at in 0..=usize::from(double) {
+            let displacement = self.half_of(place, place.stride, at);
+            let to = Mem { base, index: Some((index, scale)), displacement };
+            self.function.push(Instruction::Scatter { double, to, mask: mask[at], value: value[at] });
+        }
+    }
+}
+
+/// The instruction that loads a group of such elements.
+fn extension(form: LoadForm) -> Opcode {
+    match form {
+        LoadForm::Word => ops::LOAD,
+        LoadForm::Double => ops::LOAD_DOUBLES,
+        LoadForm::Zero16 => ops::ZERO_EXTEND_16,
+        LoadForm::Sign16 => ops::SIGN_EXTEND_16,
+        LoadForm::Zero8 => ops::ZERO_EXTEND_8,
+        LoadForm::Sign8 => ops::SIGN_EXTEND_8,
+        LoadForm::Half => ops::FROM_HALF,
+    }
+}
+
+/// An operand: constants can be in memory.
+#[derive(Clone, Copy)]
+enum OperandSource {
+    Register(V),
+    Constant(PoolConstant),
+}
+
+impl OperandSource {
+    fn place(self) -> Rm {
+        match self {
+            OperandSource::Register(register) => Rm::Use(register),
+            OperandSource::Constant(constant) => Rm::Const(constant),
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! From loop nests to machine code with vectors of 128 to 512 bits, for processors with AVX-512.
+//!
+//! Cranelift has vectors of 128 bits. This crate compiles whole kernels with wider ones; it returns None for kernels that it does not
+//! support, which Cranelift compiles. Results have the same bits in all cases.
+//!
+//! ```text
+//! select   instructions of a kernel      -> graph of operations on lanes
+//! plan     at which depth of the loops an operation runs, and the loop that runs in lanes
+//! loops    loops as blocks               -> body: operations as instructions; reduce: combinations over loops
+//! emit     registers, by `regalloc2`     -> encode: bytes
+//! ```
+#![warn(missing_docs)]
+
+mod body;
+mod code;
+mod emit;
+mod emitter;
+mod encode;
+mod graph;
+mod level;
+mod loops;
+mod ops;
+mod plan;
+mod reduce;
+mod select;
+
+pub use emit::{RareCall, WideCode};
+pub use level::VectorLevel;
+use spmdc_kernel::loops::Kernel;
+
+/// Maximum number of constants that are in registers.
+const RESIDENTS: usize = 10;
+
+/// The code of a kernel, a function with the signature of `spmdc_abi::KernelFn`; None if the kernel is not supported. `near`: the
+/// functions that it calls will be in the same object.
+pub fn compile(kernel: &Kernel, level: VectorLevel, near: bool) -> Option<WideCode> {
+    let plan = plan::LanePlan::new(kernel, level)?;
+    // The first pass finds the constants that instructions want in registers.
+    let first = loops::emit(&plan, level, &[]);
+    let mut wanted: Vec<(encode::PoolConstant, u32)> = first.wanted.into_iter().collect();
+    wanted.sort_by_key(|&(constant, count)| (std::cmp::Reverse(count), constant));
+    wanted.truncate(RESIDENTS);
+    let residents: Vec<encode::PoolConstant> = wanted.into_iter().map(|(constant, _)| constant).collect();
+    let body = loops::emit(&plan, level, &residents);
+    emit::emit(&body.function.finish(), level, near)
+}

@@ -1,0 +1,540 @@
+//! What a kernel computes at which depth of its loops, and where its elements lie.
+
+use crate::graph::{Graph, LaneOp, LoadForm, Node};
+use crate::level::VectorLevel;
+use crate::ops::{Compared, Lane, Logic, Relation};
+use crate::select::{self, Selection, load_form};
+use spmdc_abi::{DType, Kind};
+use spmdc_kernel::loops::{Access, Affine, Combine, Elem, Inst, Kernel, Store};
+use spmdc_kernel::nest::{Nest, Order};
+use spmdc_kernel::number;
+use spmdc_kernel::order::{LANES, depends_on_order};
+
+/// Maximum number of points of a kernel that scalars compute as well.
+const FEW_POINTS: u64 = 64;
+
+/// Bytes of the largest vector.
+pub const VECTOR_BYTES: i64 = 64;
+
+/// The largest displacement that addresses have beside their groups.
+const FAR: i64 = 1 << 28;
+
+/// Maximum number of operations of a kernel: registers are allocated in more than linear time.
+const MANY_OPERATIONS: usize = 6000;
+
+/// The depth of operations that are emitted where they are needed: on partial results.
+pub const LOCAL: usize = usize::MAX;
+
+/// Addresses that differ by constants only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Class {
+    pub buffer: usize,
+    /// Bytes of an element.
+    pub size: i64,
+    /// The address without its constant, unless that is large.
+    pub address: Affine,
+    /// The loop whose index is a part of the machine's address, and the binary logarithm of its factor.
+    pub scaled: Option<(usize, u8)>,
+}
+
+/// An access: its class, and its distance from the others in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct AccessPlace {
+    pub class: usize,
+    pub displacement: i64,
+}
+
+/// A store of the kernel.
+pub struct StorePlan {
+    pub reached: AccessPlace,
+    pub form: LoadForm,
+    pub kind: StoreKind,
+}
+
+/// A value at every point, or a combination.
+pub enum StoreKind {
+    Point {
+        value: Node,
+        /// The depth at which it is stored.
+        depth: usize,
+    },
+    Combined(Combination),
+}
+
+/// Operations on partial results. The given values of a combination are its own.
+pub struct Combination {
+    pub combine: Combine,
+    /// The terms.
+    pub value: Node,
+    /// The partial result of no terms.
+    pub fresh: Node,
+    pub old: Node,
+    pub other: Node,
+    /// `old` with `other` behind it.
+    pub merged: Node,
+    /// `merged` as an element in memory, of a partial result `old`.
+    pub result: Node,
+    pub position: Option<PositionPlan>,
+    /// Whether the order of terms matters.
+    pub in_order: bool,
+    /// Whether lanes have 64 bits.
+    pub double: bool,
+}
+
+/// Operations on the positions of the values.
+pub struct PositionPlan {
+    pub old: Node,
+    pub other: Node,
+    /// The position of `merged`.
+    pub merged: Node,
+    /// Value and position where the positions are in no order.
+    pub folded: [Node; 2],
+}
+
+/// A kernel with all that its emission needs.
+pub struct LanePlan<'k> {
+    pub kernel: &'k Kernel,
+    pub nest: Nest,
+    /// The loop that runs in groups of lanes.
+    pub cut: usize,
+    /// Groups side by side.
+    pub groups: usize,
+    pub graph: Graph,
+    /// For each depth its operations, operands first.
+    pub schedule: Vec<Vec<Node>>,
+    /// For each operation whether it differs between lanes.
+    pub varies: Vec<bool>,
+    pub uses: Vec<u32>,
+    pub stores: Vec<StorePlan>,
+    pub classes: Vec<Class>,
+    /// For each instruction that loads its address.
+    pub loads: Vec<Option<AccessPlace>>,
+    /// Whether lanes of 64 bits occur.
+    pub has_doubles: bool,
+    /// The stores of large arrays, which bypass the caches where vectors are aligned.
+    pub streams: Vec<usize>,
+}
+
+impl<'k> LanePlan<'k> {
+    /// None if an operation or the form of the kernel is not supported.
+    pub fn new(kernel: &'k Kernel, level: VectorLevel) -> Option<LanePlan<'k>> {
+        let nest = Nest::uncut(kernel);
+        let points = nest.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(dim.length.max));
+        if nest.dims.is_empty() || points.is_some_and(|points| points <= FEW_POINTS) || !kernel.checks().is_empty() {
+            return None;
+        }
+        // Tiles and strips read memory in a better order.
+        let chosen = Nest::new(kernel).cut?;
+        if chosen.rows.is_some() || chosen.strips.is_some() {
+            return None;
+        }
+        let Selection { graph, values } = select::select(&nest)?;
+        let mut plan = LanePlan {
+            kernel,
+            nest,
+            cut: 0,
+            groups: 1,
+            graph,
+            schedule: Vec::new(),
+            varies: Vec::new(),
+            uses: Vec::new(),
+            stores: Vec::new(),
+            classes: Vec::new(),
+            loads: Vec::new(),
+            has_doubles: false,
+            streams: Vec::new(),
+        };
+        plan.place_stores(&values)?;
+        plan.schedule();
+        if plan.schedule.iter().map(Vec::len).sum::<usize>() > MANY_OPERATIONS {
+            return None;
+        }
+        plan.cut = plan.choose_cut(level)?;
+        plan.varies = plan.varying();
+        plan.place_loads()?;
+        plan.groups = plan.choose_groups(level);
+        plan.has_doubles =
+            (0..plan.graph.len()).any(|at| matches!(plan.graph.lane(Node(at as u32)), Lane::Double | Lane::DoubleMask));
+        plan.streams = plan.choose_streams();
+        plan.is_supported(level).then_some(plan)
+    }
+
+    /// The combination of a store that has one.
+    pub fn combination(&self, store: usize) -> &Combination {
+        match &self.stores[store].kind {
+            StoreKind::Combined(combination) => combination,
+            StoreKind::Point { .. } => unreachable!("stores at points combine nothing"),
+        }
+    }
+
+    /// The stride of an access along the loop in lanes.
+    pub fn lane_stride(&self, class: usize) -> i64 {
+        Nest::stride(&self.classes[class].address, self.cut)
+    }
+
+    /// Whether sums run by lanes along the loop that is cut.
+    pub fn by_lanes(&self) -> bool {
+        self.nest.sums.lanes_along(self.cut).is_some()
+    }
+
+    /// Whether the loop that is cut is reduced.
+    pub fn reduces_across(&self) -> bool {
+        self.nest.dims[self.cut].reduced
+    }
+
+    fn reach(&mut self, access: &Access, dtype: DType) -> Option<AccessPlace> {
+        let size = dtype.size() as i64;
+        let mut address = access.address.clone();
+        let displacement = address.constant.checked_mul(size)?;
+        let displacement = if displacement.abs() < FAR {
+            address.constant = 0;
+            displacement
+        } else {
+            0
+        };
+        let deepest = address.terms.iter().max_by_key(|(dim, _)| *dim).copied();
+        let scaled = deepest.and_then(|(dim, stride)| match stride * size {
+            1 | 2 | 4 | 8 => Some((dim, (stride * size).trailing_zeros() as u8)),
+            _ => None,
+        });
+        let class = Class { buffer: access.buffer, size, address, scaled };
+        let at = self.classes.iter().position(|known| *known == class).unwrap_or_else(|| {
+            self.classes.push(class);
+            self.classes.len() - 1
+        });
+        Some(AccessPlace { class: at, displacement })
+    }
+
+    fn place_loads(&mut self) -> Option<()> {
+        self.loads = vec![None; self.nest.insts.len()];
+        for at in 0..self.nest.insts.len() {
+            let Some((access, dtype)) = self.nest.insts[at].load() else { continue };
+            let (access, dtype) = (access.clone(), dtype);
+            if self.nest.order.contains(&Elem(at as u32)) {
+                self.loads[at] = Some(self.reach(&access, dtype)?);
+            }
+        }
+        Some(())
+    }
+
+    fn place_stores(&mut self, values: &[Option<Node>]) -> Option<()> {
+        for at in 0..self.nest.stores.len() {
+            let store = self.nest.stores[at].clone();
+            let is_invariant =
+                |(elem, _): &(Elem, i64)| matches!(self.nest.insts[elem.0 as usize], Inst::LoopInvariant { .. });
+            if !store.access.address.dynamic.iter().all(is_invariant) {
+                return None;
+            }
+            let value = values[store.value.0 as usize]?;
+            let (kind, dtype) = match store.combine {
+                None => {
+                    let value = self.in_memory(store.dtype, value);
+                    (StoreKind::Point { value, depth: self.nest.store_level(&store) }, store.dtype)
+                }
+                Some(combine) => {
+                    let first = match combine.operand() {
+                        Some(first) => Some(values[first.0 as usize]?),
+                        None => None,
+                    };
+                    let dtype = if combine.is_position() { DType::I32 } else { store.dtype };
+                    (StoreKind::Combined(self.combine(at as u32, &store, combine, value, first)?), dtype)
+                }
+            };
+            let reached = self.reach(&store.access, dtype)?;
+            self.stores.push(StorePlan { reached, form: load_form(dtype)?, kind });
+        }
+        Some(())
+    }
+
+    /// A value as an element in memory.
+    fn in_memory(&mut self, dtype: DType, value: Node) -> Node {
+        if dtype == DType::Bool { self.truth(value) } else { self.graph.encode(dtype, value) }
+    }
+
+    /// A mask as words of 0 and 1.
+    fn truth(&mut self, mask: Node) -> Node {
+        let (one, zero) = (self.graph.word(1), self.graph.word(0));
+        self.graph.select(mask, one, zero)
+    }
+
+    fn combine(
+        &mut self,
+        number: u32,
+        store: &Store,
+        combine: Combine,
+        value: Node,
+        first: Option<Node>,
+    ) -> Option<Combination> {
+        let dtype = store.dtype;
+        let as_word = |plan: &mut LanePlan, node: Node| if dtype == DType::Bool { plan.truth(node) } else { node };
+        let value = as_word(self, value);
+        let lane = self.graph.lane(value);
+        let fresh = match (first, combine) {
+            (Some(first), _) => as_word(self, first),
+            (None, Combine::Reduce(op)) if depends_on_order(combine, dtype) => {
+                let zero = number::identity_element(op, dtype);
+                self.graph.number(dtype, zero)?
+            }
+            (None, Combine::Reduce(op)) => self.identity(op, dtype)?,
+            (None, Combine::ArgMax) => self.identity(spmdc_abi::ReduceOp::Max, dtype)?,
+            (None, Combine::ArgMin) => self.identity(spmdc_abi::ReduceOp::Min, dtype)?,
+            (None, Combine::Scan { .. }) => return None,
+        };
+        let given = |graph: &mut Graph, at: u32, lane: Lane| graph.add(LaneOp::Given { number: 4 * number + at, lane });
+        let (old, other) = (given(&mut self.graph, 0, lane), given(&mut self.graph, 1, lane));
+        let (merged, position) = match combine {
+            Combine::Reduce(op) | Combine::Scan { op, .. } => (self.graph.reduce(op, dtype, old, other), None),
+            Combine::ArgMax | Combine::ArgMin => {
+                let largest = combine == Combine::ArgMax;
+                let [before, behind] = [2, 3].map(|at| given(&mut self.graph, at, Lane::Word));
+                let takes = self.is_better(largest, dtype, other, old);
+                let keeps = self.is_better(largest, dtype, old, other);
+                let graph = &mut self.graph;
+                let earlier = graph.compare(Compared::S32, Relation::Less, behind, before);
+                let worse = graph.not(keeps);
+                let earlier = graph.logic(Logic::And, worse, earlier);
+                let either = graph.logic(Logic::Or, takes, earlier);
+                let merged = graph.select(takes, other, old);
+                let position = PositionPlan {
+                    old: before,
+                    other: behind,
+                    merged: graph.select(takes, behind, before),
+                    folded: [graph.select(either, other, old), graph.select(either, behind, before)],
+                };
+                (merged, Some(position))
+            }
+        };
+        let result = match &position {
+            Some(position) => position.old,
+            None if dtype == DType::Bool => old,
+            None => {
+                let rounded = self.graph.rounded(dtype, old);
+                self.graph.encode(dtype, rounded)
+            }
+        };
+        let (in_order, double) = (depends_on_order(combine, dtype), lane == Lane::Double);
+        Some(Combination { combine, value, fresh, old, other, merged, result, position, in_order, double })
+    }
+
+    fn identity(&mut self, op: spmdc_abi::ReduceOp, dtype: DType) -> Option<Node> {
+        let bits = number::identity_element(op, dtype);
+        if dtype == DType::Bool { Some(self.graph.word(bits as u32)) } else { self.graph.number(dtype, bits) }
+    }
+
+    /// Whether `a` is strictly larger (or smaller) than `b`, where NaN exceeds all numbers.
+    fn is_better(&mut self, largest: bool, dtype: DType, a: Node, b: Node) -> Node {
+        let double = self.graph.lane(a) == Lane::Double;
+        let compared = match (dtype.kind(), double) {
+            (Kind::Float, false) => Compared::F32,
+            (Kind::Float, true) => Compared::F64,
+            (Kind::Signed, false) => Compared::S32,
+            (Kind::Signed, true) => Compared::S64,
+            (_, false) => Compared::U32,
+            (_, true) => Compared::U64,
+        };
+        if !dtype.is_float() {
+            let relation = if largest { Relation::Greater } else { Relation::Less };
+            return self.graph.compare(compared, relation, a, b);
+        }
+        let relation = if largest { Relation::LessOrEqual } else { Relation::GreaterOrEqual };
+        let within = self.graph.compare(compared, relation, a, b);
+        let beyond = self.graph.not(within);
+        let is_nan = self.graph.compare(compared, Relation::Unordered, b, b);
+        let is_number = self.graph.not(is_nan);
+        self.graph.logic(Logic::And, is_number, beyond)
+    }
+
+    /// Places every needed operation at its depth.
+    fn schedule(&mut self) {
+        let graph = &self.graph;
+        let mut depth = vec![0; graph.len()];
+        for at in 0..graph.len() {
+            let op = graph.op(Node(at as u32));
+            let own = if let LaneOp::Given { .. } = op {
+                LOCAL
+            } else if let LaneOp::Load { inst, .. } = op {
+                self.nest.levels[inst as usize]
+            } else if let LaneOp::Index { index, .. } = op {
+                let terms = &graph.indices[index as usize].terms;
+                terms.iter().map(|&(dim, _)| dim + 1).max().unwrap_or(0)
+            } else {
+                0
+            };
+            depth[at] = Graph::operands(op).map(|operand| depth[operand.0 as usize]).fold(own, usize::max);
+        }
+        let mut needed = vec![false; graph.len()];
+        let mut stack = Vec::new();
+        for store in &self.stores {
+            match &store.kind {
+                StoreKind::Point { value, .. } => stack.push(*value),
+                StoreKind::Combined(combination) => {
+                    let positions = combination
+                        .position
+                        .iter()
+                        .flat_map(|position| [position.merged, position.folded[0], position.folded[1]]);
+                    let own = [combination.value, combination.fresh, combination.merged, combination.result];
+                    stack.extend(own.into_iter().chain(positions));
+                }
+            }
+        }
+        self.uses = vec![0; graph.len()];
+        for &root in &stack {
+            // A root is read behind its last operand.
+            self.uses[root.0 as usize] += 1;
+        }
+        while let Some(node) = stack.pop() {
+            if std::mem::replace(&mut needed[node.0 as usize], true) {
+                continue;
+            }
+            for operand in Graph::operands(graph.op(node)) {
+                self.uses[operand.0 as usize] += 1;
+                stack.push(operand);
+            }
+        }
+        self.schedule = vec![Vec::new(); self.nest.dims.len() + 1];
+        for at in 0..graph.len() {
+            let node = Node(at as u32);
+            if needed[at] && depth[at] != LOCAL && graph.constant(node).is_none() {
+                self.schedule[depth[at]].push(node);
+            }
+        }
+        // A value that loops further inside use again does not die at its first use there.
+        for &node in self.schedule.iter().rev().skip(1).flatten() {
+            self.uses[node.0 as usize] += 1;
+        }
+    }
+
+    fn varying(&self) -> Vec<bool> {
+        let graph = &self.graph;
+        let mut varies = vec![false; graph.len()];
+        for at in 0..graph.len() {
+            let op = graph.op(Node(at as u32));
+            let own = if let LaneOp::Load { inst, .. } = op {
+                let load = self.nest.insts[inst as usize].load();
+                load.is_some_and(|(access, _)| Nest::stride(&access.address, self.cut) != 0)
+            } else if let LaneOp::Index { index, .. } = op {
+                Nest::stride(&graph.indices[index as usize], self.cut) != 0
+            } else {
+                // Each group has partial results of its own.
+                matches!(op, LaneOp::Given { .. })
+            };
+            varies[at] = own || Graph::operands(op).any(|operand| varies[operand.0 as usize]);
+        }
+        varies
+    }
+
+    /// The accesses of loads and stores.
+    fn accesses(&self) -> impl Iterator<Item = (&Access, usize)> {
+        let loads = self.nest.order.iter().filter_map(|elem| {
+            let (access, _) = self.nest.insts[elem.0 as usize].load()?;
+            Some((access, self.nest.levels[elem.0 as usize]))
+        });
+        let stores = self.nest.stores.iter().map(|store| {
+            let is_point = store.combine.is_none_or(Combine::is_scan);
+            (&store.access, if is_point { self.nest.dims.len() } else { self.nest.first_reduced() })
+        });
+        loads.chain(stores)
+    }
+
+    /// The loop to run in groups: the cheapest one by the number of vector instructions; None if scalars are better.
+    fn choose_cut(&self, level: VectorLevel) -> Option<usize> {
+        if let Order::Lanes { dim } = self.nest.sums {
+            return Some(dim);
+        }
+        let lanes = u64::from(level.lanes());
+        let costs = (0..self.nest.dims.len()).filter(|&dim| self.is_possible(dim)).map(|dim| {
+            let length = self.nest.dims[dim].length.max.max(1);
+            let share = length.div_ceil(lanes) as f64 / length as f64;
+            let mut trips = vec![1.0];
+            for dim in &self.nest.dims {
+                trips.push(trips[trips.len() - 1] * dim.length.max.max(1) as f64);
+            }
+            let mut total = 0.0;
+            for (depth, nodes) in self.schedule.iter().enumerate() {
+                let share = if depth > dim { share } else { 1.0 };
+                total += nodes.len() as f64 * trips[depth] * share;
+            }
+            for (access, depth) in self.accesses() {
+                total += trips[depth]
+                    * match Nest::stride(&access.address, dim) {
+                        0 if depth > dim => share,
+                        1 => share,
+                        0 => 1.0,
+                        // An element of its own for each lane.
+                        _ => 1.0,
+                    };
+            }
+            // Loops inside this one run once for each group.
+            (total, dim)
+        });
+        let best = costs.min_by(|(a, _), (b, _)| a.total_cmp(b))?.1;
+        (self.nest.dims[best].length.max >= u64::from(level.lanes()) / 2).then_some(best)
+    }
+
+    fn is_possible(&self, dim: usize) -> bool {
+        let varies = self.nest.varying(std::iter::once(dim));
+        self.nest.stores.iter().all(|store| {
+            let moves = Nest::stride(&store.access.address, dim) != 0;
+            match store.combine {
+                Some(Combine::ArgMax | Combine::ArgMin) if self.nest.dims[dim].reduced => {
+                    dim + 1 == self.nest.dims.len()
+                }
+                Some(Combine::Scan { .. }) if self.nest.dims[dim].reduced => false,
+                Some(_) if self.nest.dims[dim].reduced => self.nest.sums == Order::Any,
+                Some(_) => moves,
+                None => moves || !varies[store.value.0 as usize],
+            }
+        })
+    }
+
+    fn choose_groups(&self, level: VectorLevel) -> usize {
+        let lanes = level.lanes();
+        if self.by_lanes() {
+            return (LANES / lanes) as usize;
+        }
+        let body: usize = self.schedule[self.cut + 1..].iter().map(Vec::len).sum();
+        let wide = if self.has_doubles { 2 } else { 1 };
+        let most = match body * wide {
+            0..=10 => 4,
+            11..=70 => 2,
+            _ => 1,
+        };
+        let length = self.nest.dims[self.cut].length.max;
+        let fits = (length / u64::from(lanes)).max(1) as usize;
+        let groups = most.min(fits);
+        // A power of two, so that partial results can be halved.
+        1 << groups.ilog2()
+    }
+
+    /// Stores that write streamed arrays in order.
+    fn choose_streams(&self) -> Vec<usize> {
+        if self.cut + 1 != self.nest.dims.len() || self.nest.has_reduction() {
+            return Vec::new();
+        }
+        let is_large = |store: &StorePlan| {
+            let class = &self.classes[store.reached.class];
+            matches!(store.form, LoadForm::Word | LoadForm::Double)
+                && self.lane_stride(store.reached.class) == 1
+                && self.kernel.buffers[class.buffer].streamed
+        };
+        (0..self.stores.len()).filter(|&at| is_large(&self.stores[at])).collect()
+    }
+
+    /// Whether all accesses have a form.
+    fn is_supported(&self, level: VectorLevel) -> bool {
+        let lanes = i64::from(level.lanes());
+        let mut scattered = 0;
+        let mut forms = true;
+        for reached in self.loads.iter().flatten().chain(self.stores.iter().map(|store| &store.reached)) {
+            let stride = self.lane_stride(reached.class);
+            if !matches!(stride, 0 | 1) {
+                let size = self.classes[reached.class].size;
+                scattered += 1;
+                forms &= size >= 4 && stride.checked_mul(size * lanes * 8).is_some_and(|reach| reach.abs() < FAR);
+            }
+        }
+        // The elements of a copy in another order are better moved in tiles or one by one.
+        let body: usize = self.schedule.iter().map(Vec::len).sum();
+        forms && (scattered == 0 || body > 6 * scattered)
+    }
+}

@@ -1,0 +1,30 @@
+//! The features of processors that code may need.
+
+/// Features of processors, by the names of the code generator. Their order is part of the format of executables.
+pub const CPU_FEATURES: [&str; 25] = [
+    "sse3",
+    "ssse3",
+    "sse41",
+    "sse42",
+    "popcnt",
+    "avx",
+    "avx2",
+    "fma",
+    "bmi1",
+    "bmi2",
+    "lzcnt",
+    "cmpxchg16b",
+    "avx_vnni",
+    "avx512f",
+    "avx512dq",
+    "avx512vl",
+    "avx512bitalg",
+    "avx512vbmi",
+    "avx512vnni",
+    "lse",
+    "pauth",
+    "fp16",
+    "dotprod",
+    "i8mm",
+    "avx512bw",
+];
