@@ -134,10 +134,7 @@ impl Selector<'_> {
             Inst::LoopInvariant { .. }
             | Inst::CheckIndex { .. }
             | Inst::Limit { .. }
-            | Inst::RandomBits { .. }
-            | Inst::Carried { .. }
-            | Inst::Repeat { .. }
-            | Inst::Last { .. } => return None,
+            | Inst::RandomBits { .. } => return None,
         })
     }
 
