@@ -2,4 +2,3 @@
 
 mod peel;
 mod split;
-mod unroll;
