@@ -112,30 +112,7 @@ pub(super) fn joined(
 /// Lets steps call the kernels of a table from this one on.
 fn call_from(steps: &mut [Step], first: u32) {
     for step in steps {
-        match step {
-            Step::Kernel(step) => step.kernel += first,
-            Step::Panels { kernels, .. } => kernels.iter_mut().for_each(|step| step.kernel += first),
-            Step::For { body, .. } => call_from(body, first),
-            Step::While { cond, body, .. } => {
-                call_from(cond, first);
-                call_from(body, first);
-            }
-            Step::If { then, otherwise, .. } => {
-                call_from(then, first);
-                call_from(otherwise, first);
-            }
-            Step::Gemm(_)
-            | Step::Library(_)
-            | Step::Exchange(_)
-            | Step::Reduce(_)
-            | Step::Permute(_)
-            | Step::Fetch(_)
-            | Step::Sync { .. }
-            | Step::Post { .. }
-            | Step::Await { .. }
-            | Step::Copy { .. }
-            | Step::CheckIndex { .. }
-            | Step::Print { .. } => {}
-        }
+        step.kernels_mut().iter_mut().for_each(|kernel| kernel.kernel += first);
+        step.blocks_mut().for_each(|block| call_from(block, first));
     }
 }

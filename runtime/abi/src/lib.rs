@@ -25,6 +25,7 @@ pub mod mesh;
 mod parts;
 mod streams;
 pub mod threefry;
+mod visit;
 pub mod words;
 
 use serde::{Deserialize, Serialize};

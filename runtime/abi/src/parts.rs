@@ -100,8 +100,8 @@ impl Program {
     pub fn messages(&self) -> Vec<&Message> {
         fn of<'a>(steps: &'a [Step], found: &mut Vec<&'a Message>) {
             for step in steps {
-                match step {
-                    Step::Library(step) => match &step.function {
+                if let Step::Library(step) = step {
+                    match &step.function {
                         LibraryFunction::Send(message) | LibraryFunction::Receive(message) => found.push(message),
                         LibraryFunction::Sort(_)
                         | LibraryFunction::Merge(_)
@@ -109,30 +109,9 @@ impl Program {
                         | LibraryFunction::Matrix(_)
                         | LibraryFunction::Rows(_)
                         | LibraryFunction::Fft(_) => {}
-                    },
-                    Step::For { body, .. } => of(body, found),
-                    Step::While { cond, body, .. } => {
-                        of(cond, found);
-                        of(body, found);
                     }
-                    Step::If { then, otherwise, .. } => {
-                        of(then, found);
-                        of(otherwise, found);
-                    }
-                    Step::Kernel(_)
-                    | Step::Panels { .. }
-                    | Step::Gemm(_)
-                    | Step::Exchange(_)
-                    | Step::Reduce(_)
-                    | Step::Permute(_)
-                    | Step::Fetch(_)
-                    | Step::Sync { .. }
-                    | Step::Post { .. }
-                    | Step::Await { .. }
-                    | Step::Copy { .. }
-                    | Step::CheckIndex { .. }
-                    | Step::Print { .. } => {}
                 }
+                step.blocks().for_each(|block| of(block, found));
             }
         }
         let mut found = Vec::new();

@@ -45,24 +45,9 @@ impl Program {
     /// Bytes of the rows of streams that a device reads ahead.
     pub fn ahead_bytes(&self, mesh: &DeviceMesh, device: usize) -> u64 {
         fn of(steps: &[Step], mesh: &DeviceMesh, device: usize) -> u64 {
-            let each = |step: &Step| match step {
-                Step::Library(step) => step.ahead_bytes(mesh, device),
-                Step::For { body, .. } => of(body, mesh, device),
-                Step::While { cond, body, .. } => of(cond, mesh, device) + of(body, mesh, device),
-                Step::If { then, otherwise, .. } => of(then, mesh, device) + of(otherwise, mesh, device),
-                Step::Kernel(_)
-                | Step::Panels { .. }
-                | Step::Gemm(_)
-                | Step::Exchange(_)
-                | Step::Reduce(_)
-                | Step::Permute(_)
-                | Step::Fetch(_)
-                | Step::Sync { .. }
-                | Step::Post { .. }
-                | Step::Await { .. }
-                | Step::Copy { .. }
-                | Step::CheckIndex { .. }
-                | Step::Print { .. } => 0,
+            let each = |step: &Step| {
+                let own = if let Step::Library(step) = step { step.ahead_bytes(mesh, device) } else { 0 };
+                own + step.blocks().map(|block| of(block, mesh, device)).sum::<u64>()
             };
             steps.iter().map(each).sum()
         }

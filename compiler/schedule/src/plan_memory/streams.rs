@@ -19,31 +19,8 @@ pub fn mark(steps: &[Step], kernels: &mut [Kernel], devices: u64, least: u64) {
 /// Takes the mark from arrays that a kernel itself, or another one of its panel, has in the cache.
 fn keep(steps: &[Step], kernels: &mut [Kernel]) {
     for step in steps {
-        match step {
-            Step::Kernel(member) => keep_among(std::slice::from_ref(member), kernels),
-            Step::Panels { kernels: members, .. } => keep_among(members, kernels),
-            Step::For { body, .. } => keep(body, kernels),
-            Step::While { cond, body, .. } => {
-                keep(cond, kernels);
-                keep(body, kernels);
-            }
-            Step::If { then, otherwise, .. } => {
-                keep(then, kernels);
-                keep(otherwise, kernels);
-            }
-            Step::Gemm(_)
-            | Step::Library(_)
-            | Step::Exchange(_)
-            | Step::Reduce(_)
-            | Step::Permute(_)
-            | Step::Fetch(_)
-            | Step::Sync { .. }
-            | Step::Post { .. }
-            | Step::Await { .. }
-            | Step::Copy { .. }
-            | Step::CheckIndex { .. }
-            | Step::Print { .. } => {}
-        }
+        keep_among(step.kernels(), kernels);
+        step.blocks().for_each(|block| keep(block, kernels));
     }
 }
 

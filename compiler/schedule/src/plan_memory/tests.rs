@@ -38,24 +38,9 @@ fn shape(steps: &[Step]) -> String {
 
 /// The bytes of each copy, also those in loops and branches.
 fn copied(steps: &[Step]) -> Vec<u64> {
-    let of = |step: &Step| match step {
-        Step::Copy { bytes, .. } => vec![*bytes],
-        Step::For { body, .. } => copied(body),
-        Step::While { cond, body, .. } => [copied(cond), copied(body)].concat(),
-        Step::If { then, otherwise, .. } => [copied(then), copied(otherwise)].concat(),
-        Step::Kernel(_)
-        | Step::Panels { .. }
-        | Step::Gemm(_)
-        | Step::Library(_)
-        | Step::Exchange(_)
-        | Step::Reduce(_)
-        | Step::Permute(_)
-        | Step::Fetch(_)
-        | Step::Sync { .. }
-        | Step::Post { .. }
-        | Step::Await { .. }
-        | Step::CheckIndex { .. }
-        | Step::Print { .. } => Vec::new(),
+    let of = |step: &Step| {
+        let own = if let Step::Copy { bytes, .. } = step { Some(*bytes) } else { None };
+        own.into_iter().chain(step.blocks().flat_map(copied)).collect::<Vec<_>>()
     };
     steps.iter().flat_map(of).collect()
 }

@@ -1,0 +1,99 @@
+//! The parts of a step: the lists of steps in it, and its calls of kernels.
+
+use crate::{KernelStep, Step};
+
+impl Step {
+    /// The lists of steps in it, in the order in which they run; empty for all but loops and branches.
+    pub fn blocks(&self) -> impl Iterator<Item = &[Step]> {
+        let blocks: [&[Step]; 2] = match self {
+            Step::For { body, .. } => [body, &[]],
+            Step::While { cond, body, .. } => [cond, body],
+            Step::If { then, otherwise, .. } => [then, otherwise],
+            Step::Kernel(_)
+            | Step::Panels { .. }
+            | Step::Gemm(_)
+            | Step::Library(_)
+            | Step::Exchange(_)
+            | Step::Reduce(_)
+            | Step::Permute(_)
+            | Step::Fetch(_)
+            | Step::Sync { .. }
+            | Step::Post { .. }
+            | Step::Await { .. }
+            | Step::Copy { .. }
+            | Step::CheckIndex { .. }
+            | Step::Print { .. } => [&[]; 2],
+        };
+        blocks.into_iter()
+    }
+
+    /// As [`Step::blocks`], to be changed.
+    pub fn blocks_mut(&mut self) -> impl Iterator<Item = &mut [Step]> {
+        let blocks: [&mut [Step]; 2] = match self {
+            Step::For { body, .. } => [body, &mut []],
+            Step::While { cond, body, .. } => [cond, body],
+            Step::If { then, otherwise, .. } => [then, otherwise],
+            Step::Kernel(_)
+            | Step::Panels { .. }
+            | Step::Gemm(_)
+            | Step::Library(_)
+            | Step::Exchange(_)
+            | Step::Reduce(_)
+            | Step::Permute(_)
+            | Step::Fetch(_)
+            | Step::Sync { .. }
+            | Step::Post { .. }
+            | Step::Await { .. }
+            | Step::Copy { .. }
+            | Step::CheckIndex { .. }
+            | Step::Print { .. } => [&mut [], &mut []],
+        };
+        blocks.into_iter()
+    }
+
+    /// Its calls of kernels, which run one after the other on each part of their range.
+    pub fn kernels(&self) -> &[KernelStep] {
+        match self {
+            Step::Panels { kernels, .. } => kernels,
+            Step::Kernel(kernel) => std::slice::from_ref(kernel),
+            Step::Gemm(_)
+            | Step::Library(_)
+            | Step::Exchange(_)
+            | Step::Reduce(_)
+            | Step::Permute(_)
+            | Step::Fetch(_)
+            | Step::Sync { .. }
+            | Step::Post { .. }
+            | Step::Await { .. }
+            | Step::Copy { .. }
+            | Step::CheckIndex { .. }
+            | Step::For { .. }
+            | Step::While { .. }
+            | Step::If { .. }
+            | Step::Print { .. } => &[],
+        }
+    }
+
+    /// As [`Step::kernels`], to be changed.
+    pub fn kernels_mut(&mut self) -> &mut [KernelStep] {
+        match self {
+            Step::Panels { kernels, .. } => kernels,
+            Step::Kernel(kernel) => std::slice::from_mut(kernel),
+            Step::Gemm(_)
+            | Step::Library(_)
+            | Step::Exchange(_)
+            | Step::Reduce(_)
+            | Step::Permute(_)
+            | Step::Fetch(_)
+            | Step::Sync { .. }
+            | Step::Post { .. }
+            | Step::Await { .. }
+            | Step::Copy { .. }
+            | Step::CheckIndex { .. }
+            | Step::For { .. }
+            | Step::While { .. }
+            | Step::If { .. }
+            | Step::Print { .. } => &mut [],
+        }
+    }
+}
