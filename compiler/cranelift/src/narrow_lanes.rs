@@ -7,56 +7,8 @@
 use super::vector::{Bundle, Vector};
 use cranelift_codegen::ir::condcodes::{FloatCC, IntCC};
 use cranelift_codegen::ir::types::{F32, I32};
-use spmdc_abi::{DType, FloatFormat};
-
-const F32_INFINITY: i64 = 0x7f80_0000;
-const F32_NAN: i64 = 0x7fc0_0000;
-const F32_BIAS: i64 = FloatFormat::F32.bias();
-const F32_MANTISSA: u32 = FloatFormat::F32.mantissa;
-
-/// The properties of a format that conversion needs.
-#[derive(Clone, Copy)]
-struct NarrowFormat {
-    format: FloatFormat,
-    /// Bits of an `f32`'s mantissa that the format does not have.
-    dropped: u32,
-    /// Distance between the sign bits of both, in bits.
-    sign_shift: u32,
-}
-
-impl NarrowFormat {
-    fn of(dtype: DType) -> NarrowFormat {
-        let format = dtype.format().filter(|_| dtype.is_narrow()).expect("only narrow floats are converted");
-        let dropped = F32_MANTISSA - format.mantissa;
-        NarrowFormat { format, dropped, sign_shift: 31 - format.exponent - format.mantissa }
-    }
-
-    /// Whether the upper bits of an `f32` are a number of this format.
-    fn is_upper_part(self) -> bool {
-        self.format.exponent == FloatFormat::F32.exponent && self.format.has_infinity
-    }
-
-    /// The difference between the biases, in place of an `f32`'s exponent.
-    fn rebias(self) -> i64 {
-        (F32_BIAS - self.format.bias()) << F32_MANTISSA
-    }
-
-    /// The smallest normal number, as bits of an `f32`.
-    fn smallest_normal(self) -> i64 {
-        (F32_BIAS + 1 - self.format.bias()) << F32_MANTISSA
-    }
-
-    /// The bits of the first `f32` beyond the range, once the last place is rounded.
-    fn limit(self) -> i64 {
-        ((self.format.largest() as i64 + 1) << self.dropped) + self.rebias()
-    }
-
-    /// The bits, as an `f32`, of the power of two whose unit in the last place is the smallest subnormal of the format.
-    fn subnormal_magic(self) -> i64 {
-        let smallest = 1 - self.format.bias() - i64::from(self.format.mantissa);
-        (F32_BIAS + smallest + i64::from(F32_MANTISSA)) << F32_MANTISSA
-    }
-}
+use spmdc_abi::DType;
+use spmdc_kernel::narrow::{F32_NAN, NarrowFormat};
 
 impl Vector<'_, '_> {
     /// Numbers from bits of memory, in the low part of `I32` lanes.
@@ -73,10 +25,10 @@ impl Vector<'_, '_> {
         let shifted = self.shift_left(magnitude, dropped);
         // The exponent's bias is too small: a product corrects it, also for subnormals, which are exact in f32.
         let small = self.bitcast(F32, shifted);
-        let scale = self.float(F32, 2.0_f64.powi((F32_BIAS - format.bias()) as i32));
+        let scale = self.float(F32, narrow.scale());
         let scaled = self.mul(small, scale);
         let scaled = self.bitcast(I32, scaled);
-        let infinite = self.or_int(shifted, if format.has_infinity { F32_INFINITY } else { F32_NAN });
+        let infinite = self.or_int(shifted, narrow.beyond().into());
         let largest = self.int(I32, format.largest() as i64);
         let special = self.compare_ints(IntCC::SignedGreaterThan, magnitude, largest);
         let value = self.select(special, infinite, scaled);
@@ -96,18 +48,18 @@ impl Vector<'_, '_> {
         let sign = self.and_int(sign, format.sign() as i64);
         let magnitude = self.and_int(bits, 0x7fff_ffff);
         // Normal: a smaller bias. Subnormal: multiples of the last place of the magic number. Infinity and NaN: all ones.
-        let rebias = self.int(I32, narrow.rebias());
+        let rebias = self.int(I32, narrow.rebias().into());
         let normal = self.sub(magnitude, rebias);
         let normal = self.shift_right(normal, dropped);
-        let (float, magic) = (self.bitcast(F32, magnitude), self.int(I32, narrow.subnormal_magic()));
+        let (float, magic) = (self.bitcast(F32, magnitude), self.int(I32, narrow.subnormal_magic().into()));
         let magic_float = self.bitcast(F32, magic);
         let sum = self.add(float, magic_float);
         let sum = self.bitcast(I32, sum);
         let subnormal = self.sub(sum, magic);
-        let smallest = self.int(I32, narrow.smallest_normal());
+        let smallest = self.int(I32, narrow.smallest_normal().into());
         let is_subnormal = self.compare_ints(IntCC::SignedLessThan, magnitude, smallest);
         let finite = self.select(is_subnormal, subnormal, normal);
-        let limit = self.int(I32, narrow.limit());
+        let limit = self.int(I32, narrow.limit().into());
         let is_special = self.compare_ints(IntCC::SignedGreaterThanOrEqual, magnitude, limit);
         let special = if format.has_infinity {
             let fraction = self.shift_right(magnitude, dropped);
@@ -136,7 +88,7 @@ impl Vector<'_, '_> {
         let rounded = if narrow.is_upper_part() { rounded } else { self.fit_narrow(narrow, bits, rounded) };
         let rounded = self.bitcast(F32, rounded);
         // A NaN could carry into the sign or lose its fraction: use the quiet NaN.
-        let quiet = self.int(I32, F32_NAN);
+        let quiet = self.int(I32, F32_NAN.into());
         let quiet = self.bitcast(F32, quiet);
         let is_nan = self.compare_floats(FloatCC::Unordered, value, value);
         self.select(is_nan, quiet, rounded)
@@ -146,17 +98,16 @@ impl Vector<'_, '_> {
     fn fit_narrow(&mut self, narrow: NarrowFormat, bits: Bundle, rounded: Bundle) -> Bundle {
         let sign = self.and_int(bits, 0x8000_0000);
         let magnitude = self.and_int(bits, 0x7fff_ffff);
-        let (float, magic) = (self.bitcast(F32, magnitude), self.int(I32, narrow.subnormal_magic()));
+        let (float, magic) = (self.bitcast(F32, magnitude), self.int(I32, narrow.subnormal_magic().into()));
         let magic = self.bitcast(F32, magic);
         let sum = self.add(float, magic);
         let subnormal = self.sub(sum, magic);
         let subnormal = self.bitcast(I32, subnormal);
         let subnormal = self.or(subnormal, sign);
-        let smallest = self.int(I32, narrow.smallest_normal());
+        let smallest = self.int(I32, narrow.smallest_normal().into());
         let is_subnormal = self.compare_ints(IntCC::SignedLessThan, magnitude, smallest);
         let value = self.select(is_subnormal, subnormal, rounded);
-        let beyond = if narrow.format.has_infinity { F32_INFINITY } else { F32_NAN };
-        let (limit, beyond) = (self.int(I32, narrow.limit()), self.or_int(sign, beyond));
+        let (limit, beyond) = (self.int(I32, narrow.limit().into()), self.or_int(sign, narrow.beyond().into()));
         let magnitude = self.and_int(value, 0x7fff_ffff);
         let overflows = self.compare_ints(IntCC::SignedGreaterThanOrEqual, magnitude, limit);
         self.select(overflows, beyond, value)

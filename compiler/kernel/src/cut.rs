@@ -90,6 +90,23 @@ impl Nest {
             && (self.first_reduced()..self.dims.len()).all(|dim| !self.may_be_empty(dim))
     }
 
+    /// Whether a loop may run in lanes: each lane then has results of its own, or terms that may be combined in any order.
+    pub fn can_cut(&self, dim: usize) -> bool {
+        let varies = self.varying(std::iter::once(dim));
+        self.stores.iter().all(|store| {
+            let moves = Nest::stride(&store.access.address, dim) != 0;
+            match store.combine {
+                // Positions are counted in lanes, which is simplest if lanes are neighbours.
+                Some(Combine::ArgMax | Combine::ArgMin) if self.dims[dim].reduced => dim + 1 == self.dims.len(),
+                // Each point needs the result of the one before.
+                Some(Combine::Scan { .. }) if self.dims[dim].reduced => false,
+                Some(_) if self.dims[dim].reduced => self.sums == Order::Any,
+                Some(_) => moves,
+                None => moves || !varies[store.value.0 as usize],
+            }
+        })
+    }
+
     fn with_cut(mut self, cut: Option<Cut>) -> Nest {
         self.cut = cut;
         self.move_inward();
@@ -139,7 +156,7 @@ fn whole(nest: &Nest) -> Vec<Option<Cut>> {
     }
     let mut cuts = vec![None];
     for dim in (0..nest.dims.len()).rev() {
-        if !is_possible(nest, dim) {
+        if !nest.can_cut(dim) {
             continue;
         }
         for lanes in [32, 16, 8, 4] {
@@ -252,22 +269,6 @@ fn point_work(nest: &Nest, tiled: Option<usize>) -> f64 {
                 && !tiled.is_some_and(|dim| nest.draws_along(**elem, dim))
     };
     nest.order.iter().filter(is_inside).map(|elem| work(&nest.insts[elem.0 as usize])).sum()
-}
-
-fn is_possible(nest: &Nest, dim: usize) -> bool {
-    let varies = nest.varying(std::iter::once(dim));
-    nest.stores.iter().all(|store| {
-        let moves = Nest::stride(&store.access.address, dim) != 0;
-        match store.combine {
-            // Positions are counted in lanes, which is simplest if lanes are neighbours.
-            Some(Combine::ArgMax | Combine::ArgMin) if nest.dims[dim].reduced => dim + 1 == nest.dims.len(),
-            // Each point needs the result of the one before.
-            Some(Combine::Scan { .. }) if nest.dims[dim].reduced => false,
-            Some(_) if nest.dims[dim].reduced => nest.sums == Order::Any,
-            Some(_) => moves,
-            None => moves || !varies[store.value.0 as usize],
-        }
-    })
 }
 
 /// The cost of the whole nest, if it is cut into bundles of `lanes`.

@@ -4,7 +4,7 @@
 //! `loops` has the nests and `scalar` the operations in them, whose meaning is defined in `number`; `interpret` runs a nest by
 //! definition. `order` defines the order in which the terms of each result are combined, from the kernel alone. `nest` and `cut`
 //! decide how a nest runs, by the `work` in it and the sizes of a `machine`, and change no bits; `strips` decides which nests run
-//! by strips of columns, and `grain` how finely a nest may be divided.
+//! by strips of columns, and `grain` how finely a nest may be divided. `narrow` has the numbers of conversions of narrow floats.
 #![warn(missing_docs)]
 
 pub mod backend;
@@ -14,6 +14,7 @@ pub mod grain;
 pub mod interpret;
 pub mod loops;
 pub mod machine;
+pub mod narrow;
 pub mod nest;
 pub mod number;
 pub mod order;

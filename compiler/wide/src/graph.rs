@@ -244,13 +244,10 @@ impl Graph {
         if let LaneOp::Neg(inner, _) = self.op(node) { (inner, true) } else { (node, false) }
     }
 
-    fn fma(&mut self, x: Node, y: Node, z: Node) -> Node {
+    /// `x * y + z`, with negations of operands in the instruction.
+    pub fn fma(&mut self, x: Node, y: Node, z: Node) -> Node {
         let ((x, nx), (y, ny), (z, nz)) = (self.negation(x), self.negation(y), self.negation(z));
         self.add(LaneOp::Fma { x, y, z, negate_product: nx != ny, negate_sum: nz })
-    }
-
-    pub fn fma_of(&mut self, x: Node, y: Node, z: Node) -> Node {
-        self.fma(x, y, z)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::level::VectorLevel;
 use crate::ops::{Compared, Lane, Logic, Relation};
 use crate::select::{self, Selection, load_form};
 use spmdc_abi::{DType, Kind};
+use spmdc_kernel::cut;
 use spmdc_kernel::loops::{Access, Affine, Combine, Elem, Inst, Kernel, Store};
 use spmdc_kernel::nest::{Nest, Order};
 use spmdc_kernel::number;
@@ -124,7 +125,7 @@ impl<'k> LanePlan<'k> {
             return None;
         }
         // Tiles and strips read memory in a better order.
-        let chosen = Nest::new(kernel).cut?;
+        let chosen = cut::choose(&nest)?;
         if chosen.rows.is_some() || chosen.strips.is_some() {
             return None;
         }
@@ -207,11 +208,11 @@ impl<'k> LanePlan<'k> {
 
     fn place_loads(&mut self) -> Option<()> {
         self.loads = vec![None; self.nest.insts.len()];
-        for at in 0..self.nest.insts.len() {
-            let Some((access, dtype)) = self.nest.insts[at].load() else { continue };
-            let (access, dtype) = (access.clone(), dtype);
-            if self.nest.order.contains(&Elem(at as u32)) {
-                self.loads[at] = Some(self.reach(&access, dtype)?);
+        for at in 0..self.nest.order.len() {
+            let elem = self.nest.order[at].0 as usize;
+            if let Some((access, dtype)) = self.nest.insts[elem].load() {
+                let access = access.clone();
+                self.loads[elem] = Some(self.reach(&access, dtype)?);
             }
         }
         Some(())
@@ -271,10 +272,6 @@ impl<'k> LanePlan<'k> {
         let lane = self.graph.lane(value);
         let fresh = match (first, combine) {
             (Some(first), _) => as_word(self, first),
-            (None, Combine::Reduce(op)) if depends_on_order(combine, dtype) => {
-                let zero = number::identity_element(op, dtype);
-                self.graph.number(dtype, zero)?
-            }
             (None, Combine::Reduce(op)) => self.identity(op, dtype)?,
             (None, Combine::ArgMax) => self.identity(spmdc_abi::ReduceOp::Max, dtype)?,
             (None, Combine::ArgMin) => self.identity(spmdc_abi::ReduceOp::Min, dtype)?,
@@ -442,13 +439,14 @@ impl<'k> LanePlan<'k> {
             return Some(dim);
         }
         let lanes = u64::from(level.lanes());
-        let costs = (0..self.nest.dims.len()).filter(|&dim| self.is_possible(dim)).map(|dim| {
+        // The number of executions of each depth.
+        let mut trips = vec![1.0];
+        for dim in &self.nest.dims {
+            trips.push(trips[trips.len() - 1] * dim.length.max.max(1) as f64);
+        }
+        let costs = (0..self.nest.dims.len()).filter(|&dim| self.nest.can_cut(dim)).map(|dim| {
             let length = self.nest.dims[dim].length.max.max(1);
             let share = length.div_ceil(lanes) as f64 / length as f64;
-            let mut trips = vec![1.0];
-            for dim in &self.nest.dims {
-                trips.push(trips[trips.len() - 1] * dim.length.max.max(1) as f64);
-            }
             let mut total = 0.0;
             for (depth, nodes) in self.schedule.iter().enumerate() {
                 let share = if depth > dim { share } else { 1.0 };
@@ -469,22 +467,6 @@ impl<'k> LanePlan<'k> {
         });
         let best = costs.min_by(|(a, _), (b, _)| a.total_cmp(b))?.1;
         (self.nest.dims[best].length.max >= u64::from(level.lanes()) / 2).then_some(best)
-    }
-
-    fn is_possible(&self, dim: usize) -> bool {
-        let varies = self.nest.varying(std::iter::once(dim));
-        self.nest.stores.iter().all(|store| {
-            let moves = Nest::stride(&store.access.address, dim) != 0;
-            match store.combine {
-                Some(Combine::ArgMax | Combine::ArgMin) if self.nest.dims[dim].reduced => {
-                    dim + 1 == self.nest.dims.len()
-                }
-                Some(Combine::Scan { .. }) if self.nest.dims[dim].reduced => false,
-                Some(_) if self.nest.dims[dim].reduced => self.nest.sums == Order::Any,
-                Some(_) => moves,
-                None => moves || !varies[store.value.0 as usize],
-            }
-        })
     }
 
     fn choose_groups(&self, level: VectorLevel) -> usize {

@@ -12,8 +12,9 @@
 
 use crate::graph::{Graph, LaneOp, LoadForm, Node};
 use crate::ops::{Binary, Compared, Lane, Logic, Relation, Resize, Shift, Unary};
-use spmdc_abi::{DType, FloatFormat, Kind, ReduceOp};
+use spmdc_abi::{DType, Kind, ReduceOp};
 use spmdc_kernel::loops::{Affine, Elem, Inst};
+use spmdc_kernel::narrow::{F32_NAN, NarrowFormat};
 use spmdc_kernel::nest::Nest;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
@@ -123,7 +124,7 @@ impl Selector<'_> {
             }
             Inst::Fma { dtype, x, y, z } => {
                 let (x, y, z) = (self.value(*x)?, self.value(*y)?, self.value(*z)?);
-                let sum = self.graph.fma_of(x, y, z);
+                let sum = self.graph.fma(x, y, z);
                 self.graph.rounded(*dtype, sum)
             }
             Inst::Cast { from, to, arg } => {
@@ -701,10 +702,7 @@ impl From<Resize> for Conversion {
     }
 }
 
-const F32_INFINITY: u32 = 0x7f80_0000;
-const F32_NAN: u32 = 0x7fc0_0000;
-
-/// Floats of less than 32 bits by integer arithmetic, with the steps of `spmdc_abi::FloatFormat`.
+/// Floats of less than 32 bits by integer arithmetic, with the numbers of [`NarrowFormat`].
 impl Graph {
     fn and_word(&mut self, x: Node, bits: u32) -> Node {
         let bits = self.word(bits);
@@ -717,15 +715,15 @@ impl Graph {
     }
 
     fn decode_narrow(&mut self, dtype: DType, bits: Node) -> Node {
-        let narrow = Narrow::of(dtype);
+        let narrow = NarrowFormat::of(dtype);
         let sign = self.and_word(bits, narrow.format.sign() as u32);
         let sign = self.shift(Shift::Shl32, sign, narrow.sign_shift);
         let magnitude = self.and_word(bits, narrow.format.sign() as u32 - 1);
         let shifted = self.shift(Shift::Shl32, magnitude, narrow.dropped);
         // The exponent's bias is too small: a product corrects it, also for subnormals, which are exact in f32.
-        let scale = self.float(Lane::Word, 2.0_f64.powi((FloatFormat::F32.bias() - narrow.format.bias()) as i32));
+        let scale = self.float(Lane::Word, narrow.scale());
         let scaled = self.binary(Binary::MulF32, shifted, scale);
-        let infinite = self.or_word(shifted, if narrow.format.has_infinity { F32_INFINITY } else { F32_NAN });
+        let infinite = self.or_word(shifted, narrow.beyond());
         let largest = self.word(narrow.format.largest() as u32);
         let special = self.compare(Compared::S32, Relation::Greater, magnitude, largest);
         let value = self.select(special, infinite, scaled);
@@ -733,7 +731,7 @@ impl Graph {
     }
 
     fn encode_narrow(&mut self, dtype: DType, bits: Node) -> Node {
-        let narrow = Narrow::of(dtype);
+        let narrow = NarrowFormat::of(dtype);
         let format = narrow.format;
         let sign = self.shift(Shift::Shr32, bits, narrow.sign_shift);
         let sign = self.and_word(sign, format.sign() as u32);
@@ -763,7 +761,7 @@ impl Graph {
 
     /// The nearest number of the type; ties to even.
     fn round_to_narrow(&mut self, dtype: DType, value: Node) -> Node {
-        let narrow = Narrow::of(dtype);
+        let narrow = NarrowFormat::of(dtype);
         let dropped = narrow.dropped;
         // Adding just under half of the last kept place, and the parity of that place, carries exactly if rounding up is required;
         // a carry out of the fraction gives the next exponent, or infinity.
@@ -781,7 +779,7 @@ impl Graph {
     }
 
     /// Corrects values for which rounding the fraction alone is wrong in a shorter exponent: subnormals, and numbers beyond the range.
-    fn fit_narrow(&mut self, narrow: Narrow, bits: Node, rounded: Node) -> Node {
+    fn fit_narrow(&mut self, narrow: NarrowFormat, bits: Node, rounded: Node) -> Node {
         let sign = self.and_word(bits, 0x8000_0000);
         let magnitude = self.and_word(bits, 0x7fff_ffff);
         let magic = self.word(narrow.subnormal_magic());
@@ -792,54 +790,9 @@ impl Graph {
         let is_subnormal = self.compare(Compared::S32, Relation::Less, magnitude, smallest);
         let value = self.select(is_subnormal, subnormal, rounded);
         let limit = self.word(narrow.limit());
-        let beyond = self.or_word(sign, if narrow.format.has_infinity { F32_INFINITY } else { F32_NAN });
+        let beyond = self.or_word(sign, narrow.beyond());
         let magnitude = self.and_word(value, 0x7fff_ffff);
         let overflows = self.compare(Compared::S32, Relation::GreaterOrEqual, magnitude, limit);
         self.select(overflows, beyond, value)
-    }
-}
-
-/// The properties of a format that conversion needs.
-#[derive(Clone, Copy)]
-struct Narrow {
-    format: FloatFormat,
-    /// Bits of an `f32`'s mantissa that the format does not have.
-    dropped: u32,
-    /// Distance between the sign bits of both, in bits.
-    sign_shift: u32,
-}
-
-impl Narrow {
-    fn of(dtype: DType) -> Narrow {
-        let format = dtype.format().filter(|_| dtype.is_narrow()).expect("only narrow floats are converted");
-        let dropped = FloatFormat::F32.mantissa - format.mantissa;
-        Narrow { format, dropped, sign_shift: 31 - format.exponent - format.mantissa }
-    }
-
-    /// Whether the upper bits of an `f32` are a number of this format.
-    fn is_upper_part(self) -> bool {
-        self.format.exponent == FloatFormat::F32.exponent && self.format.has_infinity
-    }
-
-    /// The difference between the biases, in place of an `f32`'s exponent.
-    fn rebias(self) -> u32 {
-        ((FloatFormat::F32.bias() - self.format.bias()) << FloatFormat::F32.mantissa) as u32
-    }
-
-    /// The smallest normal number, as bits of an `f32`.
-    fn smallest_normal(self) -> u32 {
-        ((FloatFormat::F32.bias() + 1 - self.format.bias()) << FloatFormat::F32.mantissa) as u32
-    }
-
-    /// The bits of the first `f32` beyond the range, once the last place is rounded.
-    fn limit(self) -> u32 {
-        ((self.format.largest() as u32 + 1) << self.dropped) + self.rebias()
-    }
-
-    /// The bits, as an `f32`, of the power of two whose unit in the last place is the smallest subnormal of the format.
-    fn subnormal_magic(self) -> u32 {
-        let smallest = 1 - self.format.bias() - i64::from(self.format.mantissa);
-        ((FloatFormat::F32.bias() + smallest + i64::from(FloatFormat::F32.mantissa)) << FloatFormat::F32.mantissa)
-            as u32
     }
 }
