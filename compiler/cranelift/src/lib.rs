@@ -44,7 +44,7 @@ pub enum Vectors {
     Narrow,
     /// The widest vectors of this processor, where [`spmdc_wide`] supports the kernel.
     Widest,
-    /// Those of a level, if this processor has it; narrow ones otherwise.
+    /// The vectors of a level if this processor has it, narrow ones otherwise.
     Of(VectorLevel),
 }
 

@@ -36,6 +36,13 @@ pub fn revise_regions(mut module: Module) -> Module {
     if module.mesh.device_count() == 1 {
         return module;
     }
+    let mut applies = false;
+    module.func.body.walk(&mut |stmt| {
+        applies |= matches!(stmt.op(), Some(Op::Update(op)) if is_split_at_run_time(op, &module.func, stmt.args[0]));
+    });
+    if !applies {
+        return module;
+    }
     let signature = contract::signature(&module);
     let mut uses = vec![0; module.func.values.len()];
     module.func.body.each_use(&mut |value| uses[value.0 as usize] += 1);
@@ -122,7 +129,7 @@ fn step_op(op: &Op) -> Option<ReviseOp> {
     matches!(op, Op::Select(_)).then_some(ReviseOp::Select)
 }
 
-/// What replaces an update.
+/// The replacement of an update.
 struct Revised {
     op: Revise,
     /// The new values, each with the shape in which it broadcasts to the region.
@@ -131,7 +138,7 @@ struct Revised {
     origin: Origin,
 }
 
-/// What a step computes from.
+/// An operand of a step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ElementSource {
     /// The old element.

@@ -7,6 +7,7 @@ use crate::encode::{Opcode, PoolConstant};
 use crate::graph::{Graph, LaneOp, LoadForm, Node};
 use crate::level::VectorLevel;
 use crate::ops::{self, FmaForm, Lane, Logic, Resize, Rounding};
+use regalloc2::RegClass;
 use std::collections::HashMap;
 
 /// The registers of a value for a group: the second one counts for 64-bit lanes only.
@@ -50,6 +51,13 @@ impl BodyEmitter {
         }
     }
 
+    /// The result of an instruction that is made for its register.
+    fn define(&mut self, class: RegClass, make: impl FnOnce(V) -> VectorInstruction) -> V {
+        let to = self.function.register(class);
+        self.function.push(Instruction::Vector(make(to)));
+        to
+    }
+
     /// A vector instruction without a mask, with a result in its first operand.
     pub fn vector(
         &mut self,
@@ -59,45 +67,43 @@ impl BodyEmitter {
         rm: Rm,
         immediate: Option<u8>,
     ) -> V {
-        let to = self.function.register(VECTOR);
-        let reg = RegisterSlot::Def(to);
-        self.function.push(Instruction::Vector(VectorInstruction {
-            opcode,
-            length,
-            reg,
-            vvvv,
-            rm,
-            tied: None,
-            mask: None,
-            immediate,
-        }));
-        to
+        self.define(VECTOR, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), vvvv, rm);
+            VectorInstruction { length, immediate, ..inst }
+        })
     }
 
     /// The same, with lanes outside of the mask zero.
     pub fn masked(&mut self, opcode: Opcode, length: VectorLength, vvvv: RegisterSlot, rm: Rm, mask: Option<V>) -> V {
-        let to = self.function.register(VECTOR);
-        let (reg, mask) = (RegisterSlot::Def(to), mask.map(|mask| (mask, true)));
-        let inst = VectorInstruction { opcode, length, reg, vvvv, rm, tied: None, mask, immediate: None };
-        self.function.push(Instruction::Vector(inst));
-        to
+        self.define(VECTOR, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), vvvv, rm);
+            VectorInstruction { length, mask: mask.map(|mask| (mask, true)), ..inst }
+        })
+    }
+
+    /// `mask ? then : otherwise`
+    pub fn blend(&mut self, double: bool, mask: V, then: Rm, otherwise: V) -> V {
+        let opcode = if double { ops::BLEND_DOUBLES } else { ops::BLEND };
+        self.define(VECTOR, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), RegisterSlot::Use(otherwise), then);
+            VectorInstruction { mask: Some((mask, false)), ..inst }
+        })
     }
 
     /// An instruction of mask registers.
     fn mask(&mut self, opcode: Opcode, length: VectorLength, vvvv: RegisterSlot, rm: V, immediate: Option<u8>) -> V {
-        let to = self.function.register(MASK);
-        let (reg, rm) = (RegisterSlot::Def(to), Rm::Use(rm));
-        self.function.push(Instruction::Vector(VectorInstruction {
-            opcode,
-            length,
-            reg,
-            vvvv,
-            rm,
-            tied: None,
-            mask: None,
-            immediate,
-        }));
-        to
+        self.define(MASK, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), vvvv, Rm::Use(rm));
+            VectorInstruction { length, immediate, ..inst }
+        })
+    }
+
+    /// The mask of the lanes in which a relation holds.
+    fn mask_of_vectors(&mut self, opcode: Opcode, a: V, b: Rm, predicate: u8) -> V {
+        self.define(MASK, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), RegisterSlot::Use(a), b);
+            VectorInstruction { immediate: Some(predicate), ..inst }
+        })
     }
 
     pub fn int(&mut self, value: i64) -> V {
@@ -176,17 +182,11 @@ impl BodyEmitter {
     /// The mask of the first `count` lanes; `count` is at most their number.
     pub fn first_lanes(&mut self, count: V) -> V {
         let ones = self.int(-1);
-        let bits = self.function.register(INT);
-        self.function.push(Instruction::Vector(VectorInstruction {
-            opcode: ops::LOW_BITS,
-            length: VectorLength::Least,
-            reg: RegisterSlot::Def(bits),
-            vvvv: RegisterSlot::Use(count),
-            rm: Rm::Use(ones),
-            tied: None,
-            mask: None,
-            immediate: None,
-        }));
+        let bits = self.define(INT, |to| {
+            let inst =
+                VectorInstruction::new(ops::LOW_BITS, RegisterSlot::Def(to), RegisterSlot::Use(count), Rm::Use(ones));
+            VectorInstruction { length: VectorLength::Least, ..inst }
+        });
         self.mask_of_int(bits)
     }
 
@@ -289,18 +289,11 @@ impl BodyEmitter {
             }),
             LaneOp::Shift(shift, a, by) => self.each(graph, shift.lane(), [a], get, |body, [a]| {
                 let (opcode, digit) = shift.opcode();
-                let to = body.function.register(VECTOR);
-                body.function.push(Instruction::Vector(VectorInstruction {
-                    opcode,
-                    length: VectorLength::Whole,
-                    reg: RegisterSlot::Digit(digit),
-                    vvvv: RegisterSlot::Def(to),
-                    rm: a.place(),
-                    tied: None,
-                    mask: None,
-                    immediate: Some(by),
-                }));
-                to
+                body.define(VECTOR, |to| {
+                    let inst =
+                        VectorInstruction::new(opcode, RegisterSlot::Digit(digit), RegisterSlot::Def(to), a.place());
+                    VectorInstruction { immediate: Some(by), ..inst }
+                })
             }),
             LaneOp::Fma { x, y, z, negate_product, negate_sum } => {
                 let lane = graph.lane(x);
@@ -319,28 +312,14 @@ impl BodyEmitter {
                 self.each(graph, lane, [a, b], get, |body, [a, b]| {
                     let mask = masks[at];
                     at += 1;
-                    let (blend, copy) = if lane == Lane::Double {
-                        (ops::BLEND_DOUBLES, ops::LOAD_DOUBLES)
-                    } else {
-                        (ops::BLEND, ops::LOAD)
-                    };
+                    let double = lane == Lane::Double;
                     if zero {
                         let a = body.in_register(a);
+                        let copy = if double { ops::LOAD_DOUBLES } else { ops::LOAD };
                         return body.masked(copy, VectorLength::Whole, RegisterSlot::None, Rm::Use(a), Some(mask));
                     }
                     let b = body.in_register(b);
-                    let to = body.function.register(VECTOR);
-                    body.function.push(Instruction::Vector(VectorInstruction {
-                        opcode: blend,
-                        length: VectorLength::Whole,
-                        reg: RegisterSlot::Def(to),
-                        vvvv: RegisterSlot::Use(b),
-                        rm: a.place(),
-                        tied: None,
-                        mask: Some((mask, false)),
-                        immediate: None,
-                    }));
-                    to
+                    body.blend(double, mask, a.place(), b)
                 })
             }
             LaneOp::Compare(compared, relation, a, b) => {
@@ -349,18 +328,7 @@ impl BodyEmitter {
                 let predicate = relation.predicate(compared.is_float());
                 self.each(graph, compared.lane(), [a, b], get, |body, [a, b]| {
                     let a = body.in_register(a);
-                    let to = body.function.register(MASK);
-                    body.function.push(Instruction::Vector(VectorInstruction {
-                        opcode: compared.opcode(),
-                        length: VectorLength::Whole,
-                        reg: RegisterSlot::Def(to),
-                        vvvv: RegisterSlot::Use(a),
-                        rm: b.place(),
-                        tied: None,
-                        mask: None,
-                        immediate: Some(predicate),
-                    }));
-                    to
+                    body.mask_of_vectors(compared.opcode(), a, b.place(), predicate)
                 })
             }
             LaneOp::Logic(logic, a, b) => {
@@ -480,18 +448,11 @@ impl BodyEmitter {
             },
             (OperandSource::Constant(_), OperandSource::Constant(_)) => unreachable!("a constant went into a register"),
         };
-        let to = self.function.register(VECTOR);
-        self.function.push(Instruction::Vector(VectorInstruction {
-            opcode: ops::fma(double, form, negate_product, negate_sum),
-            length: VectorLength::Whole,
-            reg: RegisterSlot::Def(to),
-            vvvv: RegisterSlot::Use(second),
-            rm: third.place(),
-            tied: Some(tied),
-            mask: None,
-            immediate: None,
-        }));
-        to
+        let opcode = ops::fma(double, form, negate_product, negate_sum);
+        self.define(VECTOR, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), RegisterSlot::Use(second), third.place());
+            VectorInstruction { tied: Some(tied), ..inst }
+        })
     }
 
     /// The upper half of a register, as the lower half of another one.
@@ -503,19 +464,9 @@ impl BodyEmitter {
         }
     }
 
+    /// An instruction that takes the upper half of its operand.
     pub fn extract(&mut self, opcode: Opcode, length: VectorLength, a: V) -> V {
-        let to = self.function.register(VECTOR);
-        self.function.push(Instruction::Vector(VectorInstruction {
-            opcode,
-            length,
-            reg: RegisterSlot::Use(a),
-            vvvv: RegisterSlot::None,
-            rm: Rm::Def(to),
-            tied: None,
-            mask: None,
-            immediate: Some(1),
-        }));
-        to
+        self.result_in_memory_operand(opcode, length, a, Some(1))
     }
 
     fn join_halves(&mut self, [low, high]: Registers) -> V {
@@ -536,7 +487,7 @@ impl BodyEmitter {
         }
         let halves = a.map(|half| {
             if resize == Resize::Truncate {
-                self.result_in_memory_operand(resize.opcode(), half, None)
+                self.result_in_memory_operand(resize.opcode(), VectorLength::Whole, half, None)
             } else {
                 self.vector(resize.opcode(), VectorLength::Whole, RegisterSlot::None, Rm::Use(half), None)
             }
@@ -545,24 +496,16 @@ impl BodyEmitter {
     }
 
     /// An instruction whose result is its memory operand, into a register.
-    fn result_in_memory_operand(&mut self, opcode: Opcode, a: V, immediate: Option<u8>) -> V {
-        let to = self.function.register(VECTOR);
-        self.function.push(Instruction::Vector(VectorInstruction {
-            opcode,
-            length: VectorLength::Whole,
-            reg: RegisterSlot::Use(a),
-            vvvv: RegisterSlot::None,
-            rm: Rm::Def(to),
-            tied: None,
-            mask: None,
-            immediate,
-        }));
-        to
+    fn result_in_memory_operand(&mut self, opcode: Opcode, length: VectorLength, a: V, immediate: Option<u8>) -> V {
+        self.define(VECTOR, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Use(a), RegisterSlot::None, Rm::Def(to));
+            VectorInstruction { length, immediate, ..inst }
+        })
     }
 
     fn as_half(&mut self, a: V) -> V {
         // To the nearest, ties to even.
-        self.result_in_memory_operand(ops::TO_HALF, a, Some(0))
+        self.result_in_memory_operand(ops::TO_HALF, VectorLength::Whole, a, Some(0))
     }
 
     // Memory.
@@ -704,16 +647,9 @@ impl BodyEmitter {
             return self.scatter(form == LoadForm::Double, place, value, mask);
         }
         let store = |body: &mut BodyEmitter, value: V, more: i64, mask: Option<(V, bool)>| {
-            body.function.push(Instruction::Vector(VectorInstruction {
-                opcode,
-                length: VectorLength::Whole,
-                reg: RegisterSlot::Use(value),
-                vvvv: RegisterSlot::None,
-                rm: Rm::Mem(Self::mem(place, more)),
-                tied: None,
-                mask,
-                immediate,
-            }));
+            let to = Rm::Mem(Self::mem(place, more));
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Use(value), RegisterSlot::None, to);
+            body.function.push(Instruction::Vector(VectorInstruction { mask, immediate, ..inst }));
         };
         store(self, value[0], 0, low);
         if form == LoadForm::Double && place.stride != 0 {

@@ -78,6 +78,22 @@ pub struct VectorInstruction {
     pub immediate: Option<u8>,
 }
 
+impl VectorInstruction {
+    /// An instruction on whole vectors and all lanes.
+    pub fn new(opcode: Opcode, reg: RegisterSlot, vvvv: RegisterSlot, rm: Rm) -> VectorInstruction {
+        VectorInstruction {
+            opcode,
+            length: VectorLength::Whole,
+            reg,
+            vvvv,
+            rm,
+            tied: None,
+            mask: None,
+            immediate: None,
+        }
+    }
+}
+
 /// The second operand of an operation on general registers.
 #[derive(Clone, Copy, Debug)]
 pub enum Int {
@@ -215,7 +231,7 @@ struct Created {
     first: usize,
     last: usize,
     parameters: Vec<V>,
-    /// The blocks behind it, with the values of their parameters.
+    /// The blocks that it may go on with, and the values of their parameters.
     successors: Vec<(BlockTarget, Vec<V>)>,
 }
 

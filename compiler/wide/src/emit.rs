@@ -3,11 +3,11 @@
 use crate::code::{
     Finished, INT, Instruction, Int, MASK, Mem, RAX, RegisterSlot, Rm, VECTOR, VectorInstruction, VectorLength,
 };
-use crate::encode::{self, Address, Alu, Encoder, JumpLabel, Map, Opcode, PoolConstant, Prefix, RSP, RmPlace, Tuple};
+use crate::encode::{self, Address, Alu, EncodedVector, Encoder, JumpLabel, Opcode, PoolConstant, RSP, RmPlace, Tuple};
 use crate::level::VectorLevel;
 use crate::ops;
+use regalloc2::RegallocOptions;
 use regalloc2::{Allocation, Block, Edit, Function as _, InstOrEdit, MachineEnv, PReg, PRegSet, RegClass};
-use regalloc2::{RegallocOptions, SpillSlot};
 use spmdc_math::Rare;
 
 /// The register that holds the caller's stack pointer.
@@ -23,9 +23,9 @@ const USED_UP: u8 = 7;
 /// Machine code.
 #[derive(Clone, Debug)]
 pub struct WideCode {
-    /// Instructions, and their constants behind them.
+    /// Instructions, then their constants.
     pub bytes: Vec<u8>,
-    /// The position behind the last instruction.
+    /// The end of the last instruction.
     pub constants: usize,
     /// The required alignment, in bytes.
     pub alignment: u64,
@@ -106,7 +106,7 @@ fn check(function: &Finished, level: VectorLevel, allocated: &regalloc2::Output)
     }
 }
 
-/// WideCode behind the function that computes a rare lane.
+/// Code that computes rare lanes, after that of the function.
 struct RareCode {
     function: Rare,
     double: bool,
@@ -188,7 +188,7 @@ impl CodeWriter<'_> {
         block
     }
 
-    /// Whether code that goes on behind `block` reaches `target`.
+    /// Whether the next code after `block` is that of `target`.
     fn falls_through(&self, block: Block, target: Block) -> bool {
         let next = (block.index() + 1..self.function.num_blocks()).map(Block::new).find(|&next| !self.is_empty(next));
         next == Some(target)
@@ -212,10 +212,6 @@ impl CodeWriter<'_> {
         }
     }
 
-    fn slot(&self, slot: SpillSlot) -> Address {
-        self.stack(self.function.stack + 8 * slot.index() as i32)
-    }
-
     fn stack(&self, displacement: i32) -> Address {
         Address { base: RSP, index: None, displacement }
     }
@@ -225,75 +221,49 @@ impl CodeWriter<'_> {
         (self.level.bits / 128).trailing_zeros() as u8
     }
 
-    fn move_value(&mut self, from: Allocation, to: Allocation) {
-        let class = from.as_reg().or(to.as_reg()).expect("one side of a move is a register").class();
-        let number = |register: PReg| register.hw_enc() as u8;
-        let length = self.whole();
-        match (from.as_reg(), to.as_reg(), class) {
-            (Some(from), Some(to), RegClass::Int) => self.asm.move_register(number(to), number(from)),
-            (Some(from), None, RegClass::Int) => {
-                let slot = self.slot(to.as_stack().expect("values lie in registers or slots"));
-                self.asm.store(slot, number(from));
+    /// The register or the slot of a value.
+    fn place(&self, value: Allocation) -> RmPlace {
+        match value.as_reg() {
+            Some(register) => RmPlace::Register(register.hw_enc() as u8),
+            None => {
+                let slot = value.as_stack().expect("values lie in registers or slots");
+                RmPlace::Memory(self.stack(self.function.stack + 8 * slot.index() as i32))
             }
-            (None, Some(to), RegClass::Int) => {
-                let slot = self.slot(from.as_stack().expect("values lie in registers or slots"));
-                self.asm.load(number(to), slot);
-            }
-            (Some(from), Some(to), RegClass::Float) => {
-                self.plain(MOVE_ALIGNED, length, number(to), RmPlace::Register(number(from)))
-            }
-            (Some(from), None, RegClass::Float) => {
-                let slot = self.slot(to.as_stack().expect("values lie in registers or slots"));
-                self.plain(STORE, length, number(from), RmPlace::Memory(slot));
-            }
-            (None, Some(to), RegClass::Float) => {
-                let slot = self.slot(from.as_stack().expect("values lie in registers or slots"));
-                self.plain(LOAD, length, number(to), RmPlace::Memory(slot));
-            }
-            (Some(from), Some(to), RegClass::Vector) => {
-                self.plain(MOVE_MASK, 0, number(to), RmPlace::Register(number(from)))
-            }
-            (Some(from), None, RegClass::Vector) => {
-                let slot = self.slot(to.as_stack().expect("values lie in registers or slots"));
-                self.plain(STORE_MASK, 0, number(from), RmPlace::Memory(slot));
-            }
-            (None, Some(to), RegClass::Vector) => {
-                let slot = self.slot(from.as_stack().expect("values lie in registers or slots"));
-                self.plain(MOVE_MASK, 0, number(to), RmPlace::Memory(slot));
-            }
-            (None, None, _) => unreachable!("one side of a move is a register"),
         }
     }
 
-    /// An instruction on whole vectors.
-    fn vector_of(&mut self, opcode: Opcode, reg: u8, vvvv: u8, rm: RmPlace, mask: u8) {
-        let inst = encode::EncodedVector {
-            opcode,
-            length: self.whole(),
-            reg,
-            vvvv,
-            rm,
-            mask,
-            zeroing: false,
-            broadcast: false,
-            immediate: None,
+    fn move_value(&mut self, from: Allocation, to: Allocation) {
+        let class = from.as_reg().or(to.as_reg()).expect("one side of a move is a register").class();
+        let (move_aligned, load, store, length) = match class {
+            RegClass::Int => {
+                return match (self.place(from), self.place(to)) {
+                    (RmPlace::Register(from), RmPlace::Register(to)) => self.asm.move_register(to, from),
+                    (RmPlace::Register(from), RmPlace::Memory(to)) => self.asm.store(to, from),
+                    (RmPlace::Memory(from), RmPlace::Register(to)) => self.asm.load(to, from),
+                    (RmPlace::Memory(_) | RmPlace::Pool(_), _) | (_, RmPlace::Pool(_)) => {
+                        unreachable!("one side of a move is a register")
+                    }
+                };
+            }
+            RegClass::Float => (ops::MOVE_ALIGNED, ops::LOAD, ops::STORE, self.whole()),
+            RegClass::Vector => (ops::MOVE_MASK, ops::MOVE_MASK, ops::STORE_MASK, 0),
         };
-        self.asm.vector(&inst, self.level.evex);
+        match (self.place(from), self.place(to)) {
+            (from @ RmPlace::Register(_), RmPlace::Register(to)) => self.plain(move_aligned, length, to, from),
+            (from, RmPlace::Register(to)) => self.plain(load, length, to, from),
+            (RmPlace::Register(from), to) => self.plain(store, length, from, to),
+            (RmPlace::Memory(_) | RmPlace::Pool(_), _) => unreachable!("one side of a move is a register"),
+        }
     }
 
     /// An instruction of two operands without a mask.
     fn plain(&mut self, opcode: Opcode, length: u8, reg: u8, rm: RmPlace) {
-        let inst = encode::EncodedVector {
-            opcode,
-            length,
-            reg,
-            vvvv: 0,
-            rm,
-            mask: 0,
-            zeroing: false,
-            broadcast: false,
-            immediate: None,
-        };
+        self.asm.vector(&EncodedVector::new(opcode, length, reg, rm), self.level.evex);
+    }
+
+    /// An instruction on whole vectors under a mask.
+    fn under_mask(&mut self, opcode: Opcode, reg: u8, rm: RmPlace, mask: u8) {
+        let inst = EncodedVector { mask, ..EncodedVector::new(opcode, self.whole(), reg, rm) };
         self.asm.vector(&inst, self.level.evex);
     }
 
@@ -353,7 +323,7 @@ impl CodeWriter<'_> {
             Instruction::Rare { function, double, .. } => {
                 let (to, mask, x) = (next(), next(), next());
                 let (enter, back) = (self.asm.label(), self.asm.label());
-                self.plain(TEST_MASK, 0, mask, RmPlace::Register(mask));
+                self.plain(ops::TEST_MASK, 0, mask, RmPlace::Register(mask));
                 self.asm.jump_if(encode::JumpCondition::NotEqual, enter);
                 self.asm.bind(back);
                 self.rare.push(RareCode { function, double, to, mask, x, enter, back });
@@ -361,17 +331,19 @@ impl CodeWriter<'_> {
             Instruction::Gather { double, from, .. } => {
                 let from = address(&from, &mut next);
                 let (mask, to) = (next(), next());
-                self.plain(MOVE_MASK, 0, USED_UP, RmPlace::Register(mask));
-                self.vector_of(ops::Binary::Xor32.opcode(), to, to, RmPlace::Register(to), 0);
+                self.plain(ops::MOVE_MASK, 0, USED_UP, RmPlace::Register(mask));
+                let cleared = RmPlace::Register(to);
+                let xor = EncodedVector::new(ops::Binary::Xor32.opcode(), self.whole(), to, cleared);
+                self.asm.vector(&EncodedVector { vvvv: to, ..xor }, self.level.evex);
                 let opcode = if double { ops::GATHER_DOUBLES } else { ops::GATHER };
-                self.vector_of(opcode, to, 0, RmPlace::Memory(from), USED_UP);
+                self.under_mask(opcode, to, RmPlace::Memory(from), USED_UP);
             }
             Instruction::Scatter { double, to, .. } => {
                 let to = address(&to, &mut next);
                 let (mask, value) = (next(), next());
-                self.plain(MOVE_MASK, 0, USED_UP, RmPlace::Register(mask));
+                self.plain(ops::MOVE_MASK, 0, USED_UP, RmPlace::Register(mask));
                 let opcode = if double { ops::SCATTER_DOUBLES } else { ops::SCATTER };
-                self.vector_of(opcode, value, 0, RmPlace::Memory(to), USED_UP);
+                self.under_mask(opcode, value, RmPlace::Memory(to), USED_UP);
             }
             Instruction::Prefetch { of } => {
                 let of = address(&of, &mut next);
@@ -403,8 +375,8 @@ impl CodeWriter<'_> {
             }
             Instruction::Return { .. } => {
                 debug_assert_eq!(usize::from(next()), RAX, "results are in rax");
-                // WideCode of other generators and of the C library has 128-bit instructions without VEX.
-                self.asm.bytes.extend([0xc5, 0xf8, 0x77]);
+                // Code of other generators and of the C library has 128-bit instructions without VEX.
+                self.asm.zero_upper();
                 if self.frame > 0 {
                     self.asm.move_register(RSP, RBP);
                 }
@@ -463,17 +435,8 @@ impl CodeWriter<'_> {
         };
         // A broadcast of its own has one element in memory anyway.
         let broadcast = broadcast && inst.opcode.tuple != Tuple::Four && inst.opcode.tuple != Tuple::Eight;
-        let inst = encode::EncodedVector {
-            opcode: inst.opcode,
-            length,
-            reg,
-            vvvv,
-            rm,
-            mask,
-            zeroing,
-            broadcast,
-            immediate: inst.immediate,
-        };
+        let encoded = EncodedVector::new(inst.opcode, length, reg, rm);
+        let inst = EncodedVector { vvvv, mask, zeroing, broadcast, immediate: inst.immediate, ..encoded };
         self.asm.vector(&inst, self.level.evex);
     }
 
@@ -496,15 +459,15 @@ impl CodeWriter<'_> {
         self.asm.alu_constant(Alu::And, RSP, -64);
         for register in 0..registers {
             let place = RmPlace::Memory(self.stack(SAVED_MASKS + register * bytes));
-            self.plain(STORE, length, register as u8, place);
+            self.plain(ops::STORE, length, register as u8, place);
         }
         for register in 1..8 {
             let place = RmPlace::Memory(self.stack(8 * register));
-            self.plain(STORE_MASK, 0, register as u8, place);
+            self.plain(ops::STORE_MASK, 0, register as u8, place);
         }
         let place = RmPlace::Memory(self.stack(operand));
-        self.plain(STORE, length, x, place);
-        self.asm.bytes.extend([0xc5, 0xf8, 0x77]);
+        self.plain(ops::STORE, length, x, place);
+        self.asm.zero_upper();
         self.asm.address(7, self.stack(operand));
         self.asm.move_constant(6, i64::from(self.level.bits / if double { 64 } else { 32 }));
         if self.near {
@@ -519,24 +482,14 @@ impl CodeWriter<'_> {
         }
         for register in 1..8 {
             let place = RmPlace::Memory(self.stack(8 * register));
-            self.plain(MOVE_MASK, 0, register as u8, place);
+            self.plain(ops::MOVE_MASK, 0, register as u8, place);
         }
         for register in 0..registers {
             let place = RmPlace::Memory(self.stack(SAVED_MASKS + register * bytes));
-            self.plain(LOAD, length, register as u8, place);
+            self.plain(ops::LOAD, length, register as u8, place);
         }
-        let load = encode::EncodedVector {
-            opcode: if double { LOAD_DOUBLES } else { LOAD },
-            length,
-            reg: to,
-            vvvv: 0,
-            rm: RmPlace::Memory(self.stack(operand)),
-            mask,
-            zeroing: false,
-            broadcast: false,
-            immediate: None,
-        };
-        self.asm.vector(&load, self.level.evex);
+        let load = if double { ops::LOAD_DOUBLES } else { ops::LOAD };
+        self.under_mask(load, to, RmPlace::Memory(self.stack(operand)), mask);
         self.asm.move_register(RSP, 12);
         for register in KEPT.into_iter().rev() {
             self.asm.pop(register);
@@ -550,11 +503,3 @@ fn address(mem: &Mem, next: &mut dyn FnMut() -> u8) -> Address {
     let index = mem.index.map(|(_, scale)| (next(), scale));
     Address { base, index, displacement: mem.displacement }
 }
-
-const MOVE_ALIGNED: Opcode = Opcode::new(Prefix::None, Map::M0F, 0x28, false, Tuple::Full);
-const LOAD: Opcode = Opcode::new(Prefix::None, Map::M0F, 0x10, false, Tuple::Full);
-const LOAD_DOUBLES: Opcode = Opcode::new(Prefix::P66, Map::M0F, 0x10, true, Tuple::Full);
-const STORE: Opcode = Opcode::new(Prefix::None, Map::M0F, 0x11, false, Tuple::Full);
-const MOVE_MASK: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x90, false);
-const STORE_MASK: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x91, false);
-const TEST_MASK: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x98, false);

@@ -29,7 +29,7 @@ pub(crate) struct LaneTotals {
     pub store: usize,
     /// One for each group.
     pub parts: Vec<LaneTotal>,
-    /// The sum of the terms behind the last whole sixteen, in its lowest lane.
+    /// The sum of the terms after the last whole sixteen, in its lowest lane.
     pub rest: Option<V>,
 }
 

@@ -1,6 +1,6 @@
 //! The encoding of x86-64 instructions.
 //!
-//! EncodedVector instructions are data: an [`Opcode`] has the numbers of the manual, and [`Encoder::vector`] makes the EVEX or VEX form of
+//! Vector instructions are data: an [`Opcode`] has the numbers of the manual, and [`Encoder::vector`] makes the EVEX or VEX form of
 //! it. All that differs between widths is the length field.
 
 /// The second byte of the opcode map.
@@ -100,6 +100,14 @@ pub struct EncodedVector {
     pub immediate: Option<u8>,
 }
 
+impl EncodedVector {
+    /// An instruction of two operands on all lanes; `length` is the binary logarithm of the vectors' length in units of 128 bits.
+    pub fn new(opcode: Opcode, length: u8, reg: u8, rm: RmPlace) -> EncodedVector {
+        let (mask, zeroing, broadcast, immediate) = (0, false, false, None);
+        EncodedVector { opcode, length, reg, vvvv: 0, rm, mask, zeroing, broadcast, immediate }
+    }
+}
+
 /// A jump target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JumpLabel(pub u32);
@@ -139,7 +147,7 @@ pub enum Alu {
     Cmp = 7,
 }
 
-/// A constant behind the code.
+/// A constant in the pool that follows the code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PoolConstant {
     /// The numbers 0, 1, 2, ... as words, for each lane one.
@@ -289,7 +297,7 @@ impl Encoder {
         }
     }
 
-    /// The bytes behind the opcode: ModRM, SIB, displacement. `immediate` counts the bytes that follow.
+    /// The bytes after the opcode: ModRM, SIB, displacement. `immediate` is the number of bytes that follow them.
     fn operands(&mut self, reg: u8, rm: RmPlace, unit: i32, immediate: usize) {
         match rm {
             RmPlace::Register(register) => self.bytes.push(0xc0 | reg << 3 | register & 7),
@@ -464,6 +472,11 @@ impl Encoder {
             self.bytes.push(0x41);
         }
         self.bytes.extend([0xff, 0xd0 | register & 7]);
+    }
+
+    /// Clears the upper parts of all vectors, which slow down instructions without VEX.
+    pub fn zero_upper(&mut self) {
+        self.bytes.extend([0xc5, 0xf8, 0x77]);
     }
 
     pub fn ret(&mut self) {

@@ -36,11 +36,13 @@ const RESIDENTS: usize = 10;
 pub fn compile(kernel: &Kernel, level: VectorLevel, near: bool) -> Option<WideCode> {
     let plan = plan::LanePlan::new(kernel, level)?;
     // The first pass finds the constants that instructions want in registers.
-    let first = loops::emit(&plan, level, &[]);
-    let mut wanted: Vec<(encode::PoolConstant, u32)> = first.wanted.into_iter().collect();
+    let mut body = loops::emit(&plan, level, &[]);
+    let mut wanted: Vec<(encode::PoolConstant, u32)> = std::mem::take(&mut body.wanted).into_iter().collect();
     wanted.sort_by_key(|&(constant, count)| (std::cmp::Reverse(count), constant));
     wanted.truncate(RESIDENTS);
     let residents: Vec<encode::PoolConstant> = wanted.into_iter().map(|(constant, _)| constant).collect();
-    let body = loops::emit(&plan, level, &residents);
+    if !residents.is_empty() {
+        body = loops::emit(&plan, level, &residents);
+    }
     emit::emit(&body.function.finish(), level, near)
 }

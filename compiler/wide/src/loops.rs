@@ -280,7 +280,7 @@ impl<'p> LoopEmitter<'p> {
         }
     }
 
-    /// `for index in (from..to).step_by(step)`; returns the index behind the last one.
+    /// `for index in (from..to).step_by(step)`; returns the first index that is not in the loop.
     fn count(&mut self, dim: usize, from: V, to: V, step: i64, runs: bool, body: impl FnOnce(&mut Self, V)) -> V {
         let reduced = self.plan.nest.dims[dim].reduced;
         let moving: Vec<usize> = (0..self.pointers.len()).filter(|&class| self.pace(class, dim) != 0).collect();
@@ -366,7 +366,7 @@ impl<'p> LoopEmitter<'p> {
     }
 
     /// The loop in groups of a kernel that writes past the caches: the lanes before the first aligned vector run under a mask, by the same
-    /// code as those behind the last one.
+    /// code as those after the last one.
     ///
     /// ```text
     /// masked lanes up to the alignment; groups side by side; masked lanes up to the end
@@ -428,7 +428,7 @@ impl<'p> LoopEmitter<'p> {
         end
     }
 
-    /// The loop over several groups; returns the index behind them.
+    /// The loop over several groups; returns the first index after them.
     fn main_loop(&mut self, dim: usize, from: V, last: V, step: i64, runs: bool) -> V {
         self.groups = self.plan.groups;
         self.in_main_loop = true;

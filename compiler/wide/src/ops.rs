@@ -325,6 +325,8 @@ impl Logic {
     }
 }
 
+/// From register to register.
+pub const MOVE_ALIGNED: Opcode = Opcode::new(Prefix::None, Map::M0F, 0x28, false, Tuple::Full);
 pub const LOAD: Opcode = Opcode::new(Prefix::None, Map::M0F, 0x10, false, Tuple::Full);
 pub const LOAD_DOUBLES: Opcode = Opcode::new(Prefix::P66, Map::M0F, 0x10, true, Tuple::Full);
 pub const STORE: Opcode = Opcode::new(Prefix::None, Map::M0F, 0x11, false, Tuple::Full);
@@ -367,6 +369,9 @@ pub const JOIN_64: Opcode = Opcode::new(Prefix::None, Map::M0F, 0x16, false, Tup
 /// Words within 128 bits, chosen by an immediate operand.
 pub const SHUFFLE: Opcode = Opcode::new(Prefix::P66, Map::M0F, 0x70, false, Tuple::Full);
 /// Masks.
+pub const MOVE_MASK: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x90, false);
+pub const STORE_MASK: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x91, false);
+pub const TEST_MASK: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x98, false);
 pub const MASK_NOT: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x44, false);
 pub const MASK_FROM_INT: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x92, false);
 pub const MASK_JOIN: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x4b, false);

@@ -71,7 +71,7 @@ pub struct Combination {
     pub fresh: Node,
     pub old: Node,
     pub other: Node,
-    /// `old` with `other` behind it.
+    /// `old`, then `other`.
     pub merged: Node,
     /// `merged` as an element in memory, of a partial result `old`.
     pub result: Node,
@@ -376,7 +376,7 @@ impl<'k> LanePlan<'k> {
         }
         self.uses = vec![0; graph.len()];
         for &root in &stack {
-            // A root is read behind its last operand.
+            // A root is read after its last operand.
             self.uses[root.0 as usize] += 1;
         }
         while let Some(node) = stack.pop() {

@@ -1,7 +1,7 @@
 //! The combination over reduced loops, in the order of the kernel (`spmdc_kernel::order`).
 //!
 //! Every lane has a partial result of its own. Where the loop in lanes is reduced, sixteen lanes take the terms of a sum in turn, in
-//! one, two or four registers; the lanes are combined by halves, and the terms behind the last whole sixteen are added one by one.
+//! one, two or four registers; the lanes are combined by halves, and the terms after the last whole sixteen are added one by one.
 
 use crate::body::Registers;
 use crate::code::{INT, Instruction, Int, Mem, RegisterSlot, Rm, V, VECTOR, VectorInstruction, VectorLength};
@@ -64,7 +64,7 @@ impl<'p> LoopEmitter<'p> {
         }
     }
 
-    /// `other` behind `old`.
+    /// `old`, then `other`.
     fn merged(&mut self, combination: &'p Combination, old: LaneTotal, other: LaneTotal) -> LaneTotal {
         let given = self.given(combination, old, other);
         LaneTotal {
@@ -102,26 +102,12 @@ impl<'p> LoopEmitter<'p> {
         new: LaneTotal,
         old: LaneTotal,
     ) -> LaneTotal {
-        let opcode = if combination.double { ops::BLEND_DOUBLES } else { ops::BLEND };
-        let low = self.blend(opcode, masks[0], new.value[0], old.value[0]);
-        let high = if combination.double { self.blend(opcode, masks[1], new.value[1], old.value[1]) } else { low };
-        let position = new.position.zip(old.position).map(|(new, old)| self.blend(ops::BLEND, mask, new, old));
+        let double = combination.double;
+        let low = self.body.blend(double, masks[0], Rm::Use(new.value[0]), old.value[0]);
+        let high = if double { self.body.blend(true, masks[1], Rm::Use(new.value[1]), old.value[1]) } else { low };
+        let positions = new.position.zip(old.position);
+        let position = positions.map(|(new, old)| self.body.blend(false, mask, Rm::Use(new), old));
         LaneTotal { value: [low, high], position }
-    }
-
-    fn blend(&mut self, opcode: Opcode, mask: V, then: V, otherwise: V) -> V {
-        let to = self.body.function.register(VECTOR);
-        self.body.function.push(Instruction::Vector(VectorInstruction {
-            opcode,
-            length: VectorLength::Whole,
-            reg: RegisterSlot::Def(to),
-            vvvv: RegisterSlot::Use(otherwise),
-            rm: Rm::Use(then),
-            tied: None,
-            mask: Some((mask, false)),
-            immediate: None,
-        }));
-        to
     }
 
     /// The row-major position over the reduced loops, in each lane.
@@ -146,16 +132,9 @@ impl<'p> LoopEmitter<'p> {
         let bytes = self.body.level.bytes() as i32;
         let room = self.body.function.stack(bytes * if combination.double { 2 } else { 1 });
         for (half, &term) in terms.iter().enumerate().take(if combination.double { 2 } else { 1 }) {
-            self.body.function.push(Instruction::Vector(VectorInstruction {
-                opcode: ops::STORE,
-                length: VectorLength::Whole,
-                reg: RegisterSlot::Use(term),
-                vvvv: RegisterSlot::None,
-                rm: Rm::Stack(room + bytes * half as i32),
-                tied: None,
-                mask: None,
-                immediate: None,
-            }));
+            let to = Rm::Stack(room + bytes * half as i32);
+            let store = VectorInstruction::new(ops::STORE, RegisterSlot::Use(term), RegisterSlot::None, to);
+            self.body.function.push(Instruction::Vector(store));
         }
         let opcode = self.scalar_operation(combination);
         let zero = self.body.int(0);
@@ -167,16 +146,9 @@ impl<'p> LoopEmitter<'p> {
         function.jump(block, vec![zero, rest]);
         function.enter(block);
         let scale = if combination.double { 3 } else { 2 };
-        function.push(Instruction::Vector(VectorInstruction {
-            opcode,
-            length: VectorLength::Least,
-            reg: RegisterSlot::Def(sum),
-            vvvv: RegisterSlot::Use(before),
-            rm: Rm::Mem(Mem { base, index: Some((index, scale)), displacement: 0 }),
-            tied: None,
-            mask: None,
-            immediate: None,
-        }));
+        let term = Rm::Mem(Mem { base, index: Some((index, scale)), displacement: 0 });
+        let add = VectorInstruction::new(opcode, RegisterSlot::Def(sum), RegisterSlot::Use(before), term);
+        function.push(Instruction::Vector(VectorInstruction { length: VectorLength::Least, ..add }));
         function.push(Instruction::Address { to: next, of: Mem { base: index, index: None, displacement: 1 } });
         let (again, leave) = ((block, vec![next, sum]), (done, vec![sum]));
         function.branch(JumpCondition::Less, next, Int::Register(count), again, leave);

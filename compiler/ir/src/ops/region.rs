@@ -43,7 +43,7 @@ pub(super) fn print_places(at: &[Places]) -> String {
     shape::tuple(&places.collect::<Vec<_>>())
 }
 
-/// The places of a text; None if there is no tuple of three, one or no numbers for each dimension.
+/// Parses places: a tuple for each dimension, of three numbers, one or none. None if the text has another form.
 pub(super) fn parse_places(term: &Term) -> Option<Vec<Places>> {
     let Term::Tuple(dims) = term else { return None };
     let places = |term: &Term| {
@@ -144,7 +144,7 @@ pub(super) fn region_replaced(
     Some(result)
 }
 
-/// Where a kernel has the new values from.
+/// The source of the new values of a kernel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NewValues {
     /// It computes them if they are fused.
