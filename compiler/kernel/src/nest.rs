@@ -242,21 +242,7 @@ impl Nest {
 
     /// Every affine value of the kernel.
     fn affines_mut(&mut self) -> impl Iterator<Item = &mut Affine> {
-        let insts = self.insts.iter_mut().flat_map(|inst| match inst {
-            Inst::Load { access, .. } => vec![&mut access.address],
-            Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => vec![affine],
-            Inst::InRange { affine, low, high } => vec![affine, low, high],
-            Inst::Const { .. }
-            | Inst::LoopInvariant { .. }
-            | Inst::CheckIndex { .. }
-            | Inst::Limit { .. }
-            | Inst::Unary { .. }
-            | Inst::Binary { .. }
-            | Inst::Compare { .. }
-            | Inst::Select { .. }
-            | Inst::Fma { .. }
-            | Inst::Cast { .. } => Vec::new(),
-        });
+        let insts = self.insts.iter_mut().flat_map(affines_mut);
         insts.chain(self.stores.iter_mut().map(|store| &mut store.access.address))
     }
 
@@ -557,6 +543,26 @@ pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> + use<> {
     operands.into_iter().flatten()
 }
 
+/// As [`operands`], mutable.
+pub fn operands_mut(inst: &mut Inst) -> impl Iterator<Item = &mut Elem> {
+    let operands = match inst {
+        Inst::Load { .. }
+        | Inst::Const { .. }
+        | Inst::Index { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::InRange { .. } => [None, None, None],
+        Inst::Unary { arg, .. }
+        | Inst::Cast { arg, .. }
+        | Inst::CheckIndex { arg, .. }
+        | Inst::RandomBits { key: arg, .. }
+        | Inst::Limit { arg, .. } => [Some(arg), None, None],
+        Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [Some(lhs), Some(rhs), None],
+        Inst::Select { cond, then, otherwise, .. } => [Some(cond), Some(then), Some(otherwise)],
+        Inst::Fma { x, y, z, .. } => [Some(x), Some(y), Some(z)],
+    };
+    operands.into_iter().flatten()
+}
+
 /// The indices and addresses of an instruction.
 pub fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
     let affines = match inst {
@@ -573,6 +579,26 @@ pub fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
         | Inst::Select { .. }
         | Inst::Fma { .. }
         | Inst::Cast { .. } => [None; 3],
+    };
+    affines.into_iter().flatten()
+}
+
+/// As [`affines`], mutable.
+pub fn affines_mut(inst: &mut Inst) -> impl Iterator<Item = &mut Affine> {
+    let affines = match inst {
+        Inst::Load { access: Access { address, .. }, .. } => [Some(address), None, None],
+        Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => [Some(affine), None, None],
+        Inst::InRange { affine, low, high } => [Some(affine), Some(low), Some(high)],
+        Inst::Const { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::CheckIndex { .. }
+        | Inst::Limit { .. }
+        | Inst::Unary { .. }
+        | Inst::Binary { .. }
+        | Inst::Compare { .. }
+        | Inst::Select { .. }
+        | Inst::Fma { .. }
+        | Inst::Cast { .. } => [None, None, None],
     };
     affines.into_iter().flatten()
 }

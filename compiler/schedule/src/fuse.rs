@@ -6,20 +6,25 @@
 //! `a` is computed inside `b`. `b` has two users with loop nests of their own, so it is stored; `s` is not pointwise, so it is
 //! stored, too.
 //!
-//! A pointwise value is fused into its users
+//! A pointwise value, or a reduction of few elements ([`SHORT_REDUCTION`]), is fused into its users
 //! - if every user can take it as an expression ([`Reads`]), and
 //! - if that repeats no work: all its uses are in one loop nest of the same block, which reads each element once or several times
 //!   at the same index (the kernel then computes it once); or there is no work to repeat: literals, `iota`, views such as slices,
 //!   transposes and broadcasts of values in memory, and short expressions of scalars, which a kernel computes before its loops;
+//!   or it takes less time to repeat the work than to store the elements and load them again (`is_cheaper`), and no more memory:
+//!   differences of all pairs of points, for instance;
 //! - and if the loop nest does not become too long.
 //!
 //! The result of an all_gather is not stored either if its only user reads the blocks in place (`Library::streams`).
 
 use spmdc_abi::CollectiveKind;
-use spmdc_ir::cost::{LONG_NEST, SHORT_SCALARS};
+use spmdc_ir::cost::{
+    BEYOND_CACHES, LONG_EXPRESSION, LONG_NEST, REPEATED_INSTRUCTIONS, SHORT_REDUCTION, SHORT_SCALARS,
+};
 use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::lower::builder::{KernelBuilder, KernelContext};
+use spmdc_ir::lower::unroll::is_short;
 use spmdc_ir::lower::work::Temporaries;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::rules::{Effect, Lowered, Point, Reads};
@@ -39,6 +44,9 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         bodies: Vec::new(),
         sites: vec![Sites::None; func.values.len()],
         scalar_sizes: vec![0; func.values.len()],
+        chains: vec![Chain::default(); func.values.len()],
+        costs: vec![Repetition { times: 1.0, copies: 1 }; func.values.len()],
+        roots: vec![Vec::new(); func.values.len()],
         in_memory: vec![None; func.values.len()],
     };
     fuser.collect(&func.body, &mut 0);
@@ -46,6 +54,7 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
     debug_assert_eq!(fuser.uses.len(), func.values.len(), "every value has its uses");
     for number in 0..fuser.stmts.len() {
         fuser.measure_scalar(number);
+        fuser.measure_chain(number);
     }
     for number in (0..fuser.stmts.len()).rev() {
         fuser.decide(number);
@@ -72,6 +81,39 @@ enum Sites {
     Many,
 }
 
+/// The computation of an element of a value from values that are in memory, or may well be.
+#[derive(Clone, Debug, Default)]
+struct Chain {
+    /// Approximate instructions of the statement alone; None if it is no expression.
+    own: Option<usize>,
+    /// Approximate instructions of all statements.
+    work: usize,
+    /// The values in memory; at most [`MANY_LEAVES`].
+    leaves: Vec<Value>,
+}
+
+/// Number of values in memory from which on a computation is not repeated.
+const MANY_LEAVES: usize = 8;
+
+/// The computations of a value in the loop nests of its users.
+#[derive(Clone, Copy, Debug)]
+struct Repetition {
+    /// The number of times that each element is computed.
+    times: f64,
+    /// The number of times that its instructions are written in one loop nest.
+    copies: usize,
+}
+
+/// The place of a value that is fused.
+struct Placed {
+    sites: Sites,
+    /// Whether some elements are computed more than once because each is read several times.
+    repeats: bool,
+    /// All the loop nests.
+    roots: Vec<usize>,
+    cost: Repetition,
+}
+
 #[derive(Clone, Copy)]
 enum Use {
     /// The number of the statement, and the operand.
@@ -95,6 +137,12 @@ struct Fuser<'a> {
     in_memory: Vec<Option<(&'a Op, &'a Stmt)>>,
     /// For scalars, the number of operations that compute them from values that are not pointwise.
     scalar_sizes: Vec<usize>,
+    /// For each value, how it is computed.
+    chains: Vec<Chain>,
+    /// For each fused value, how often it is computed.
+    costs: Vec<Repetition>,
+    /// For each fused value, the statements in whose loop nests it is computed.
+    roots: Vec<Vec<usize>>,
 }
 
 impl<'a> Fuser<'a> {
@@ -131,31 +179,100 @@ impl<'a> Fuser<'a> {
         }
     }
 
+    /// Measures the computation of a value, of whose operands those with several users count as stored if they take long.
+    fn measure_chain(&mut self, number: usize) {
+        let (stmt, _) = self.stmts[number];
+        let mut chain = Chain::default();
+        if let (&[value], Some(op)) = (stmt.results.as_slice(), stmt.op())
+            && let (Some(point), false) = (op.rules().lowered().expression(), op.has_effect())
+            && let Some(terms) = self.terms(op, stmt)
+        {
+            let own = self.work(point, stmt);
+            (chain.own, chain.work) = (Some(own), own);
+            let mut args = stmt.args.clone();
+            args.dedup();
+            for arg in args {
+                let of = &self.chains[arg.0 as usize];
+                let alone = self.uses[arg.0 as usize].len() == 1 || of.work <= REPEATED_INSTRUCTIONS.0;
+                let spreads = self.elements(value) > self.elements(arg) && terms == 1 && of.work > 0;
+                if of.own.is_some() && alone && !spreads {
+                    chain.work += terms * of.work;
+                    chain.leaves.extend(of.leaves.iter().copied());
+                } else {
+                    chain.leaves.push(arg);
+                }
+            }
+            chain.leaves.sort_unstable();
+            chain.leaves.dedup();
+            chain.leaves.truncate(MANY_LEAVES);
+            if terms > 1 && chain.work > LONG_EXPRESSION {
+                chain = Chain::default();
+            }
+        }
+        for &result in &stmt.results {
+            self.chains[result.0 as usize] = chain.clone();
+        }
+    }
+
+    /// The number of elements of an operand from which an expression computes an element; None for reductions that are no expressions.
+    fn terms(&self, op: &Op, stmt: &Stmt) -> Option<usize> {
+        match op.rules().lowered() {
+            Lowered::Reduction(reduction) => {
+                let count = reduction.combined(stmt, self.func, self.mesh)?;
+                (1..=SHORT_REDUCTION).contains(&count).then_some(count)
+            }
+            Lowered::Point(_)
+            | Lowered::Nest(_)
+            | Lowered::Alias(_)
+            | Lowered::Library(_)
+            | Lowered::Exchange(_)
+            | Lowered::Request => Some(1),
+        }
+    }
+
     fn decide(&mut self, number: usize) {
         let (stmt, block) = self.stmts[number];
         let (&[value], Some(op)) = (stmt.results.as_slice(), stmt.op()) else { return };
-        if !op.is_pointwise() || op.has_effect() {
-            return;
-        }
+        let Some(own) = self.chains[value.0 as usize].own else { return };
+        debug_assert!(!op.has_effect(), "a statement with an effect is no expression");
         if op.rules().properties().effect == Effect::Stops && self.takes_nothing(value) {
             return;
         }
-        let Some((sites, repeats, roots)) = self.sites_of(value) else { return };
+        let Some(Placed { sites, repeats, roots, cost }) = self.placed(value) else { return };
         let free = stmt.args.is_empty()
             || self.func.flops(stmt) == 0
             || self.is_scalar(value) && self.scalar_sizes[value.0 as usize] <= SHORT_SCALARS;
-        let alone = matches!(sites, Sites::One { root, .. } if !repeats && self.stmts[root].1 == block);
-        let (true, Some(point)) = (free || alone, op.rules().lowered().point()) else { return };
+        let is_here = roots.iter().all(|&root| self.stmts[root].1 == block);
+        let alone = matches!(sites, Sites::One { .. }) && !repeats && is_here;
+        if !(free || alone || is_here && self.is_cheaper(value, op, cost)) {
+            return;
+        }
         // Literals take no instruction.
-        let work = self.work(point, stmt);
+        let work = own * cost.copies;
         if work > 0 && roots.iter().any(|&root| self.bodies[root] >= LONG_NEST) {
             return;
         }
         self.fused[value.0 as usize] = true;
         // The operands of a repeated value are computed as often.
         self.sites[value.0 as usize] = if repeats { Sites::Many } else { sites };
+        self.costs[value.0 as usize] = cost;
         roots.iter().for_each(|&root| self.bodies[root] += work);
         debug_assert!(roots.iter().all(|&root| root > number), "a value is computed before its operands");
+        self.roots[value.0 as usize] = roots;
+    }
+
+    /// Whether it takes less time to compute a value in each place where it is used than to store it, and no more memory.
+    fn is_cheaper(&self, value: Value, op: &Op, cost: Repetition) -> bool {
+        let chain = &self.chains[value.0 as usize];
+        let bytes = |value: Value| self.elements(value) * self.func.ty(value).dtype().size();
+        let most = if bytes(value) > BEYOND_CACHES { REPEATED_INSTRUCTIONS.1 } else { REPEATED_INSTRUCTIONS.0 };
+        // Arguments are held anyway, and scalars take no room.
+        let is_held = |leaf: &&Value| !self.func.body.params.contains(leaf) && !self.is_scalar(**leaf);
+        let held: usize = chain.leaves.iter().filter(is_held).map(|&leaf| bytes(leaf)).sum();
+        op.rules().properties().effect == Effect::None
+            && (cost.times - 1.0) * chain.work as f64 <= most as f64
+            && chain.leaves.len() < MANY_LEAVES
+            && held <= bytes(value)
     }
 
     /// Approximate instructions for one element of a pointwise value, without the loads of its operands.
@@ -197,12 +314,15 @@ impl<'a> Fuser<'a> {
         }
     }
 
-    /// The sites of the value, whether some elements are computed more than once, and all the loop nests; None if a user needs it
-    /// in memory.
-    fn sites_of(&self, value: Value) -> Option<(Sites, bool, Vec<usize>)> {
+    /// The place of the value, if it is fused; None if a user needs it in memory.
+    fn placed(&self, value: Value) -> Option<Placed> {
         let mut sites = Sites::None;
         let mut repeats = false;
         let mut roots = Vec::new();
+        // Those at the index of their loop nest are one.
+        let mut aligned_roots: Vec<(usize, Repetition)> = Vec::new();
+        let mut cost = Repetition { times: 0.0, copies: 0 };
+        let mut seen = Vec::new();
         for &site in &self.uses[value.0 as usize] {
             let Use::Operand(user, operand) = site else { return None };
             let (stmt, _) = self.stmts[user];
@@ -212,33 +332,84 @@ impl<'a> Fuser<'a> {
                 return None;
             }
             let lowered = op.rules().lowered();
-            match lowered.reads(operand, &self.func.arrays(&stmt.args)) {
+            let reads = lowered.reads(operand, &self.func.arrays(&stmt.args));
+            match reads {
                 Reads::Buffer => return None,
                 Reads::Often => repeats = true,
                 Reads::Once => {}
             }
             let fused = stmt.results.first().filter(|result| self.fused[result.0 as usize]);
-            let is_pointwise = lowered.point().is_some();
-            if is_pointwise {
-                repeats |= stmt.results.iter().any(|&result| self.elements(result) > self.elements(value));
-            }
-            let aligned = !is_pointwise || is_aligned(&self.func.factors(op, stmt), operand);
+            let is_expression = lowered.point().is_some() || fused.is_some();
+            let aligned = !is_expression || is_aligned(&self.func.factors(op, stmt), operand);
             let here = match fused.map(|result| self.sites[result.0 as usize]) {
                 None => Sites::One { root: user, aligned },
                 Some(Sites::One { root, aligned: outer }) => Sites::One { root, aligned: aligned && outer },
                 Some(other) => other,
             };
-            match here {
-                Sites::One { root, .. } if !roots.contains(&root) => roots.push(root),
-                Sites::One { .. } | Sites::Many | Sites::None => {}
+            let mut of_user =
+                fused.map_or(Repetition { times: 1.0, copies: 1 }, |result| self.costs[result.0 as usize]);
+            if let (Some(terms), true) = (self.terms(op, stmt), fused.is_some()) {
+                of_user.copies = of_user.copies.saturating_mul(terms);
             }
+            if reads == Reads::Often {
+                of_user.times = f64::INFINITY;
+            }
+            let spread = stmt.results.iter().map(|&result| self.elements(result)).max().unwrap_or(0);
+            if is_expression && spread > self.elements(value) {
+                let ratio = spread as f64 / self.elements(value).max(1) as f64;
+                if !self.is_shared(here, ratio) {
+                    repeats = true;
+                    of_user.times *= ratio;
+                }
+            }
+            let own = [user];
+            let of_result = fused.map_or(own.as_slice(), |result| &self.roots[result.0 as usize]);
+            roots.extend(of_result.iter().copied().filter(|root| !roots.contains(root)).collect::<Vec<_>>());
+            match here {
+                Sites::One { root, aligned: true } => {
+                    match aligned_roots.iter_mut().find(|(known, _)| *known == root) {
+                        Some((_, known)) => {
+                            known.times = known.times.max(of_user.times);
+                            known.copies = known.copies.max(of_user.copies);
+                        }
+                        None => aligned_roots.push((root, of_user)),
+                    }
+                }
+                // Operands of one statement are read at the same index, or nearly always.
+                _ if seen.contains(&user) => {}
+                _ => {
+                    cost.times += of_user.times;
+                    cost.copies += of_user.copies;
+                }
+            }
+            seen.push(user);
             sites = match (sites, here) {
                 (Sites::None, here) => here,
                 (Sites::One { root: a, aligned: true }, Sites::One { root: b, aligned: true }) if a == b => sites,
                 _ => Sites::Many,
             };
         }
-        Some((sites, repeats, roots))
+        for (_, of_root) in aligned_roots {
+            cost.times += of_root.times;
+            cost.copies = cost.copies.max(of_root.copies);
+        }
+        debug_assert!(cost.times >= roots.len() as f64, "each loop nest computes what it needs");
+        Some(Placed { sites, repeats, roots, cost })
+    }
+
+    /// Whether all results of a reduction along short dimensions are computed at once, so that a value that is needed for each of so many
+    /// is computed once.
+    fn is_shared(&self, sites: Sites, ratio: f64) -> bool {
+        let Sites::One { root, .. } = sites else { return false };
+        let (stmt, _) = self.stmts[root];
+        let (Some(op), Some(&result)) = (stmt.op(), stmt.results.first()) else { return false };
+        if !matches!(op.rules().lowered(), Lowered::Reduction(_)) || self.fused[result.0 as usize] {
+            return false;
+        }
+        let shape = self.func.ty(result).block_shape(self.mesh);
+        let (short, long): (Vec<usize>, Vec<usize>) = shape.iter().partition(|&&extent| extent <= SHORT_REDUCTION);
+        let trips: usize = short.iter().product();
+        is_short(trips as u64) && trips as f64 == ratio && !long.is_empty()
     }
 }
 
@@ -295,6 +466,42 @@ mod tests {
         assert_eq!(kernels("fn main(x: f32[64]) { let e = exp(x); e / sum(e) }"), 3);
         // Scalars are computed before the loops.
         assert_eq!(kernels("fn main(x: f32[64], a: f32, b: f32) { x * (a + b) }"), 1);
+    }
+
+    #[test]
+    fn reductions_of_few_elements_are_expressions() {
+        for of_three in ["sum(x * x, axis=1)", "max(x, axis=-1)", "argmin(abs(x), axis=1)", "prod(x, axis=(1,))"] {
+            assert_eq!(
+                kernels(&format!("fn main(x: f32[64, 3]) {{ let s = {of_three}; s * s + 1 }}")),
+                1,
+                "{of_three}"
+            );
+        }
+        assert_eq!(kernels("fn main(x: f32[64, 2, 2]) { sqrt(sum(x * x, axis=(1, 2))) }"), 1);
+        assert_eq!(kernels("fn main(x: f32[64, 5]) { sqrt(sum(x * x, axis=1)) }"), 2);
+        // Four times a long function is too much for an expression.
+        assert_eq!(kernels("fn main(x: f32[64, 4]) { sqrt(sum(exp(x), axis=1)) }"), 2);
+    }
+
+    #[test]
+    fn short_work_is_repeated_rather_than_stored() {
+        let pairs = "let d = x[None] - x[:, None]; let w = 1 / (sum(d * d, axis=-1) + 1);";
+        assert_eq!(kernels(&format!("fn main(x: f32[64, 3]) {{ {pairs} sum(d * w[:, :, None], axis=1) }}")), 1);
+        assert_eq!(kernels("fn main(x: f32[64, 64]) { let c = x - mean(x); (sum(c * c, axis=0), 2 * c) }"), 3);
+        // Two arrays would be held instead of one, or work is long.
+        let source =
+            |c: &str| format!("fn main(x: f32[64], y: f32[64]) {{ let a = cumsum(x); let c = {c}; (sum(c), 2 * c) }}");
+        assert_eq!(
+            (kernels(&source("a - 1")), kernels(&source("a - y")), kernels(&source("a - cumsum(y)"))),
+            (3, 3, 4)
+        );
+        assert_eq!(kernels("fn main(x: f32[64]) { let c = exp(x); (sum(c), 2 * c) }"), 3);
+        // Every trip would repeat it.
+        let trips = |c: &str| {
+            let body = "let mut s = 0.0; for i in 0..9 { s = s + sum(c * s); }";
+            kernels(&format!("fn main(x: f32[64]) {{ let c = {c}; {body} (s, c * 2) }}"))
+        };
+        assert_eq!(trips("x - 1"), trips("exp(x)"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::{ArrayType, DType, Type};
 use spmdc_ir::lower::peel::peel;
 use spmdc_ir::lower::split::split_reduction;
+use spmdc_ir::lower::unroll::unroll;
 use spmdc_ir::lower::work::{Lowering, Temporaries, Work};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::rules::{Copied, Lowered, Point};
@@ -200,6 +201,7 @@ impl<'a> Scheduler<'a> {
         let emit = |lowering: &mut Lowering<'_>| match lowered {
             Lowered::Point(point) => evaluate(point, stmt, lowering),
             Lowered::Nest(nest) => nest.lower(lowering, stmt),
+            Lowered::Reduction(reduction) => reduction.nest().lower(lowering, stmt),
             Lowered::Alias(alias) => match alias.copied() {
                 Copied::Point(point) => evaluate(point, stmt, lowering),
                 Copied::Nest(nest) => nest.lower(lowering, stmt),
@@ -233,7 +235,7 @@ impl<'a> Scheduler<'a> {
     /// Computes a fused value into memory, for a reader that takes no expressions.
     fn store_fused(&mut self, value: Value, tasks: &mut Vec<Task>) {
         let Some(Some((op, stmt))) = self.inlined.get(value.0 as usize).copied() else { return };
-        let Some(point) = op.rules().lowered().point() else { return };
+        let Some(point) = op.rules().lowered().expression() else { return };
         if self.stored.iter().flatten().any(|&known| known == value) {
             return;
         }
@@ -275,7 +277,7 @@ impl<'a> Scheduler<'a> {
                     work.push(stage);
                     continue;
                 };
-                work.extend(peel(kernel, &self.mesh.machine).into_iter().map(|(kernel, cutout)| {
+                work.extend(peel(unroll(kernel), &self.mesh.machine).into_iter().map(|(kernel, cutout)| {
                     let (buffers, origin) = (buffers.clone(), origin.clone());
                     Work::Kernel { kernel, buffers, cutout, origin }
                 }));

@@ -132,9 +132,10 @@ impl Selector<'_> {
                 self.graph.cast(*from, *to, arg)?
             }
             Inst::InRange { affine, low, high } => self.in_range(affine, low, high)?,
-            Inst::LoopInvariant { .. } | Inst::CheckIndex { .. } | Inst::Limit { .. } | Inst::RandomBits { .. } => {
-                return None;
-            }
+            Inst::LoopInvariant { .. }
+            | Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
+            | Inst::RandomBits { .. } => return None,
         })
     }
 

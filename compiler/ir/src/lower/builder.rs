@@ -169,7 +169,7 @@ impl<'a> KernelBuilder<'a> {
             return *elem;
         }
         let inlined = self.context.inlined(value);
-        let elem = match inlined.and_then(|(op, stmt)| Some((op.rules().lowered().point()?, stmt))) {
+        let elem = match inlined.and_then(|(op, stmt)| Some((op.rules().lowered().expression()?, stmt))) {
             Some((point, stmt)) => {
                 let outer = std::mem::replace(&mut self.span, stmt.origin.span);
                 let elem = point.point(self, stmt, index);

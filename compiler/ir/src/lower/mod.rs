@@ -1,9 +1,12 @@
 //! From operations to kernels.
 //!
-//! `builder` describes loop nests and `work` the steps around them; `peel` cuts nests where conditions change, `split` long reductions.
+//! `builder` describes loop nests and `work` the steps around them; `peel` cuts nests where conditions change, `split` long reductions;
+//! `unroll` writes a few results one after the other, and `terms` the terms of a short reduction.
 
 pub mod builder;
 pub mod library;
 pub mod peel;
 pub mod split;
+pub mod terms;
+pub mod unroll;
 pub mod work;

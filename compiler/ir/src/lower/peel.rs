@@ -18,7 +18,7 @@ use spmdc_abi::{DType, Scalar};
 use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
 use spmdc_kernel::machine::Machine;
-use spmdc_kernel::nest::{Nest, affines, operands, scalar_bounds};
+use spmdc_kernel::nest::{Nest, affines, affines_mut, operands, operands_mut, scalar_bounds};
 
 /// The kernel, or the kernels of its parts.
 pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {
@@ -186,7 +186,7 @@ fn pruned(kernel: &Kernel, known: &[(usize, bool)]) -> Kernel {
         });
     }
     let renumber = |elem: &mut Elem| *elem = place[same[elem.0 as usize].0 as usize];
-    part.insts.iter_mut().for_each(|inst| each_operand(inst, &renumber));
+    part.insts.iter_mut().flat_map(operands_mut).for_each(renumber);
     for store in &mut part.stores {
         renumber(&mut store.value);
         if let Some(Combine::Scan { first, .. }) = &mut store.combine {
@@ -201,47 +201,9 @@ fn pruned(kernel: &Kernel, known: &[(usize, bool)]) -> Kernel {
     part
 }
 
-fn each_operand(inst: &mut Inst, change: &dyn Fn(&mut Elem)) {
-    match inst {
-        Inst::Load { .. }
-        | Inst::Const { .. }
-        | Inst::Index { .. }
-        | Inst::LoopInvariant { .. }
-        | Inst::InRange { .. } => {}
-        Inst::Unary { arg, .. }
-        | Inst::Cast { arg, .. }
-        | Inst::CheckIndex { arg, .. }
-        | Inst::RandomBits { key: arg, .. }
-        | Inst::Limit { arg, .. } => change(arg),
-        Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [lhs, rhs].into_iter().for_each(change),
-        Inst::Select { cond, then, otherwise, .. } => [cond, then, otherwise].into_iter().for_each(change),
-        Inst::Fma { x, y, z, .. } => [x, y, z].into_iter().for_each(change),
-    }
-}
-
 /// Changes every index and address of the kernel.
 pub(super) fn each_affine(kernel: &mut Kernel, change: &dyn Fn(&Affine) -> Affine) {
-    for inst in &mut kernel.insts {
-        match inst {
-            Inst::Load { access, .. } => access.address = change(&access.address),
-            Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => *affine = change(affine),
-            Inst::InRange { affine, low, high } => {
-                for affine in [affine, low, high] {
-                    *affine = change(affine);
-                }
-            }
-            Inst::Const { .. }
-            | Inst::LoopInvariant { .. }
-            | Inst::CheckIndex { .. }
-            | Inst::Limit { .. }
-            | Inst::Unary { .. }
-            | Inst::Binary { .. }
-            | Inst::Compare { .. }
-            | Inst::Select { .. }
-            | Inst::Fma { .. }
-            | Inst::Cast { .. } => {}
-        }
-    }
+    kernel.insts.iter_mut().flat_map(affines_mut).for_each(|affine| *affine = change(affine));
     kernel.stores.iter_mut().for_each(|store| store.access.address = change(&store.access.address));
 }
 

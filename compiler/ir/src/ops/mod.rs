@@ -224,7 +224,12 @@ impl Op {
     pub fn exchange(&self) -> Option<&dyn Exchange> {
         match self.rules().lowered() {
             Lowered::Exchange(exchange) => Some(exchange),
-            Lowered::Point(_) | Lowered::Nest(_) | Lowered::Alias(_) | Lowered::Library(_) | Lowered::Request => None,
+            Lowered::Point(_)
+            | Lowered::Nest(_)
+            | Lowered::Reduction(_)
+            | Lowered::Alias(_)
+            | Lowered::Library(_)
+            | Lowered::Request => None,
         }
     }
 

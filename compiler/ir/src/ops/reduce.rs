@@ -15,6 +15,8 @@ use crate::array::{Array, Trap, indices};
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{ArrayType, DType};
+use crate::lower::builder::KernelBuilder;
+use crate::lower::terms;
 use crate::lower::work::Lowering;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
 use crate::ops::call::args::{Arg, Args};
@@ -23,15 +25,15 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, Terms, Weights};
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
-    Rules, Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
+    Reads, Reduction, Rules, Semantics, Typing,
 };
-use crate::program::{Stmt, Value};
+use crate::program::{Func, Stmt, Value};
 use spmdc_abi::Kind;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_kernel::loops::{Affine, Combine};
+use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
@@ -74,6 +76,10 @@ impl ArgReduce {
     /// The axes in the syntax of the language: `0`, or `(0,1)`.
     fn axis(&self) -> String {
         if let [axis] = *self.axes { axis.to_string() } else { shape::tuple(&self.axes) }
+    }
+
+    fn combine(&self) -> Combine {
+        if self.largest { Combine::ArgMax } else { Combine::ArgMin }
     }
 }
 
@@ -239,7 +245,7 @@ impl Rules for Reduce {
     }
 
     fn lowered(&self) -> Lowered<'_> {
-        Lowered::Nest(self)
+        Lowered::Reduction(self)
     }
 
     fn properties(&self) -> Properties<'_> {
@@ -300,6 +306,30 @@ impl Weights for Reduce {
 
     fn reduced(&self) -> (&[usize], bool) {
         (&self.axes, self.keepdims)
+    }
+}
+
+impl Reduction for Reduce {
+    fn nest(&self) -> &dyn NestLowering {
+        self
+    }
+
+    fn point(&self) -> &dyn Point {
+        self
+    }
+
+    fn combined(&self, stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<usize> {
+        terms::combined(stmt, func, mesh, &self.axes)
+    }
+}
+
+impl Point for Reduce {
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        terms::combination(kernel, stmt, (&self.axes, self.keepdims), Combine::Reduce(self.op), index)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
     }
 }
 
@@ -387,7 +417,7 @@ impl Rules for ArgReduce {
     }
 
     fn lowered(&self) -> Lowered<'_> {
-        Lowered::Nest(self)
+        Lowered::Reduction(self)
     }
 
     fn properties(&self) -> Properties<'_> {
@@ -428,10 +458,33 @@ impl Batched for ArgReduce {
     }
 }
 
+impl Reduction for ArgReduce {
+    fn nest(&self) -> &dyn NestLowering {
+        self
+    }
+
+    fn point(&self) -> &dyn Point {
+        self
+    }
+
+    fn combined(&self, stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<usize> {
+        terms::combined(stmt, func, mesh, &self.axes)
+    }
+}
+
+impl Point for ArgReduce {
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        terms::combination(kernel, stmt, (&self.axes, self.keepdims), self.combine(), index)
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
+}
+
 impl NestLowering for ArgReduce {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let combine = if self.largest { Combine::ArgMax } else { Combine::ArgMin };
-        lower_reduction(lowering, stmt, &self.axes, self.keepdims, combine);
+        lower_reduction(lowering, stmt, &self.axes, self.keepdims, self.combine());
         Ok(())
     }
 

@@ -108,6 +108,8 @@ pub enum Lowered<'a> {
     Point(&'a dyn Point),
     /// Loop nests, or other work that fills the results.
     Nest(&'a dyn NestLowering),
+    /// Loop nests that combine elements; of few elements also the expression of one element of the result, which fuses.
+    Reduction(&'a dyn Reduction),
     /// The bytes of the operand under another type, if the operand is in memory.
     Alias(&'a dyn Alias),
     /// A function of the runtime, which may read an operand in parts.
@@ -127,7 +129,24 @@ impl<'a> Lowered<'a> {
                 Copied::Point(point) => Some(point),
                 Copied::Nest(_) => None,
             },
-            Lowered::Nest(_) | Lowered::Library(_) | Lowered::Exchange(_) | Lowered::Request => None,
+            Lowered::Nest(_)
+            | Lowered::Reduction(_)
+            | Lowered::Library(_)
+            | Lowered::Exchange(_)
+            | Lowered::Request => None,
+        }
+    }
+
+    /// The expression of one element of a value that is fused into its users: of a pointwise op, or of a reduction of few elements.
+    pub fn expression(&self) -> Option<&'a dyn Point> {
+        match self {
+            Lowered::Reduction(reduction) => Some(reduction.point()),
+            Lowered::Point(_)
+            | Lowered::Nest(_)
+            | Lowered::Alias(_)
+            | Lowered::Library(_)
+            | Lowered::Exchange(_)
+            | Lowered::Request => self.point(),
         }
     }
 
@@ -136,6 +155,7 @@ impl<'a> Lowered<'a> {
         match self {
             Lowered::Point(point) => point.reads(operand, args),
             Lowered::Nest(nest) => nest.reads(operand, args),
+            Lowered::Reduction(reduction) => reduction.nest().reads(operand, args),
             Lowered::Alias(alias) => match alias.copied() {
                 Copied::Point(point) => point.reads(operand, args),
                 Copied::Nest(nest) => nest.reads(operand, args),
@@ -173,6 +193,20 @@ pub trait NestLowering {
 
     /// The way the kernels read an operand; `args` are the types of all operands.
     fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads;
+}
+
+/// The lowering of ops that combine elements along some dimensions.
+pub trait Reduction {
+    /// The loop nest.
+    fn nest(&self) -> &dyn NestLowering;
+
+    /// The expression of one element, with the bits that the loop nest gives, for at most [`SHORT_REDUCTION`] elements.
+    ///
+    /// [`SHORT_REDUCTION`]: crate::cost::SHORT_REDUCTION
+    fn point(&self) -> &dyn Point;
+
+    /// The number of elements that are combined into one, if every device combines the same number.
+    fn combined(&self, stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<usize>;
 }
 
 /// The lowering of ops whose result can be the bytes of the operand, such as `reshape`.

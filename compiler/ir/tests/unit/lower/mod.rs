@@ -2,3 +2,4 @@
 
 mod peel;
 mod split;
+mod unroll;
