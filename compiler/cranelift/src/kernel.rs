@@ -202,7 +202,8 @@ impl<'n, 'f> Emitter<'n, 'f> {
         let mut since = 0;
         for at in 0..self.nest.order.len() {
             let elem = self.nest.order[at];
-            if self.nest.levels[elem.0 as usize] != depth {
+            // Loops of the body compute what is inside them.
+            if self.nest.levels[elem.0 as usize] != depth || self.nest.inside[elem.0 as usize].is_some() {
                 continue;
             }
             self.instruction(elem);
@@ -447,7 +448,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
         if is_bool { v.splat_mask(I32, value.single()) } else { v.splat(value.lane, value.single()) }
     }
 
-    fn instruction(&mut self, elem: Elem) {
+    pub fn instruction(&mut self, elem: Elem) {
         let at = elem.0 as usize;
         let lanes = if self.nest.varies[at] { self.lanes } else { 1 };
         let nest = self.nest;
@@ -526,6 +527,9 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 self.vector(lanes).cast(*from, *to, arg)
             }
             Inst::RandomBits { dtype, .. } => self.drawn(elem, *dtype, lanes),
+            // The loop has computed it.
+            Inst::Carried { .. } | Inst::Last { .. } => return,
+            Inst::Repeat { trips, carried } => self.repeat(elem, *trips, carried),
             Inst::InRange { affine, low, high } => self.in_range(affine, low, high, lanes),
         };
         self.values[at] = Some(value);
@@ -658,6 +662,9 @@ impl<'n, 'f> Emitter<'n, 'f> {
             | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::RandomBits { .. }
+            | Inst::Carried { .. }
+            | Inst::Repeat { .. }
+            | Inst::Last { .. }
             | Inst::InRange { .. } => I32,
         }
     }

@@ -1,6 +1,6 @@
 //! From loop nests to machine code.
 //!
-//! `kernel` emits a nest, whose loops have the forms of `loops` (`tile`: of tiles, `strip`: of strips), `access` loads and stores, `reduction` the
+//! `kernel` emits a nest, whose loops have the forms of `loops` (`tile`: of tiles, `strip`: of strips, `repeats`: in the body), `access` loads and stores, `reduction` the
 //! combination over loops, `arithmetic`, `narrow_lanes` and `lanes` the operations inside, all on the bundles of `vector`. `machine`
 //! compiles; `jit` and `object` are the destinations of the code. All of it implements [`Backend`].
 #![warn(missing_docs)]
@@ -19,6 +19,7 @@ mod math_calls;
 mod narrow_lanes;
 mod object;
 mod reduction;
+mod repeats;
 mod strip;
 mod tile;
 mod vector;

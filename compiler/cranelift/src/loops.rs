@@ -102,7 +102,7 @@ impl Emitter<'_, '_> {
     }
 
     /// A parameter of the block for each of the values that pass through it.
-    fn parameters_like(&mut self, block: Block, values: &[Value]) -> Vec<Value> {
+    pub fn parameters_like(&mut self, block: Block, values: &[Value]) -> Vec<Value> {
         let parameter = |&value: &Value| {
             let ty = self.builder.func.dfg.value_type(value);
             self.builder.append_block_param(block, ty)

@@ -20,6 +20,7 @@
 
 use spmdc_abi::mesh::TWO_ROUNDS_FROM;
 use spmdc_kernel::loops::{Combine, Kernel};
+use spmdc_kernel::repeats::times_in;
 use spmdc_kernel::work::work;
 use std::ops::Add;
 
@@ -152,6 +153,12 @@ pub const ASSUMED_EXTENT: f64 = 1.0;
 /// Minimum number of instructions of a loop nest into which nothing more is fused. Estimated: registers that are spilled take less time than
 /// an array that is stored and loaded, but the time to allocate them grows faster than the body.
 pub const LONG_NEST: usize = 600;
+
+/// Maximum number of instructions of a trip of a loop that runs in a kernel, with carried values in registers. Estimated: half a long nest.
+pub const LONG_TRIP: usize = 300;
+
+/// Maximum number of those instructions for scalars, which each bundle of points repeats. Estimated: as much as the rest of a short trip.
+pub const LONG_TRIP_OF_SCALARS: usize = 16;
 
 /// Maximum number of elements that a reduction combines in an expression.
 pub const SHORT_REDUCTION: usize = 4;
@@ -291,7 +298,9 @@ pub fn of_kernel(kernel: &Kernel) -> f64 {
 pub fn of_unit(kernel: &Kernel) -> f64 {
     let inner = if kernel.range_dim { 1 } else { 0 };
     let points: f64 = kernel.dims.iter().skip(inner).map(|dim| dim.extent.most() as f64).product();
-    let point: f64 = NANOSECONDS_PER_INSTRUCTION * kernel.insts.iter().map(work).sum::<f64>()
+    let times = times_in(&kernel.insts);
+    let instructions: f64 = kernel.insts.iter().zip(times).map(|(inst, times)| times * work(inst)).sum();
+    let point: f64 = NANOSECONDS_PER_INSTRUCTION * instructions
         + kernel.stores.iter().map(|each| of_store(each.combine)).sum::<f64>();
     points * point
 }

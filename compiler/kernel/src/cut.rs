@@ -5,8 +5,9 @@
 //! else: the order of sums is given ([`Order`]), and every cut keeps to it.
 
 use super::draws::CHAIN;
-use super::loops::{Access, Combine, Elem, Inst, Kernel};
-use super::nest::{Cut, Nest, Order, SIDE, Strips, operands};
+use super::loops::{Access, Combine, Elem, Inst, Kernel, operands};
+use super::nest::{Cut, Nest, Order, SIDE, Strips};
+use super::repeats;
 use super::work::work;
 use crate::scalar::BinaryOp;
 use spmdc_abi::DType;
@@ -26,6 +27,11 @@ const LONG_BODY: f64 = 24.0;
 /// Least number of dependent instructions from which on a processor does not see far enough ahead to overlap one bundle with the next.
 /// Random bits take more than a hundred.
 pub const LONG_CHAIN: usize = 64;
+
+/// Maximum number of registers that are live in a trip of a loop in the body whose bundles have 16 lanes: some are spilled. Measured with
+/// 100 steps of `z * z + c` (10 for each 4 lanes: 1.08 times as fast with 8 lanes) and of Lorenz's equations (9: 1.23 times as fast
+/// with 16).
+const TRIP_REGISTERS: f64 = 36.0;
 
 /// Maximum number of trips of a reduced loop that is unrolled, and the maximum cost of a point times these.
 const FEW_TRIPS: u64 = 4;
@@ -73,7 +79,9 @@ impl Nest {
     /// not depend on the loops around it is then computed before them, and partial results need no registers of their own.
     pub fn is_unrolled(&self, dim: usize, trips: u64) -> bool {
         let is_inside = |elem: &&Elem| self.levels[elem.0 as usize] == self.dims.len();
-        let inside: f64 = self.order.iter().filter(is_inside).map(|elem| work(&self.insts[elem.0 as usize])).sum();
+        let times = repeats::times(&self.insts, &self.inside);
+        let cost = |elem: &Elem| times[elem.0 as usize] * work(&self.insts[elem.0 as usize]);
+        let inside: f64 = self.order.iter().filter(is_inside).map(cost).sum();
         let is_innermost = dim + 1 == self.dims.len();
         is_innermost
             && self.dims[dim].reduced
@@ -236,6 +244,10 @@ fn granularity(nest: &Nest, dim: usize) -> u64 {
 /// Several registers at a time for short bodies, so that independent operations overlap, and for the longest, which code generators
 /// interleave; one for other long bodies, whose instructions overlap with those of the next bundle.
 fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
+    // No trip of a loop in the body begins before the one before it ends: only other registers give a processor work meanwhile.
+    if let Some(pressure) = nest.pressure_of_trips() {
+        return if 4.0 * pressure <= TRIP_REGISTERS { 16 } else { 8 };
+    }
     let work = point_work(nest, Some(dim));
     let points: f64 = nest.dims.iter().map(|dim| dim.length.max as f64).product();
     let chain = if nest.draws_inside(dim) { nest.chain().max(CHAIN) } else { nest.chain() };
@@ -289,6 +301,7 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
     });
     let left_over = 1.0 - in_bundles;
     let share = |scalar: f64, bundle: f64| left_over * scalar + in_bundles * bundle;
+    let times = repeats::times(&nest.insts, &nest.inside);
     let mut total = 0.0;
     for &elem in &nest.order {
         let inst = &nest.insts[elem.0 as usize];
@@ -304,7 +317,7 @@ fn cost(nest: &Nest, cut: Option<&Cut>, lanes: u32) -> f64 {
             },
             _ => work,
         };
-        total += each * trips[nest.levels[elem.0 as usize]];
+        total += each * trips[nest.levels[elem.0 as usize]] * times[elem.0 as usize];
     }
     for store in &nest.stores {
         let first_reduced = nest.first_reduced();
@@ -392,6 +405,9 @@ fn bundle_work(inst: &Inst, work: f64) -> f64 {
         | Inst::Const { .. }
         | Inst::Index { .. }
         | Inst::LoopInvariant { .. }
+        | Inst::Carried { .. }
+        | Inst::Repeat { .. }
+        | Inst::Last { .. }
         | Inst::InRange { .. } => work / 4.0,
     }
 }

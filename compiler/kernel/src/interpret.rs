@@ -7,6 +7,7 @@ use super::draws::element;
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, KernelCheck, Store};
 use super::nest::{Nest, Order};
 use super::order::{LANES, depends_on_order, fold_lanes};
+use super::repeats;
 use crate::number;
 use crate::scalar::{BinaryOp, CompareOp};
 use spmdc_abi::{DType, ReduceOp, counted_index, threefry, trap};
@@ -28,6 +29,7 @@ pub fn run(kernel: &Kernel, buffers: &mut [Vec<u8>], scalars: &[i64], begin: i64
         scalars,
         index: vec![0; kernel.dims.len()],
         values: Vec::new(),
+        inside: nest.inside,
         checks: kernel.checks(),
         trap: None,
     };
@@ -44,6 +46,8 @@ struct NestInterpreter<'a> {
     index: Vec<i64>,
     /// The known values at the current point.
     values: Vec<Option<u64>>,
+    /// For each instruction the innermost loop of the body that it is inside.
+    inside: Vec<Option<Elem>>,
     checks: Vec<KernelCheck>,
     /// The least code of the failures so far; values computed from a failure do not matter.
     trap: Option<i64>,
@@ -246,9 +250,44 @@ impl NestInterpreter<'_> {
                 let (at, low, high) = (self.affine(affine), self.affine(low), self.affine(high));
                 u64::from(low <= at && at < high)
             }
+            Inst::Carried { .. } => panic!("{inst:?} is used outside its loop"),
+            Inst::Repeat { trips, carried } => self.repeat(elem, *trips, carried),
+            Inst::Last { repeat, place, .. } => {
+                self.value(*repeat);
+                let Inst::Repeat { carried, .. } = &kernel.insts[repeat.0 as usize] else {
+                    panic!("{inst:?} has no loop")
+                };
+                self.values[carried[*place].0.0 as usize].expect("the loop has run")
+            }
         };
         self.values[elem.0 as usize] = Some(bits);
         bits
+    }
+}
+
+impl NestInterpreter<'_> {
+    /// Runs a loop of the body, after which its carried values are those after the last trip; returns the number of trips.
+    fn repeat(&mut self, repeat: Elem, trips: Elem, carried: &[(Elem, Elem)]) -> u64 {
+        let trips = (self.value(trips) as i64).max(0);
+        let first = |this: &mut Self, value: Elem| {
+            let Inst::Carried { init, .. } = this.kernel.insts[value.0 as usize] else {
+                panic!("{value:?} is not carried")
+            };
+            this.value(init)
+        };
+        let mut now: Vec<u64> = carried.iter().map(|&(value, _)| first(self, value)).collect();
+        let within: Vec<usize> =
+            (0..self.values.len()).filter(|&at| repeats::is_within(&self.inside, Elem(at as u32), repeat)).collect();
+        let begin = |this: &mut Self, now: &[u64]| {
+            within.iter().for_each(|&at| this.values[at] = None);
+            carried.iter().zip(now).for_each(|((value, _), &bits)| this.values[value.0 as usize] = Some(bits));
+        };
+        for _ in 0..trips {
+            begin(self, &now);
+            now = carried.iter().map(|&(_, next)| self.value(next)).collect();
+        }
+        begin(self, &now);
+        trips as u64
     }
 }
 

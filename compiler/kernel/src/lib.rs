@@ -1,10 +1,11 @@
 //! Loop nests as data: their computation, their indices, and the cuts of their loops. This crate knows no shardings and no machine
 //! code.
 //!
-//! `loops` has the nests and `scalar` the operations in them, whose meaning is defined in `number`; `interpret` runs a nest by
+//! `loops` has the nests, `repeats` the loops in their bodies, and `scalar` the operations in them, whose meaning is defined in `number`; `interpret` runs a nest by
 //! definition. `order` defines the order in which the terms of each result are combined, from the kernel alone. `nest` and `cut`
 //! decide how a nest runs, by the `work` in it and the sizes of a `machine`, and change no bits; `strips` decides which nests run
-//! by strips of columns, and `grain` how finely a nest may be divided. `narrow` has the numbers of conversions of narrow floats.
+//! by strips of columns, `pressure` measures loops in bodies, and `grain` how finely a nest may be divided. `narrow` has the numbers
+//! of conversions of narrow floats.
 #![warn(missing_docs)]
 
 pub mod backend;
@@ -18,6 +19,8 @@ pub mod narrow;
 pub mod nest;
 pub mod number;
 pub mod order;
+mod pressure;
+pub mod repeats;
 pub mod scalar;
 pub mod strips;
 pub mod work;

@@ -266,6 +266,32 @@ pub enum Inst {
         /// The counter, in i64; its bits are those of a u64.
         at: Affine,
     },
+    /// A value that a loop of the body carries from trip to trip, at the beginning of a trip; used inside the loop only
+    /// ([`repeats`](crate::repeats)).
+    Carried {
+        /// Tells the carried values of a kernel apart.
+        number: u32,
+        /// The type of the value.
+        dtype: DType,
+        /// The value in the first trip.
+        init: Elem,
+    },
+    /// A counted loop of the body. It computes all that depends on its carried values; its own value is the number of trips.
+    Repeat {
+        /// The number of trips, in i64, the same at all points; none if it is negative.
+        trips: Elem,
+        /// Each [`Inst::Carried`] of the loop with its value in the next trip, which has the same type.
+        carried: Vec<(Elem, Elem)>,
+    },
+    /// A carried value after the last trip of its loop.
+    Last {
+        /// The type of the value.
+        dtype: DType,
+        /// The [`Inst::Repeat`].
+        repeat: Elem,
+        /// Its position among the carried values of the loop.
+        place: usize,
+    },
     /// Whether `low <= affine < high`: for pads, masks and ranges.
     InRange {
         /// The index to test.
@@ -394,6 +420,9 @@ impl Inst {
             | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::RandomBits { .. }
+            | Inst::Carried { .. }
+            | Inst::Repeat { .. }
+            | Inst::Last { .. }
             | Inst::InRange { .. } => None,
         }
     }
@@ -414,6 +443,9 @@ impl Inst {
             | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::RandomBits { .. }
+            | Inst::Carried { .. }
+            | Inst::Repeat { .. }
+            | Inst::Last { .. }
             | Inst::InRange { .. } => None,
         }
     }
@@ -433,6 +465,12 @@ impl Kernel {
         loads.chain(self.stores.iter().map(|store| (&store.access, store.dtype)))
     }
 
+    /// The type of a value that a loop of the body carries.
+    pub fn carried_dtype(&self, value: Elem) -> DType {
+        let Inst::Carried { dtype, .. } = self.insts[value.0 as usize] else { panic!("{value:?} is not carried") };
+        dtype
+    }
+
     /// Its checks, in source order.
     pub fn checks(&self) -> Vec<KernelCheck> {
         let mut checks: Vec<KernelCheck> = self.insts.iter().filter_map(Inst::check).collect();
@@ -440,4 +478,100 @@ impl Kernel {
         checks.dedup();
         checks
     }
+}
+
+/// The operands of an instruction, without the dynamic indices of its addresses.
+pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> {
+    let (operands, pairs) = match inst {
+        Inst::Load { .. }
+        | Inst::Const { .. }
+        | Inst::Index { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::InRange { .. } => ([None; 3], [].as_slice()),
+        Inst::Unary { arg, .. }
+        | Inst::Cast { arg, .. }
+        | Inst::CheckIndex { arg, .. }
+        | Inst::RandomBits { key: arg, .. }
+        | Inst::Carried { init: arg, .. }
+        | Inst::Last { repeat: arg, .. }
+        | Inst::Limit { arg, .. } => ([Some(*arg), None, None], [].as_slice()),
+        Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => {
+            ([Some(*lhs), Some(*rhs), None], [].as_slice())
+        }
+        Inst::Select { cond, then, otherwise, .. } => ([Some(*cond), Some(*then), Some(*otherwise)], [].as_slice()),
+        Inst::Fma { x, y, z, .. } => ([Some(*x), Some(*y), Some(*z)], [].as_slice()),
+        Inst::Repeat { trips, carried } => ([Some(*trips), None, None], carried.as_slice()),
+    };
+    operands.into_iter().flatten().chain(pairs.iter().flat_map(|&(value, next)| [value, next]))
+}
+
+/// As [`operands`], mutable.
+pub fn operands_mut(inst: &mut Inst) -> impl Iterator<Item = &mut Elem> {
+    let (operands, pairs) = match inst {
+        Inst::Load { .. }
+        | Inst::Const { .. }
+        | Inst::Index { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::InRange { .. } => ([None, None, None], [].as_mut_slice()),
+        Inst::Unary { arg, .. }
+        | Inst::Cast { arg, .. }
+        | Inst::CheckIndex { arg, .. }
+        | Inst::RandomBits { key: arg, .. }
+        | Inst::Carried { init: arg, .. }
+        | Inst::Last { repeat: arg, .. }
+        | Inst::Limit { arg, .. } => ([Some(arg), None, None], [].as_mut_slice()),
+        Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => {
+            ([Some(lhs), Some(rhs), None], [].as_mut_slice())
+        }
+        Inst::Select { cond, then, otherwise, .. } => ([Some(cond), Some(then), Some(otherwise)], [].as_mut_slice()),
+        Inst::Fma { x, y, z, .. } => ([Some(x), Some(y), Some(z)], [].as_mut_slice()),
+        Inst::Repeat { trips, carried } => ([Some(trips), None, None], carried.as_mut_slice()),
+    };
+    operands.into_iter().flatten().chain(pairs.iter_mut().flat_map(|(value, next)| [value, next]))
+}
+
+/// The indices and addresses of an instruction.
+pub fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
+    let affines = match inst {
+        Inst::Load { access: Access { address, .. }, .. } => [Some(address), None, None],
+        Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => [Some(affine), None, None],
+        Inst::InRange { affine, low, high } => [Some(affine), Some(low), Some(high)],
+        Inst::Const { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::CheckIndex { .. }
+        | Inst::Limit { .. }
+        | Inst::Unary { .. }
+        | Inst::Binary { .. }
+        | Inst::Compare { .. }
+        | Inst::Select { .. }
+        | Inst::Fma { .. }
+        | Inst::Cast { .. }
+        | Inst::Carried { .. }
+        | Inst::Repeat { .. }
+        | Inst::Last { .. } => [None; 3],
+    };
+    affines.into_iter().flatten()
+}
+
+/// As [`affines`], mutable.
+pub fn affines_mut(inst: &mut Inst) -> impl Iterator<Item = &mut Affine> {
+    let affines = match inst {
+        Inst::Load { access: Access { address, .. }, .. } => [Some(address), None, None],
+        Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => [Some(affine), None, None],
+        Inst::InRange { affine, low, high } => [Some(affine), Some(low), Some(high)],
+        Inst::Const { .. }
+        | Inst::LoopInvariant { .. }
+        | Inst::CheckIndex { .. }
+        | Inst::Limit { .. }
+        | Inst::Unary { .. }
+        | Inst::Binary { .. }
+        | Inst::Compare { .. }
+        | Inst::Select { .. }
+        | Inst::Fma { .. }
+        | Inst::Cast { .. }
+        | Inst::Carried { .. }
+        | Inst::Repeat { .. }
+        | Inst::Last { .. } => [None, None, None],
+    };
+    affines.into_iter().flatten()
 }

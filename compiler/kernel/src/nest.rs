@@ -5,9 +5,11 @@
 //!   first dimension, which [`Nest::range`] converts to units of the loop.
 //! - An instruction belongs to a *level*: 0 is before all loops, `k + 1` inside loop `k`, as deep as its operands require.
 //! - One dimension may be cut into bundles of lanes. Instructions that depend on its index *vary*; all others stay scalars.
+//! - All of a loop in the body ([`repeats`]) is at one level.
 //! - A load under a `select` on indices, as from padding, is *guarded*: it is executed only if its value is needed.
 
-use super::loops::{Access, Affine, Elem, Extent, Inst, Kernel, LoopDim, Store};
+use super::loops::{Affine, Elem, Extent, Inst, Kernel, LoopDim, Store, affines, affines_mut, operands};
+use super::repeats;
 use crate::scalar::{BinaryOp, UnaryOp};
 use spmdc_abi::{DType, Scalar};
 use std::ops::Range as Run;
@@ -125,6 +127,8 @@ pub struct Nest {
     pub order: Vec<Elem>,
     /// For each instruction its level: 0 is before all loops, `k + 1` inside loop `k`.
     pub levels: Vec<usize>,
+    /// For each instruction the innermost loop of the body that it is inside ([`repeats`](super::repeats)); all of a loop has its level.
+    pub inside: Vec<Option<Elem>>,
     /// For each instruction whether it differs between the lanes of a bundle.
     pub varies: Vec<bool>,
     /// The order in which the terms of each result are combined.
@@ -156,6 +160,7 @@ impl Nest {
             stores: kernel.stores.clone(),
             order: Vec::new(),
             levels: Vec::new(),
+            inside: Vec::new(),
             varies: Vec::new(),
             sums: Order::Any,
             cut: None,
@@ -188,10 +193,14 @@ impl Nest {
             | Inst::Binary { dtype, .. }
             | Inst::Select { dtype, .. }
             | Inst::RandomBits { dtype, .. }
+            | Inst::Carried { dtype, .. }
+            | Inst::Last { dtype, .. }
             | Inst::Fma { dtype, .. } => *dtype,
             Inst::Unary { op, dtype, .. } => op.result_dtype(*dtype),
             Inst::Cast { to, .. } => *to,
-            Inst::LoopInvariant { .. } | Inst::CheckIndex { .. } | Inst::Limit { .. } => DType::I64,
+            Inst::LoopInvariant { .. } | Inst::CheckIndex { .. } | Inst::Limit { .. } | Inst::Repeat { .. } => {
+                DType::I64
+            }
             Inst::Compare { .. } | Inst::InRange { .. } => DType::Bool,
         }
     }
@@ -364,7 +373,11 @@ impl Nest {
         for inst in &self.insts {
             let known = match inst {
                 Inst::InRange { .. } | Inst::Index { .. } | Inst::Const { .. } => true,
-                Inst::Load { .. } | Inst::LoopInvariant { .. } => false,
+                Inst::Load { .. }
+                | Inst::LoopInvariant { .. }
+                | Inst::Carried { .. }
+                | Inst::Repeat { .. }
+                | Inst::Last { .. } => false,
                 Inst::CheckIndex { .. }
                 | Inst::Limit { .. }
                 | Inst::Unary { .. }
@@ -450,12 +463,18 @@ impl Nest {
 
     pub(super) fn place(&mut self) {
         self.levels = vec![0; self.insts.len()];
+        self.inside = repeats::inside(&self.insts, &self.order);
         for at in 0..self.order.len() {
             let elem = self.order[at];
             let from_operands =
                 self.dependencies(elem).into_iter().map(|operand| self.levels[operand.0 as usize]).max().unwrap_or(0);
             let from_indices = affines(&self.insts[elem.0 as usize]).map(deepest).max().unwrap_or(0);
-            self.levels[elem.0 as usize] = from_operands.max(from_indices);
+            let level = from_operands.max(from_indices);
+            self.levels[elem.0 as usize] = level;
+            if matches!(self.insts[elem.0 as usize], Inst::Repeat { .. }) {
+                let within = |other: &&Elem| repeats::is_within(&self.inside, **other, elem);
+                self.order[..at].iter().filter(within).for_each(|other| self.levels[other.0 as usize] = level);
+            }
         }
     }
 
@@ -487,13 +506,35 @@ impl Nest {
     /// Finds the instructions that depend on the index of one of the dimensions.
     pub fn varying(&self, dims: impl Iterator<Item = usize> + Clone) -> Vec<bool> {
         let mut varies = vec![false; self.insts.len()];
-        for &elem in &self.order {
-            let by_operands = self.dependencies(elem).into_iter().any(|operand| varies[operand.0 as usize]);
-            let by_index = affines(&self.insts[elem.0 as usize])
-                .any(|affine| dims.clone().any(|dim| Nest::stride(affine, dim) != 0));
-            varies[elem.0 as usize] = by_operands || by_index;
+        loop {
+            for &elem in &self.order {
+                let inst = &self.insts[elem.0 as usize];
+                let by_operands = if let Inst::Last { repeat, place, .. } = inst {
+                    varies[self.carried(*repeat)[*place].0.0 as usize]
+                } else {
+                    // All points take the same number of trips, and carried values differ one by one.
+                    let counts_trips = matches!(inst, Inst::Repeat { .. });
+                    !counts_trips && self.dependencies(elem).into_iter().any(|operand| varies[operand.0 as usize])
+                };
+                let by_index = affines(inst).any(|affine| dims.clone().any(|dim| Nest::stride(affine, dim) != 0));
+                varies[elem.0 as usize] |= by_operands || by_index;
+            }
+            // A value that differs in the next trip differs in all.
+            let pairs = self.order.iter().flat_map(|&elem| self.carried(elem));
+            let found: Vec<Elem> = pairs
+                .filter(|(value, next)| varies[next.0 as usize] && !varies[value.0 as usize])
+                .map(|&(value, _)| value)
+                .collect();
+            if found.is_empty() {
+                return varies;
+            }
+            found.into_iter().for_each(|value| varies[value.0 as usize] = true);
         }
-        varies
+    }
+
+    /// The carried values of a loop of the body, each with the value of the next trip; none for other instructions.
+    pub fn carried(&self, elem: Elem) -> &[(Elem, Elem)] {
+        if let Inst::Repeat { carried, .. } = &self.insts[elem.0 as usize] { carried } else { &[] }
     }
 
     /// The level of a store at every point.
@@ -521,86 +562,6 @@ fn length(extent: &Extent) -> Length {
 /// One more than the deepest loop that an affine value depends on.
 fn deepest(affine: &Affine) -> usize {
     affine.terms.iter().map(|&(dim, _)| dim + 1).max().unwrap_or(0)
-}
-
-/// The operands of an instruction, without the dynamic indices of its addresses.
-pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> + use<> {
-    let operands = match *inst {
-        Inst::Load { .. }
-        | Inst::Const { .. }
-        | Inst::Index { .. }
-        | Inst::LoopInvariant { .. }
-        | Inst::InRange { .. } => [None; 3],
-        Inst::Unary { arg, .. }
-        | Inst::Cast { arg, .. }
-        | Inst::CheckIndex { arg, .. }
-        | Inst::RandomBits { key: arg, .. }
-        | Inst::Limit { arg, .. } => [Some(arg), None, None],
-        Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [Some(lhs), Some(rhs), None],
-        Inst::Select { cond, then, otherwise, .. } => [Some(cond), Some(then), Some(otherwise)],
-        Inst::Fma { x, y, z, .. } => [Some(x), Some(y), Some(z)],
-    };
-    operands.into_iter().flatten()
-}
-
-/// As [`operands`], mutable.
-pub fn operands_mut(inst: &mut Inst) -> impl Iterator<Item = &mut Elem> {
-    let operands = match inst {
-        Inst::Load { .. }
-        | Inst::Const { .. }
-        | Inst::Index { .. }
-        | Inst::LoopInvariant { .. }
-        | Inst::InRange { .. } => [None, None, None],
-        Inst::Unary { arg, .. }
-        | Inst::Cast { arg, .. }
-        | Inst::CheckIndex { arg, .. }
-        | Inst::RandomBits { key: arg, .. }
-        | Inst::Limit { arg, .. } => [Some(arg), None, None],
-        Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => [Some(lhs), Some(rhs), None],
-        Inst::Select { cond, then, otherwise, .. } => [Some(cond), Some(then), Some(otherwise)],
-        Inst::Fma { x, y, z, .. } => [Some(x), Some(y), Some(z)],
-    };
-    operands.into_iter().flatten()
-}
-
-/// The indices and addresses of an instruction.
-pub fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
-    let affines = match inst {
-        Inst::Load { access: Access { address, .. }, .. } => [Some(address), None, None],
-        Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => [Some(affine), None, None],
-        Inst::InRange { affine, low, high } => [Some(affine), Some(low), Some(high)],
-        Inst::Const { .. }
-        | Inst::LoopInvariant { .. }
-        | Inst::CheckIndex { .. }
-        | Inst::Limit { .. }
-        | Inst::Unary { .. }
-        | Inst::Binary { .. }
-        | Inst::Compare { .. }
-        | Inst::Select { .. }
-        | Inst::Fma { .. }
-        | Inst::Cast { .. } => [None; 3],
-    };
-    affines.into_iter().flatten()
-}
-
-/// As [`affines`], mutable.
-pub fn affines_mut(inst: &mut Inst) -> impl Iterator<Item = &mut Affine> {
-    let affines = match inst {
-        Inst::Load { access: Access { address, .. }, .. } => [Some(address), None, None],
-        Inst::Index { affine, .. } | Inst::RandomBits { at: affine, .. } => [Some(affine), None, None],
-        Inst::InRange { affine, low, high } => [Some(affine), Some(low), Some(high)],
-        Inst::Const { .. }
-        | Inst::LoopInvariant { .. }
-        | Inst::CheckIndex { .. }
-        | Inst::Limit { .. }
-        | Inst::Unary { .. }
-        | Inst::Binary { .. }
-        | Inst::Compare { .. }
-        | Inst::Select { .. }
-        | Inst::Fma { .. }
-        | Inst::Cast { .. } => [None, None, None],
-    };
-    affines.into_iter().flatten()
 }
 
 /// The minimum and maximum on any device; None if they overflow i64 or a table has no entries.

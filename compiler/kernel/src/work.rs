@@ -20,6 +20,8 @@ pub fn work(inst: &Inst) -> f64 {
         Inst::Cast { from, to, .. } => 1.0 + narrow(*from) + narrow(*to),
         Inst::RandomBits { .. } => 200.0,
         Inst::InRange { .. } => 3.0,
+        Inst::Carried { .. } | Inst::Last { .. } => 0.0,
+        Inst::Repeat { .. } => 2.0,
     }
 }
 

@@ -17,21 +17,23 @@
 //!
 //! The result of an all_gather is not stored either if its only user reads the blocks in place (`Library::streams`).
 
+use crate::repeats::{PointwiseLoop, is_aligned, used};
 use spmdc_abi::CollectiveKind;
 use spmdc_ir::cost::{
     BEYOND_CACHES, LONG_EXPRESSION, LONG_NEST, REPEATED_INSTRUCTIONS, SHORT_REDUCTION, SHORT_SCALARS,
 };
-use spmdc_ir::layout::factors::{FactorKind, Factors};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::lower::builder::{KernelBuilder, KernelContext};
 use spmdc_ir::lower::unroll::is_short;
 use spmdc_ir::lower::work::Temporaries;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::rules::{Effect, Lowered, Point, Reads};
-use spmdc_ir::program::{Block, Func, Stmt, Value};
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
 use spmdc_ir::reshard::step::ReshardStep;
 use spmdc_kernel::loops::Inst;
 use spmdc_kernel::work::work as inst_work;
+use std::collections::BTreeMap;
 
 /// For each value, whether it is computed where it is used.
 pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
@@ -45,11 +47,13 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         sites: vec![Sites::None; func.values.len()],
         scalar_sizes: vec![0; func.values.len()],
         chains: vec![Chain::default(); func.values.len()],
-        costs: vec![Repetition { times: 1.0, copies: 1 }; func.values.len()],
+        costs: vec![Repetition::ONCE; func.values.len()],
         roots: vec![Vec::new(); func.values.len()],
+        loops: BTreeMap::new(),
         in_memory: vec![None; func.values.len()],
     };
     fuser.collect(&func.body, &mut 0);
+    fuser.loops = pointwise_loops(func, mesh, &fuser.stmts);
     fuser.bodies = vec![1; fuser.stmts.len()];
     debug_assert_eq!(fuser.uses.len(), func.values.len(), "every value has its uses");
     for number in 0..fuser.stmts.len() {
@@ -104,6 +108,27 @@ struct Repetition {
     copies: usize,
 }
 
+impl Repetition {
+    const NEVER: Repetition = Repetition { times: 0.0, copies: 0 };
+    const ONCE: Repetition = Repetition { times: 1.0, copies: 1 };
+
+    fn plus(self, other: Repetition) -> Repetition {
+        Repetition { times: self.times + other.times, copies: self.copies.saturating_add(other.copies) }
+    }
+
+    fn max(self, other: Repetition) -> Repetition {
+        Repetition { times: self.times.max(other.times), copies: self.copies.max(other.copies) }
+    }
+}
+
+/// A use of a value as an expression.
+struct Read {
+    here: Sites,
+    /// Whether some elements are read several times.
+    repeats: bool,
+    cost: Repetition,
+}
+
 /// The place of a value that is fused.
 struct Placed {
     sites: Sites,
@@ -143,6 +168,8 @@ struct Fuser<'a> {
     costs: Vec<Repetition>,
     /// For each fused value, the statements in whose loop nests it is computed.
     roots: Vec<Vec<usize>>,
+    /// The loops that run in kernels, by statement.
+    loops: BTreeMap<usize, PointwiseLoop<'a>>,
 }
 
 impl<'a> Fuser<'a> {
@@ -316,85 +343,86 @@ impl<'a> Fuser<'a> {
 
     /// The place of the value, if it is fused; None if a user needs it in memory.
     fn placed(&self, value: Value) -> Option<Placed> {
-        let mut sites = Sites::None;
-        let mut repeats = false;
-        let mut roots = Vec::new();
+        let mut placed = Placed { sites: Sites::None, repeats: false, roots: Vec::new(), cost: Repetition::NEVER };
         // Those at the index of their loop nest are one.
-        let mut aligned_roots: Vec<(usize, Repetition)> = Vec::new();
-        let mut cost = Repetition { times: 0.0, copies: 0 };
+        let mut aligned: Vec<(usize, Repetition)> = Vec::new();
         let mut seen = Vec::new();
         for &site in &self.uses[value.0 as usize] {
             let Use::Operand(user, operand) = site else { return None };
-            let (stmt, _) = self.stmts[user];
-            debug_assert_eq!(stmt.args[operand], value, "a use is an operand");
-            let op = stmt.op()?;
-            if op.has_effect() {
-                return None;
-            }
-            let lowered = op.rules().lowered();
-            let reads = lowered.reads(operand, &self.func.arrays(&stmt.args));
-            match reads {
-                Reads::Buffer => return None,
-                Reads::Often => repeats = true,
-                Reads::Once => {}
-            }
-            let fused = stmt.results.first().filter(|result| self.fused[result.0 as usize]);
-            let is_expression = lowered.point().is_some() || fused.is_some();
-            let aligned = !is_expression || is_aligned(&self.func.factors(op, stmt), operand);
-            let here = match fused.map(|result| self.sites[result.0 as usize]) {
-                None => Sites::One { root: user, aligned },
-                Some(Sites::One { root, aligned: outer }) => Sites::One { root, aligned: aligned && outer },
-                Some(other) => other,
-            };
-            let mut of_user =
-                fused.map_or(Repetition { times: 1.0, copies: 1 }, |result| self.costs[result.0 as usize]);
-            if let (Some(terms), true) = (self.terms(op, stmt), fused.is_some()) {
-                of_user.copies = of_user.copies.saturating_mul(terms);
-            }
-            if reads == Reads::Often {
-                of_user.times = f64::INFINITY;
-            }
-            let spread = stmt.results.iter().map(|&result| self.elements(result)).max().unwrap_or(0);
-            if is_expression && spread > self.elements(value) {
-                let ratio = spread as f64 / self.elements(value).max(1) as f64;
-                if !self.is_shared(here, ratio) {
-                    repeats = true;
-                    of_user.times *= ratio;
+            let read = self.read_by(value, user, operand)?;
+            let fused = self.stmts[user].0.results.first().filter(|result| self.fused[result.0 as usize]);
+            let own = [user];
+            for &root in fused.map_or(own.as_slice(), |result| &self.roots[result.0 as usize]) {
+                if !placed.roots.contains(&root) {
+                    placed.roots.push(root);
                 }
             }
-            let own = [user];
-            let of_result = fused.map_or(own.as_slice(), |result| &self.roots[result.0 as usize]);
-            roots.extend(of_result.iter().copied().filter(|root| !roots.contains(root)).collect::<Vec<_>>());
-            match here {
+            match read.here {
                 Sites::One { root, aligned: true } => {
-                    match aligned_roots.iter_mut().find(|(known, _)| *known == root) {
-                        Some((_, known)) => {
-                            known.times = known.times.max(of_user.times);
-                            known.copies = known.copies.max(of_user.copies);
-                        }
-                        None => aligned_roots.push((root, of_user)),
+                    if let Some((_, known)) = aligned.iter_mut().find(|(known, _)| *known == root) {
+                        *known = known.max(read.cost);
+                    } else {
+                        aligned.push((root, read.cost));
                     }
                 }
                 // Operands of one statement are read at the same index, or nearly always.
-                _ if seen.contains(&user) => {}
-                _ => {
-                    cost.times += of_user.times;
-                    cost.copies += of_user.copies;
-                }
+                Sites::One { .. } | Sites::Many | Sites::None if seen.contains(&user) => {}
+                Sites::One { .. } | Sites::Many | Sites::None => placed.cost = placed.cost.plus(read.cost),
             }
             seen.push(user);
-            sites = match (sites, here) {
+            placed.repeats |= read.repeats;
+            placed.sites = match (placed.sites, read.here) {
                 (Sites::None, here) => here,
-                (Sites::One { root: a, aligned: true }, Sites::One { root: b, aligned: true }) if a == b => sites,
+                (Sites::One { root: a, aligned: true }, Sites::One { root: b, aligned: true }) if a == b => {
+                    placed.sites
+                }
                 _ => Sites::Many,
             };
         }
-        for (_, of_root) in aligned_roots {
-            cost.times += of_root.times;
-            cost.copies = cost.copies.max(of_root.copies);
+        placed.cost = aligned.iter().fold(placed.cost, |sum, (_, of_root)| sum.plus(*of_root));
+        debug_assert!(placed.cost.times >= placed.roots.len() as f64, "each loop nest computes what it needs");
+        Some(placed)
+    }
+
+    /// How a statement reads the value as an expression; None if it needs it in memory.
+    fn read_by(&self, value: Value, user: usize, operand: usize) -> Option<Read> {
+        let (stmt, _) = self.stmts[user];
+        debug_assert_eq!(stmt.args[operand], value, "a use is an operand");
+        let Some(op) = stmt.op() else {
+            let aligned = self.loops.get(&user)?.takes_in_one_kernel(value)?;
+            return Some(Read { here: Sites::One { root: user, aligned }, repeats: false, cost: Repetition::ONCE });
+        };
+        if op.has_effect() {
+            return None;
         }
-        debug_assert!(cost.times >= roots.len() as f64, "each loop nest computes what it needs");
-        Some(Placed { sites, repeats, roots, cost })
+        let lowered = op.rules().lowered();
+        let reads = lowered.reads(operand, &self.func.arrays(&stmt.args));
+        if reads == Reads::Buffer {
+            return None;
+        }
+        let fused = stmt.results.first().filter(|result| self.fused[result.0 as usize]);
+        let is_expression = lowered.point().is_some() || fused.is_some();
+        let aligned = !is_expression || is_aligned(&self.func.factors(op, stmt), operand);
+        let here = match fused.map(|result| self.sites[result.0 as usize]) {
+            None => Sites::One { root: user, aligned },
+            Some(Sites::One { root, aligned: outer }) => Sites::One { root, aligned: aligned && outer },
+            Some(other) => other,
+        };
+        let mut read = Read { here, repeats: reads == Reads::Often, cost: Repetition::ONCE };
+        if let Some(result) = fused {
+            read.cost = self.costs[result.0 as usize];
+            read.cost.copies = read.cost.copies.saturating_mul(self.terms(op, stmt).unwrap_or(1));
+        }
+        if reads == Reads::Often {
+            read.cost.times = f64::INFINITY;
+        }
+        let spread = stmt.results.iter().map(|&result| self.elements(result)).max().unwrap_or(0);
+        let ratio = spread as f64 / self.elements(value).max(1) as f64;
+        if is_expression && spread > self.elements(value) && !self.is_shared(here, ratio) {
+            read.repeats = true;
+            read.cost.times *= ratio;
+        }
+        Some(read)
     }
 
     /// Whether all results of a reduction along short dimensions are computed at once, so that a value that is needed for each of so many
@@ -413,17 +441,20 @@ impl<'a> Fuser<'a> {
     }
 }
 
+/// The loops that run in kernels, by the number of their statement.
+fn pointwise_loops<'a>(func: &'a Func, mesh: &Mesh, stmts: &[(&'a Stmt, usize)]) -> BTreeMap<usize, PointwiseLoop<'a>> {
+    let used = used(func);
+    let all = stmts.iter().enumerate().filter_map(|(number, (stmt, _))| {
+        let StmtKind::Control(Control::For(op)) = &stmt.kind else { return None };
+        let found = PointwiseLoop::of(func, &used, op, stmt)?;
+        found.fits(mesh).then_some((number, found))
+    });
+    all.collect()
+}
+
 /// Whether the statement joins the blocks of an array.
 fn is_gather(stmt: &Stmt) -> bool {
     matches!(stmt.op(), Some(Op::Reshard(op)) if op.step == ReshardStep::Collective(CollectiveKind::AllGather))
-}
-
-/// Whether element `i` of the result needs element `i` of the operand: each dimension of both is the same factor.
-fn is_aligned(rule: &Factors, operand: usize) -> bool {
-    let passes = |dims: &[Vec<usize>]| {
-        dims.iter().flatten().all(|&f| rule.factors[f].size == 1 || rule.factors[f].kind == FactorKind::Pass)
-    };
-    rule.results.iter().all(|result| *result == rule.operands[operand]) && passes(&rule.operands[operand])
 }
 
 #[cfg(test)]
@@ -493,7 +524,7 @@ mod tests {
             |c: &str| format!("fn main(x: f32[64], y: f32[64]) {{ let a = cumsum(x); let c = {c}; (sum(c), 2 * c) }}");
         assert_eq!(
             (kernels(&source("a - 1")), kernels(&source("a - y")), kernels(&source("a - cumsum(y)"))),
-            (3, 3, 4)
+            (3, 3, 5)
         );
         assert_eq!(kernels("fn main(x: f32[64]) { let c = exp(x); (sum(c), 2 * c) }"), 3);
         // Every trip would repeat it.

@@ -9,6 +9,7 @@
 //! values are in SSA form: each is written by the work of one statement. Fused values do not occur.
 
 use crate::last_uses::last_uses;
+use crate::repeats::{PointwiseLoop, used};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::mesh::Mesh;
@@ -24,6 +25,7 @@ use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_kernel::loops::Affine;
 use spmdc_kernel::scalar::BinaryOp;
+use std::collections::BTreeSet;
 
 /// One entry of the schedule.
 // Tasks are built once and then only read.
@@ -129,6 +131,7 @@ pub fn schedule(module: &Module, fused: &[bool]) -> Result<Schedule, Vec<Diagnos
         mesh: &module.mesh,
         inlined: &inlined,
         last_uses: last_uses(func, &inlined),
+        used: used(func),
         types,
         constants: Vec::new(),
         stored: Vec::new(),
@@ -149,6 +152,8 @@ struct Scheduler<'a> {
     inlined: &'a [Option<(&'a Op, &'a Stmt)>],
     /// For each value, whether the statement that gives it is the last that needs its first operand.
     last_uses: Vec<bool>,
+    /// All values that the function uses.
+    used: BTreeSet<Value>,
     types: Vec<Type>,
     constants: Vec<(Value, Vec<u8>)>,
     /// Fused values that a reader needs in memory: computed once for each block that is being scheduled.
@@ -293,6 +298,9 @@ impl<'a> Scheduler<'a> {
         let (counter, params) = (block.params[0], &block.params[1..]);
         debug_assert_eq!(stmt.args.len() - bounds, params.len(), "what a loop carries has a beginning");
         debug_assert_eq!(block.results.len(), stmt.results.len(), "a trip gives what the loop gives");
+        if self.pointwise_loop(op, stmt, tasks) {
+            return;
+        }
         for (&init, &param) in stmt.args[bounds..].iter().zip(params) {
             copy(init, param, &stmt.origin, tasks);
         }
@@ -314,6 +322,21 @@ impl<'a> Scheduler<'a> {
         };
         tasks.push(Task::For { counter, start, end, carries, stacked, body, copies, origin: stmt.origin.clone() });
         params.iter().zip(&stmt.results).for_each(|(&param, &result)| alias(param, result, tasks));
+    }
+
+    /// Adds the kernels of a loop whose trips are pointwise; false for all other loops.
+    fn pointwise_loop(&mut self, op: &'a ForLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) -> bool {
+        let Some(pointwise) = PointwiseLoop::of(self.func, &self.used, op, stmt) else { return false };
+        let mut is_lowered = false;
+        let work = self.work(&stmt.origin, |lowering| {
+            is_lowered = pointwise.lower(lowering);
+            Ok(())
+        });
+        match work {
+            Ok(work) => tasks.extend(work.into_iter().map(Task::Work)),
+            Err(error) => self.errors.push(error),
+        }
+        is_lowered
     }
 
     fn while_loop(&mut self, op: &'a WhileLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) {

@@ -135,7 +135,10 @@ impl Selector<'_> {
             Inst::LoopInvariant { .. }
             | Inst::CheckIndex { .. }
             | Inst::Limit { .. }
-            | Inst::RandomBits { .. } => return None,
+            | Inst::RandomBits { .. }
+            | Inst::Carried { .. }
+            | Inst::Repeat { .. }
+            | Inst::Last { .. } => return None,
         })
     }
 

@@ -8,8 +8,9 @@ use crate::ops::Op;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{LayoutDim, Scalar};
 use spmdc_grammar::span::Span;
-use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
-use spmdc_kernel::nest::{affines, operands};
+use spmdc_kernel::loops::{
+    Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store, affines, operands,
+};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use std::ops::Range;
@@ -213,6 +214,9 @@ impl<'a> KernelBuilder<'a> {
             | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::RandomBits { .. }
+            | Inst::Carried { .. }
+            | Inst::Repeat { .. }
+            | Inst::Last { .. }
             | Inst::InRange { .. } => false,
         };
         Some(!self.kernel.insts.iter().any(is_elsewhere))
@@ -331,6 +335,25 @@ impl<'a> KernelBuilder<'a> {
     /// The operand converted from one type to another; the operand itself if they are the same.
     pub fn cast(&mut self, from: DType, to: DType, arg: Elem) -> Elem {
         if from == to { arg } else { self.push(Inst::Cast { from, to, arg }) }
+    }
+
+    /// A value that a loop of the body carries from trip to trip, from its first value on.
+    pub fn carried(&mut self, dtype: DType, init: Elem) -> Elem {
+        let number = self.kernel.insts.iter().filter(|inst| matches!(inst, Inst::Carried { .. })).count() as u32;
+        self.push(Inst::Carried { number, dtype, init })
+    }
+
+    /// A loop of the body: the values that it carries, each with that of the next trip, after a number of trips in i64.
+    pub fn repeat(&mut self, trips: Elem, carried: Vec<(Elem, Elem)>) -> Vec<Elem> {
+        let dtypes: Vec<DType> = carried.iter().map(|&(value, _)| self.kernel.carried_dtype(value)).collect();
+        let repeat = self.push(Inst::Repeat { trips, carried });
+        let last = |(place, dtype)| self.push(Inst::Last { dtype, repeat, place });
+        dtypes.into_iter().enumerate().map(last).collect()
+    }
+
+    /// Says which element a value has at an index into this device's block, for all that is expanded from now on.
+    pub fn define(&mut self, value: Value, index: &[Affine], elem: Elem) {
+        self.computed.push((value, index.to_vec(), elem));
     }
 
     /// `low <= affine < high`, as a bool.

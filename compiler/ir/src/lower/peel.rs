@@ -16,9 +16,9 @@
 use crate::lower::work::Cutout;
 use spmdc_abi::{DType, Scalar};
 use spmdc_kernel::grain::grain;
-use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel};
+use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, affines, affines_mut, operands, operands_mut};
 use spmdc_kernel::machine::Machine;
-use spmdc_kernel::nest::{Nest, affines, affines_mut, operands, operands_mut, scalar_bounds};
+use spmdc_kernel::nest::{Nest, scalar_bounds};
 
 /// The kernel, or the kernels of its parts.
 pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {

@@ -107,6 +107,9 @@ fn has_no_sign(kernel: &KernelBuilder<'_>, term: Elem) -> bool {
         | Inst::Fma { .. }
         | Inst::Cast { .. }
         | Inst::RandomBits { .. }
+        | Inst::Carried { .. }
+        | Inst::Repeat { .. }
+        | Inst::Last { .. }
         | Inst::InRange { .. } => false,
     }
 }

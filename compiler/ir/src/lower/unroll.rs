@@ -9,8 +9,10 @@
 //! The loop nest then computes `w` once. Where its terms are added in turn, each result has the bits that it had.
 
 use crate::cost::{LONG_NEST, SHORT_REDUCTION};
-use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
-use spmdc_kernel::nest::{Nest, affines, affines_mut, operands, operands_mut};
+use spmdc_kernel::loops::{
+    Affine, Combine, Elem, Extent, Inst, Kernel, Store, affines, affines_mut, operands, operands_mut,
+};
+use spmdc_kernel::nest::Nest;
 use spmdc_kernel::work::work;
 
 /// Maximum part of the work that remains where unrolling pays: registers and code grow.
@@ -38,7 +40,8 @@ fn trips(kernel: &Kernel, dim: usize) -> Option<u64> {
 
 fn candidate(kernel: &Kernel) -> Option<usize> {
     let combines = |store: &Store| store.combine.is_some_and(|combine| !combine.is_scan());
-    if kernel.stores.len() >= SHORT_REDUCTION || !kernel.stores.iter().all(combines) {
+    let repeats = kernel.insts.iter().any(|inst| matches!(inst, Inst::Repeat { .. }));
+    if repeats || kernel.stores.len() >= SHORT_REDUCTION || !kernel.stores.iter().all(combines) {
         return None;
     }
     let is_kept = |dim: &usize| !kernel.dims[*dim].reduced;

@@ -317,6 +317,9 @@ fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
             | Inst::Fma { .. }
             | Inst::Cast { .. }
             | Inst::RandomBits { .. }
+            | Inst::Carried { .. }
+            | Inst::Repeat { .. }
+            | Inst::Last { .. }
             | Inst::InRange { .. } => true,
         })
 }

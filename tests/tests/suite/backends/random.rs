@@ -78,6 +78,9 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
         kernel.insts.push(inst);
         values.push((Elem(kernel.insts.len() as u32 - 1), dtype));
     }
+    if random.chance(if sums { 15 } else { 35 }) {
+        add_repeat(random, &mut kernel, &mut values, (maxima.len(), 1));
+    }
     if random.chance(30) {
         add_draw(random, &mut kernel, &mut values, &maxima);
     }
@@ -102,6 +105,52 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
         kernel.stores.push(Store { access: access(buffers.len() - 1, address), dtype, value, combine });
     }
     Generated { kernel, buffers, scalars, range: lengths[0] }
+}
+
+/// A loop of the body, of a few trips or none, which carries values of any types and may contain another one; what it gives can be used
+/// behind it.
+fn add_repeat(
+    random: &mut Random,
+    kernel: &mut Kernel,
+    values: &mut Vec<(Elem, DType)>,
+    (rank, depth): (usize, usize),
+) {
+    let add = |kernel: &mut Kernel, inst: Inst| {
+        kernel.insts.push(inst);
+        Elem(kernel.insts.len() as u32 - 1)
+    };
+    let mut trips = add(kernel, Inst::Const { dtype: DType::I64, bits: random.below(4) as u64 });
+    if random.chance(15) {
+        trips = add(kernel, Inst::Unary { op: UnaryOp::Neg, dtype: DType::I64, arg: trips });
+    }
+    let mut inside = values.clone();
+    let mut carried = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        let (init, dtype) = random.pick(values);
+        let number = kernel.insts.len() as u32;
+        let value = add(kernel, Inst::Carried { number, dtype, init });
+        carried.push((value, dtype));
+        // Often, so that most of the trip depends on it.
+        inside.extend([(value, dtype); 3]);
+    }
+    for _ in 0..random.below(4) {
+        if let Some((inst, dtype)) = random_inst(random, &inside, rank) {
+            let value = add(kernel, inst);
+            inside.push((value, dtype));
+        }
+    }
+    if depth > 0 && random.chance(30) {
+        add_repeat(random, kernel, &mut inside, (rank, depth - 1));
+    }
+    let next = |random: &mut Random, kernel: &mut Kernel, dtype: DType| {
+        let (value, from) = random.pick(&inside[inside.len().saturating_sub(6)..]);
+        if from == dtype { value } else { add(kernel, Inst::Cast { from, to: dtype, arg: value }) }
+    };
+    let pairs = carried.iter().map(|&(value, dtype)| (value, next(random, kernel, dtype))).collect();
+    let repeat = add(kernel, Inst::Repeat { trips, carried: pairs });
+    for (place, &(_, dtype)) in carried.iter().enumerate() {
+        values.push((add(kernel, Inst::Last { dtype, repeat, place }), dtype));
+    }
 }
 
 /// Small numbers of random bits, of counters that are consecutive along a loop or not.

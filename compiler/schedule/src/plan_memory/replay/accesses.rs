@@ -4,8 +4,8 @@ use super::shadow::{Name, Spot};
 use super::{Points, Replay, Stopped, collapse, fault};
 use spmdc_abi::{DType, KernelStep};
 use spmdc_ir::program::Value;
-use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store};
-use spmdc_kernel::nest::{Nest, affines};
+use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store, affines, operands};
+use spmdc_kernel::nest::Nest;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use std::ops::Range;
 
@@ -486,6 +486,7 @@ impl Accesses<'_> {
                 | Inst::Limit { arg, .. } => stack.push(*arg),
                 Inst::Binary { lhs, rhs, .. } | Inst::Compare { lhs, rhs, .. } => stack.extend([*lhs, *rhs]),
                 Inst::Fma { x, y, z, .. } => stack.extend([*x, *y, *z]),
+                inst @ (Inst::Carried { .. } | Inst::Repeat { .. } | Inst::Last { .. }) => stack.extend(operands(inst)),
                 Inst::Const { .. } | Inst::Index { .. } | Inst::LoopInvariant { .. } | Inst::InRange { .. } => {}
             }
         }
@@ -517,6 +518,9 @@ impl Accesses<'_> {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::RandomBits { .. }
+            | Inst::Carried { .. }
+            | Inst::Repeat { .. }
+            | Inst::Last { .. }
             | Inst::Cast { .. } => None,
         }
     }
