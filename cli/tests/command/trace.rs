@@ -103,7 +103,8 @@ fn a_built_program_records_collectives_of_its_last_run() {
 
 #[test]
 fn a_long_run_says_how_much_of_it_was_left_out() {
-    let text = "fn main() -> f32[4] {\n  let mut y = ones(f32[4]);\n  for i in 0..100000 { y = sin(y); }\n  y\n}\n";
+    let text =
+        "fn main() -> f32[4] {\n  let mut y = ones(f32[4]);\n  for i in 0..100000 { y = sin(roll(y, 1)); }\n  y\n}\n";
     let folder = Folder::with(&[("p.spmd", text)]);
     let said = folder.spmdc(&["run", "p.spmd", "--trace", "run.json", "--error-format", "json"]);
     said.expect(0, "f32[4]", "");

@@ -47,9 +47,10 @@ fn copied(steps: &[Step]) -> Vec<u64> {
 
 #[test]
 fn a_loop_computes_in_place() {
-    let program = program("fn main(x: f32[1000]) { let mut u = x; for i in 0..3 { u = 2 * u + 1; } u }");
+    let program =
+        program("fn main(x: f32[1000]) { let mut u = x; for i in 0..3 { u = 2 * u + 1; print(\"trip\"); } u }");
     // The parameter is kept for the next run; everything else happens in one buffer.
-    assert_eq!(shape(&program.body), "copy for[kernel]");
+    assert_eq!(shape(&program.body), "copy for[kernel print]");
     assert_eq!(program.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), 2 * 4032 + 64);
 }
 
@@ -206,10 +207,10 @@ fn elements_at_indices_of_split_dimensions_are_written_alone() {
 fn carried_values_change_places() {
     let source = "fn main(x: f32[1000], y: f32[1000]) {
         let mut a = x; let mut b = y;
-        for i in 0..3 { let t = a; a = b; b = t; }
+        for i in 0..3 { let t = a; a = b; b = t; print(\"trip\"); }
         (a, b)
     }";
-    assert_eq!(shape(&program(source).body), "copy copy for[copy copy copy]");
+    assert_eq!(shape(&program(source).body), "copy copy for[print copy copy copy]");
 }
 
 #[test]
@@ -342,7 +343,7 @@ fn a_loop_counter_lies_where_no_one_reads_any_more() {
     let source = "mesh (X = 4);
         fn main(s: f32[6000@X], x: f32[100], n: i32) {
           let mut h = 0.0; let mut u = x;
-          for i in 0..3 { let a = sum(s * i); for j in 0..n { h = h + a; u = u * j; } }
+          for i in 0..3 { let a = sum(s * i); for j in 0..n { h = h + a; u = roll(u, 1) * j; } }
           (h, u)
         }";
     let program = program(source);
