@@ -7,9 +7,7 @@ Needs jax and numpy. Both sides get one device and all cores, and compile before
 called, which makes a new buffer for each result, and in a loop inside of one computation, where it can reuse them.
 """
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,8 +16,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 import jax
 import jax.numpy as jnp
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-SPMDC = os.environ.get("SPMDC", os.path.join(ROOT, "target", "release", "spmdc"))
+import command
 
 CACHE, MEMORY = 1 << 18, 1 << 24
 ROUNDS = 5
@@ -75,16 +72,11 @@ class Ours:
         params = ", ".join(f"{name}: {shape_text(shape)}" for name, shape in shapes.items())
         with open(self.path, "w") as file:
             file.write(f"fn main({params}) {{\n  {body}\n}}\n")
-        out = os.path.join(folder, "out.npz")
-        self.words = [SPMDC, "run", self.path, "--bench", str(runs), "--stats", "json", "--out", out]
-        for seed, name in enumerate(shapes):
-            self.words += ["--arg", f"{name}=normal:{seed}"]
+        self.arguments = [f"{name}=normal:{seed}" for seed, name in enumerate(shapes)]
+        self.runs = runs
 
     def least(self):
-        done = subprocess.run(self.words, capture_output=True, text=True)
-        if done.returncode != 0:
-            sys.exit(done.stderr)
-        return min(json.loads(done.stderr.strip().splitlines()[-1])["run_ms"])
+        return min(command.bench(self.path, self.arguments, self.runs)["run_ms"])
 
 
 class Jax:

@@ -6,11 +6,8 @@
 Needs jax and numpy. All run on eight devices, JAX on one as well, of which the faster counts. Compilation is not timed.
 """
 
-import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -19,8 +16,9 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding, PartitionSpec as P
 
+import command
+
 HERE = os.path.dirname(os.path.abspath(__file__))
-SPMDC = os.environ.get("SPMDC", os.path.join(HERE, "..", "..", "target", "release", "spmdc"))
 ROUNDS = 15
 
 
@@ -66,20 +64,16 @@ ROWS = {
 }
 
 
-def ours(program, names, folder):
+def ours(program, names):
     """The least milliseconds of a run, by the command's own clock."""
-    words = [SPMDC, "run", os.path.join(HERE, "gradients", f"{program}.spmd"), "--bench", "9", "--stats", "json"]
-    words += ["--out", os.path.join(folder, "out.npz")]
+    arguments = []
     for seed, name in enumerate(names):
         fields = [name]
         if name in ("net", "first"):
             layers = 4 if name == "net" else 3
             fields = [f"{name}.{kind}{layer}" for layer in range(layers) for kind in "wb"]
-        words += [word for field in fields for word in ("--arg", f"{field}=normal:{seed}")]
-    done = subprocess.run(words, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return min(json.loads(done.stderr.strip().splitlines()[-1])["run_ms"])
+        arguments += [f"{field}=normal:{seed}" for field in fields]
+    return min(command.bench(os.path.join(HERE, "gradients", f"{program}.spmd"), arguments, 9)["run_ms"])
 
 
 class Jax:
@@ -104,13 +98,12 @@ class Jax:
 def main():
     print(f"jax {jax.__version__}, {os.cpu_count()} cores, milliseconds")
     print(f"{'':<16}{'by grad':>10}{'by hand':>10}{'ratio':>8}{'JAX':>10}{'ratio':>8}")
-    with tempfile.TemporaryDirectory() as folder:
-        for row in sys.argv[1:] or ROWS:
-            function, params, operands, names = ROWS[row]
-            theirs = [Jax(function, params, operands, devices) for devices in (1, 8)]
-            turn = lambda: (*(ours(f"{row}_by_{way}", names, folder) for way in ("grad", "hand")), min(t.least() for t in theirs))
-            grad, hand, other = (min(times) for times in zip(*[turn() for _ in range(ROUNDS)]))
-            print(f"{row:<16}{grad:>10.3f}{hand:>10.3f}{hand / grad:>8.2f}{other:>10.3f}{other / grad:>8.2f}")
+    for row in sys.argv[1:] or ROWS:
+        function, params, operands, names = ROWS[row]
+        theirs = [Jax(function, params, operands, devices) for devices in (1, 8)]
+        turn = lambda: (*(ours(f"{row}_by_{way}", names) for way in ("grad", "hand")), min(t.least() for t in theirs))
+        grad, hand, other = (min(times) for times in zip(*[turn() for _ in range(ROUNDS)]))
+        print(f"{row:<16}{grad:>10.3f}{hand:>10.3f}{hand / grad:>8.2f}{other:>10.3f}{other / grad:>8.2f}")
 
 
 main()

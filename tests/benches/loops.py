@@ -7,13 +7,10 @@ Needs jax and numpy. JAX runs on as many devices as the program has, and on one,
 programs are those of `tests/benches/loops`, and those of `tests/xla`, whose bytes `docs/xla.md` compares.
 """
 
-import json
 import os
 import pathlib
 import re
-import subprocess
 import sys
-import tempfile
 import time
 
 os.environ["XLA_FLAGS"] = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
@@ -23,7 +20,8 @@ import jax
 import jax.numpy as jnp
 import measure
 
-SPMDC = os.environ.get("SPMDC", str(HERE / "../../target/release/spmdc"))
+import command
+
 ROUNDS = 10
 
 
@@ -61,15 +59,8 @@ def rows():
 
 
 def ours(path, params):
-    command = [SPMDC, "run", str(path), "--bench", str(ROUNDS), "--stats", "json", "--out", "/dev/null"]
-    with tempfile.TemporaryDirectory() as folder:
-        command[-1] = os.path.join(folder, "out.npz")
-        for seed, (name, (shape, _)) in enumerate(params.items()):
-            command += ["--arg", f"{name}=normal:{seed}" if shape else f"{name}=3"]
-        done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    stats = json.loads(next(line for line in done.stderr.splitlines() if line.startswith("{")))
+    arguments = [f"{name}=normal:{seed}" if shape else f"{name}=3" for seed, (name, (shape, _)) in enumerate(params.items())]
+    stats = command.bench(path, arguments, ROUNDS)
     return min(stats["run_ms"]), stats["peak_bytes_per_device"], sum(each["bytes"] for each in stats["collectives"])
 
 
