@@ -6,6 +6,7 @@
 
 mod backends;
 mod batching;
+mod benches;
 mod cases;
 mod choices;
 mod draws;
