@@ -12,6 +12,7 @@ pub const IN_MEMORY: &[&dyn Backend] = &[
     &Cranelift { cpu: Cpu::Native, vectors: Vectors::Narrow },
     &Cranelift { cpu: Cpu::Native, vectors: Vectors::Of(VectorLevel::V4_256) },
     &Cranelift { cpu: Cpu::Native, vectors: Vectors::Of(VectorLevel::V4_128) },
+    &Cranelift { cpu: Cpu::Native, vectors: Vectors::Of(VectorLevel::V3) },
     // Code without the instructions of newer processors.
     #[cfg(target_arch = "x86_64")]
     &Cranelift { cpu: Cpu::X86_64, vectors: Vectors::Narrow },

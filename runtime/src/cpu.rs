@@ -40,6 +40,7 @@ fn has(name: &str) -> bool {
         "avx" => std::is_x86_feature_detected!("avx"),
         "avx2" => std::is_x86_feature_detected!("avx2"),
         "fma" => std::is_x86_feature_detected!("fma"),
+        "f16c" => std::is_x86_feature_detected!("f16c"),
         "bmi1" => std::is_x86_feature_detected!("bmi1"),
         "bmi2" => std::is_x86_feature_detected!("bmi2"),
         "lzcnt" => std::is_x86_feature_detected!("lzcnt"),

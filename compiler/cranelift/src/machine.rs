@@ -87,8 +87,13 @@ pub fn needed_features(isa: &dyn TargetIsa) -> Result<u64, CodegenError> {
     features_of(&names.filter_map(|flag| flag.name.strip_prefix("has_")).collect::<Vec<_>>())
 }
 
+/// The features that functions need beyond those of the machine that they are compiled for.
+pub fn features_of_levels<'a>(codes: impl Iterator<Item = &'a Code>) -> Result<u64, CodegenError> {
+    codes.filter_map(|code| code.level).try_fold(0, |bits, level| Ok(bits | features_of(level.features())?))
+}
+
 /// A bit for each of these features.
-pub fn features_of(names: &[&str]) -> Result<u64, CodegenError> {
+fn features_of(names: &[&str]) -> Result<u64, CodegenError> {
     names.iter().try_fold(0, |bits, name| {
         let unknown = || CodegenError::Internal(format!("the feature `{name}` has no bit"));
         Ok(bits | 1 << CPU_FEATURES.iter().position(|feature| feature == name).ok_or_else(unknown)?)
@@ -119,6 +124,8 @@ pub struct Code {
     pub relocations: Vec<Relocation>,
     /// The machine instructions as text, if asked for.
     pub listing: Option<String>,
+    /// The level of its wide vectors.
+    pub level: Option<VectorLevel>,
 }
 
 /// A position in the code that holds an address.
@@ -184,8 +191,8 @@ pub fn compile(
     let (distinct, of_kernel) = distinct(kernels);
     let functions = in_parallel(distinct.len(), |at, scratch| {
         let kernel = distinct[at];
-        match level.and_then(|level| spmdc_wide::compile(kernel, level, isa.flags().is_pic())) {
-            Some(code) => Ok(from_wide(code)),
+        match level.and_then(|level| wide(isa, kernel, level)) {
+            Some(code) => Ok(code),
             None => narrow(isa, kernel, nest, scratch),
         }
     })?;
@@ -193,22 +200,29 @@ pub fn compile(
     Ok(Compiled { functions, of_kernel, wide: Vec::new(), bulk })
 }
 
-/// Compiles kernels for the processors of `isa`, and where possible a second time with vectors of a level.
+/// Compiles kernels with vectors of a level where possible, and where possible a second time with those of a better level.
 pub fn compile_both(
     isa: &dyn TargetIsa,
-    level: Option<VectorLevel>,
+    [level, better]: [Option<VectorLevel>; 2],
     kernels: &[Kernel],
 ) -> Result<Compiled, CodegenError> {
-    let (distinct, of_kernel) = distinct(kernels);
-    let functions = in_parallel(distinct.len(), |at, scratch| narrow(isa, distinct[at], &Nest::new, scratch))?;
-    let wide = match level {
+    let Compiled { functions, of_kernel, .. } = compile(isa, level, kernels, &Nest::new)?;
+    let (distinct, _) = distinct(kernels);
+    let wide = match better {
         None => Vec::new(),
-        Some(level) => in_parallel(distinct.len(), |at, _| {
-            Ok(spmdc_wide::compile(distinct[at], level, isa.flags().is_pic()).map(from_wide))
-        })?,
+        Some(level) => in_parallel(distinct.len(), |at, _| Ok(wide(isa, distinct[at], level)))?,
     };
     let bulk = bulk_functions(isa, functions.iter().chain(wide.iter().flatten()))?;
     Ok(Compiled { functions, of_kernel, wide, bulk })
+}
+
+/// The levels of objects: of their kernels, and of the second table of kernels, which is used on processors that have more features.
+pub fn object_levels(cpu: Cpu) -> [Option<VectorLevel>; 2] {
+    match cpu {
+        Cpu::Native => [VectorLevel::of_host(), None],
+        Cpu::X86_64V3 => [Some(VectorLevel::V3), Some(VectorLevel::V4)],
+        Cpu::X86_64 | Cpu::Armv8A => [None, None],
+    }
 }
 
 /// The distinct kernels, and for each kernel its number among them.
@@ -247,8 +261,13 @@ pub fn text(
     level: Option<VectorLevel>,
 ) -> Result<String, CodegenError> {
     let isa = isa(destination)?;
-    let wide = level.filter(|_| form == TextForm::Assembly && destination == Destination::Memory);
-    if let Some(code) = wide.and_then(|level| spmdc_wide::compile(kernel, level, false)) {
+    let level = match destination {
+        Destination::Memory => level,
+        Destination::Object(cpu) => object_levels(cpu)[0],
+    };
+    if form == TextForm::Assembly
+        && let Some(code) = level.and_then(|level| spmdc_wide::compile(kernel, level, false))
+    {
         return listing(&*isa, &code);
     }
     let function = kernel::emit(kernel, &Nest::new(kernel), options(&*isa), &mut FunctionBuilderContext::new());
@@ -274,8 +293,9 @@ fn listing(isa: &dyn TargetIsa, code: &spmdc_wide::WideCode) -> Result<String, C
     Ok(lines.collect())
 }
 
-/// Code of wide vectors, with its calls as relocations.
-fn from_wide(code: spmdc_wide::WideCode) -> Code {
+/// Code of wide vectors, with its calls as relocations; None if the kernel is not supported.
+fn wide(isa: &dyn TargetIsa, kernel: &Kernel, level: VectorLevel) -> Option<Code> {
+    let code = spmdc_wide::compile(kernel, level, isa.flags().is_pic())?;
     let relocation = |call: &spmdc_wide::RareCall| {
         let lane = if call.double { F64 } else { F32 };
         // A distance counts from the end of its four bytes.
@@ -284,7 +304,7 @@ fn from_wide(code: spmdc_wide::WideCode) -> Code {
         Relocation { offset: call.offset, kind, addend, symbol }
     };
     let relocations = code.calls.iter().map(relocation).collect();
-    Code { bytes: code.bytes, alignment: code.alignment, relocations, listing: None }
+    Some(Code { bytes: code.bytes, alignment: code.alignment, relocations, listing: None, level: Some(level) })
 }
 
 /// All math functions reachable from the code, each with its own code; None for functions of the C library.
@@ -430,5 +450,6 @@ fn finish(
         alignment: u64::from(code.buffer.alignment).max(16),
         relocations,
         listing: code.vcode,
+        level: None,
     })
 }

@@ -20,13 +20,13 @@ use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleR
 use cranelift_object::{ObjectBuilder, ObjectModule};
 use spmdc_kernel::backend::{CodegenError, Cpu, Destination, Entry};
 use spmdc_kernel::loops::Kernel;
-use spmdc_wide::VectorLevel;
 
 /// Position-independent code for the kernels of a program.
 pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
     let isa = machine::isa(Destination::Object(cpu))?;
-    let features = machine::needed_features(&*isa)?;
-    let compiled = machine::compile_both(&*isa, wide_level(cpu), kernels)?;
+    let compiled = machine::compile_both(&*isa, machine::object_levels(cpu), kernels)?;
+    let features = machine::needed_features(&*isa)? | machine::features_of_levels(compiled.functions.iter())?;
+    let wide_features = features | machine::features_of_levels(compiled.wide.iter().flatten())?;
     let mut builder = ObjectBuilder::new(isa, "spmd", cranelift_module::default_libcall_names()).map_err(internal)?;
     builder.per_function_section(false);
     let mut module = ObjectModule::new(builder);
@@ -60,21 +60,12 @@ pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Resul
         wide[at] = module.declare_function(&name, Linkage::Local, &signature).map_err(internal)?;
         define(&mut module, wide[at], code, &known)?;
     }
-    let wide_features = if wide == functions { 0 } else { features | machine::features_of(&VectorLevel::FEATURES)? };
+    let wide_features = if wide == functions { 0 } else { wide_features };
 
     let table = |functions: &[FuncId]| -> Vec<FuncId> { compiled.of_kernel.iter().map(|&at| functions[at]).collect() };
     let image = image(&mut module, program, [&table(&functions), &table(&wide)], [features, wide_features])?;
     entry_function(&mut module, entry, image)?;
     module.finish().emit().map_err(internal)
-}
-
-/// The level of a second table of kernels: it is used on processors that have more features than the object needs.
-fn wide_level(cpu: Cpu) -> Option<VectorLevel> {
-    match cpu {
-        Cpu::Native => VectorLevel::of_host(),
-        Cpu::X86_64V3 => Some(VectorLevel::V4),
-        Cpu::X86_64 | Cpu::Armv8A => None,
-    }
 }
 
 /// A table of kernels.

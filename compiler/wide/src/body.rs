@@ -1,12 +1,12 @@
 //! Operations on lanes as instructions, for one or several groups of lanes side by side.
 
 use crate::code::{
-    INT, Instruction, Int, MASK, MachineFunction, Mem, RegisterSlot, Rm, V, VECTOR, VectorInstruction, VectorLength,
+    INT, Instruction, Int, MachineFunction, Mem, RegisterSlot, Rm, V, VECTOR, VectorInstruction, VectorLength,
 };
 use crate::encode::{Opcode, PoolConstant};
-use crate::graph::{Graph, LaneOp, LoadForm, Node};
+use crate::graph::{Graph, LaneOp, Node};
 use crate::level::VectorLevel;
-use crate::ops::{self, FmaForm, Lane, Logic, Resize, Rounding};
+use crate::ops::{self, Binary, FmaForm, Lane, Resize, Rounding, Shift, Unary};
 use regalloc2::RegClass;
 use std::collections::HashMap;
 
@@ -52,7 +52,7 @@ impl BodyEmitter {
     }
 
     /// The result of an instruction that is made for its register.
-    fn define(&mut self, class: RegClass, make: impl FnOnce(V) -> VectorInstruction) -> V {
+    pub(crate) fn define(&mut self, class: RegClass, make: impl FnOnce(V) -> VectorInstruction) -> V {
         let to = self.function.register(class);
         self.function.push(Instruction::Vector(make(to)));
         to
@@ -70,39 +70,6 @@ impl BodyEmitter {
         self.define(VECTOR, |to| {
             let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), vvvv, rm);
             VectorInstruction { length, immediate, ..inst }
-        })
-    }
-
-    /// The same, with lanes outside of the mask zero.
-    pub fn masked(&mut self, opcode: Opcode, length: VectorLength, vvvv: RegisterSlot, rm: Rm, mask: Option<V>) -> V {
-        self.define(VECTOR, |to| {
-            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), vvvv, rm);
-            VectorInstruction { length, mask: mask.map(|mask| (mask, true)), ..inst }
-        })
-    }
-
-    /// `mask ? then : otherwise`
-    pub fn blend(&mut self, double: bool, mask: V, then: Rm, otherwise: V) -> V {
-        let opcode = if double { ops::BLEND_DOUBLES } else { ops::BLEND };
-        self.define(VECTOR, |to| {
-            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), RegisterSlot::Use(otherwise), then);
-            VectorInstruction { mask: Some((mask, false)), ..inst }
-        })
-    }
-
-    /// An instruction of mask registers.
-    fn mask(&mut self, opcode: Opcode, length: VectorLength, vvvv: RegisterSlot, rm: V, immediate: Option<u8>) -> V {
-        self.define(MASK, |to| {
-            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), vvvv, Rm::Use(rm));
-            VectorInstruction { length, immediate, ..inst }
-        })
-    }
-
-    /// The mask of the lanes in which a relation holds.
-    fn mask_of_vectors(&mut self, opcode: Opcode, a: V, b: Rm, predicate: u8) -> V {
-        self.define(MASK, |to| {
-            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), RegisterSlot::Use(a), b);
-            VectorInstruction { immediate: Some(predicate), ..inst }
         })
     }
 
@@ -166,53 +133,6 @@ impl BodyEmitter {
         to
     }
 
-    // Masks.
-
-    /// The mask with the bits of a constant.
-    pub fn constant_mask(&mut self, bits: i64) -> V {
-        let int = self.int(bits);
-        self.mask_of_int(int)
-    }
-
-    /// The mask with the low bits of a general register.
-    pub fn mask_of_int(&mut self, int: V) -> V {
-        self.mask(ops::MASK_FROM_INT, VectorLength::Least, RegisterSlot::None, int, None)
-    }
-
-    /// The mask of the first `count` lanes; `count` is at most their number.
-    pub fn first_lanes(&mut self, count: V) -> V {
-        let ones = self.int(-1);
-        let bits = self.define(INT, |to| {
-            let inst =
-                VectorInstruction::new(ops::LOW_BITS, RegisterSlot::Def(to), RegisterSlot::Use(count), Rm::Use(ones));
-            VectorInstruction { length: VectorLength::Least, ..inst }
-        });
-        self.mask_of_int(bits)
-    }
-
-    /// Masks of the two halves of a group.
-    pub fn halves(&mut self, mask: V) -> Registers {
-        let half = (self.level.lanes() / 2) as u8;
-        [mask, self.mask(ops::MASK_RIGHT, VectorLength::Least, RegisterSlot::None, mask, Some(half))]
-    }
-
-    /// The mask of a group from those of its halves.
-    fn join_masks(&mut self, [low, high]: Registers) -> V {
-        let half = (self.level.lanes() / 2) as u8;
-        if half == 8 {
-            return self.mask(ops::MASK_JOIN, VectorLength::One, RegisterSlot::Use(high), low, None);
-        }
-        // Bits above those of the lanes are arbitrary.
-        let low = self.mask(ops::MASK_LEFT, VectorLength::Least, RegisterSlot::None, low, Some(16 - half));
-        let low = self.mask(ops::MASK_RIGHT, VectorLength::Least, RegisterSlot::None, low, Some(16 - half));
-        let high = self.mask(ops::MASK_LEFT, VectorLength::Least, RegisterSlot::None, high, Some(half));
-        self.logic(Logic::Or, low, high)
-    }
-
-    pub fn logic(&mut self, logic: Logic, a: V, b: V) -> V {
-        self.mask(logic.opcode(), VectorLength::One, RegisterSlot::Use(a), b, None)
-    }
-
     // Constants.
 
     /// A constant in a register.
@@ -266,14 +186,9 @@ impl BodyEmitter {
         match op {
             LaneOp::Binary(binary, a, b) => {
                 let (a, b) = if binary.commutes() && Self::constant_of(graph, a).is_some() { (b, a) } else { (a, b) };
-                self.each(graph, binary.lane(), [a, b], get, |body, [a, b]| {
-                    let a = body.in_register(a);
-                    body.vector(binary.opcode(), VectorLength::Whole, RegisterSlot::Use(a), b.place(), None)
-                })
+                self.each(graph, binary.lane(), [a, b], get, |body, [a, b]| body.binary(binary, a, b))
             }
-            LaneOp::Unary(unary, a) => self.each(graph, unary.lane(), [a], get, |body, [a]| {
-                body.vector(unary.opcode(), VectorLength::Whole, RegisterSlot::None, a.place(), None)
-            }),
+            LaneOp::Unary(unary, a) => self.each(graph, unary.lane(), [a], get, |body, [a]| body.unary(unary, a)),
             LaneOp::Neg(a, lane) => self.each(graph, lane, [a], get, |body, [a]| {
                 let (binary, sign) = if lane == Lane::Double {
                     (ops::Binary::Xor64, PoolConstant::Double(1 << 63))
@@ -288,12 +203,8 @@ impl BodyEmitter {
                 body.vector(opcode, VectorLength::Whole, RegisterSlot::None, a.place(), Some(rounding as u8))
             }),
             LaneOp::Shift(shift, a, by) => self.each(graph, shift.lane(), [a], get, |body, [a]| {
-                let (opcode, digit) = shift.opcode();
-                body.define(VECTOR, |to| {
-                    let inst =
-                        VectorInstruction::new(opcode, RegisterSlot::Digit(digit), RegisterSlot::Def(to), a.place());
-                    VectorInstruction { immediate: Some(by), ..inst }
-                })
+                let a = if body.level.evex { a } else { OperandSource::Register(body.in_register(a)) };
+                body.shift(shift, a.place(), by)
             }),
             LaneOp::Fma { x, y, z, negate_product, negate_sum } => {
                 let lane = graph.lane(x);
@@ -307,29 +218,17 @@ impl BodyEmitter {
             LaneOp::Select(mask, a, b) => {
                 let lane = graph.lane(a);
                 let masks = get(self, mask);
-                let zero = graph.constant(b) == Some(0);
                 let mut at = 0;
                 self.each(graph, lane, [a, b], get, |body, [a, b]| {
                     let mask = masks[at];
                     at += 1;
-                    let double = lane == Lane::Double;
-                    if zero {
-                        let a = body.in_register(a);
-                        let copy = if double { ops::LOAD_DOUBLES } else { ops::LOAD };
-                        return body.masked(copy, VectorLength::Whole, RegisterSlot::None, Rm::Use(a), Some(mask));
-                    }
-                    let b = body.in_register(b);
-                    body.blend(double, mask, a.place(), b)
+                    body.select(lane == Lane::Double, mask, a, b)
                 })
             }
             LaneOp::Compare(compared, relation, a, b) => {
                 let swap = Self::constant_of(graph, a).is_some();
                 let (a, b, relation) = if swap { (b, a, relation.swapped()) } else { (a, b, relation) };
-                let predicate = relation.predicate(compared.is_float());
-                self.each(graph, compared.lane(), [a, b], get, |body, [a, b]| {
-                    let a = body.in_register(a);
-                    body.mask_of_vectors(compared.opcode(), a, b.place(), predicate)
-                })
+                self.each(graph, compared.lane(), [a, b], get, |body, [a, b]| body.compare(compared, relation, a, b))
             }
             LaneOp::Logic(logic, a, b) => {
                 let (lane, a, b) = (graph.lane(a), get(self, a), get(self, b));
@@ -337,15 +236,13 @@ impl BodyEmitter {
             }
             LaneOp::Not(a) => {
                 let (lane, a) = (graph.lane(a), get(self, a));
-                self.for_registers(lane, |body, at| {
-                    body.mask(ops::MASK_NOT, VectorLength::Least, RegisterSlot::None, a[at], None)
-                })
+                self.for_registers(lane, |body, at| body.not(a[at]))
             }
             LaneOp::MaskAs(lane, a) => {
                 let a = get(self, a);
                 if lane == Lane::DoubleMask { self.halves(a[0]) } else { [self.join_masks(a); 2] }
             }
-            LaneOp::Truth(truth) => [self.constant_mask(if truth { -1 } else { 0 }); 2],
+            LaneOp::Truth(truth) => [self.truth(truth); 2],
             LaneOp::Resize(resize, a) => {
                 let a = self.all_in_registers(graph, a, get);
                 self.resize(resize, a)
@@ -373,7 +270,7 @@ impl BodyEmitter {
     }
 
     /// Runs for each register of a group.
-    fn for_registers(&mut self, lane: Lane, mut f: impl FnMut(&mut BodyEmitter, usize) -> V) -> Registers {
+    pub(crate) fn for_registers(&mut self, lane: Lane, mut f: impl FnMut(&mut BodyEmitter, usize) -> V) -> Registers {
         let low = f(self, 0);
         if lane.registers() == 2 { [low, f(self, 1)] } else { [low; 2] }
     }
@@ -394,7 +291,7 @@ impl BodyEmitter {
         self.for_registers(lane, |body, at| f(body, sources.map(|source| source[at])))
     }
 
-    fn in_register(&mut self, source: OperandSource) -> V {
+    pub(crate) fn in_register(&mut self, source: OperandSource) -> V {
         match source {
             OperandSource::Register(register) => register,
             OperandSource::Constant(constant) => self.constant(constant),
@@ -414,7 +311,7 @@ impl BodyEmitter {
     }
 
     /// `x * y + z`; the form overwrites an operand that is not needed any more, if there is one.
-    fn fma(
+    pub(crate) fn fma(
         &mut self,
         double: bool,
         [x, y, z]: [OperandSource; 3],
@@ -469,7 +366,7 @@ impl BodyEmitter {
         self.result_in_memory_operand(opcode, length, a, Some(1))
     }
 
-    fn join_halves(&mut self, [low, high]: Registers) -> V {
+    pub(crate) fn join_halves(&mut self, [low, high]: Registers) -> V {
         let (opcode, immediate) = match self.level.bits {
             512 => (ops::JOIN_256, Some(1)),
             256 => (ops::JOIN_128, Some(1)),
@@ -479,6 +376,11 @@ impl BodyEmitter {
     }
 
     fn resize(&mut self, resize: Resize, a: Registers) -> Registers {
+        if !self.level.evex
+            && let Some(result) = self.vex_resize(resize, a)
+        {
+            return result;
+        }
         if resize.lane() == Lane::Double {
             let high = self.upper_half(a[0]);
             return [a[0], high].map(|half| {
@@ -495,203 +397,80 @@ impl BodyEmitter {
         [self.join_halves(halves); 2]
     }
 
+    fn binary(&mut self, binary: Binary, a: OperandSource, b: OperandSource) -> V {
+        if !self.level.evex
+            && let Some(result) = self.vex_binary(binary, a, b)
+        {
+            return result;
+        }
+        let a = self.in_register(a);
+        self.two(binary.opcode(), a, b.place())
+    }
+
+    fn unary(&mut self, unary: Unary, a: OperandSource) -> V {
+        if !self.level.evex
+            && let Some(result) = self.vex_unary(unary, a)
+        {
+            return result;
+        }
+        self.one(unary.opcode(), a.place())
+    }
+
+    /// A shift by a constant; the VEX form has no operand in memory.
+    pub fn shift(&mut self, shift: Shift, a: Rm, by: u8) -> V {
+        if let (false, Shift::Sar64, Rm::Use(a)) = (self.level.evex, shift, a) {
+            return self.vex_shift_sign(a, |body, magnitude| body.shift(Shift::Shr64, Rm::Use(magnitude), by));
+        }
+        let (opcode, digit) = shift.opcode();
+        self.define(VECTOR, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Digit(digit), RegisterSlot::Def(to), a);
+            VectorInstruction { immediate: Some(by), ..inst }
+        })
+    }
+
+    /// A plain instruction of one operand on whole vectors.
+    pub fn one(&mut self, opcode: Opcode, a: Rm) -> V {
+        self.vector(opcode, VectorLength::Whole, RegisterSlot::None, a, None)
+    }
+
+    /// The same of two operands.
+    pub fn two(&mut self, opcode: Opcode, a: V, b: Rm) -> V {
+        self.vector(opcode, VectorLength::Whole, RegisterSlot::Use(a), b, None)
+    }
+
     /// An instruction whose result is its memory operand, into a register.
-    fn result_in_memory_operand(&mut self, opcode: Opcode, length: VectorLength, a: V, immediate: Option<u8>) -> V {
+    pub(crate) fn result_in_memory_operand(
+        &mut self,
+        opcode: Opcode,
+        length: VectorLength,
+        a: V,
+        immediate: Option<u8>,
+    ) -> V {
         self.define(VECTOR, |to| {
             let inst = VectorInstruction::new(opcode, RegisterSlot::Use(a), RegisterSlot::None, Rm::Def(to));
             VectorInstruction { length, immediate, ..inst }
         })
     }
 
-    fn as_half(&mut self, a: V) -> V {
+    pub(crate) fn as_half(&mut self, a: V) -> V {
         // To the nearest, ties to even.
         self.result_in_memory_operand(ops::TO_HALF, VectorLength::Whole, a, Some(0))
-    }
-
-    // Memory.
-
-    /// The number of a lane times a factor, in each lane.
-    pub fn lane_steps(&mut self, factor: i64) -> V {
-        if let Some(&known) = self.steps.get(&factor) {
-            return known;
-        }
-        let numbers = self.load_constant(PoolConstant::LaneNumbers);
-        if factor == 1 {
-            return numbers;
-        }
-        let factor = Rm::Const(PoolConstant::Word(factor as u32));
-        self.vector(ops::Binary::MulI32.opcode(), VectorLength::Whole, RegisterSlot::Use(numbers), factor, None)
-    }
-
-    fn mem(place: &GroupPlace, more: i64) -> Mem {
-        let displacement =
-            i32::try_from(place.displacement + more).expect("displacements are bounded where places are made");
-        Mem { base: place.base, index: place.index, displacement }
-    }
-
-    /// Loads a group, or an element for all of its lanes; lanes outside of the mask are not read and become zero.
-    pub fn load(&mut self, form: LoadForm, place: &GroupPlace, mask: Option<Registers>) -> Registers {
-        let low = mask.map(|mask| mask[0]);
-        match (form, place.stride) {
-            (LoadForm::Word, 0) => {
-                [self.masked(
-                    ops::BROADCAST,
-                    VectorLength::Whole,
-                    RegisterSlot::None,
-                    Rm::Mem(Self::mem(place, 0)),
-                    low,
-                ); 2]
-            }
-            (LoadForm::Double, 0) => {
-                let mem = Rm::Mem(Self::mem(place, 0));
-                let one = self.masked(ops::BROADCAST_DOUBLES, VectorLength::Whole, RegisterSlot::None, mem, low);
-                match mask {
-                    Some([_, high]) => [
-                        one,
-                        self.masked(ops::BROADCAST_DOUBLES, VectorLength::Whole, RegisterSlot::None, mem, Some(high)),
-                    ],
-                    None => [one; 2],
-                }
-            }
-            (_, 0) => {
-                let (opcode, length) = match form.bytes() {
-                    2 => (ops::BROADCAST_16, VectorLength::Half),
-                    _ => (ops::BROADCAST_8, VectorLength::Quarter),
-                };
-                let narrow = self.masked(opcode, length, RegisterSlot::None, Rm::Mem(Self::mem(place, 0)), low);
-                [self.vector(extension(form), VectorLength::Whole, RegisterSlot::None, Rm::Use(narrow), None); 2]
-            }
-            (LoadForm::Double, 1) => {
-                let half = i64::from(self.level.bytes());
-                let load = |body: &mut BodyEmitter, at: usize| {
-                    let mem = Rm::Mem(Self::mem(place, half * at as i64));
-                    body.masked(
-                        ops::LOAD_DOUBLES,
-                        VectorLength::Whole,
-                        RegisterSlot::None,
-                        mem,
-                        mask.map(|mask| mask[at]),
-                    )
-                };
-                [load(self, 0), load(self, 1)]
-            }
-            (_, 1) => {
-                [self.masked(
-                    extension(form),
-                    VectorLength::Whole,
-                    RegisterSlot::None,
-                    Rm::Mem(Self::mem(place, 0)),
-                    low,
-                ); 2]
-            }
-            (LoadForm::Word | LoadForm::Double, stride) => self.gather(form == LoadForm::Double, place, stride, mask),
-            (_, stride) => unreachable!("narrow elements at a stride of {stride} are refused"),
-        }
-    }
-
-    fn gather(&mut self, double: bool, place: &GroupPlace, stride: i64, mask: Option<Registers>) -> Registers {
-        let mask =
-            mask.unwrap_or_else(|| [self.everything.expect("the mask of all lanes exists if there are gathers"); 2]);
-        let lane = if double { Lane::Double } else { Lane::Word };
-        let (base, scale) = self.plain_base(place, double);
-        let index = self.lane_steps(stride);
-        self.for_registers(lane, |body, at| {
-            let to = body.function.register(VECTOR);
-            let displacement = body.half_of(place, stride, at);
-            let from = Mem { base, index: Some((index, scale)), displacement };
-            body.function.push(Instruction::Gather { double, to, from, mask: mask[at] });
-            to
-        })
-    }
-
-    /// The distance of a half's first lane, which the numbers of lanes in the low half do not reach.
-    fn half_of(&self, place: &GroupPlace, stride: i64, at: usize) -> i32 {
-        let more = at as i64 * stride * 8 * i64::from(self.level.lanes() / 2);
-        i32::try_from(place.displacement + more).expect("displacements are bounded where places are made")
-    }
-
-    fn plain_base(&mut self, place: &GroupPlace, double: bool) -> (V, u8) {
-        let scale = if double { 3 } else { 2 };
-        let base = match place.index {
-            None => place.base,
-            index => {
-                let to = self.function.register(INT);
-                self.function.push(Instruction::Address { to, of: Mem { base: place.base, index, displacement: 0 } });
-                to
-            }
-        };
-        (base, scale)
-    }
-
-    /// Stores a group, or its first lane if the place is the same for all; a stream bypasses the caches.
-    pub fn store(
-        &mut self,
-        form: LoadForm,
-        place: &GroupPlace,
-        value: Registers,
-        mask: Option<Registers>,
-        stream: bool,
-    ) {
-        let first = if place.stride == 0 { self.first.map(|first| [first; 2]) } else { None };
-        let mask = first.or(mask);
-        let low = mask.map(|mask| (mask[0], false));
-        let (opcode, immediate) = match form {
-            LoadForm::Word | LoadForm::Double if stream => (ops::STREAM, None),
-            LoadForm::Double => (ops::STORE_DOUBLES, None),
-            LoadForm::Word => (ops::STORE, None),
-            LoadForm::Half => (ops::TO_HALF, Some(0)),
-            LoadForm::Zero16 | LoadForm::Sign16 => (ops::TRUNCATE_16, None),
-            LoadForm::Zero8 | LoadForm::Sign8 => (ops::TRUNCATE_8, None),
-        };
-        if !matches!(place.stride, 0 | 1) {
-            return self.scatter(form == LoadForm::Double, place, value, mask);
-        }
-        let store = |body: &mut BodyEmitter, value: V, more: i64, mask: Option<(V, bool)>| {
-            let to = Rm::Mem(Self::mem(place, more));
-            let inst = VectorInstruction::new(opcode, RegisterSlot::Use(value), RegisterSlot::None, to);
-            body.function.push(Instruction::Vector(VectorInstruction { mask, immediate, ..inst }));
-        };
-        store(self, value[0], 0, low);
-        if form == LoadForm::Double && place.stride != 0 {
-            store(self, value[1], i64::from(self.level.bytes()), mask.map(|mask| (mask[1], false)));
-        }
-    }
-
-    fn scatter(&mut self, double: bool, place: &GroupPlace, value: Registers, mask: Option<Registers>) {
-        let mask =
-            mask.unwrap_or_else(|| [self.everything.expect("the mask of all lanes exists if there are scatters"); 2]);
-        let (base, scale) = self.plain_base(place, double);
-        let index = self.lane_steps(place.stride);
-        for at in 0..=usize::from(double) {
-            let displacement = self.half_of(place, place.stride, at);
-            let to = Mem { base, index: Some((index, scale)), displacement };
-            self.function.push(Instruction::Scatter { double, to, mask: mask[at], value: value[at] });
-        }
-    }
-}
-
-/// The instruction that loads a group of such elements.
-fn extension(form: LoadForm) -> Opcode {
-    match form {
-        LoadForm::Word => ops::LOAD,
-        LoadForm::Double => ops::LOAD_DOUBLES,
-        LoadForm::Zero16 => ops::ZERO_EXTEND_16,
-        LoadForm::Sign16 => ops::SIGN_EXTEND_16,
-        LoadForm::Zero8 => ops::ZERO_EXTEND_8,
-        LoadForm::Sign8 => ops::SIGN_EXTEND_8,
-        LoadForm::Half => ops::FROM_HALF,
     }
 }
 
 /// An operand: constants can be in memory.
-#[derive(Clone, Copy)]
-enum OperandSource {
+#[derive(Clone, Copy, PartialEq)]
+pub enum OperandSource {
     Register(V),
     Constant(PoolConstant),
 }
 
 impl OperandSource {
-    fn place(self) -> Rm {
+    pub fn is_zero(self) -> bool {
+        matches!(self, OperandSource::Constant(PoolConstant::Word(0) | PoolConstant::Double(0)))
+    }
+
+    pub fn place(self) -> Rm {
         match self {
             OperandSource::Register(register) => Rm::Use(register),
             OperandSource::Constant(constant) => Rm::Const(constant),

@@ -12,7 +12,7 @@ pub type V = VReg;
 pub const INT: RegClass = RegClass::Int;
 /// Vectors.
 pub const VECTOR: RegClass = RegClass::Float;
-/// Masks.
+/// Masks, unless they are vectors.
 pub const MASK: RegClass = RegClass::Vector;
 
 /// Numbers of general registers in the C convention.
@@ -101,6 +101,18 @@ pub enum Int {
     Constant(i32),
 }
 
+/// Elements that are moved one by one.
+#[derive(Clone, Copy, Debug)]
+pub struct ElementRun {
+    pub bytes: u8,
+    /// Bytes from lane to lane.
+    pub stride: i32,
+    /// The place on the stack of a vector of them.
+    pub room: i32,
+    /// General registers that it overwrites.
+    pub scratch: [V; 4],
+}
+
 /// One instruction.
 #[derive(Clone, Copy, Debug)]
 pub enum Instruction {
@@ -176,12 +188,14 @@ pub enum Instruction {
         common: V,
         x: V,
     },
-    /// Elements at `base + index * 2^scale` of the lanes in a mask; the others become zero. The index is a vector of words.
+    /// Elements at `base + index * 2^scale` of the lanes in a mask; the others become zero. The index is a vector of words. A mask that is
+    /// a vector is copied into a register, which the instruction uses up.
     Gather {
         double: bool,
         to: V,
         from: Mem,
         mask: V,
+        used_up: Option<V>,
     },
     /// Stores lanes as a gather loads them.
     Scatter {
@@ -189,6 +203,22 @@ pub enum Instruction {
         to: Mem,
         mask: V,
         value: V,
+    },
+    /// Elements of the lanes in a mask that is a vector, one by one; the others become zero.
+    LoadElements {
+        to: V,
+        from: Mem,
+        mask: V,
+        /// The instruction that makes lanes of elements in memory.
+        extend: Opcode,
+        run: ElementRun,
+    },
+    /// Stores lanes in the same way.
+    StoreElements {
+        to: Mem,
+        mask: V,
+        value: V,
+        run: ElementRun,
     },
     Prefetch {
         of: Mem,
@@ -458,16 +488,29 @@ fn visit(inst: &Instruction, mut add: impl FnMut(Operand)) {
             add(Operand::reg_use(x));
             add(Operand::reg_reuse_def(to, 0));
         }
-        Instruction::Gather { to, from, mask, .. } => {
+        Instruction::Gather { to, from, mask, used_up, .. } => {
             visit_address(&from, &mut add);
             add(Operand::reg_use(mask));
             // It is cleared before the index is read.
             add(Operand::new(to, OperandConstraint::Reg, OperandKind::Def, OperandPos::Early));
+            used_up.into_iter().for_each(|register| add(Operand::reg_temp(register)));
         }
         Instruction::Scatter { to, mask, value, .. } => {
             visit_address(&to, &mut add);
             add(Operand::reg_use(mask));
             add(Operand::reg_use(value));
+        }
+        Instruction::LoadElements { to, from, mask, run, .. } => {
+            visit_address(&from, &mut add);
+            add(Operand::reg_use(mask));
+            run.scratch.into_iter().for_each(|register| add(Operand::reg_temp(register)));
+            add(Operand::reg_def(to));
+        }
+        Instruction::StoreElements { to, mask, value, run } => {
+            visit_address(&to, &mut add);
+            add(Operand::reg_use(mask));
+            add(Operand::reg_use(value));
+            run.scratch.into_iter().for_each(|register| add(Operand::reg_temp(register)));
         }
         Instruction::Prefetch { of } => visit_address(&of, &mut add),
         Instruction::StoreFence | Instruction::Jump => {}

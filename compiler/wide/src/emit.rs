@@ -1,7 +1,8 @@
 //! Registers, and from instructions to bytes.
 
 use crate::code::{
-    Finished, INT, Instruction, Int, MASK, Mem, RAX, RegisterSlot, Rm, VECTOR, VectorInstruction, VectorLength,
+    ElementRun, Finished, INT, Instruction, Int, MASK, Mem, RAX, RegisterSlot, Rm, VECTOR, VectorInstruction,
+    VectorLength,
 };
 use crate::encode::{self, Address, Alu, EncodedVector, Encoder, JumpLabel, Opcode, PoolConstant, RSP, RmPlace, Tuple};
 use crate::level::VectorLevel;
@@ -53,7 +54,7 @@ fn environment(level: VectorLevel) -> MachineEnv {
         set
     };
     let none = PRegSet::empty();
-    let vectors = if level.evex { 32 } else { 16 };
+    let vectors = level.registers();
     MachineEnv {
         preferred_regs_by_class: [
             set(INT, &mut SCRATCH.into_iter()),
@@ -93,7 +94,8 @@ pub fn emit(function: &Finished, level: VectorLevel, near: bool) -> Option<WideC
     emitter.run();
     let CodeWriter { asm, calls, .. } = emitter;
     let constants = asm.bytes.len();
-    Some(WideCode { bytes: asm.finish(), constants, alignment: 64, calls })
+    let least = if level.evex { 0 } else { level.bytes() as usize };
+    Some(WideCode { bytes: asm.finish(least), constants, alignment: 64, calls })
 }
 
 #[cfg(debug_assertions)]
@@ -261,6 +263,12 @@ impl CodeWriter<'_> {
         self.asm.vector(&EncodedVector::new(opcode, length, reg, rm), self.level.evex);
     }
 
+    /// Makes a vector zero.
+    fn clear(&mut self, register: u8) {
+        let xor = EncodedVector::new(ops::Binary::Xor32.opcode(), self.whole(), register, RmPlace::Register(register));
+        self.asm.vector(&EncodedVector { vvvv: register, ..xor }, self.level.evex);
+    }
+
     /// An instruction on whole vectors under a mask.
     fn under_mask(&mut self, opcode: Opcode, reg: u8, rm: RmPlace, mask: u8) {
         let inst = EncodedVector { mask, ..EncodedVector::new(opcode, self.whole(), reg, rm) };
@@ -323,20 +331,38 @@ impl CodeWriter<'_> {
             Instruction::Rare { function, double, .. } => {
                 let (to, mask, x) = (next(), next(), next());
                 let (enter, back) = (self.asm.label(), self.asm.label());
-                self.plain(ops::TEST_MASK, 0, mask, RmPlace::Register(mask));
+                let (test, length) =
+                    if self.level.evex { (ops::TEST_MASK, 0) } else { (ops::TEST_SIGNS, self.whole()) };
+                self.plain(test, length, mask, RmPlace::Register(mask));
                 self.asm.jump_if(encode::JumpCondition::NotEqual, enter);
                 self.asm.bind(back);
                 self.rare.push(RareCode { function, double, to, mask, x, enter, back });
             }
-            Instruction::Gather { double, from, .. } => {
+            Instruction::Gather { double, from, used_up, .. } => {
                 let from = address(&from, &mut next);
                 let (mask, to) = (next(), next());
-                self.plain(ops::MOVE_MASK, 0, USED_UP, RmPlace::Register(mask));
-                let cleared = RmPlace::Register(to);
-                let xor = EncodedVector::new(ops::Binary::Xor32.opcode(), self.whole(), to, cleared);
-                self.asm.vector(&EncodedVector { vvvv: to, ..xor }, self.level.evex);
+                self.clear(to);
                 let opcode = if double { ops::GATHER_DOUBLES } else { ops::GATHER };
-                self.under_mask(opcode, to, RmPlace::Memory(from), USED_UP);
+                if used_up.is_some() {
+                    let used_up = next();
+                    self.plain(ops::MOVE_ALIGNED, self.whole(), used_up, RmPlace::Register(mask));
+                    let gather = EncodedVector::new(opcode, self.whole(), to, RmPlace::Memory(from));
+                    self.asm.vector(&EncodedVector { vvvv: used_up, ..gather }, false);
+                } else {
+                    self.plain(ops::MOVE_MASK, 0, USED_UP, RmPlace::Register(mask));
+                    self.under_mask(opcode, to, RmPlace::Memory(from), USED_UP);
+                }
+            }
+            Instruction::LoadElements { from, extend, run, .. } => {
+                let from = address(&from, &mut next);
+                let mask = next();
+                let scratch = std::array::from_fn(|_| next());
+                self.load_elements(next(), from, mask, extend, &run, scratch);
+            }
+            Instruction::StoreElements { to, run, .. } => {
+                let to = address(&to, &mut next);
+                let (mask, value) = (next(), next());
+                self.store_elements(to, mask, value, &run, std::array::from_fn(|_| next()));
             }
             Instruction::Scatter { double, to, .. } => {
                 let to = address(&to, &mut next);
@@ -412,12 +438,12 @@ impl CodeWriter<'_> {
             Rm::Def(_) => RmPlace::Register(0),
             Rm::Digit(number) => RmPlace::Register(number),
             Rm::Const(constant) => {
-                broadcast = constant != PoolConstant::LaneNumbers;
+                broadcast = self.level.evex && constant != PoolConstant::LaneNumbers;
                 RmPlace::Pool(self.asm.constant(constant))
             }
             Rm::Stack(displacement) => RmPlace::Memory(self.stack(displacement)),
         };
-        let (mask, zeroing) = inst.mask.map_or((0, false), |(_, zeroing)| (next(), zeroing));
+        let (mut mask, zeroing) = inst.mask.map_or((0, false), |(_, zeroing)| (next(), zeroing));
         if let RegisterSlot::Def(_) = inst.reg {
             reg = next();
         } else if let RegisterSlot::Def(_) = inst.vvvv {
@@ -436,8 +462,70 @@ impl CodeWriter<'_> {
         // A broadcast of its own has one element in memory anyway.
         let broadcast = broadcast && inst.opcode.tuple != Tuple::Four && inst.opcode.tuple != Tuple::Eight;
         let encoded = EncodedVector::new(inst.opcode, length, reg, rm);
-        let inst = EncodedVector { vvvv, mask, zeroing, broadcast, immediate: inst.immediate, ..encoded };
+        let mut immediate = inst.immediate;
+        if !self.level.evex && inst.mask.is_some() {
+            (mask, immediate) = (0, Some(mask << 4));
+        }
+        let inst = EncodedVector { vvvv, mask, zeroing, broadcast, immediate, ..encoded };
         self.asm.vector(&inst, self.level.evex);
+    }
+
+    /// Copies the elements of the lanes in a mask to the stack, one by one, and makes lanes of them; all at once if the mask has all.
+    fn load_elements(&mut self, to: u8, from: Address, mask: u8, extend: Opcode, run: &ElementRun, scratch: [u8; 4]) {
+        let [bits, lane, element, start] = scratch;
+        let (all, done, end) = (self.asm.label(), self.asm.label(), self.asm.label());
+        self.plain(ops::SIGNS, self.whole(), bits, RmPlace::Register(mask));
+        let neighbours = run.stride == i32::from(run.bytes);
+        if neighbours {
+            self.asm.alu_constant(Alu::Cmp, bits, (1 << self.level.lanes()) - 1);
+            self.asm.jump_if(encode::JumpCondition::Equal, all);
+        }
+        self.clear(to);
+        self.plain(ops::STORE, 0, to, RmPlace::Memory(self.stack(run.room)));
+        self.asm.address(start, from);
+        let (size, room) = (run.bytes.trailing_zeros() as u8, run.room);
+        self.each_lane(bits, lane, done, |asm| {
+            asm.multiply_constant(element, lane, run.stride);
+            asm.load_element(run.bytes, element, Address { base: start, index: Some((element, 0)), displacement: 0 });
+            asm.store_element(run.bytes, Address { base: RSP, index: Some((lane, size)), displacement: room }, element);
+        });
+        self.plain(extend, self.whole(), to, RmPlace::Memory(self.stack(run.room)));
+        if neighbours {
+            self.asm.jump(end);
+            self.asm.bind(all);
+            self.plain(extend, self.whole(), to, RmPlace::Memory(from));
+            self.asm.bind(end);
+        }
+    }
+
+    /// Copies a vector to the stack, and from there the elements of the lanes in a mask, one by one.
+    fn store_elements(&mut self, to: Address, mask: u8, value: u8, run: &ElementRun, scratch: [u8; 4]) {
+        let [bits, lane, place, start] = scratch;
+        let done = self.asm.label();
+        let signs = if run.bytes == 8 { ops::SIGNS_OF_DOUBLES } else { ops::SIGNS };
+        self.plain(signs, self.whole(), bits, RmPlace::Register(mask));
+        self.plain(ops::STORE, self.whole(), value, RmPlace::Memory(self.stack(run.room)));
+        self.asm.address(start, to);
+        let (size, room) = (run.bytes.trailing_zeros() as u8, run.room);
+        self.each_lane(bits, lane, done, |asm| {
+            asm.multiply_constant(place, lane, run.stride);
+            asm.load_element(run.bytes, lane, Address { base: RSP, index: Some((lane, size)), displacement: room });
+            asm.store_element(run.bytes, Address { base: start, index: Some((place, 0)), displacement: 0 }, lane);
+        });
+    }
+
+    /// A loop over the bits of a register, which is zero afterwards.
+    fn each_lane(&mut self, bits: u8, lane: u8, done: JumpLabel, body: impl FnOnce(&mut Encoder)) {
+        let again = self.asm.label();
+        self.asm.alu_constant(Alu::Cmp, bits, 0);
+        self.asm.jump_if(encode::JumpCondition::Equal, done);
+        self.asm.bind(again);
+        self.asm.lowest_bit(lane, bits);
+        body(&mut self.asm);
+        let rest = EncodedVector::new(ops::RESET_LOWEST_BIT, 0, 1, RmPlace::Register(bits));
+        self.asm.vector(&EncodedVector { vvvv: bits, ..rest }, false);
+        self.asm.jump_if(encode::JumpCondition::NotEqual, again);
+        self.asm.bind(done);
     }
 
     /// Saves all vectors and masks, which the callee may change, calls the function on a copy of the operand, and takes the rare lanes
@@ -446,7 +534,7 @@ impl CodeWriter<'_> {
         let RareCode { function, double, to, mask, x, enter, back } = self.rare[at];
         self.asm.bind(enter);
         let (length, bytes) = (self.whole(), self.level.bytes() as i32);
-        let registers = if self.level.evex { 32 } else { 16 };
+        let registers = self.level.registers() as i32;
         let operand = SAVED_MASKS + registers * bytes;
         let room = operand + bytes;
         // Registers of arguments, and two that the call needs.
@@ -461,7 +549,8 @@ impl CodeWriter<'_> {
             let place = RmPlace::Memory(self.stack(SAVED_MASKS + register * bytes));
             self.plain(ops::STORE, length, register as u8, place);
         }
-        for register in 1..8 {
+        let masks = if self.level.evex { 1..8 } else { 0..0 };
+        for register in masks.clone() {
             let place = RmPlace::Memory(self.stack(8 * register));
             self.plain(ops::STORE_MASK, 0, register as u8, place);
         }
@@ -480,7 +569,7 @@ impl CodeWriter<'_> {
             self.asm.bytes.extend([0; 8]);
             self.asm.call_register(RAX as u8);
         }
-        for register in 1..8 {
+        for register in masks {
             let place = RmPlace::Memory(self.stack(8 * register));
             self.plain(ops::MOVE_MASK, 0, register as u8, place);
         }
@@ -488,8 +577,15 @@ impl CodeWriter<'_> {
             let place = RmPlace::Memory(self.stack(SAVED_MASKS + register * bytes));
             self.plain(ops::LOAD, length, register as u8, place);
         }
-        let load = if double { ops::LOAD_DOUBLES } else { ops::LOAD };
-        self.under_mask(load, to, RmPlace::Memory(self.stack(operand)), mask);
+        let result = RmPlace::Memory(self.stack(operand));
+        if self.level.evex {
+            let load = if double { ops::LOAD_DOUBLES } else { ops::LOAD };
+            self.under_mask(load, to, result, mask);
+        } else {
+            let choose = if double { ops::CHOOSE_DOUBLES } else { ops::CHOOSE };
+            let choose = EncodedVector::new(choose, length, to, result);
+            self.asm.vector(&EncodedVector { vvvv: to, immediate: Some(mask << 4), ..choose }, false);
+        }
         self.asm.move_register(RSP, 12);
         for register in KEPT.into_iter().rev() {
             self.asm.pop(register);

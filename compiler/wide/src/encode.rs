@@ -46,7 +46,7 @@ pub struct Opcode {
     pub byte: u8,
     pub wide: bool,
     pub tuple: Tuple,
-    /// Whether the only form is VEX: instructions of mask registers and of general registers.
+    /// Whether the only form is VEX.
     pub vex_only: bool,
 }
 
@@ -55,7 +55,14 @@ impl Opcode {
         Opcode { prefix, map, byte, wide, tuple, vex_only: false }
     }
 
-    /// An instruction of mask registers or general registers.
+    /// Whether the bit W says something in the VEX form: of most instructions it belongs to EVEX alone.
+    const fn has_vex_w(self) -> bool {
+        // Shifts by vectors, gathers and fused multiply-adds have it.
+        let of_both = matches!(self.map, Map::M0F38) && matches!(self.byte, 0x45..=0x47 | 0x90..=0xbf);
+        self.wide && (self.vex_only || of_both)
+    }
+
+    /// An instruction without an EVEX form, or with one that is not used: of mask registers, general registers, and for VEX levels.
     pub const fn vex(prefix: Prefix, map: Map, byte: u8, wide: bool) -> Opcode {
         Opcode { prefix, map, byte, wide, tuple: Tuple::Full, vex_only: true }
     }
@@ -159,11 +166,12 @@ pub enum PoolConstant {
 }
 
 impl PoolConstant {
-    fn bytes(self) -> Vec<u8> {
+    /// The bytes in memory; an element is repeated up to this number of bytes.
+    fn bytes(self, least: usize) -> Vec<u8> {
         match self {
             PoolConstant::LaneNumbers => (0..16_u32).flat_map(u32::to_le_bytes).collect(),
-            PoolConstant::Double(bits) => bits.to_le_bytes().to_vec(),
-            PoolConstant::Word(bits) => bits.to_le_bytes().to_vec(),
+            PoolConstant::Double(bits) => bits.to_le_bytes().repeat((least / 8).max(1)),
+            PoolConstant::Word(bits) => bits.to_le_bytes().repeat((least / 4).max(1)),
         }
     }
 }
@@ -208,8 +216,8 @@ impl Encoder {
         })
     }
 
-    /// The code with its pool of constants.
-    pub fn finish(mut self) -> Vec<u8> {
+    /// The code with its pool of constants, each of which has at least so many bytes.
+    pub fn finish(mut self, constant_bytes: usize) -> Vec<u8> {
         // The longest first, so that all are aligned.
         let mut order: Vec<usize> = (0..self.pool.len()).collect();
         order.sort_by_key(|&at| self.pool[at]);
@@ -221,7 +229,7 @@ impl Encoder {
         let mut places = vec![0; self.pool.len()];
         for at in order {
             places[at] = self.bytes.len();
-            self.bytes.extend(self.pool[at].bytes());
+            self.bytes.extend(self.pool[at].bytes(constant_bytes));
         }
         let labels = std::mem::take(&mut self.labels);
         let jumps = std::mem::take(&mut self.jumps).into_iter().map(|fixup| {
@@ -287,7 +295,8 @@ impl Encoder {
             RmPlace::Memory(Address { base, index, .. }) => (index.map_or(1, |(index, _)| not(index)), not(base)),
             RmPlace::Pool(_) => (1, 1),
         };
-        let Opcode { prefix, map, wide, .. } = inst.opcode;
+        let Opcode { prefix, map, .. } = inst.opcode;
+        let wide = inst.opcode.has_vex_w();
         let rest = (!inst.vvvv & 15) << 3 | inst.length << 2 | prefix as u8;
         if x == 1 && b == 1 && map == Map::M0F && !wide {
             self.bytes.extend([0xc5, not(inst.reg) << 7 | rest]);
@@ -374,6 +383,38 @@ impl Encoder {
 
     pub fn store(&mut self, to: Address, from: u8) {
         self.integer(&[0x89], from, RmPlace::Memory(to), 0);
+    }
+
+    /// Loads an element of 1, 2, 4 or 8 bytes; the bits above are arbitrary.
+    pub fn load_element(&mut self, bytes: u8, to: u8, from: Address) {
+        let opcode: &[u8] = match bytes {
+            1 => &[0x0f, 0xb6],
+            2 => &[0x0f, 0xb7],
+            4 => &[0x63],
+            _ => &[0x8b],
+        };
+        self.integer(opcode, to, RmPlace::Memory(from), 0);
+    }
+
+    /// Stores the low bytes: 1, 2, 4 or 8.
+    pub fn store_element(&mut self, bytes: u8, to: Address, from: u8) {
+        if bytes == 8 {
+            return self.store(to, from);
+        }
+        if bytes == 2 {
+            self.bytes.push(0x66);
+        }
+        let bit = |value: u8| value >> 3 & 1;
+        let index = to.index.map_or(0, |(index, _)| bit(index));
+        self.bytes.push(0x40 | bit(from) << 2 | index << 1 | bit(to.base));
+        self.bytes.push(if bytes == 1 { 0x88 } else { 0x89 });
+        self.operands(from & 7, RmPlace::Memory(to), 1, 0);
+    }
+
+    /// The number of the lowest bit.
+    pub fn lowest_bit(&mut self, to: u8, from: u8) {
+        self.bytes.push(0xf3);
+        self.integer(&[0x0f, 0xbc], to, RmPlace::Register(from), 0);
     }
 
     pub fn address(&mut self, to: u8, of: Address) {

@@ -1,4 +1,4 @@
-//! From loop nests to machine code with vectors of 128 to 512 bits, for processors with AVX-512.
+//! From loop nests to machine code with vectors of 128 to 512 bits, for processors with AVX-512 or AVX2.
 //!
 //! Cranelift has vectors of 128 bits. This crate compiles whole kernels with wider ones; it returns None for kernels that it does not
 //! support, which Cranelift compiles. Results have the same bits in all cases.
@@ -6,7 +6,8 @@
 //! ```text
 //! select   instructions of a kernel      -> graph of operations on lanes
 //! plan     at which depth of the loops an operation runs, and the loop that runs in lanes
-//! loops    loops as blocks               -> body: operations as instructions; reduce: combinations over loops
+//! loops    loops as blocks               -> body: operations as instructions; reduce: combinations over loops;
+//!                                           masks, memory; vex: what AVX2 lacks
 //! emit     registers, by `regalloc2`     -> encode: bytes
 //! ```
 #![warn(missing_docs)]
@@ -19,17 +20,22 @@ mod encode;
 mod graph;
 mod level;
 mod loops;
+mod masks;
+mod memory;
 mod ops;
 mod plan;
 mod reduce;
 mod select;
+mod vex;
 
 pub use emit::{RareCall, WideCode};
 pub use level::VectorLevel;
 use spmdc_kernel::loops::Kernel;
 
 /// Maximum number of constants that are in registers.
-const RESIDENTS: usize = 10;
+fn most_residents(level: VectorLevel) -> usize {
+    if level.evex { 10 } else { 4 }
+}
 
 /// The code of a kernel, a function with the signature of `spmdc_abi::KernelFn`; None if the kernel is not supported. `near`: the
 /// functions that it calls will be in the same object.
@@ -39,7 +45,7 @@ pub fn compile(kernel: &Kernel, level: VectorLevel, near: bool) -> Option<WideCo
     let mut body = loops::emit(&plan, level, &[]);
     let mut wanted: Vec<(encode::PoolConstant, u32)> = std::mem::take(&mut body.wanted).into_iter().collect();
     wanted.sort_by_key(|&(constant, count)| (std::cmp::Reverse(count), constant));
-    wanted.truncate(RESIDENTS);
+    wanted.truncate(most_residents(level));
     let residents: Vec<encode::PoolConstant> = wanted.into_iter().map(|(constant, _)| constant).collect();
     if !residents.is_empty() {
         body = loops::emit(&plan, level, &residents);

@@ -134,9 +134,9 @@ impl<'p> LoopEmitter<'p> {
         let strides: Vec<i64> = strides.map(|reached| plan.lane_stride(reached.class)).collect();
         let is_scattered = |stride: &&i64| !matches!(**stride, 0 | 1);
         if strides.iter().any(|stride| is_scattered(&stride)) {
-            self.body.everything = Some(self.body.constant_mask(-1));
+            self.body.everything = Some(self.body.truth(true));
         }
-        self.body.first = Some(self.body.constant_mask(1));
+        self.body.first = self.body.first_lane();
         let indices =
             plan.graph.indices.iter().map(|index| Nest::stride(index, plan.cut)).filter(|&stride| stride != 0);
         let positions = self.plan.stores.iter().any(|store| match &store.kind {
@@ -592,7 +592,7 @@ impl<'p> LoopEmitter<'p> {
     /// A number and its multiples of a step in the lanes.
     pub fn in_lanes(&mut self, first: V, stride: i64, lane: Lane) -> Registers {
         if lane == Lane::Word {
-            let base = self.body.vector(ops::SPREAD, VectorLength::Whole, RegisterSlot::None, Rm::Use(first), None);
+            let base = self.body.spread(first, lane);
             if stride == 0 {
                 return [base; 2];
             }
@@ -600,7 +600,7 @@ impl<'p> LoopEmitter<'p> {
             let add = ops::Binary::AddI32.opcode();
             return [self.body.vector(add, VectorLength::Whole, RegisterSlot::Use(base), Rm::Use(steps), None); 2];
         }
-        let base = self.body.vector(ops::SPREAD_DOUBLES, VectorLength::Whole, RegisterSlot::None, Rm::Use(first), None);
+        let base = self.body.spread(first, lane);
         if stride == 0 {
             return [base; 2];
         }

@@ -377,6 +377,50 @@ pub const MASK_FROM_INT: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x92, fals
 pub const MASK_JOIN: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x4b, false);
 pub const MASK_RIGHT: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x30, true);
 pub const MASK_LEFT: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x32, true);
+/// Masks that are vectors: `mask ? last : second`, with the mask in the immediate operand's place.
+pub const CHOOSE: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x4a, false);
+pub const CHOOSE_DOUBLES: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x4b, false);
+/// `!second & last`
+pub const AND_NOT: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0xdf, false);
+/// The sign bits of the lanes in a general register, and whether there are any.
+pub const SIGNS: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x50, false);
+pub const SIGNS_OF_DOUBLES: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x50, false);
+pub const TEST_SIGNS: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x0e, false);
+/// Loads and stores of the lanes in a mask, which is the second operand.
+pub const LOAD_MASKED: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x2c, false);
+pub const LOAD_MASKED_DOUBLES: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x2d, false);
+pub const STORE_MASKED: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x2e, false);
+pub const STORE_MASKED_DOUBLES: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x2f, false);
+/// Comparisons of integers.
+pub const EQUAL: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x76, false);
+pub const EQUAL_DOUBLES: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x29, false);
+pub const GREATER: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x66, false);
+pub const GREATER_DOUBLES: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x37, false);
+/// Products of the low words of doubles.
+pub const MULTIPLY_LOW: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0xf4, false);
+/// Words of the second or the last operand, by the bits of an immediate operand.
+pub const CHOOSE_WORDS: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x02, false);
+/// Two words of the second operand, then two of the last, within 128 bits.
+pub const SHUFFLE_PAIR: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0xc6, false);
+/// Doubles of a register, chosen by an immediate operand.
+pub const PERMUTE_DOUBLES: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x00, true);
+/// Words as elements of 16 bits, and these as elements of 8 bits; numbers in range are kept.
+pub const PACK_16: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x2b, false);
+pub const PACK_8: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x67, false);
+/// From a general register to the lowest lane, and from the lowest lane to all.
+pub const FROM_INT: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x6e, false);
+pub const FROM_LONG_INT: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x6e, true);
+pub const BROADCAST_LOWEST: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x58, false);
+pub const BROADCAST_LOWEST_DOUBLE: Opcode = Opcode::vex(Prefix::P66, Map::M0F38, 0x59, false);
+/// Stores of one element: the lowest one, and one that an immediate operand chooses among 128 bits.
+pub const STORE_LOWEST: Opcode = Opcode::vex(Prefix::PF3, Map::M0F, 0x11, false);
+pub const STORE_LOW_DOUBLE: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0xd6, false);
+pub const STORE_HIGH_DOUBLE: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x17, false);
+pub const STORE_ONE_WORD: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x16, false);
+pub const STORE_ONE_16: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x15, false);
+pub const STORE_ONE_8: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x14, false);
+/// A general register without its lowest bit that is set.
+pub const RESET_LOWEST_BIT: Opcode = Opcode::vex(Prefix::None, Map::M0F38, 0xf3, true);
 /// The low bits of a general register, as many as another one says.
 pub const LOW_BITS: Opcode = Opcode::vex(Prefix::None, Map::M0F38, 0xf5, true);
 /// The fused multiply-add whose factors are the tied operand and the last one, by the signs of product and summand.

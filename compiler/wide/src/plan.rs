@@ -4,6 +4,7 @@ use crate::graph::{Graph, LaneOp, LoadForm, Node};
 use crate::level::VectorLevel;
 use crate::ops::{Compared, Lane, Logic, Relation};
 use crate::select::{self, Selection, load_form};
+use crate::vex;
 use spmdc_abi::{DType, Kind};
 use spmdc_kernel::cut;
 use spmdc_kernel::loops::{Access, Affine, Combine, Elem, Inst, Kernel, Store};
@@ -517,6 +518,9 @@ impl<'k> LanePlan<'k> {
         }
         // The elements of a copy in another order are better moved in tiles or one by one.
         let body: usize = self.schedule.iter().map(Vec::len).sum();
-        forms && (scattered == 0 || body > 6 * scattered)
+        let has_all = level.evex
+            || (0..self.graph.len())
+                .all(|at| !matches!(self.graph.op(Node(at as u32)), LaneOp::Unary(unary, _) if vex::lacks(unary)));
+        forms && has_all && (scattered == 0 || body > 6 * scattered)
     }
 }

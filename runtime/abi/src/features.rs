@@ -1,7 +1,7 @@
 //! The features of processors that code may need.
 
 /// Features of processors, by the names of the code generator. Their order is part of the format of executables.
-pub const CPU_FEATURES: [&str; 25] = [
+pub const CPU_FEATURES: [&str; 26] = [
     "sse3",
     "ssse3",
     "sse41",
@@ -27,4 +27,5 @@ pub const CPU_FEATURES: [&str; 25] = [
     "dotprod",
     "i8mm",
     "avx512bw",
+    "f16c",
 ];

@@ -137,6 +137,20 @@ fn functions_hand_on_their_arrays() {
     assert_eq!(run("function", &object, &[MAIN, CALLER], 5), "0 a h out\n");
 }
 
+/// Every type of elements has vectors of 256 bits in executables for AVX2.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn executables_have_wide_vectors_of_every_type() {
+    for dtype in DType::ALL.into_iter().filter(|&dtype| dtype != DType::Key) {
+        let op = if dtype == DType::Bool { BinaryOp::And } else { BinaryOp::Maximum };
+        let kernel = elementwise(1000, &[dtype, dtype], dtype, |x| {
+            vec![Inst::Binary { op, dtype, lhs: x[0], rhs: x[1], site: None }]
+        });
+        let text = CRANELIFT.text(&kernel, TextForm::Assembly, Destination::Object(Cpu::X86_64V3)).unwrap();
+        assert!(text.contains("ymm") && !text.contains("zmm") && !text.contains("{k"), "{}: {text}", dtype.name());
+    }
+}
+
 /// Instructions differ, results do not: a product and a sum are never contracted, and fused operations are exact.
 #[cfg(target_arch = "x86_64")]
 #[test]
@@ -148,6 +162,12 @@ fn every_level_has_code_for_every_operation() {
     assert_eq!(features("needed-by-baseline", Cpu::X86_64), 0);
     assert_eq!(features("needed-by-floor", Cpu::X86_64V3), (1 << 11) - 1);
     assert_eq!(features("needed-by-host", Cpu::Native) & 0b1100_0000, 0b1100_0000);
+    // F16C counts only where kernels use it.
+    let long = elementwise(1000, &[DType::F16], DType::F16, |x| {
+        vec![Inst::Binary { op: BinaryOp::Mul, dtype: DType::F16, lhs: x[0], rhs: x[0], site: None }]
+    });
+    let object = CRANELIFT.object(b"program", &[long], Cpu::X86_64V3, Entry::Main).unwrap();
+    assert_eq!(run("needed-by-vectors", &object, &[FEATURES], 0), ((1 << 25) + (1 << 11) - 1).to_string());
     let multiply_add = elementwise(64, &[DType::F32], DType::F32, |x| {
         vec![
             Inst::Binary { op: BinaryOp::Mul, dtype: DType::F32, lhs: x[0], rhs: x[0], site: None },

@@ -1,5 +1,7 @@
 //! Instructions that are encoded here, decoded by another program.
 
+mod vex;
+
 use super::{Address, EncodedVector, Encoder, Opcode, Prefix, RSP, RmPlace, Tuple};
 use crate::ops;
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, OpKind, Register};
@@ -134,7 +136,7 @@ fn vector_register(length: u8, number: u8) -> Register {
 
 /// The register of an operand, whatever part of it is used.
 fn number_of(register: Register) -> u8 {
-    register.number() as u8
+    register.full_register().number() as u8
 }
 
 /// A random place; its displacement is often a multiple of the unit.
@@ -157,10 +159,10 @@ fn place(numbers: &mut Numbers) -> RmPlace {
 }
 
 /// Encodes an instruction and compares all operands with those that the decoder finds.
-fn check(inst: &EncodedVector, name: Mnemonic, is_store: bool, three: bool) {
+fn check(inst: &EncodedVector, name: Mnemonic, is_store: bool, three: bool, evex: bool) {
     let mut encoder = Encoder::new(0);
-    encoder.vector(inst, true);
-    let bytes = encoder.finish();
+    encoder.vector(inst, evex);
+    let bytes = encoder.finish(0);
     let mut decoder = Decoder::new(64, &bytes, DecoderOptions::NONE);
     let decoded = decoder.decode();
     let text = || format!("{inst:?}\n{bytes:02x?}\n{decoded}");
@@ -231,7 +233,7 @@ fn vector_instructions_are_what_a_decoder_reads() {
             broadcast: kind == 3 && is_memory && opcode.tuple == Tuple::Full && numbers.below(2) == 0,
             immediate,
         };
-        check(&inst, name, kind == 1, kind == 3);
+        check(&inst, name, kind == 1, kind == 3, true);
     }
 }
 
@@ -256,7 +258,7 @@ fn vex_instructions_are_what_a_decoder_reads() {
             EncodedVector { opcode, length, reg, vvvv, rm: RmPlace::Register(rm), mask, zeroing, broadcast, immediate };
         let mut encoder = Encoder::new(0);
         encoder.vector(&inst, true);
-        let bytes = encoder.finish();
+        let bytes = encoder.finish(0);
         let decoded = Decoder::new(64, &bytes, DecoderOptions::NONE).decode();
         assert_eq!((decoded.mnemonic(), decoded.len()), (name, bytes.len()), "{inst:?} {bytes:02x?} {decoded}");
         assert_eq!(decoded.op0_register(), register(Register::K0, reg));
@@ -281,7 +283,8 @@ fn general_instructions_are_what_a_decoder_reads() {
         let value = numbers.below(1 << 40) as i64 - (1 << 39);
         let short = value as i32;
         let mut encoder = Encoder::new(0);
-        let (mnemonic, first) = match numbers.below(12) {
+        let bytes = 1 << numbers.below(4);
+        let (mnemonic, first) = match numbers.below(15) {
             0 => (encoder.move_register(a, b), Mnemonic::Mov),
             1 => (encoder.load(a, address), Mnemonic::Mov),
             2 => (encoder.address(a, address), Mnemonic::Lea),
@@ -292,15 +295,24 @@ fn general_instructions_are_what_a_decoder_reads() {
             7 => (encoder.multiply_constant(a, b, short), Mnemonic::Imul),
             8 => (encoder.shift_left(a, 5), Mnemonic::Shl),
             9 => (encoder.shift_right(a, 3), Mnemonic::Shr),
+            11 => (
+                encoder.load_element(bytes, a, address),
+                [Mnemonic::Movzx, Mnemonic::Movzx, Mnemonic::Movsxd, Mnemonic::Mov][bytes.trailing_zeros() as usize],
+            ),
+            12 => (encoder.store_element(bytes, address, a), Mnemonic::Mov),
+            13 => (encoder.lowest_bit(a, b), Mnemonic::Tzcnt),
             10 => (encoder.move_if(super::JumpCondition::Greater, a, b), Mnemonic::Cmovg),
             _ => (encoder.move_constant(a, value), Mnemonic::Mov),
         };
         let () = mnemonic;
-        let bytes = encoder.finish();
+        let bytes = encoder.finish(0);
         let decoded = Decoder::new(64, &bytes, DecoderOptions::NONE).decode();
         assert_eq!((decoded.mnemonic(), decoded.len()), (first, bytes.len()), "{bytes:02x?} {decoded}");
-        assert_eq!(number_of(decoded.op0_register()), a, "{bytes:02x?} {decoded}");
-        if decoded.op_count() > 1 && decoded.op1_kind() == OpKind::Register {
+        let register =
+            if decoded.op0_kind() == OpKind::Memory { decoded.op1_register() } else { decoded.op0_register() };
+        assert_eq!(number_of(register), a, "{bytes:02x?} {decoded}");
+        let has_two = decoded.op0_kind() == OpKind::Register && decoded.op_count() > 1;
+        if has_two && decoded.op1_kind() == OpKind::Register {
             assert_eq!(number_of(decoded.op1_register()), b, "{bytes:02x?} {decoded}");
         }
     }
