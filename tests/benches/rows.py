@@ -252,7 +252,8 @@ def markdown(table):
         for name in filter(table.get, rows):
             t = table[name]
             sides = " | ".join(f"{t[peer]:.3g} | {t[peer] / t['ours']:.2f}" for peer in PEERS)
-            print(f"| `{name}` | {rows[name].what} | {t['ours']:.3g} | {t['bytes'] / t['ours'] / 1e6:.1f} | {sides} |")
+            rate = t["bytes"] / t["ours"] / 1e6
+            print(f"| `{name}` | {rows[name].what} | {t['ours']:.3g} |{f' {rate:.1f}' if rate >= 1 else ''} | {sides} |")
     print()
 
 
