@@ -133,6 +133,23 @@ impl BodyEmitter {
         to
     }
 
+    /// The double in the lowest lane, in a general register.
+    pub fn first_double(&mut self, a: V) -> V {
+        self.lowest(if self.level.evex { ops::MOVE_TO_INT } else { ops::MOVE_TO_INT_BY_VEX }, a)
+    }
+
+    /// The word in the lowest lane, in a general register with zeros above it.
+    pub fn first_word(&mut self, a: V) -> V {
+        self.lowest(ops::MOVE_WORD, a)
+    }
+
+    fn lowest(&mut self, opcode: Opcode, a: V) -> V {
+        self.define(INT, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Use(a), RegisterSlot::None, Rm::Def(to));
+            VectorInstruction { length: VectorLength::Least, ..inst }
+        })
+    }
+
     // Constants.
 
     /// A constant in a register.
@@ -265,7 +282,14 @@ impl BodyEmitter {
             }
             LaneOp::Const32(bits) => [self.constant(PoolConstant::Word(bits)); 2],
             LaneOp::Const64(bits) => [self.constant(PoolConstant::Double(bits)); 2],
-            LaneOp::Load { .. } | LaneOp::Index { .. } | LaneOp::Given { .. } => unreachable!("{op:?} is no operation"),
+            LaneOp::Load { .. }
+            | LaneOp::Index { .. }
+            | LaneOp::Given { .. }
+            | LaneOp::Lookup { .. }
+            | LaneOp::Fail { .. }
+            | LaneOp::Carried { .. }
+            | LaneOp::Repeat { .. }
+            | LaneOp::Last { .. } => unreachable!("{op:?} is no operation"),
         }
     }
 

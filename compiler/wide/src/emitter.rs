@@ -56,4 +56,6 @@ pub(crate) struct LoopEmitter<'p> {
     pub in_main_loop: bool,
     /// Whether large arrays are written past the caches.
     pub streams: bool,
+    /// The memory of the least codes of failed checks, on the stack.
+    pub codes: Option<i32>,
 }

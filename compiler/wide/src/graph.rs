@@ -28,6 +28,19 @@ pub enum LaneOp {
         form: LoadForm,
         guard: Option<Node>,
     },
+    /// As a load, at a number of elements beyond the address, in 32 bits.
+    Lookup {
+        inst: u32,
+        form: LoadForm,
+        guard: Option<Node>,
+        index: Node,
+    },
+    /// Notes a failure in each lane of a mask: of a check by its number in [`Graph::checks`], for a value.
+    Fail {
+        check: u32,
+        mask: Node,
+        value: Node,
+    },
     /// An index in each lane, by its number in [`Graph::indices`].
     Index {
         index: u32,
@@ -56,6 +69,21 @@ pub enum LaneOp {
     MaskAs(Lane, Node),
     /// To `f16` and back.
     RoundHalf(Node),
+    /// A value that a loop of the body carries, at the beginning of a trip; by the number of its instruction.
+    Carried {
+        inst: u32,
+        init: Node,
+    },
+    /// A loop of the body, by its number in [`Graph::repeats`].
+    Repeat {
+        number: u32,
+        trips: Node,
+    },
+    /// A carried value after the last trip.
+    Last {
+        repeat: Node,
+        carried: Node,
+    },
     /// `mask ? rare(x) : common`
     Rare {
         function: Rare,
@@ -102,6 +130,23 @@ pub struct Graph {
     known: HashMap<LaneOp, Node>,
     /// The affine values that are used in lanes.
     pub indices: Vec<spmdc_kernel::loops::Affine>,
+    /// The carried values of each loop of the body, with those of the next trip.
+    pub repeats: Vec<Vec<(Node, Node)>>,
+    /// The checks that may fail.
+    pub checks: Vec<CheckCode>,
+}
+
+/// The number of the first given value of checks; those of combinations are less.
+pub const GIVEN_TO_CHECKS: u32 = 1 << 30;
+
+/// Operations that note the failures of a check.
+#[derive(Clone, Copy)]
+pub struct CheckCode {
+    /// The lanes that fail, and the least codes before: given values.
+    pub fails: Node,
+    pub before: Node,
+    /// The least codes with those of the lanes that fail.
+    pub after: Node,
 }
 
 impl Graph {
@@ -133,7 +178,7 @@ impl Graph {
             LaneOp::Const32(_) => Lane::Word,
             LaneOp::Const64(_) => Lane::Double,
             LaneOp::Truth(_) => Lane::Mask,
-            LaneOp::Load { form, .. } => form.lane(),
+            LaneOp::Load { form, .. } | LaneOp::Lookup { form, .. } => form.lane(),
             LaneOp::Given { lane, .. }
             | LaneOp::Index { lane, .. }
             | LaneOp::Neg(_, lane)
@@ -145,14 +190,25 @@ impl Graph {
             LaneOp::Shift(shift, ..) => shift.lane(),
             LaneOp::Fma { x, .. } => self.lane(x),
             LaneOp::Compare(compared, ..) => compared.lane(),
-            LaneOp::Select(_, a, _) | LaneOp::Logic(_, a, _) | LaneOp::Not(a) => self.lane(a),
+            LaneOp::Select(_, a, _) | LaneOp::Logic(_, a, _) | LaneOp::Not(a) | LaneOp::Fail { mask: a, .. } => {
+                self.lane(a)
+            }
             LaneOp::RoundHalf(_) => Lane::Word,
             LaneOp::Rare { common, .. } => self.lane(common),
+            LaneOp::Carried { init: value, .. }
+            | LaneOp::Repeat { trips: value, .. }
+            | LaneOp::Last { carried: value, .. } => self.lane(value),
         }
     }
 
-    /// The operands of an operation, without those of addresses.
-    pub fn operands(op: LaneOp) -> impl Iterator<Item = Node> {
+    /// The operands of an operation, without those of addresses. A loop needs all that its trips give.
+    pub fn operands(&self, op: LaneOp) -> impl Iterator<Item = Node> {
+        let of_trips =
+            if let LaneOp::Repeat { number, .. } = op { self.repeats[number as usize].as_slice() } else { &[] };
+        Self::own_operands(op).chain(of_trips.iter().flat_map(|&(carried, next)| [carried, next]))
+    }
+
+    fn own_operands(op: LaneOp) -> impl Iterator<Item = Node> {
         let operands = match op {
             LaneOp::Const32(_)
             | LaneOp::Const64(_)
@@ -160,7 +216,12 @@ impl Graph {
             | LaneOp::Given { .. }
             | LaneOp::Index { .. } => [None; 3],
             LaneOp::Load { guard, .. } => [guard, None, None],
-            LaneOp::Binary(_, a, b) | LaneOp::Compare(_, _, a, b) | LaneOp::Logic(_, a, b) => [Some(a), Some(b), None],
+            LaneOp::Lookup { guard, index, .. } => [guard, Some(index), None],
+            LaneOp::Binary(_, a, b)
+            | LaneOp::Compare(_, _, a, b)
+            | LaneOp::Logic(_, a, b)
+            | LaneOp::Fail { mask: a, value: b, .. }
+            | LaneOp::Last { repeat: a, carried: b } => [Some(a), Some(b), None],
             LaneOp::Unary(_, a)
             | LaneOp::Resize(_, a)
             | LaneOp::Neg(a, _)
@@ -168,6 +229,8 @@ impl Graph {
             | LaneOp::Shift(_, a, _)
             | LaneOp::Not(a)
             | LaneOp::MaskAs(_, a)
+            | LaneOp::Carried { init: a, .. }
+            | LaneOp::Repeat { trips: a, .. }
             | LaneOp::RoundHalf(a) => [Some(a), None, None],
             LaneOp::Fma { x, y, z, .. } => [Some(x), Some(y), Some(z)],
             LaneOp::Select(a, b, c) => [Some(a), Some(b), Some(c)],

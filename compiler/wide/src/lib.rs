@@ -7,12 +7,13 @@
 //! select   instructions of a kernel      -> graph of operations on lanes
 //! plan     at which depth of the loops an operation runs, and the loop that runs in lanes
 //! loops    loops as blocks               -> body: operations as instructions; reduce: combinations over loops;
-//!                                           masks, memory; vex: what AVX2 lacks
+//!                                           masks, memory; vex: what AVX2 lacks; trips: loops in the body; checks
 //! emit     registers, by `regalloc2`     -> encode: bytes
 //! ```
 #![warn(missing_docs)]
 
 mod body;
+mod checks;
 mod code;
 mod emit;
 mod emitter;
@@ -22,10 +23,12 @@ mod level;
 mod loops;
 mod masks;
 mod memory;
+mod narrow;
 mod ops;
 mod plan;
 mod reduce;
 mod select;
+mod trips;
 mod vex;
 
 pub use emit::{RareCall, WideCode};

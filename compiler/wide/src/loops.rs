@@ -9,10 +9,11 @@ use crate::body::{BodyEmitter, GroupPlace, Registers};
 use crate::code::{BlockTarget, INT, Instruction, Int, Mem, PARAMETERS, RegisterSlot, Rm, V, VectorLength};
 use crate::emitter::{LoopEmitter, Tail};
 use crate::encode::{Alu, JumpCondition, PoolConstant};
-use crate::graph::{Graph, LaneOp, Node};
+use crate::graph::{Graph, LaneOp, LoadForm, Node};
 use crate::level::VectorLevel;
 use crate::ops::{self, Lane};
 use crate::plan::{AccessPlace, LanePlan, StoreKind, VECTOR_BYTES};
+use spmdc_abi::trap;
 use spmdc_kernel::loops::{Affine, Inst as KernelInst};
 use spmdc_kernel::nest::Nest;
 use std::collections::HashMap;
@@ -52,6 +53,7 @@ pub fn emit(plan: &LanePlan, level: VectorLevel, residents: &[PoolConstant]) -> 
         accumulators: Vec::new(),
         in_main_loop: false,
         streams: false,
+        codes: None,
     };
     emitter.run(residents);
     emitter.body
@@ -83,13 +85,15 @@ impl<'p> LoopEmitter<'p> {
         }
         self.invariants(&addresses);
         self.constants(residents);
+        self.start_checks();
         self.level(0);
         if !self.plan.streams.is_empty() {
             self.body.function.push(Instruction::StoreFence);
         }
-        self.body.function.jump(done, Vec::new());
+        let result = self.result_of_checks();
+        self.body.function.ret(result);
         self.body.function.enter(done);
-        let none = self.body.int(0);
+        let none = self.body.int(trap::NONE);
         self.body.function.ret(none);
     }
 
@@ -133,7 +137,8 @@ impl<'p> LoopEmitter<'p> {
         let strides = plan.loads.iter().flatten().chain(plan.stores.iter().map(|store| &store.reached));
         let strides: Vec<i64> = strides.map(|reached| plan.lane_stride(reached.class)).collect();
         let is_scattered = |stride: &&i64| !matches!(**stride, 0 | 1);
-        if strides.iter().any(|stride| is_scattered(&stride)) {
+        let looks_up = |at: usize| matches!(plan.graph.op(Node(at as u32)), LaneOp::Lookup { .. });
+        if strides.iter().any(|stride| is_scattered(&stride)) || (0..plan.graph.len()).any(looks_up) {
             self.body.everything = Some(self.body.truth(true));
         }
         self.body.first = self.body.first_lane();
@@ -486,14 +491,30 @@ impl<'p> LoopEmitter<'p> {
         let nodes = &plan.schedule[depth];
         let fetches = self.in_main_loop && depth == plan.nest.dims.len() && nodes.len() > LONG_BODY;
         let mut fetched = Vec::new();
-        for &node in nodes {
-            let groups = if plan.varies[node.0 as usize] { self.groups } else { 1 };
-            let mut registers = Vec::with_capacity(groups);
-            for group in 0..groups {
-                registers.push(self.operation(node, group, fetches.then_some(&mut fetched)));
-            }
-            self.values[node.0 as usize] = registers;
+        for &node in nodes.iter().filter(|node| plan.inside[node.0 as usize].is_none()) {
+            self.in_groups(depth, node, fetches.then_some(&mut fetched));
         }
+    }
+
+    /// Emits an operation for all groups.
+    pub fn in_groups(&mut self, depth: usize, node: Node, mut fetched: Option<&mut Vec<(usize, i64)>>) {
+        if let LaneOp::Repeat { number, trips } = self.plan.graph.op(node) {
+            return self.repeat(depth, node, number, trips);
+        }
+        if let LaneOp::Fail { check, mask, value } = self.plan.graph.op(node) {
+            return self.check(check, mask, value);
+        }
+        let groups = self.groups_of_value(node);
+        let mut registers = Vec::with_capacity(groups);
+        for group in 0..groups {
+            registers.push(self.operation(node, group, fetched.as_deref_mut()));
+        }
+        self.values[node.0 as usize] = registers;
+    }
+
+    /// The number of groups in which a value differs.
+    pub fn groups_of_value(&self, node: Node) -> usize {
+        if self.plan.varies[node.0 as usize] { self.groups } else { 1 }
     }
 
     fn operation(&mut self, node: Node, group: usize, fetched: Option<&mut Vec<(usize, i64)>>) -> Registers {
@@ -502,21 +523,27 @@ impl<'p> LoopEmitter<'p> {
         if let LaneOp::Load { inst, form, guard } = op {
             let reached = plan.loads[inst as usize].expect("loads have places");
             let place = self.place(reached, group);
-            let tail = if place.stride == 0 { None } else { self.tail_of(form.lane()) };
-            let guard = guard.map(|guard| self.get(guard, group));
-            let mask = match (guard, tail) {
-                (Some(guard), Some(tail)) => {
-                    let low = self.body.logic(ops::Logic::And, guard[0], tail[0]);
-                    let is_double = form.lane() == Lane::Double;
-                    let high = if is_double { self.body.logic(ops::Logic::And, guard[1], tail[1]) } else { low };
-                    Some([low, high])
-                }
-                (mask, None) | (None, mask) => mask,
-            };
+            let mask = self.mask_of_load(form, guard, place.stride == 0, group);
             if let (Some(fetched), 1) = (fetched, place.stride) {
                 self.fetch(reached, &place, group, fetched);
             }
             return self.body.load(form, &place, mask);
+        }
+        if let LaneOp::Lookup { inst, form, guard, index } = op {
+            let reached = plan.loads[inst as usize].expect("loads have places");
+            let mut place = self.place(reached, group);
+            let index_registers = self.get(index, group);
+            if plan.varies[index.0 as usize] {
+                let mask = self.mask_of_load(form, guard, false, group);
+                return self.body.look_up(form, &place, index_registers[0], mask);
+            }
+            let index = self.body.first_word(index_registers[0]);
+            place.base = self.body.add_product(place.base, index, form.bytes());
+            let mask = self.mask_of_load(form, guard, place.stride == 0, group);
+            return self.body.load(form, &place, mask);
+        }
+        if let LaneOp::Last { carried, .. } = op {
+            return self.get(carried, group);
         }
         if let LaneOp::Index { index, lane } = op {
             return self.index(&plan.graph.indices[index as usize], lane, group);
@@ -525,6 +552,21 @@ impl<'p> LoopEmitter<'p> {
         let mut get =
             |_: &mut BodyEmitter, node: Node| values[node.0 as usize][if varies[node.0 as usize] { group } else { 0 }];
         self.body.operation(&plan.graph, op, &plan.uses, &mut get)
+    }
+
+    /// The lanes of a load: those of its guard, and those that are left unless all have the same element.
+    fn mask_of_load(&mut self, form: LoadForm, guard: Option<Node>, equal: bool, group: usize) -> Option<Registers> {
+        let tail = if equal { None } else { self.tail_of(form.lane()) };
+        let guard = guard.map(|guard| self.get(guard, group));
+        match (guard, tail) {
+            (Some(guard), Some(tail)) => {
+                let low = self.body.logic(ops::Logic::And, guard[0], tail[0]);
+                let is_double = form.lane() == Lane::Double;
+                let high = if is_double { self.body.logic(ops::Logic::And, guard[1], tail[1]) } else { low };
+                Some([low, high])
+            }
+            (mask, None) | (None, mask) => mask,
+        }
     }
 
     /// Fetches the lines that a group will need some trips later.
@@ -629,7 +671,7 @@ impl<'p> LoopEmitter<'p> {
                 known.insert(node, registers);
             } else {
                 stack.push((node, true));
-                stack.extend(Graph::operands(graph.op(node)).map(|operand| (operand, false)));
+                stack.extend(graph.operands(graph.op(node)).map(|operand| (operand, false)));
             }
         }
         known[&node]

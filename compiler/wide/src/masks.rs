@@ -1,8 +1,8 @@
 //! Masks of lanes: in registers of their own, or vectors whose lanes have all bits or none ([`VectorLevel`](crate::level::VectorLevel)).
 
 use crate::body::{BodyEmitter, OperandSource, Registers};
-use crate::code::{INT, MASK, RegisterSlot, Rm, V, VECTOR, VectorInstruction, VectorLength};
-use crate::encode::{Opcode, PoolConstant};
+use crate::code::{INT, Int, MASK, RegisterSlot, Rm, V, VECTOR, VectorInstruction, VectorLength};
+use crate::encode::{Alu, Opcode, PoolConstant};
 use crate::ops::{self, Binary, Compared, Lane, Logic, Relation, Resize};
 
 impl BodyEmitter {
@@ -49,6 +49,25 @@ impl BodyEmitter {
             VectorInstruction { length: VectorLength::Least, ..inst }
         });
         self.mask_of_int(bits)
+    }
+
+    /// The bits of a mask of a register in a general register.
+    pub fn mask_bits(&mut self, lane: Lane, mask: V) -> V {
+        let (opcode, length) = match (self.level.evex, lane) {
+            (true, _) => (ops::INT_FROM_MASK, VectorLength::Least),
+            (false, Lane::DoubleMask) => (ops::SIGNS_OF_DOUBLES, VectorLength::Whole),
+            (false, Lane::Mask | Lane::Word | Lane::Double) => (ops::SIGNS, VectorLength::Whole),
+        };
+        let bits = self.define(INT, |to| {
+            let inst = VectorInstruction::new(opcode, RegisterSlot::Def(to), RegisterSlot::None, Rm::Use(mask));
+            VectorInstruction { length, ..inst }
+        });
+        if !self.level.evex {
+            return bits;
+        }
+        // Bits above those of the lanes are arbitrary.
+        let lanes = self.level.lanes() / lane.registers() as u32;
+        self.alu(Alu::And, bits, Int::Constant((1 << lanes) - 1))
     }
 
     /// Masks of the two halves of a group.

@@ -135,6 +135,29 @@ impl BodyEmitter {
         })
     }
 
+    /// Loads the elements at a distance from the place that each lane has in elements.
+    pub fn look_up(&mut self, form: LoadForm, place: &GroupPlace, index: V, mask: Option<Registers>) -> Registers {
+        let mask =
+            mask.unwrap_or_else(|| [self.everything.expect("the mask of all lanes exists if there are lookups"); 2]);
+        let double = form == LoadForm::Double;
+        let (base, scale) = self.plain_base(place, double);
+        let index = if place.stride == 0 {
+            index
+        } else {
+            let steps = Rm::Use(self.lane_steps(place.stride));
+            self.two(ops::Binary::AddI32.opcode(), index, steps)
+        };
+        let displacement = i32::try_from(place.displacement).expect("displacements are bounded where places are made");
+        self.for_registers(form.lane(), |body, at| {
+            let to = body.function.register(VECTOR);
+            let index = if at == 0 { index } else { body.upper_half(index) };
+            let from = Mem { base, index: Some((index, scale)), displacement };
+            let used_up = (!body.level.evex).then(|| body.function.register(VECTOR));
+            body.function.push(Instruction::Gather { double, to, from, mask: mask[at], used_up });
+            to
+        })
+    }
+
     /// The distance of a half's first lane, which the numbers of lanes in the low half do not reach.
     fn half_of(&self, place: &GroupPlace, stride: i64, at: usize) -> i32 {
         let more = at as i64 * stride * 8 * i64::from(self.level.lanes() / 2);

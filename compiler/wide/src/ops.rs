@@ -421,6 +421,12 @@ pub const STORE_ONE_16: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x15, fals
 pub const STORE_ONE_8: Opcode = Opcode::vex(Prefix::P66, Map::M0F3A, 0x14, false);
 /// A general register without its lowest bit that is set.
 pub const RESET_LOWEST_BIT: Opcode = Opcode::vex(Prefix::None, Map::M0F38, 0xf3, true);
+pub const INT_FROM_MASK: Opcode = Opcode::vex(Prefix::None, Map::M0F, 0x93, false);
+/// The lowest word, into a general register.
+pub const MOVE_WORD: Opcode = Opcode::new(Prefix::P66, Map::M0F, 0x7e, false, Tuple::Four);
+/// The lowest double, into a general register, in both forms: the width of general registers counts in VEX, too.
+pub const MOVE_TO_INT: Opcode = Opcode::new(Prefix::P66, Map::M0F, 0x7e, true, Tuple::Eight);
+pub const MOVE_TO_INT_BY_VEX: Opcode = Opcode::vex(Prefix::P66, Map::M0F, 0x7e, true);
 /// The low bits of a general register, as many as another one says.
 pub const LOW_BITS: Opcode = Opcode::vex(Prefix::None, Map::M0F38, 0xf5, true);
 /// The fused multiply-add whose factors are the tied operand and the last one, by the signs of product and summand.

@@ -104,6 +104,8 @@ pub struct LanePlan<'k> {
     pub graph: Graph,
     /// For each depth its operations, operands first.
     pub schedule: Vec<Vec<Node>>,
+    /// For each operation the innermost loop of the body that computes it.
+    pub inside: Vec<Option<Node>>,
     /// For each operation whether it differs between lanes.
     pub varies: Vec<bool>,
     pub uses: Vec<u32>,
@@ -122,7 +124,13 @@ impl<'k> LanePlan<'k> {
     pub fn new(kernel: &'k Kernel, level: VectorLevel) -> Option<LanePlan<'k>> {
         let nest = Nest::uncut(kernel);
         let points = nest.dims.iter().try_fold(1_u64, |product, dim| product.checked_mul(dim.length.max));
-        if nest.dims.is_empty() || points.is_some_and(|points| points <= FEW_POINTS) || !kernel.checks().is_empty() {
+        let is_loop = |inst: &Inst| matches!(inst, Inst::Repeat { .. });
+        let few = points.is_some_and(|points| points <= FEW_POINTS) && !nest.insts.iter().any(is_loop);
+        if nest.dims.is_empty() || few {
+            return None;
+        }
+        // A check before a loop counts if the loop has an iteration.
+        if !kernel.checks().is_empty() && (nest.first_reduced()..nest.dims.len()).any(|dim| nest.may_be_empty(dim)) {
             return None;
         }
         // Tiles and strips read memory in a better order.
@@ -130,7 +138,7 @@ impl<'k> LanePlan<'k> {
         if chosen.rows.is_some() || chosen.strips.is_some() {
             return None;
         }
-        let Selection { graph, values } = select::select(&nest)?;
+        let Selection { graph, effects, values } = select::select(kernel, &nest)?;
         let mut plan = LanePlan {
             kernel,
             nest,
@@ -138,6 +146,7 @@ impl<'k> LanePlan<'k> {
             groups: 1,
             graph,
             schedule: Vec::new(),
+            inside: Vec::new(),
             varies: Vec::new(),
             uses: Vec::new(),
             stores: Vec::new(),
@@ -147,7 +156,7 @@ impl<'k> LanePlan<'k> {
             streams: Vec::new(),
         };
         plan.place_stores(&values)?;
-        plan.schedule();
+        plan.schedule(effects);
         if plan.schedule.iter().map(Vec::len).sum::<usize>() > MANY_OPERATIONS {
             return None;
         }
@@ -169,6 +178,17 @@ impl<'k> LanePlan<'k> {
         }
     }
 
+    /// Whether lanes look up elements of their own, at computed indices, by the number of the load.
+    fn looks_up(&self) -> Vec<bool> {
+        let mut looks_up = vec![false; self.nest.insts.len()];
+        for at in 0..self.graph.len() {
+            if let LaneOp::Lookup { inst, index, .. } = self.graph.op(Node(at as u32)) {
+                looks_up[inst as usize] |= self.varies[index.0 as usize];
+            }
+        }
+        looks_up
+    }
+
     /// The stride of an access along the loop in lanes.
     pub fn lane_stride(&self, class: usize) -> i64 {
         Nest::stride(&self.classes[class].address, self.cut)
@@ -187,6 +207,9 @@ impl<'k> LanePlan<'k> {
     fn reach(&mut self, access: &Access, dtype: DType) -> Option<AccessPlace> {
         let size = dtype.size() as i64;
         let mut address = access.address.clone();
+        // Others are looked up.
+        let insts = &self.nest.insts;
+        address.dynamic.retain(|(elem, _)| matches!(insts[elem.0 as usize], Inst::LoopInvariant { .. }));
         let displacement = address.constant.checked_mul(size)?;
         let displacement = if displacement.abs() < FAR {
             address.constant = 0;
@@ -343,14 +366,14 @@ impl<'k> LanePlan<'k> {
     }
 
     /// Places every needed operation at its depth.
-    fn schedule(&mut self) {
+    fn schedule(&mut self, effects: Vec<Node>) {
         let graph = &self.graph;
         let mut depth = vec![0; graph.len()];
         for at in 0..graph.len() {
             let op = graph.op(Node(at as u32));
             let own = if let LaneOp::Given { .. } = op {
                 LOCAL
-            } else if let LaneOp::Load { inst, .. } = op {
+            } else if let LaneOp::Load { inst, .. } | LaneOp::Lookup { inst, .. } = op {
                 self.nest.levels[inst as usize]
             } else if let LaneOp::Index { index, .. } = op {
                 let terms = &graph.indices[index as usize].terms;
@@ -358,10 +381,17 @@ impl<'k> LanePlan<'k> {
             } else {
                 0
             };
-            depth[at] = Graph::operands(op).map(|operand| depth[operand.0 as usize]).fold(own, usize::max);
+            depth[at] = graph.operands(op).map(|operand| depth[operand.0 as usize]).fold(own, usize::max);
+        }
+        self.inside = graph.inside();
+        // Outer loops first.
+        for at in (0..graph.len()).rev() {
+            if let Some(repeat) = self.inside[at] {
+                depth[at] = depth[repeat.0 as usize];
+            }
         }
         let mut needed = vec![false; graph.len()];
-        let mut stack = Vec::new();
+        let mut stack = effects;
         for store in &self.stores {
             match &store.kind {
                 StoreKind::Point { value, .. } => stack.push(*value),
@@ -384,8 +414,12 @@ impl<'k> LanePlan<'k> {
             if std::mem::replace(&mut needed[node.0 as usize], true) {
                 continue;
             }
-            for operand in Graph::operands(graph.op(node)) {
-                self.uses[operand.0 as usize] += 1;
+            // A check runs in its loop also if nothing needs the result of that.
+            stack.extend(self.inside[node.0 as usize]);
+            for operand in graph.operands(graph.op(node)) {
+                // Nor does one that every trip of a loop of the body uses.
+                let again = self.inside[operand.0 as usize] != self.inside[node.0 as usize];
+                self.uses[operand.0 as usize] += 1 + u32::from(again);
                 stack.push(operand);
             }
         }
@@ -403,11 +437,24 @@ impl<'k> LanePlan<'k> {
     }
 
     fn varying(&self) -> Vec<bool> {
+        let mut varies = vec![false; self.graph.len()];
+        // A carried value varies if the one of the next trip does.
+        loop {
+            self.mark_varying(&mut varies);
+            let pairs = self.graph.repeats.iter().flatten();
+            let late: Vec<Node> =
+                pairs.filter(|(_, next)| varies[next.0 as usize]).map(|&(carried, _)| carried).collect();
+            if late.iter().all(|carried| std::mem::replace(&mut varies[carried.0 as usize], true)) {
+                return varies;
+            }
+        }
+    }
+
+    fn mark_varying(&self, varies: &mut [bool]) {
         let graph = &self.graph;
-        let mut varies = vec![false; graph.len()];
         for at in 0..graph.len() {
             let op = graph.op(Node(at as u32));
-            let own = if let LaneOp::Load { inst, .. } = op {
+            let own = if let LaneOp::Load { inst, .. } | LaneOp::Lookup { inst, .. } = op {
                 let load = self.nest.insts[inst as usize].load();
                 load.is_some_and(|(access, _)| Nest::stride(&access.address, self.cut) != 0)
             } else if let LaneOp::Index { index, .. } = op {
@@ -416,9 +463,13 @@ impl<'k> LanePlan<'k> {
                 // Each group has partial results of its own.
                 matches!(op, LaneOp::Given { .. })
             };
-            varies[at] = own || Graph::operands(op).any(|operand| varies[operand.0 as usize]);
+            let of_operands = if let LaneOp::Repeat { trips: of, .. } | LaneOp::Last { carried: of, .. } = op {
+                varies[of.0 as usize]
+            } else {
+                graph.operands(op).any(|operand| varies[operand.0 as usize])
+            };
+            varies[at] |= own || of_operands;
         }
-        varies
     }
 
     /// The accesses of loads and stores.
@@ -440,11 +491,7 @@ impl<'k> LanePlan<'k> {
             return Some(dim);
         }
         let lanes = u64::from(level.lanes());
-        // The number of executions of each depth.
-        let mut trips = vec![1.0];
-        for dim in &self.nest.dims {
-            trips.push(trips[trips.len() - 1] * dim.length.max.max(1) as f64);
-        }
+        let trips = self.trips();
         let costs = (0..self.nest.dims.len()).filter(|&dim| self.nest.can_cut(dim)).map(|dim| {
             let length = self.nest.dims[dim].length.max.max(1);
             let share = length.div_ceil(lanes) as f64 / length as f64;
@@ -453,9 +500,12 @@ impl<'k> LanePlan<'k> {
                 let share = if depth > dim { share } else { 1.0 };
                 total += nodes.len() as f64 * trips[depth] * share;
             }
+            let varies = self.nest.varying(dim..dim + 1);
             for (access, depth) in self.accesses() {
+                let looks_up = access.address.dynamic.iter().any(|(elem, _)| varies[elem.0 as usize]);
                 total += trips[depth]
                     * match Nest::stride(&access.address, dim) {
+                        _ if looks_up => 1.0,
                         0 if depth > dim => share,
                         1 => share,
                         0 => 1.0,
@@ -477,8 +527,11 @@ impl<'k> LanePlan<'k> {
         }
         let body: usize = self.schedule[self.cut + 1..].iter().map(Vec::len).sum();
         let wide = if self.has_doubles { 2 } else { 1 };
+        // The trips of a loop in the body wait for each other.
+        let short = if self.graph.repeats.is_empty() { 10 } else { 30 };
         let most = match body * wide {
             0..=10 => 4,
+            length if length <= short => 4,
             11..=70 => 2,
             _ => 1,
         };
@@ -506,21 +559,47 @@ impl<'k> LanePlan<'k> {
     /// Whether all accesses have a form.
     fn is_supported(&self, level: VectorLevel) -> bool {
         let lanes = i64::from(level.lanes());
-        let mut scattered = 0;
+        let trips = self.trips();
+        let mut scattered = 0.0;
         let mut forms = true;
-        for reached in self.loads.iter().flatten().chain(self.stores.iter().map(|store| &store.reached)) {
+        let looks_up = self.looks_up();
+        let loads = self
+            .loads
+            .iter()
+            .enumerate()
+            .filter_map(|(inst, reached)| Some((reached.as_ref()?, looks_up[inst], trips[self.nest.levels[inst]])));
+        let stores = self.stores.iter().map(|store| (&store.reached, false, trips[self.store_depth(store)]));
+        for (reached, looks_up, times) in loads.chain(stores) {
             let stride = self.lane_stride(reached.class);
-            if !matches!(stride, 0 | 1) {
+            if looks_up || !matches!(stride, 0 | 1) {
                 let size = self.classes[reached.class].size;
-                scattered += 1;
+                scattered += if looks_up { 0.0 } else { times };
                 forms &= size >= 4 && stride.checked_mul(size * lanes * 8).is_some_and(|reach| reach.abs() < FAR);
             }
         }
         // The elements of a copy in another order are better moved in tiles or one by one.
-        let body: usize = self.schedule.iter().map(Vec::len).sum();
+        let body: f64 = self.schedule.iter().zip(&trips).map(|(nodes, times)| nodes.len() as f64 * times).sum();
         let has_all = level.evex
             || (0..self.graph.len())
                 .all(|at| !matches!(self.graph.op(Node(at as u32)), LaneOp::Unary(unary, _) if vex::lacks(unary)));
-        forms && has_all && (scattered == 0 || body > 6 * scattered)
+        forms && has_all && (scattered == 0.0 || body > 6.0 * scattered)
+    }
+
+    /// The depth at which a store is.
+    fn store_depth(&self, store: &StorePlan) -> usize {
+        match &store.kind {
+            StoreKind::Point { depth, .. } => *depth,
+            StoreKind::Combined(combination) if combination.combine.is_scan() => self.nest.dims.len(),
+            StoreKind::Combined(_) => self.nest.first_reduced(),
+        }
+    }
+
+    /// The number of executions of each depth.
+    fn trips(&self) -> Vec<f64> {
+        let mut trips = vec![1.0];
+        for dim in &self.nest.dims {
+            trips.push(trips[trips.len() - 1] * dim.length.max.max(1) as f64);
+        }
+        trips
     }
 }

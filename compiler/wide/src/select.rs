@@ -12,9 +12,8 @@
 
 use crate::graph::{Graph, LaneOp, LoadForm, Node};
 use crate::ops::{Binary, Compared, Lane, Logic, Relation, Resize, Shift, Unary};
-use spmdc_abi::{DType, Kind, ReduceOp};
-use spmdc_kernel::loops::{Affine, Elem, Inst};
-use spmdc_kernel::narrow::{F32_NAN, NarrowFormat};
+use spmdc_abi::{DType, Kind, ReduceOp, trap};
+use spmdc_kernel::loops::{Affine, Elem, Inst, Kernel, KernelCheck};
 use spmdc_kernel::nest::Nest;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, IntegerOp, LogicalOp, UnaryOp};
@@ -23,6 +22,8 @@ use spmdc_math::Lanes;
 /// The values of a nest's instructions.
 pub struct Selection {
     pub graph: Graph,
+    /// Operations for their effect.
+    pub effects: Vec<Node>,
     /// For each instruction its value; None for those that address only, and for those that nothing needs.
     pub values: Vec<Option<Node>>,
 }
@@ -37,20 +38,23 @@ fn lane(dtype: DType) -> Lane {
 }
 
 /// Translates all instructions of a nest that are needed.
-pub fn select(nest: &Nest) -> Option<Selection> {
-    let mut selector = Selector { graph: Graph::default(), values: vec![None; nest.insts.len()], nest };
+pub fn select(kernel: &Kernel, nest: &Nest) -> Option<Selection> {
+    let (values, checks) = (vec![None; nest.insts.len()], kernel.checks());
+    let mut selector = Selector { graph: Graph::default(), effects: Vec::new(), values, checks, nest };
     for &elem in &nest.order {
         if !matches!(nest.insts[elem.0 as usize], Inst::LoopInvariant { .. }) {
             selector.values[elem.0 as usize] = Some(selector.instruction(elem)?);
         }
     }
-    Some(Selection { graph: selector.graph, values: selector.values })
+    Some(Selection { graph: selector.graph, effects: selector.effects, values: selector.values })
 }
 
-struct Selector<'n> {
-    graph: Graph,
+pub(crate) struct Selector<'n> {
+    pub graph: Graph,
+    pub effects: Vec<Node>,
     values: Vec<Option<Node>>,
-    nest: &'n Nest,
+    checks: Vec<KernelCheck>,
+    pub nest: &'n Nest,
 }
 
 /// The form of an element of this type in memory; None for types that are decoded by other operations.
@@ -67,7 +71,7 @@ pub fn load_form(dtype: DType) -> Option<LoadForm> {
 }
 
 impl Selector<'_> {
-    fn value(&self, elem: Elem) -> Option<Node> {
+    pub fn value(&self, elem: Elem) -> Option<Node> {
         self.values[elem.0 as usize]
     }
 
@@ -79,15 +83,13 @@ impl Selector<'_> {
         };
         Some(match &nest.insts[elem.0 as usize] {
             Inst::Load { access, dtype } => {
-                let is_here =
-                    |(index, _): &(Elem, i64)| matches!(nest.insts[index.0 as usize], Inst::LoopInvariant { .. });
-                if !access.address.dynamic.iter().all(is_here) {
-                    return None;
-                }
                 let form = load_form(*dtype)?;
                 let width = if form.lane() == Lane::Double { Lane::DoubleMask } else { Lane::Mask };
                 let guard = guard.map(|guard| self.graph.mask_as(width, guard));
-                let raw = self.graph.add(LaneOp::Load { inst: elem.0, form, guard });
+                let raw = match self.element(&access.address)? {
+                    None => self.graph.add(LaneOp::Load { inst: elem.0, form, guard }),
+                    Some(index) => self.graph.add(LaneOp::Lookup { inst: elem.0, form, guard, index }),
+                };
                 self.graph.decode(*dtype, raw)
             }
             Inst::Const { dtype, bits } => self.graph.number(*dtype, *bits)?,
@@ -100,10 +102,14 @@ impl Selector<'_> {
                 self.graph.unary(*op, *dtype, arg)?
             }
             inst @ Inst::Binary { op, dtype, lhs, rhs, .. } => {
-                if inst.divides_integers() {
-                    return None;
-                }
                 let (lhs, rhs) = (self.value(*lhs)?, self.value(*rhs)?);
+                if inst.divides_integers() {
+                    let zero = self.graph.integer(self.graph.lane(rhs), 0);
+                    let compared = if self.graph.lane(rhs) == Lane::Double { Compared::S64 } else { Compared::S32 };
+                    let fails = self.graph.compare(compared, Relation::Equal, rhs, zero);
+                    let code = self.graph.double(inst.trap(&self.checks, 0) as u64);
+                    self.fail(fails, guard, rhs, code);
+                }
                 self.graph.binary_op(*op, *dtype, lhs, rhs)?
             }
             Inst::Compare { op, dtype, lhs, rhs } => {
@@ -132,13 +138,38 @@ impl Selector<'_> {
                 self.graph.cast(*from, *to, arg)?
             }
             Inst::InRange { affine, low, high } => self.in_range(affine, low, high)?,
-            Inst::LoopInvariant { .. }
-            | Inst::CheckIndex { .. }
-            | Inst::Limit { .. }
-            | Inst::RandomBits { .. }
-            | Inst::Carried { .. }
-            | Inst::Repeat { .. }
-            | Inst::Last { .. } => return None,
+            Inst::Carried { dtype, init, .. } => {
+                let init = self.value(*init)?;
+                let init = self.graph.carried_as(*dtype, init);
+                self.graph.add(LaneOp::Carried { inst: elem.0, init })
+            }
+            Inst::Repeat { trips, carried } => {
+                let trips = self.value(*trips)?;
+                let mut pairs = Vec::new();
+                for &(value, next) in carried {
+                    let (dtype, value, next) = (nest.dtype(value), self.value(value)?, self.value(next)?);
+                    pairs.push((value, self.graph.carried_as(dtype, next)));
+                }
+                self.graph.repeats.push(pairs);
+                self.graph.add(LaneOp::Repeat { number: self.graph.repeats.len() as u32 - 1, trips })
+            }
+            Inst::Last { repeat, place, .. } => {
+                let Inst::Repeat { carried, .. } = &nest.insts[repeat.0 as usize] else { return None };
+                let (repeat, carried) = (self.value(*repeat)?, self.value(carried[*place].0)?);
+                self.graph.add(LaneOp::Last { repeat, carried })
+            }
+            inst @ Inst::CheckIndex { dtype, arg, extent, .. } => {
+                let index = self.value(*arg)?;
+                let (counted, fails) = self.graph.counted_index(*dtype, index, *extent);
+                let code = self.graph.code_of(inst.trap(&self.checks, trap::LEAST_VALUE), *dtype, index);
+                self.fail(fails, guard, index, code);
+                counted
+            }
+            Inst::Limit { arg, last } => {
+                let arg = self.value(*arg)?;
+                self.graph.limited(arg, *last)
+            }
+            Inst::LoopInvariant { .. } | Inst::RandomBits { .. } => return None,
         })
     }
 
@@ -205,15 +236,15 @@ impl Graph {
         })
     }
 
-    fn float(&mut self, lane: Lane, value: f64) -> Node {
+    pub fn float(&mut self, lane: Lane, value: f64) -> Node {
         if lane == Lane::Double { self.double(value.to_bits()) } else { self.word((value as f32).to_bits()) }
     }
 
-    fn integer(&mut self, lane: Lane, value: i64) -> Node {
+    pub fn integer(&mut self, lane: Lane, value: i64) -> Node {
         if lane == Lane::Double { self.double(value as u64) } else { self.word(value as u32) }
     }
 
-    fn compare_floats(&mut self, relation: Relation, a: Node, b: Node) -> Node {
+    pub fn compare_floats(&mut self, relation: Relation, a: Node, b: Node) -> Node {
         let compared = if self.lane(a) == Lane::Double { Compared::F64 } else { Compared::F32 };
         self.compare(compared, relation, a, b)
     }
@@ -283,7 +314,7 @@ impl Graph {
         self.by_lane(Binary::Or32, Binary::Or64, magnitude, sign)
     }
 
-    fn by_lane(&mut self, word: Binary, double: Binary, a: Node, b: Node) -> Node {
+    pub fn by_lane(&mut self, word: Binary, double: Binary, a: Node, b: Node) -> Node {
         let op = if self.lane(a) == Lane::Double { double } else { word };
         self.binary(op, a, b)
     }
@@ -469,9 +500,8 @@ impl Graph {
             BinaryOp::Maximum if signed => self.by_lane(Binary::MaxS32, Binary::MaxS64, x, y),
             BinaryOp::Maximum => self.by_lane(Binary::MaxU32, Binary::MaxU64, x, y),
             BinaryOp::Shl | BinaryOp::Shr => self.shift_op(op, dtype, x, y),
-            BinaryOp::FloorDiv
-            | BinaryOp::Rem
-            | BinaryOp::Pow
+            BinaryOp::FloorDiv | BinaryOp::Rem => self.divided(op, dtype, x, y)?,
+            BinaryOp::Pow
             | BinaryOp::Gcd
             | BinaryOp::Div
             | BinaryOp::Atan2
@@ -602,6 +632,11 @@ impl Graph {
         }
     }
 
+    /// A value in the form in which loops of the body carry it: bools have masks of one width.
+    fn carried_as(&mut self, dtype: DType, value: Node) -> Node {
+        if dtype == DType::Bool { self.mask_as(Lane::Mask, value) } else { value }
+    }
+
     fn one(&mut self, dtype: DType) -> Node {
         match (dtype.is_float(), lane(dtype)) {
             (true, lane) => self.float(lane, 1.0),
@@ -703,100 +738,5 @@ impl From<Unary> for Conversion {
 impl From<Resize> for Conversion {
     fn from(resize: Resize) -> Conversion {
         Conversion::Resized(resize)
-    }
-}
-
-/// Floats of less than 32 bits by integer arithmetic, with the numbers of [`NarrowFormat`].
-impl Graph {
-    fn and_word(&mut self, x: Node, bits: u32) -> Node {
-        let bits = self.word(bits);
-        self.binary(Binary::And32, x, bits)
-    }
-
-    fn or_word(&mut self, x: Node, bits: u32) -> Node {
-        let bits = self.word(bits);
-        self.binary(Binary::Or32, x, bits)
-    }
-
-    fn decode_narrow(&mut self, dtype: DType, bits: Node) -> Node {
-        let narrow = NarrowFormat::of(dtype);
-        let sign = self.and_word(bits, narrow.format.sign() as u32);
-        let sign = self.shift(Shift::Shl32, sign, narrow.sign_shift);
-        let magnitude = self.and_word(bits, narrow.format.sign() as u32 - 1);
-        let shifted = self.shift(Shift::Shl32, magnitude, narrow.dropped);
-        // The exponent's bias is too small: a product corrects it, also for subnormals, which are exact in f32.
-        let scale = self.float(Lane::Word, narrow.scale());
-        let scaled = self.binary(Binary::MulF32, shifted, scale);
-        let infinite = self.or_word(shifted, narrow.beyond());
-        let largest = self.word(narrow.format.largest() as u32);
-        let special = self.compare(Compared::S32, Relation::Greater, magnitude, largest);
-        let value = self.select(special, infinite, scaled);
-        self.binary(Binary::Or32, value, sign)
-    }
-
-    fn encode_narrow(&mut self, dtype: DType, bits: Node) -> Node {
-        let narrow = NarrowFormat::of(dtype);
-        let format = narrow.format;
-        let sign = self.shift(Shift::Shr32, bits, narrow.sign_shift);
-        let sign = self.and_word(sign, format.sign() as u32);
-        let magnitude = self.and_word(bits, 0x7fff_ffff);
-        // Normal: a smaller bias. Subnormal: multiples of the last place of the magic number. Infinity and NaN: all ones.
-        let rebias = self.word(narrow.rebias());
-        let normal = self.binary(Binary::SubI32, magnitude, rebias);
-        let normal = self.shift(Shift::Shr32, normal, narrow.dropped);
-        let magic = self.word(narrow.subnormal_magic());
-        let sum = self.binary(Binary::AddF32, magnitude, magic);
-        let subnormal = self.binary(Binary::SubI32, sum, magic);
-        let smallest = self.word(narrow.smallest_normal());
-        let is_subnormal = self.compare(Compared::S32, Relation::Less, magnitude, smallest);
-        let finite = self.select(is_subnormal, subnormal, normal);
-        let limit = self.word(narrow.limit());
-        let is_special = self.compare(Compared::S32, Relation::GreaterOrEqual, magnitude, limit);
-        let special = if format.has_infinity {
-            let fraction = self.shift(Shift::Shr32, magnitude, narrow.dropped);
-            let fraction = self.and_word(fraction, (1 << format.mantissa) - 1);
-            self.or_word(fraction, format.last() as u32)
-        } else {
-            self.word(format.nan() as u32)
-        };
-        let code = self.select(is_special, special, finite);
-        self.binary(Binary::Or32, code, sign)
-    }
-
-    /// The nearest number of the type; ties to even.
-    fn round_to_narrow(&mut self, dtype: DType, value: Node) -> Node {
-        let narrow = NarrowFormat::of(dtype);
-        let dropped = narrow.dropped;
-        // Adding just under half of the last kept place, and the parity of that place, carries exactly if rounding up is required;
-        // a carry out of the fraction gives the next exponent, or infinity.
-        let parity = self.shift(Shift::Shr32, value, dropped);
-        let parity = self.and_word(parity, 1);
-        let under_half = self.word((1 << (dropped - 1)) - 1);
-        let raised = self.binary(Binary::AddI32, value, under_half);
-        let raised = self.binary(Binary::AddI32, raised, parity);
-        let rounded = self.and_word(raised, u32::MAX << dropped);
-        let rounded = if narrow.is_upper_part() { rounded } else { self.fit_narrow(narrow, value, rounded) };
-        // A NaN could carry into the sign or lose its fraction: use the quiet NaN.
-        let quiet = self.word(F32_NAN);
-        let is_nan = self.compare_floats(Relation::Unordered, value, value);
-        self.select(is_nan, quiet, rounded)
-    }
-
-    /// Corrects values for which rounding the fraction alone is wrong in a shorter exponent: subnormals, and numbers beyond the range.
-    fn fit_narrow(&mut self, narrow: NarrowFormat, bits: Node, rounded: Node) -> Node {
-        let sign = self.and_word(bits, 0x8000_0000);
-        let magnitude = self.and_word(bits, 0x7fff_ffff);
-        let magic = self.word(narrow.subnormal_magic());
-        let sum = self.binary(Binary::AddF32, magnitude, magic);
-        let subnormal = self.binary(Binary::SubF32, sum, magic);
-        let subnormal = self.binary(Binary::Or32, subnormal, sign);
-        let smallest = self.word(narrow.smallest_normal());
-        let is_subnormal = self.compare(Compared::S32, Relation::Less, magnitude, smallest);
-        let value = self.select(is_subnormal, subnormal, rounded);
-        let limit = self.word(narrow.limit());
-        let beyond = self.or_word(sign, narrow.beyond());
-        let magnitude = self.and_word(value, 0x7fff_ffff);
-        let overflows = self.compare(Compared::S32, Relation::GreaterOrEqual, magnitude, limit);
-        self.select(overflows, beyond, value)
     }
 }

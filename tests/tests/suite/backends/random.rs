@@ -87,6 +87,9 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
     if random.chance(40) {
         add_gather(random, &mut kernel, &mut buffers, &mut values, (&maxima, family));
     }
+    if random.chance(30) {
+        add_division(random, &mut kernel, &mut values);
+    }
     for _ in 0..1 + random.below(2) {
         let (value, dtype) = random.pick(&values[values.len() / 2..]);
         let rounded = sums && dtype.is_float() && random.chance(70);
@@ -166,6 +169,17 @@ fn add_draw(random: &mut Random, kernel: &mut Kernel, values: &mut Vec<(Elem, DT
     kernel.insts.push(Inst::Const { dtype, bits: 3 });
     values.push((next(kernel), dtype));
     kernel.insts.push(Inst::Binary { op: BinaryOp::And, dtype, lhs: bits, rhs: mask, site: None });
+}
+
+/// A division of integers, sometimes by zero.
+fn add_division(random: &mut Random, kernel: &mut Kernel, values: &mut Vec<(Elem, DType)>) {
+    let (lhs, dtype) = random.pick(values);
+    let others: Vec<Elem> = values.iter().filter(|(_, other)| *other == dtype).map(|&(elem, _)| elem).collect();
+    if dtype.is_integer() {
+        let (op, rhs) = (random.pick(&[BinaryOp::FloorDiv, BinaryOp::Rem]), random.pick(&others));
+        kernel.insts.push(Inst::Binary { op, dtype, lhs, rhs, site: None });
+        values.push((Elem(kernel.insts.len() as u32 - 1), dtype));
+    }
 }
 
 /// A load whose address contains a value of the body, sometimes one that fails its check, sometimes under a condition on it.
