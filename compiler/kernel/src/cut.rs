@@ -15,6 +15,11 @@ use spmdc_abi::DType;
 /// Cost of a strided element: a scalar access and a move into or out of its lane.
 const STRIDED: f64 = 2.0;
 
+/// Bytes of a line, the distance in bytes of lines that share a set of the first cache, and the lines of a set.
+const LINE: u64 = 64;
+const SET_STRIDE: u64 = 4096;
+const WAYS: f64 = 8.0;
+
 /// Cost of an element at a dynamic index that differs between lanes: the index is moved out of its lane before the access.
 const GATHERED: f64 = 3.5;
 
@@ -241,6 +246,26 @@ fn granularity(nest: &Nest, dim: usize) -> u64 {
     }
 }
 
+/// The number of lanes whose lines stay in the first cache while an inner loop goes along them: rows at a distance of many lines share few
+/// of its sets. A row of 4096 elements has all its columns in one set.
+fn lanes_in_cache(nest: &Nest, dim: usize) -> u32 {
+    let innermost = nest.dims.len() - 1;
+    let stores = nest.stores.iter().filter(|store| store.combine.is_none_or(Combine::is_scan));
+    let stores = stores.map(|store| (&store.access, store.dtype));
+    let loads = nest.order.iter().filter_map(|elem| nest.insts[elem.0 as usize].load());
+    // Lines of a lane that are in the same set.
+    let mut crowd = 0.0;
+    for (access, dtype) in loads.chain(stores) {
+        let bytes = Nest::stride(&access.address, dim).unsigned_abs() * dtype.size() as u64;
+        if innermost != dim && bytes >= LINE && Nest::stride(&access.address, innermost).unsigned_abs() == 1 {
+            let shift = bytes.trailing_zeros().min(SET_STRIDE.trailing_zeros());
+            crowd += (1_u64 << shift) as f64 / SET_STRIDE as f64;
+        }
+    }
+    let lanes = (WAYS / crowd).min(32.0) as u32;
+    (1 << lanes.max(1).ilog2()).max(4)
+}
+
 /// Several registers at a time for short bodies, so that independent operations overlap, and for the longest, which code generators
 /// interleave; one for other long bodies, whose instructions overlap with those of the next bundle.
 fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
@@ -262,9 +287,10 @@ fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
         return lanes;
     }
     if work > LONG_BODY / 2.0 {
-        return 8;
+        return lanes_in_cache(nest, dim).min(8);
     }
-    if is_side_by_side(nest, dim) { 32 } else { 16 }
+    let lanes = if is_side_by_side(nest, dim) { 32 } else { 16 };
+    lanes_in_cache(nest, dim).min(lanes)
 }
 
 /// Sums of adjacent columns need more registers to hide their latency, and read longer pieces of each row.

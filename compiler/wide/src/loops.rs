@@ -20,6 +20,8 @@ use std::collections::HashMap;
 
 /// Distance at which lines are fetched before they are needed, in bytes.
 const AHEAD: i64 = 1024;
+/// The same, of rows of which a piece is read each.
+const ROWS_AHEAD: i64 = 8192;
 /// Minimum size of a buffer, in bytes, whose lines are fetched: smaller ones stay in a cache.
 const LARGE: usize = 1 << 20;
 /// Minimum number of operations of a body in which lines are fetched: the processor sees far enough ahead in shorter ones.
@@ -340,11 +342,22 @@ impl<'p> LoopEmitter<'p> {
         if has_main {
             from = self.main_loop(dim, from, last, step, bounds.known.is_some());
         }
+        // Every group that is left would read all rows again.
+        let left = match bounds.known {
+            _ if plan.columns.is_none() => 0,
+            Some(known) => known as i64 % step / lanes,
+            None => 4.min(plan.groups as i64 - 1),
+        };
+        if left > 1 {
+            let last = self.body.add_constant(bounds.to, 1 - left * lanes);
+            self.groups = left as usize;
+            from = self.groups_loop(dim, from, last, left * lanes, bounds.known.is_some());
+        }
         self.groups = 1;
         let is_whole = bounds.known.is_some_and(|known| known % step as u64 == 0)
             || plan.nest.range.as_ref().is_some_and(|range| range.dim == dim && range.scale % step == 0);
         if !is_whole {
-            let runs = bounds.known.is_some();
+            let runs = bounds.known.is_some_and(|known| left < 2 || known % lanes as u64 != 0);
             // Sums take the terms of the other loops in turn for each index.
             let lanes = if plan.by_lanes() && dim + 1 < plan.nest.dims.len() { 1 } else { lanes };
             self.count(dim, from, bounds.to, lanes, runs, |e, index| {
@@ -436,6 +449,10 @@ impl<'p> LoopEmitter<'p> {
     /// The loop over several groups; returns the first index after them.
     fn main_loop(&mut self, dim: usize, from: V, last: V, step: i64, runs: bool) -> V {
         self.groups = self.plan.groups;
+        self.groups_loop(dim, from, last, step, runs)
+    }
+
+    fn groups_loop(&mut self, dim: usize, from: V, last: V, step: i64, runs: bool) -> V {
         self.in_main_loop = true;
         let behind = self.count(dim, from, last, step, runs, |e, index| {
             e.indices[dim] = Some(index);
@@ -489,7 +506,8 @@ impl<'p> LoopEmitter<'p> {
     fn operations(&mut self, depth: usize) {
         let plan = self.plan;
         let nodes = &plan.schedule[depth];
-        let fetches = self.in_main_loop && depth == plan.nest.dims.len() && nodes.len() > LONG_BODY;
+        let fetches =
+            self.in_main_loop && depth == plan.nest.dims.len() && (nodes.len() > LONG_BODY || plan.columns.is_some());
         let mut fetched = Vec::new();
         for &node in nodes.iter().filter(|node| plan.inside[node.0 as usize].is_none()) {
             self.in_groups(depth, node, fetches.then_some(&mut fetched));
@@ -577,8 +595,15 @@ impl<'p> LoopEmitter<'p> {
         }
         let bytes = i64::from(self.body.level.lanes()) * class.size;
         let start = group as i64 * bytes;
+        let ahead = match self.plan.columns {
+            None => AHEAD,
+            Some(_) => {
+                let row = Nest::stride(&class.address, self.plan.nest.dims.len() - 1) * class.size;
+                row * (ROWS_AHEAD / (bytes * self.groups as i64)).max(1)
+            }
+        };
         for line in (start..start + bytes).step_by(64) {
-            let displacement = place.displacement - start + line + AHEAD;
+            let displacement = place.displacement - start + line + ahead;
             // Neighbours share their lines.
             let key = (reached.class, displacement >> 6);
             if !fetched.contains(&key) {

@@ -99,6 +99,8 @@ pub struct LanePlan<'k> {
     pub nest: Nest,
     /// The loop that runs in groups of lanes.
     pub cut: usize,
+    /// The loop in lanes if results are combined over rows that are far apart.
+    pub columns: Option<usize>,
     /// Groups side by side.
     pub groups: usize,
     pub graph: Graph,
@@ -133,16 +135,18 @@ impl<'k> LanePlan<'k> {
         if !kernel.checks().is_empty() && (nest.first_reduced()..nest.dims.len()).any(|dim| nest.may_be_empty(dim)) {
             return None;
         }
-        // Tiles and strips read memory in a better order.
+        // Tiles read memory in a better order.
         let chosen = cut::choose(&nest)?;
-        if chosen.rows.is_some() || chosen.strips.is_some() {
+        if chosen.rows.is_some() {
             return None;
         }
+        let columns = chosen.strips.map(|_| chosen.dim);
         let Selection { graph, effects, values } = select::select(kernel, &nest)?;
         let mut plan = LanePlan {
             kernel,
             nest,
             cut: 0,
+            columns: None,
             groups: 1,
             graph,
             schedule: Vec::new(),
@@ -160,7 +164,11 @@ impl<'k> LanePlan<'k> {
         if plan.schedule.iter().map(Vec::len).sum::<usize>() > MANY_OPERATIONS {
             return None;
         }
-        plan.cut = plan.choose_cut(level)?;
+        plan.columns = columns;
+        plan.cut = match columns {
+            Some(columns) => columns,
+            None => plan.choose_cut(level)?,
+        };
         plan.varies = plan.varying();
         plan.place_loads()?;
         plan.groups = plan.choose_groups(level);
@@ -530,6 +538,9 @@ impl<'k> LanePlan<'k> {
         // The trips of a loop in the body wait for each other.
         let short = if self.graph.repeats.is_empty() { 10 } else { 30 };
         let most = match body * wide {
+            // A row is read in pieces as long as there are registers for partial results.
+            length if self.columns.is_some() => self.groups_of_columns(level, length),
+
             0..=10 => 4,
             length if length <= short => 4,
             11..=70 => 2,
@@ -538,8 +549,29 @@ impl<'k> LanePlan<'k> {
         let length = self.nest.dims[self.cut].length.max;
         let fits = (length / u64::from(lanes)).max(1) as usize;
         let groups = most.min(fits);
+        if self.columns.is_some() {
+            return groups;
+        }
         // A power of two, so that partial results can be halved.
         1 << groups.ilog2()
+    }
+
+    /// The number of groups of columns whose partial results are registers.
+    fn groups_of_columns(&self, level: VectorLevel, length: usize) -> usize {
+        let registers = |store: &StorePlan| match &store.kind {
+            StoreKind::Point { .. } => 0,
+            StoreKind::Combined(combination) => {
+                1 + usize::from(combination.double) + usize::from(combination.position.is_some())
+            }
+        };
+        let partial: usize = self.stores.iter().map(registers).sum();
+        let most = match length {
+            0..=4 => 16,
+            5..=12 => 8,
+            13..=40 => 4,
+            _ => 2,
+        };
+        (level.registers() / 2 / partial.max(1)).clamp(1, most)
     }
 
     /// Stores that write streamed arrays in order.
