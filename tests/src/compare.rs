@@ -104,3 +104,12 @@ pub fn difference(expected: &HostArray, actual: &HostArray, tolerance: Tolerance
     let bad = (0..want.len()).filter(|&i| !agree(want[i], have[i])).count();
     Some(format!("element {at} of {:?}: expected {:?}, found {:?} ({bad} differ)", expected.shape, want[at], have[at]))
 }
+
+/// As [`difference`], where the sign of zero counts, too: arrays that two back ends computed.
+pub fn difference_of_bits(expected: &HostArray, actual: &HostArray) -> Option<String> {
+    difference(expected, actual, Tolerance::Exact).or_else(|| {
+        let (want, have) = (numbers(expected), numbers(actual));
+        let at = (0..want.len()).find(|&i| !want[i].is_nan() && want[i].to_bits() != have[i].to_bits())?;
+        Some(format!("element {at} of {:?}: expected {:?}, found {:?}", expected.shape, want[at], have[at]))
+    })
+}

@@ -13,7 +13,7 @@ use spmdc_ir::cost::Levels;
 use spmdc_ir::eval::evaluate;
 use spmdc_ir::layout::types::ArrayType;
 use spmdc_ir::program::{Module, Stage};
-use spmdc_kernel::backend::{CodegenError, LoadedCode};
+use spmdc_kernel::backend::{Backend, CodegenError, LoadedCode};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::{ArrayView, ComplexArray, HostArray};
@@ -165,6 +165,14 @@ impl Loaded {
     /// Loads the code by the JIT.
     pub fn new(compilation: &Compilation) -> Result<Loaded, Failure> {
         Ok(Loaded { program: raceless(compilation)?, kernels: code_of(&compilation.kernels).map_err(no_code)? })
+    }
+
+    /// The same program with the code of another back end; None if that one makes no functions.
+    pub fn with_code_of(&self, backend: &dyn Backend, kernels: &[Kernel]) -> Result<Option<Loaded>, Failure> {
+        let code: Rc<dyn LoadedCode> = backend.load(kernels).map_err(no_code)?.into();
+        let Ok(functions) = code.functions() else { return Ok(None) };
+        let kernels = functions.iter().map(|&function| (function, code.clone())).collect();
+        Ok(Some(Loaded { program: self.program.clone(), kernels }))
     }
 
     /// The number of devices that are dealt to processes.

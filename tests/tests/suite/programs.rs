@@ -1,13 +1,16 @@
 //! Random whole programs, each on four meshes: every answer is the evaluator's, also in several processes.
 //!
 //! 2,000 programs. `PROGRAMS=20000` tries more, `PROGRAM=17` one, both together as many from there on; `TINY=1` all on tiny machines,
-//! `DERIVATIVES=1` all with derivatives; `SMOOTH=6000` compares the derivatives of more functions with differences.
+//! `DERIVATIVES=1` all with derivatives; `SMOOTH=6000` compares the derivatives of more functions with differences. `BACKENDS=all` also runs
+//! each program by every back end, with vectors of every width, and compares bits.
 
 use spmdc_abi::{Program, Step};
+use spmdc_compiler::backends;
+use spmdc_compiler::pipeline::Compilation;
 use spmdc_ir::program::{Stage, Value};
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
-use spmdc_tests::compare::{difference, numbers};
+use spmdc_tests::compare::{difference, difference_of_bits, numbers};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine::Loaded;
 use spmdc_tests::processes::same_in_processes;
@@ -54,6 +57,9 @@ fn holds(number: u64) -> Result<(), String> {
                 return Err(failed(format!("result {index}: {text}")));
             }
         }
+        if std::env::var_os("BACKENDS").is_some() {
+            same_by_all_back_ends(&loaded, &compilation, &inputs, &run.results).map_err(failed)?;
+        }
         // One in four also in several processes, on one of the meshes.
         if number.is_multiple_of(4) && at == 1 + number as usize / 4 % 3 {
             same_in_processes(&loaded, &inputs, Ok(&run), number as usize / 4).map_err(failed)?;
@@ -61,6 +67,26 @@ fn holds(number: u64) -> Result<(), String> {
         // A dump is compiled for real machines, which sum in another order.
         if mesh == MESHES[number as usize % 4] && !is_tiny {
             read_back(&compilation, &inputs, &run.results, number as usize).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the program with the code of each back end, of vectors of each width, and compares the bits.
+fn same_by_all_back_ends(
+    loaded: &Loaded,
+    compilation: &Compilation,
+    inputs: &[HostArray],
+    expected: &[HostArray],
+) -> Result<(), String> {
+    for (at, backend) in backends::IN_MEMORY.iter().enumerate().skip(1) {
+        let stopped = |failure| format!("by back end {at}: {}", text(&[failure]));
+        let Some(other) = loaded.with_code_of(*backend, &compilation.kernels).map_err(stopped)? else { continue };
+        let run = other.run(inputs, None).map_err(stopped)?;
+        for (index, (expected, actual)) in expected.iter().zip(&run.results).enumerate() {
+            if let Some(text) = difference_of_bits(expected, actual) {
+                return Err(format!("by back end {at}, result {index}: {text}"));
+            }
         }
     }
     Ok(())
