@@ -2,7 +2,7 @@
 
 use super::arithmetic::memory_type;
 use super::kernel::{Emitter, arguments};
-use super::vector::{Bundle, constant_memory, memory};
+use super::vector::{Bundle, constant_memory, int_of, memory};
 use cranelift_codegen::ir::types::I64;
 use cranelift_codegen::ir::{Block, InstBuilder, MemFlagsData, StackSlotData, StackSlotKind, Type, Value};
 use spmdc_abi::DType;
@@ -151,6 +151,12 @@ impl Emitter<'_, '_> {
         let (ty, size) = (memory_type(dtype), dtype.size() as i64);
         let lanes = steps.len() as u32;
         match LanePattern::of(steps) {
+            // Cranelift makes the load of a float an operand of its comparison at any address, but not that of an integer.
+            LanePattern::Forward if self.needs_alignment && ty.is_float() && lanes > 1 => {
+                let mut v = self.vector(lanes);
+                let bits = v.load_by(flags, int_of(ty), pointer, offset);
+                v.bitcast(ty, bits)
+            }
             LanePattern::Forward => self.vector(lanes).load_by(flags, ty, pointer, offset),
             LanePattern::Backward => {
                 let (pointer, offset) = self.lane_address(pointer, offset, -i64::from(lanes - 1) * size);

@@ -43,7 +43,7 @@ pub struct EmitOptions {
     pub frontend: TargetFrontendConfig,
     /// Whether math functions are in the same object.
     pub near: bool,
-    /// Whether loads of memory that nobody writes may move to their users.
+    /// Whether loads of memory that nobody writes may move to their users: instructions accept operands at any address.
     pub moves_loads: bool,
 }
 
@@ -100,6 +100,8 @@ pub(super) struct Emitter<'n, 'f> {
     /// Whether loads may be moved out of loops, and to their first use, of which they are then an operand. So the values of an unrolled loop
     /// stay in registers from row to row, and other loads need none of their own.
     pub moves_loads: bool,
+    /// Whether operands of instructions in memory must be aligned.
+    pub needs_alignment: bool,
     /// The kernel's checks, by number.
     checks: Vec<KernelCheck>,
     /// The least code of the failed checks, if the kernel has checks.
@@ -146,6 +148,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 convention: options.frontend.default_call_conv,
             },
             moves_loads: options.moves_loads && nest.loads_move(),
+            needs_alignment: !options.moves_loads,
             checks: kernel.checks(),
             failed: None,
             scratch: None,
