@@ -3,7 +3,7 @@
 //! A check compares in all lanes. Where one fails, a branch that is almost never taken notes the least code of each lane in memory; the
 //! kernel goes on, and returns the least of all at its end.
 
-use crate::code::{BlockTarget, INT, Instruction, Int, Mem, RegisterSlot, Rm, V, VectorInstruction, VectorLength};
+use crate::code::{BlockTarget, INT, Instruction, Int, Mem, RegisterSlot, Rm, V, VectorLength};
 use crate::emitter::LoopEmitter;
 use crate::encode::{Alu, JumpCondition, PoolConstant};
 use crate::graph::{CheckCode, GIVEN_TO_CHECKS, Graph, LaneOp, Node};
@@ -31,11 +31,12 @@ impl Selector<'_> {
             most = most.checked_add(last.checked_mul(stride.checked_abs()?)?)?;
             let index = self.value(elem)?;
             let index = self.graph.truncated(index);
-            let stride = self.graph.word(stride as u32);
-            let term = if self.graph.constant(stride) == Some(1) {
-                index
-            } else {
-                self.graph.binary(Binary::MulI32, index, stride)
+            let term = match stride {
+                1 => index,
+                _ => {
+                    let stride = self.graph.word(stride as u32);
+                    self.graph.binary(Binary::MulI32, index, stride)
+                }
             };
             sum = Some(match sum {
                 None => term,
@@ -93,12 +94,11 @@ impl Graph {
     }
 
     /// An index counted from the start of a dimension, in 64 bits, and a mask of the lanes in which it is out of bounds.
-    pub fn counted_index(&mut self, dtype: DType, index: Node, extent: i64) -> (Node, Node) {
+    pub fn counted_index(&mut self, dtype: DType, index: Node, extent: i64) -> Option<(Node, Node)> {
         let signed = dtype.is_signed_integer();
         let double = self.lane(index) == Lane::Double;
-        let extend = if signed { Resize::SignExtend } else { Resize::ZeroExtend };
         if !double && i32::try_from(extent).is_err() {
-            let wide = self.add(LaneOp::Resize(extend, index));
+            let wide = self.cast(dtype, DType::I64, index)?;
             return self.counted_index(DType::I64, wide, extent);
         }
         let lane = self.lane(index);
@@ -114,17 +114,14 @@ impl Graph {
         // A number that is still negative is a large one without its sign.
         let compared = if double { Compared::U64 } else { Compared::U32 };
         let fails = self.compare(compared, Relation::GreaterOrEqual, counted, size);
-        let counted = if double { counted } else { self.add(LaneOp::Resize(extend, counted)) };
-        (counted, fails)
+        Some((self.cast(dtype, DType::I64, counted)?, fails))
     }
 
     /// The code of an index that is out of bounds ([`trap::code`]); `first` is the least one of the check.
-    pub fn code_of(&mut self, first: i64, dtype: DType, index: Node) -> Node {
-        let signed = dtype.is_signed_integer();
-        let extend = if signed { Resize::SignExtend } else { Resize::ZeroExtend };
-        let mut value = if self.lane(index) == Lane::Double { index } else { self.add(LaneOp::Resize(extend, index)) };
+    pub fn code_of(&mut self, first: i64, dtype: DType, index: Node) -> Option<Node> {
+        let mut value = self.cast(dtype, DType::I64, index)?;
         let most = self.double(trap::LARGEST_VALUE as u64);
-        if signed {
+        if dtype.is_signed_integer() {
             let least = self.double(trap::LEAST_VALUE as u64);
             value = self.binary(Binary::MaxS64, value, least);
             value = self.binary(Binary::MinS64, value, most);
@@ -132,7 +129,7 @@ impl Graph {
             value = self.binary(Binary::MinU64, value, most);
         }
         let offset = self.double((first - trap::LEAST_VALUE) as u64);
-        self.binary(Binary::AddI64, value, offset)
+        Some(self.binary(Binary::AddI64, value, offset))
     }
 
     /// The quotient of integers of at most 32 bits rounded down, or the remainder with the sign of the divisor: the quotient in double
@@ -173,16 +170,7 @@ impl LoopEmitter<'_> {
         let room = self.body.function.stack(2 * self.body.level.bytes() as i32);
         self.codes = Some(room);
         let none = self.body.load_constant(PoolConstant::Double(NOT_FAILED as u64));
-        self.store_codes(room, [none; 2]);
-    }
-
-    fn store_codes(&mut self, room: i32, codes: [V; 2]) {
-        let bytes = self.body.level.bytes() as i32;
-        for (half, code) in (0..).zip(codes) {
-            let to = Rm::Stack(room + bytes * half);
-            let store = VectorInstruction::new(ops::STORE, RegisterSlot::Use(code), RegisterSlot::None, to);
-            self.body.function.push(Instruction::Vector(store));
-        }
+        self.body.put_away(room, Lane::Double, [none; 2]);
     }
 
     /// Emits a check for all groups.
@@ -193,9 +181,7 @@ impl LoopEmitter<'_> {
         for group in 0..self.groups_of_value(mask) {
             let mut masks = self.get(mask, group);
             if let Some(tail) = self.tail_of(if lane == Lane::DoubleMask { Lane::Double } else { Lane::Word }) {
-                let low = self.body.logic(Logic::And, masks[0], tail[0]);
-                masks =
-                    [low, if lane == Lane::DoubleMask { self.body.logic(Logic::And, masks[1], tail[1]) } else { low }];
+                masks = self.body.for_registers(lane, |body, at| body.logic(Logic::And, masks[at], tail[at]));
             }
             let mut any = self.body.mask_bits(lane, masks[0]);
             if lane == Lane::DoubleMask {
@@ -222,7 +208,7 @@ impl LoopEmitter<'_> {
                 given.push((value, self.get(value, group)));
             }
             let new = self.local(after, &given);
-            self.store_codes(room, new);
+            self.body.put_away(room, Lane::Double, new);
             self.body.function.jump(safe, Vec::new());
             self.body.function.enter(safe);
         }

@@ -291,34 +291,48 @@ impl<'p> LoopEmitter<'p> {
     fn count(&mut self, dim: usize, from: V, to: V, step: i64, runs: bool, body: impl FnOnce(&mut Self, V)) -> V {
         let reduced = self.plan.nest.dims[dim].reduced;
         let moving: Vec<usize> = (0..self.pointers.len()).filter(|&class| self.pace(class, dim) != 0).collect();
-        let carried = self.carried(&moving, reduced);
+        let first: Vec<V> = std::iter::once(from).chain(self.carried(&moving, reduced)).collect();
+        let last = self.repeat_until(to, first, runs, |e, inside| {
+            e.set_carried(&moving, reduced, &inside[1..]);
+            body(e, inside[0]);
+            let next = e.body.add_constant(inside[0], step);
+            for &class in &moving {
+                let pace = e.pace(class, dim) * step;
+                e.pointers[class] = e.body.add_constant(e.pointers[class], pace);
+            }
+            std::iter::once(next).chain(e.carried(&moving, reduced)).collect()
+        });
+        self.set_carried(&moving, reduced, &last[1..]);
+        last[0]
+    }
+
+    /// A loop on values of which the first one counts: as long as it is less than `to`, `body` makes the next values. Returns the last ones.
+    /// It tests at the bottom, and at the top unless it `runs` at least once.
+    pub fn repeat_until(
+        &mut self,
+        to: V,
+        first: Vec<V>,
+        runs: bool,
+        body: impl FnOnce(&mut Self, &[V]) -> Vec<V>,
+    ) -> Vec<V> {
         let like = |body: &mut BodyEmitter| -> Vec<V> {
-            let index = body.function.register(INT);
-            std::iter::once(index).chain(carried.iter().map(|value| body.function.register(value.class()))).collect()
+            first.iter().map(|value| body.function.register(value.class())).collect()
         };
-        let (inside, outside) = (like(&mut self.body), like(&mut self.body));
-        let (block, after) = (self.body.function.block(inside.clone()), self.body.function.block(outside.clone()));
-        let enter: Vec<V> = std::iter::once(from).chain(carried.iter().copied()).collect();
+        let (inside, last) = (like(&mut self.body), like(&mut self.body));
+        let (block, after) = (self.body.function.block(inside.clone()), self.body.function.block(last.clone()));
+        let from = first[0];
         if runs {
-            self.body.function.jump(block, enter);
+            self.body.function.jump(block, first);
         } else {
-            let (then, otherwise) = ((block, enter.clone()), (after, enter));
+            let (then, otherwise) = ((block, first.clone()), (after, first));
             self.body.function.branch(JumpCondition::Less, from, Int::Register(to), then, otherwise);
         }
         self.body.function.enter(block);
-        self.set_carried(&moving, reduced, &inside[1..]);
-        body(self, inside[0]);
-        let next = self.body.add_constant(inside[0], step);
-        for &class in &moving {
-            let pace = self.pace(class, dim) * step;
-            self.pointers[class] = self.body.add_constant(self.pointers[class], pace);
-        }
-        let again: Vec<V> = std::iter::once(next).chain(self.carried(&moving, reduced)).collect();
-        let (then, otherwise) = ((block, again.clone()), (after, again));
-        self.body.function.branch(JumpCondition::Less, next, Int::Register(to), then, otherwise);
+        let next = body(self, &inside);
+        let (count, then, otherwise) = (next[0], (block, next.clone()), (after, next));
+        self.body.function.branch(JumpCondition::Less, count, Int::Register(to), then, otherwise);
         self.body.function.enter(after);
-        self.set_carried(&moving, reduced, &outside[1..]);
-        outside[0]
+        last
     }
 
     /// The loop in groups.
@@ -578,10 +592,7 @@ impl<'p> LoopEmitter<'p> {
         let guard = guard.map(|guard| self.get(guard, group));
         match (guard, tail) {
             (Some(guard), Some(tail)) => {
-                let low = self.body.logic(ops::Logic::And, guard[0], tail[0]);
-                let is_double = form.lane() == Lane::Double;
-                let high = if is_double { self.body.logic(ops::Logic::And, guard[1], tail[1]) } else { low };
-                Some([low, high])
+                Some(self.body.for_registers(form.lane(), |body, at| body.logic(ops::Logic::And, guard[at], tail[at])))
             }
             (mask, None) | (None, mask) => mask,
         }

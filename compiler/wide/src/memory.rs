@@ -23,6 +23,15 @@ impl BodyEmitter {
         self.vector(ops::Binary::MulI32.opcode(), VectorLength::Whole, RegisterSlot::Use(numbers), factor, None)
     }
 
+    /// Stores the registers of a value in memory of the function.
+    pub fn put_away(&mut self, room: i32, lane: Lane, value: Registers) {
+        for (half, &register) in value.iter().enumerate().take(lane.registers()) {
+            let to = Rm::Stack(room + self.level.bytes() as i32 * half as i32);
+            let store = VectorInstruction::new(ops::STORE, RegisterSlot::Use(register), RegisterSlot::None, to);
+            self.function.push(Instruction::Vector(store));
+        }
+    }
+
     fn mem(place: &GroupPlace, more: i64) -> Mem {
         let displacement =
             i32::try_from(place.displacement + more).expect("displacements are bounded where places are made");

@@ -146,7 +146,7 @@ impl<'k> LanePlan<'k> {
             kernel,
             nest,
             cut: 0,
-            columns: None,
+            columns,
             groups: 1,
             graph,
             schedule: Vec::new(),
@@ -164,7 +164,6 @@ impl<'k> LanePlan<'k> {
         if plan.schedule.iter().map(Vec::len).sum::<usize>() > MANY_OPERATIONS {
             return None;
         }
-        plan.columns = columns;
         plan.cut = match columns {
             Some(columns) => columns,
             None => plan.choose_cut(level)?,

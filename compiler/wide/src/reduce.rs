@@ -131,11 +131,7 @@ impl<'p> LoopEmitter<'p> {
     fn added_in_turn(&mut self, combination: &'p Combination, rest: V, terms: Registers, count: V) -> V {
         let bytes = self.body.level.bytes() as i32;
         let room = self.body.function.stack(bytes * if combination.double { 2 } else { 1 });
-        for (half, &term) in terms.iter().enumerate().take(if combination.double { 2 } else { 1 }) {
-            let to = Rm::Stack(room + bytes * half as i32);
-            let store = VectorInstruction::new(ops::STORE, RegisterSlot::Use(term), RegisterSlot::None, to);
-            self.body.function.push(Instruction::Vector(store));
-        }
+        self.body.put_away(room, if combination.double { Lane::Double } else { Lane::Word }, terms);
         let opcode = self.scalar_operation(combination);
         let zero = self.body.int(0);
         let function = &mut self.body.function;

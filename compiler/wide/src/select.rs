@@ -160,8 +160,8 @@ impl Selector<'_> {
             }
             inst @ Inst::CheckIndex { dtype, arg, extent, .. } => {
                 let index = self.value(*arg)?;
-                let (counted, fails) = self.graph.counted_index(*dtype, index, *extent);
-                let code = self.graph.code_of(inst.trap(&self.checks, trap::LEAST_VALUE), *dtype, index);
+                let (counted, fails) = self.graph.counted_index(*dtype, index, *extent)?;
+                let code = self.graph.code_of(inst.trap(&self.checks, trap::LEAST_VALUE), *dtype, index)?;
                 self.fail(fails, guard, index, code);
                 counted
             }

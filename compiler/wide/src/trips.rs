@@ -1,8 +1,7 @@
 //! Counted loops in the body of a kernel ([`spmdc_kernel::repeats`]): all trips of some groups of lanes, with carried values in registers.
 
-use crate::code::{Int, V};
+use crate::code::V;
 use crate::emitter::LoopEmitter;
-use crate::encode::JumpCondition;
 use crate::graph::{Graph, LaneOp, Node};
 
 impl Graph {
@@ -36,7 +35,7 @@ impl Graph {
 }
 
 impl LoopEmitter<'_> {
-    /// Emits a loop that tests at the bottom. Afterwards the carried values are the last ones.
+    /// Emits a loop of the body. Afterwards the carried values are the last ones.
     pub fn repeat(&mut self, depth: usize, repeat: Node, number: u32, trips: Node) {
         let plan = self.plan;
         let carried = &plan.graph.repeats[number as usize];
@@ -54,29 +53,18 @@ impl LoopEmitter<'_> {
             let LaneOp::Carried { init, .. } = plan.graph.op(value) else { unreachable!("{value:?} is not carried") };
             self.gather_registers(value, init, &mut first);
         }
-        let [inside, last]: [Vec<V>; 2] =
-            std::array::from_fn(|_| first.iter().map(|value| self.body.function.register(value.class())).collect());
-        let [body, after] = [&inside, &last].map(|parameters| self.body.function.block(parameters.clone()));
-        if known.is_some_and(|known| known > 0) {
-            self.body.function.jump(body, first);
-        } else {
-            let sides = [(body, first.clone()), (after, first)];
-            let [then, otherwise] = sides;
-            self.body.function.branch(JumpCondition::Greater, trips, Int::Constant(0), then, otherwise);
-        }
-        self.body.function.enter(body);
-        self.set_registers(carried, &inside[1..]);
-        for &node in plan.schedule[depth].iter().filter(|node| plan.inside[node.0 as usize] == Some(repeat)) {
-            if !matches!(plan.graph.op(node), LaneOp::Carried { .. }) {
-                self.in_groups(depth, node, None);
+        let runs = known.is_some_and(|known| known > 0);
+        let last = self.repeat_until(trips, first, runs, |e, inside| {
+            e.set_registers(carried, &inside[1..]);
+            for &node in plan.schedule[depth].iter().filter(|node| plan.inside[node.0 as usize] == Some(repeat)) {
+                if !matches!(plan.graph.op(node), LaneOp::Carried { .. }) {
+                    e.in_groups(depth, node, None);
+                }
             }
-        }
-        let count = self.body.add_constant(inside[0], 1);
-        let mut next = vec![count];
-        carried.iter().for_each(|&(value, of_next)| self.gather_registers(value, of_next, &mut next));
-        let (then, otherwise) = ((body, next.clone()), (after, next));
-        self.body.function.branch(JumpCondition::Less, count, Int::Register(trips), then, otherwise);
-        self.body.function.enter(after);
+            let mut next = vec![e.body.add_constant(inside[0], 1)];
+            carried.iter().for_each(|&(value, of_next)| e.gather_registers(value, of_next, &mut next));
+            next
+        });
         self.set_registers(carried, &last[1..]);
     }
 
