@@ -53,6 +53,8 @@ use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
 use spmdc_passes::revise_regions::revise_regions;
 use spmdc_passes::share_halos::share_halos;
 use spmdc_passes::simplify::simplify;
+use spmdc_passes::sink::sink;
+use spmdc_passes::unroll_loops::unroll_loops;
 use spmdc_schedule::fuse::fuse;
 use spmdc_schedule::order::schedule;
 use spmdc_schedule::plan_memory::{Planned, plan_memory};
@@ -333,7 +335,9 @@ impl PipelineRun<'_> {
             }
             self.out.stages.push(m.clone());
             m = self.watch.pass("inline_loops", inline_loops(m));
+            m = self.watch.pass("unroll_loops", unroll_loops(m));
             m = self.watch.tidied(m);
+            m = self.watch.pass("sink", sink(m));
             m = self.watch.pass("combine_collectives", combine_collectives(m));
             m = self.watch.pass("overlap", overlap(m));
             m.stage = Stage::Optimized;

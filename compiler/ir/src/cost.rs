@@ -160,6 +160,12 @@ pub const LONG_TRIP: usize = 300;
 /// Maximum number of those instructions for scalars, which each bundle of points repeats. Estimated: as much as the rest of a short trip.
 pub const LONG_TRIP_OF_SCALARS: usize = 16;
 
+/// Maximum number of trips of a loop that is replaced by their statements. Estimated: filters and polynomials have fewer terms.
+pub const UNROLLED_TRIPS: u64 = 32;
+
+/// Maximum number of those statements that compute arrays. Estimated: some kernels of [`LONG_NEST`].
+pub const UNROLLED_STATEMENTS: u64 = 256;
+
 /// Maximum number of elements that a reduction combines in an expression.
 pub const SHORT_REDUCTION: usize = 4;
 

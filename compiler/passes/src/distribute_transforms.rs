@@ -135,6 +135,7 @@ fn carries(elements: Elements<'_>) -> bool {
         Elements::Literal(_)
         | Elements::Counted
         | Elements::Drawn
+        | Elements::Chosen(_)
         | Elements::Ordered(_)
         | Elements::Elementwise
         | Elements::Negated

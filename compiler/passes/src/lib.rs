@@ -20,6 +20,8 @@
 //! - `hoist`: no loop makes the same exchange in every trip.
 //! - `share_halos`: windows on one value fetch their halos once for each direction.
 //! - `inline_loops`: no loop is known to run once.
+//! - `unroll_loops`: no short pointwise loop chooses elements by its counter.
+//! - `sink`: no pointwise statement runs for the sides of an `if` that do not need it.
 //! - `combine_collectives`: small independent collectives of the same devices are combined.
 //! - `overlap`: collectives come after work that does not need them.
 
@@ -51,3 +53,5 @@ pub mod revise_regions;
 mod rewrite;
 pub mod share_halos;
 pub mod simplify;
+pub mod sink;
+pub mod unroll_loops;

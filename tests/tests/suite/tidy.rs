@@ -403,7 +403,7 @@ const NAMED_OPS: [(&str, &[&str]); 39] = [
     ("compiler/passes/src/local_argmax.rs", &["ArgReduce"]),
     ("compiler/passes/src/order_cuts.rs", &["Slice"]),
     ("compiler/passes/src/orient_products.rs", &["Einsum", "Reshard"]),
-    ("compiler/passes/src/project/ahead.rs", &["DynamicSlice", "Index", "ReadRows", "Receive", "Send"]),
+    ("compiler/passes/src/project/ahead.rs", &["ReadRows", "Receive", "Send"]),
     ("compiler/passes/src/project/drawings.rs", &["ShowSharding"]),
     ("compiler/passes/src/project/moves.rs", &["Assert", "Print", "ShowSharding"]),
     ("compiler/passes/src/project.rs", &["Receive", "Send", "Transfer"]),

@@ -133,7 +133,7 @@ impl Kept<'_> {
             | Elements::Negated
             | Elements::Window(_)
             | Elements::Framed(_) => true,
-            Elements::Ordered(_) | Elements::Elementwise | Elements::Other => {
+            Elements::Chosen(_) | Elements::Ordered(_) | Elements::Elementwise | Elements::Other => {
                 let is_number = |value: &Value| build.ty(*value).is_scalar();
                 self.lays_out_parts(build, stmt, args)
                     || matches!(properties.combines, Combines::Places(_))

@@ -26,8 +26,8 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
-    Semantics, Typing,
+    ChosenRegion, Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties,
+    Reads, Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
@@ -133,7 +133,7 @@ impl Rules for DynamicSlice {
             placement: Placement::Follows,
             linear: Linear::Places(&[0]),
             combines: Combines::Places(self.dims.iter().map(|&(dim, _)| dim).collect()),
-            elements: Elements::Other,
+            elements: Elements::Chosen(self),
             keeps_alignment: true,
         }
     }
@@ -161,6 +161,12 @@ pub(super) fn indices_along(
         None => build.emit1(Constant::scalar(DType::I64, range.start as u64), &[])?,
     };
     build.emit1(Binary(BinaryOp::Add), &[first, steps])
+}
+
+impl ChosenRegion for DynamicSlice {
+    fn region(&self) -> Vec<(usize, usize)> {
+        self.dims.clone()
+    }
 }
 
 impl Batched for DynamicSlice {

@@ -32,8 +32,8 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
-    Reads, Rules, Semantics, Typing,
+    ChosenRegion, Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
+    Point, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::ops::update::Places;
 use crate::ops::update::Update;
@@ -617,13 +617,19 @@ impl Rules for Index {
             placement: Placement::Follows,
             linear: Linear::Places(&[0]),
             combines: Combines::Places(self.dims.clone()),
-            elements: Elements::Other,
+            elements: Elements::Chosen(self),
             keeps_alignment: true,
         }
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl ChosenRegion for Index {
+    fn region(&self) -> Vec<(usize, usize)> {
+        self.dims.iter().map(|&dim| (dim, 1)).collect()
     }
 }
 

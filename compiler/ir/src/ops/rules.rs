@@ -366,6 +366,8 @@ pub enum Elements<'a> {
     Window(&'a dyn Windowed),
     /// Some elements of the first operand, with optional padding around them.
     Framed(&'a dyn Windowed),
+    /// Elements of the first operand in a region that begins at checked places: the other operands, which are i64 scalars.
+    Chosen(&'a dyn ChosenRegion),
     /// Elements of the operands in the order of lines along this dimension: those at known places can be found without the others.
     Ordered(usize),
     /// Computed from the operands' elements at the same index, after broadcasting.
@@ -382,6 +384,12 @@ pub trait Windowed {
     fn window(&self, args: &[&ArrayType]) -> WindowMap;
 }
 
+/// An op whose result is a region of its first operand that begins at places known at run time.
+pub trait ChosenRegion {
+    /// For each place the dimension of the first operand, and the number of its elements in the region.
+    fn region(&self) -> Vec<(usize, usize)>;
+}
+
 impl<'a> Elements<'a> {
     /// The value of the result; None if it is unknown at compile time.
     pub fn literal(self) -> Option<&'a Array> {
@@ -393,6 +401,7 @@ impl<'a> Elements<'a> {
             | Elements::Moved
             | Elements::Window(_)
             | Elements::Framed(_)
+            | Elements::Chosen(_)
             | Elements::Ordered(_)
             | Elements::Elementwise
             | Elements::Negated
@@ -409,6 +418,7 @@ impl<'a> Elements<'a> {
             | Elements::Drawn
             | Elements::Repeated
             | Elements::Moved
+            | Elements::Chosen(_)
             | Elements::Ordered(_)
             | Elements::Elementwise
             | Elements::Negated

@@ -37,7 +37,9 @@ impl FactorBounds {
                 }
             }
             // Every element of the result is one of the operand, or its opposite.
-            Elements::Repeated | Elements::Moved | Elements::Window(_) | Elements::Negated => operands[0],
+            Elements::Repeated | Elements::Moved | Elements::Window(_) | Elements::Chosen(_) | Elements::Negated => {
+                operands[0]
+            }
             Elements::Counted
             | Elements::Drawn
             | Elements::Framed(_)

@@ -306,10 +306,9 @@ fn is_cheap(func: &Func, stmt: &Stmt) -> bool {
         | Elements::Repeated
         | Elements::Moved
         | Elements::Window(_)
-        | Elements::Framed(_) => true,
-        Elements::Drawn | Elements::Ordered(_) | Elements::Elementwise | Elements::Negated | Elements::Other => {
-            matches!(op, Op::DynamicSlice(_) | Op::Index(_))
-        }
+        | Elements::Framed(_)
+        | Elements::Chosen(_) => true,
+        Elements::Drawn | Elements::Ordered(_) | Elements::Elementwise | Elements::Negated | Elements::Other => false,
     };
     is_pure && (moves || is_number) && !matches!(op, Op::ReadRows(_))
 }

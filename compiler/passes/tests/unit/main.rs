@@ -14,4 +14,6 @@ mod project;
 mod propagate;
 mod share_halos;
 mod simplify;
+mod sink;
 mod testing;
+mod unroll_loops;
