@@ -3,13 +3,14 @@
 use super::holes::TakenSpace;
 use super::lifetimes::{Interval, Lifetimes, common, find, join};
 use super::time::of_work;
-use crate::order::Schedule;
+use crate::order::{Carry, Schedule, Task};
 use spmdc_abi::{Arena, Place};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::Work;
 use spmdc_ir::program::Value;
 use spmdc_kernel::loops::{Affine, Extent, Inst, Kernel};
+use std::collections::BTreeSet;
 
 /// Offsets are multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
@@ -40,7 +41,9 @@ pub struct Storage {
 impl Storage {
     pub fn new(schedule: &Schedule, lifetimes: &Lifetimes<'_>, mesh: &Mesh) -> Storage {
         let mut merger = Merger::new(schedule, lifetimes, mesh);
-        merger.merge_all();
+        let mut carried = BTreeSet::new();
+        add_carried(&schedule.tasks, &mut carried);
+        merger.merge_all(&carried);
         merger.place()
     }
 
@@ -143,11 +146,16 @@ impl<'a> Merger<'a> {
         find(&mut self.root, class)
     }
 
-    /// Merges copies first, above all the copies of loops and branches; then kernels that can write in place of an operand.
-    fn merge_all(&mut self) {
-        for work in self.lifetimes.work.iter().flatten() {
-            if let Work::Copy { from, to, .. } = work {
-                self.merge(*from, *to);
+    /// Merges copies first, above all those of values that loops carry: a trip that changes nothing, as the side of an `if` that is not
+    /// taken, must copy nothing. Then kernels that can write in place of an operand.
+    fn merge_all(&mut self, carried: &BTreeSet<Value>) {
+        for of_loops in [true, false] {
+            for work in self.lifetimes.work.iter().flatten() {
+                if let Work::Copy { from, to, .. } = work
+                    && of_loops == (carried.contains(from) || carried.contains(to))
+                {
+                    self.merge(*from, *to);
+                }
             }
         }
         for work in self.lifetimes.work.iter().flatten() {
@@ -175,7 +183,9 @@ impl<'a> Merger<'a> {
         }
         let both = common(&x.intervals, &y.intervals);
         // The lifetimes may overlap only where one value is computed from the other in place.
-        let allowed = |merger: &mut Self, &(start, end): &Interval| start == end && merger.is_in_place_at(start, a, b);
+        let allowed = |merger: &mut Self, &both: &Interval| {
+            merger.is_in_place(both, (a, b)) || both.0 < both.1 && merger.is_in_place(both, (b, a))
+        };
         if !both.iter().all(|interval| allowed(self, interval)) {
             return false;
         }
@@ -192,23 +202,43 @@ impl<'a> Merger<'a> {
         true
     }
 
-    /// Whether the work at this time computes one of the two from the other and may do so in place.
-    fn is_in_place_at(&mut self, time: u32, a: usize, b: usize) -> bool {
-        let Some(Some(work)) = self.lifetimes.work.get(time as usize / 2) else { return false };
-        if time % 2 == 1 {
+    /// Whether the work at these times computes `new` from `old`, or at a single time one of the two from the other, and may do so in place.
+    /// It may be several parts of one kernel, each of which writes other elements.
+    fn is_in_place(&mut self, (start, end): Interval, (old, new): (usize, usize)) -> bool {
+        if start % 2 == 1 || end % 2 == 1 {
             return false;
         }
-        let (reads, writes) = (work.reads(), work.writes());
-        let reads: Vec<(Value, usize)> = reads.into_iter().map(|value| (value, self.class(value))).collect();
-        let writes: Vec<(Value, usize)> = writes.into_iter().map(|value| (value, self.class(value))).collect();
-        let pairs = reads.iter().flat_map(|read| writes.iter().map(move |write| (read, write)));
+        let work = self.lifetimes.work.get(start as usize / 2..=end as usize / 2).unwrap_or_default();
+        if start < end {
+            let continues = |work: &Option<&Work>| work.and_then(Work::cutout).map(|cutout| cutout.continues);
+            let mut parts = work.iter().map(continues);
+            let is_whole = parts.next().is_some_and(|first| first.is_some()) && parts.all(|next| next == Some(true));
+            let begins = self.buffers[new].intervals.iter().any(|interval| interval.0 == start);
+            let ends = self.buffers[old].intervals.iter().any(|interval| interval.1 == end && interval.0 < start);
+            if !(is_whole && begins && ends) {
+                return false;
+            }
+        }
         let mut found = false;
-        for (read, write) in pairs {
-            if (read.1, write.1) == (a, b) || (read.1, write.1) == (b, a) {
-                found = true;
-                if !self.may_be_in_place(work, read.0, write.0) {
-                    return false;
+        for work in work {
+            let Some(work) = work else { return false };
+            let (reads, writes) = (work.reads(), work.writes());
+            let reads: Vec<(Value, usize)> = reads.into_iter().map(|value| (value, self.class(value))).collect();
+            let writes: Vec<(Value, usize)> = writes.into_iter().map(|value| (value, self.class(value))).collect();
+            let of_both =
+                |read: usize, write: usize| (read, write) == (old, new) || start == end && (read, write) == (new, old);
+            for (read, write) in reads.iter().flat_map(|read| writes.iter().map(move |write| (read, write))) {
+                if of_both(read.1, write.1) {
+                    found = true;
+                    if !self.may_be_in_place(work, read.0, write.0) {
+                        return false;
+                    }
                 }
+            }
+            // The old value is only read while the new one is only written.
+            let has = |values: &[(Value, usize)], class: usize| values.iter().any(|value| value.1 == class);
+            if start < end && (has(&writes, old) || has(&reads, new)) {
+                return false;
             }
         }
         found
@@ -286,6 +316,20 @@ impl<'a> Merger<'a> {
             "a buffer lies beyond its arena"
         );
         Storage { buffers: kept, places, arenas, buffer_of }
+    }
+}
+
+/// Adds the values that loops among the tasks carry.
+fn add_carried(tasks: &[Task], carried: &mut BTreeSet<Value>) {
+    for task in tasks {
+        let (carries, inner): (&[Carry], [&[Task]; 2]) = match task {
+            Task::Work(_) => continue,
+            Task::For { carries, body, .. } => (carries, [body, &[]]),
+            Task::While { carries, cond, body, .. } => (carries, [cond, body]),
+            Task::If { then, otherwise, .. } => (&[], [then, otherwise]),
+        };
+        carried.extend(carries.iter().map(|carry| carry.param));
+        inner.into_iter().for_each(|tasks| add_carried(tasks, carried));
     }
 }
 

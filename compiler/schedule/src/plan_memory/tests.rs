@@ -97,6 +97,15 @@ fn trips_take_turns_where_each_would_copy() {
         (a, b)
     }";
     assert_eq!(body(wave), "copy copy for[kernel kernel kernel kernel kernel kernel]");
+    // A next value that reads the one before at the same places, in all parts of its kernel, lies where that one lay: two places are enough.
+    let string = "fn main(x: f32[10000], y: f32[10000]) {
+        let mut a = x; let mut b = y;
+        for i in 0..8 { let next = 2 * b - a + roll(b, 1) + roll(b, -1); a = b; b = next; }
+        b
+    }";
+    assert_eq!(body(string), "copy copy for[kernel kernel kernel kernel kernel kernel]");
+    let bytes = program(string).arenas.iter().map(|arena| arena.bytes).sum::<u64>();
+    assert!((160_000..165_000).contains(&bytes), "{bytes}");
     let until = "fn main(x: f32[10000]) {
         let mut u = x; let mut k = 0;
         while k < 9 { u = u + flip(u); k += 1; }
@@ -119,6 +128,13 @@ fn branches_change_in_place_what_a_loop_carries() {
         h
     }";
     assert_eq!(body(samples), "kernel for[kernel if[check kernel][]]");
+    // Nothing is copied where the branch keeps an array.
+    let best = "fn main(x: f32[2000, 1000], w: f32[1000]) {
+        let mut best = -1.0; let mut found = w;
+        for t in 0..2000 { let s = sum(x[t] * w); if s > best { best = s; found = x[t]; } }
+        (best, found)
+    }";
+    assert_eq!(body(best), "kernel copy for[check kernel kernel if[kernel copy][]]");
     // One copy of `h`, the parameter, and some scalars.
     let bytes = program(samples).arenas.iter().map(|arena| arena.bytes).sum::<u64>();
     assert!(bytes < 204_800, "{bytes}");
