@@ -381,7 +381,7 @@ impl<'a> Fuser<'a> {
             };
         }
         placed.cost = aligned.iter().fold(placed.cost, |sum, (_, of_root)| sum.plus(*of_root));
-        debug_assert!(placed.cost.times >= placed.roots.len() as f64, "each loop nest computes what it needs");
+        debug_assert!(placed.cost.copies >= placed.roots.len(), "each loop nest computes what it needs");
         Some(placed)
     }
 
@@ -421,6 +421,9 @@ impl<'a> Fuser<'a> {
         let ratio = spread as f64 / self.elements(value).max(1) as f64;
         if is_expression && spread > self.elements(value) && !self.is_shared(here, ratio) {
             read.repeats = true;
+            read.cost.times *= ratio;
+        } else if is_expression && reads == Reads::Once && spread < self.elements(value) {
+            // A slice computes the elements that it takes.
             read.cost.times *= ratio;
         }
         Some(read)
@@ -520,6 +523,9 @@ mod tests {
         let pairs = "let d = x[None] - x[:, None]; let w = 1 / (sum(d * d, axis=-1) + 1);";
         assert_eq!(kernels(&format!("fn main(x: f32[64, 3]) {{ {pairs} sum(d * w[:, :, None], axis=1) }}")), 1);
         assert_eq!(kernels("fn main(x: f32[64, 64]) { let c = x - mean(x); (sum(c * c, axis=0), 2 * c) }"), 3);
+        // Each slice computes its part.
+        let planes = "let c = u32(p); c[:, 0] * 3 + c[:, 1] * 5 + c[:, 2]";
+        assert_eq!(kernels(&format!("fn main(p: u8[640000, 3]) {{ {planes} }}")), 1);
         // Two arrays would be held instead of one, or work is long.
         let source =
             |c: &str| format!("fn main(x: f32[64], y: f32[64]) {{ let a = cumsum(x); let c = {c}; (sum(c), 2 * c) }}");
