@@ -421,8 +421,9 @@ impl Device {
                 }
                 Op::Library(calls) => {
                     // SAFETY: as promised by the caller; all extents were checked when the calls were prepared.
-                    if !unsafe { calls.run(context.team.as_deref_mut()) } {
-                        return Err(trapped(PANICKED, [].iter(), shared.outlines[self.part].site(self.at - 1)));
+                    let code = unsafe { calls.run(context.team.as_deref_mut()) };
+                    if code != trap::NONE {
+                        return Err(trapped(code, calls.checks.iter(), shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
                 Op::Read(read) => {

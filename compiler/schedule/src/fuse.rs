@@ -15,7 +15,8 @@
 //!   differences of all pairs of points, for instance;
 //! - and if the loop nest does not become too long.
 //!
-//! The result of an all_gather is not stored either if its only user reads the blocks in place (`Library::streams`).
+//! The result of an all_gather is not stored either if its only user reads the blocks in place (`Library::streams`), nor is an array that
+//! a function of the runtime computes by itself (`Library::computes`).
 
 use crate::repeats::{PointwiseLoop, is_aligned, used};
 use spmdc_abi::CollectiveKind;
@@ -51,6 +52,7 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         roots: vec![Vec::new(); func.values.len()],
         loops: BTreeMap::new(),
         in_memory: vec![None; func.values.len()],
+        left_out: vec![false; func.values.len()],
     };
     fuser.collect(&func.body, &mut 0);
     fuser.loops = pointwise_loops(func, mesh, &fuser.stmts);
@@ -61,6 +63,7 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         fuser.measure_chain(number);
     }
     for number in (0..fuser.stmts.len()).rev() {
+        fuser.leave_out(number);
         fuser.decide(number);
     }
     for number in 0..fuser.stmts.len() {
@@ -170,6 +173,8 @@ struct Fuser<'a> {
     roots: Vec<Vec<usize>>,
     /// The loops that run in kernels, by statement.
     loops: BTreeMap<usize, PointwiseLoop<'a>>,
+    /// For each value, whether the function of the runtime that uses it computes it by itself.
+    left_out: Vec<bool>,
 }
 
 impl<'a> Fuser<'a> {
@@ -260,7 +265,7 @@ impl<'a> Fuser<'a> {
     fn decide(&mut self, number: usize) {
         let (stmt, block) = self.stmts[number];
         let (&[value], Some(op)) = (stmt.results.as_slice(), stmt.op()) else { return };
-        let Some(own) = self.chains[value.0 as usize].own else { return };
+        let Some(own) = self.chains[value.0 as usize].own.filter(|_| !self.left_out[value.0 as usize]) else { return };
         debug_assert!(!op.has_effect(), "a statement with an effect is no expression");
         if op.rules().properties().effect == Effect::Stops && self.takes_nothing(value) {
             return;
@@ -327,6 +332,29 @@ impl<'a> Fuser<'a> {
         })
     }
 
+    /// Does not store what a function of the runtime computes by itself, of values in the same block that have no other user.
+    fn leave_out(&mut self, number: usize) {
+        let (stmt, block) = self.stmts[number];
+        let Some(Lowered::Library(library)) = stmt.op().map(|op| op.rules().lowered()) else { return };
+        let definition = |value: Value| {
+            let &[Use::Operand(..)] = self.uses[value.0 as usize].as_slice() else { return None };
+            let found = self.stmts[..number].iter().rev().find(|(stmt, _)| stmt.results.contains(&value));
+            let &(stmt, _) = found.filter(|(_, its_block)| *its_block == block)?;
+            Some((stmt.op()?, stmt))
+        };
+        let is_empty = |value: &Value| self.func.ty(*value).array.is_empty();
+        if stmt.args.iter().chain(&stmt.results).any(is_empty) {
+            return;
+        }
+        let computed: Vec<Value> =
+            (0..stmt.args.len()).flat_map(|operand| library.computes(operand, stmt, self.func, &definition)).collect();
+        for value in computed {
+            debug_assert!(!stmt.results.contains(&value), "a function computes a value before its own result");
+            self.left_out[value.0 as usize] = true;
+            self.fused[value.0 as usize] = true;
+        }
+    }
+
     /// Does not store a gathered array whose only user, in the same block, can read the blocks in place.
     fn stream(&mut self, number: usize) {
         let (gather, block) = self.stmts[number];
@@ -350,6 +378,13 @@ impl<'a> Fuser<'a> {
         let mut seen = Vec::new();
         for &site in &self.uses[value.0 as usize] {
             let Use::Operand(user, operand) = site else { return None };
+            if self.stmts[user].0.results.first().is_some_and(|result| self.left_out[result.0 as usize]) {
+                // The function reads the first operand, and knows the others.
+                if operand == 0 {
+                    return None;
+                }
+                continue;
+            }
             let read = self.read_by(value, user, operand)?;
             let fused = self.stmts[user].0.results.first().filter(|result| self.fused[result.0 as usize]);
             let own = [user];

@@ -35,8 +35,8 @@ pub use features::CPU_FEATURES;
 pub use float_format::FloatFormat;
 pub use format::{Align, Form, Piece, Spec, pieces, places};
 pub use library::{
-    LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, ScatterRows, SortLines,
-    TakenPlaces, Transform,
+    LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, ScatterIndex, ScatterParts,
+    ScatterRows, SortLines, TakenPlaces, Transform,
 };
 pub use matrix::{MatrixFunction, TriangularSystem};
 pub use parts::{Channel, Message, Part};

@@ -4,7 +4,7 @@ use crate::matrix::MatrixFunction;
 use crate::mesh::{DeviceMesh, share};
 use crate::parts::Message;
 use crate::streams::StreamRows;
-use crate::{AxisSet, CollectiveKind, DType, Place, ReduceOp, Scalar, Site, Width};
+use crate::{AxisSet, Check, CollectiveKind, DType, Place, ReduceOp, Scalar, Site, Width};
 use serde::{Deserialize, Serialize};
 
 /// A function of the runtime, called once for each combination of the batch dimensions.
@@ -27,6 +27,8 @@ pub struct LibraryStep {
     pub cost: f32,
     /// The statement that is computed.
     pub site: Site,
+    /// What the calls check, in source order; as in [`KernelStep::checks`](crate::KernelStep::checks).
+    pub checks: Vec<Check>,
 }
 
 impl LibraryStep {
@@ -123,7 +125,8 @@ impl LibraryFunction {
             | LibraryFunction::Merge(_)
             | LibraryFunction::Matrix(_)
             | LibraryFunction::Fft(_) => None,
-            LibraryFunction::Scatter(scatter) => Some(scatter.divided),
+            LibraryFunction::Scatter(ScatterRows { divided: ScatterParts::Result(dim), .. }) => Some(*dim),
+            LibraryFunction::Scatter(ScatterRows { divided: ScatterParts::Updates, .. }) => Some(0),
             LibraryFunction::Send(_) => None,
             LibraryFunction::Receive(message) => (!message.layout.dims.is_empty()).then_some(0),
             // The dimensions of a row alone are read as a whole.
@@ -169,8 +172,8 @@ impl SortLines {
 /// Combines updates into the elements of the result at the indices that they have, in the order of the updates.
 ///
 /// The dimensions of the result are the `n` indexed ones, then those of a row. The first operand are the updates, with the dimensions
-/// of the index arrays and then those of a row; the other `n` operands are the index arrays, of i64, with the same extents. An update
-/// whose index is not in the device's block of an indexed dimension is left out.
+/// of the index arrays and then those of a row; the other `n` operands are the index arrays, of integers, with the same extents. An
+/// update whose index is not in the device's block of an indexed dimension is left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScatterRows {
     /// The operation; None: the last update of an element replaces it.
@@ -179,8 +182,30 @@ pub struct ScatterRows {
     pub start: Option<u64>,
     /// For each indexed dimension, the index of the first element of the device's block.
     pub first: Vec<Scalar>,
-    /// The dimension of the result along which calls are cut into parts.
-    pub divided: usize,
+    /// For each indexed dimension, the meaning of its index array.
+    pub indices: Vec<ScatterIndex>,
+    /// The parts into which calls are cut.
+    pub divided: ScatterParts,
+}
+
+/// The meaning of the elements of an index array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ScatterIndex {
+    /// The index; that of no element, if it is negative.
+    Plain,
+    /// The index; 0, if it is negative.
+    AtLeastZero,
+    /// The index, counted from the end of the dimension if it is negative. This number of the step's checks is that of the dimension.
+    Checked(usize),
+}
+
+/// The parts of a [`ScatterRows`], each of which is made by one thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ScatterParts {
+    /// The elements of the result along this dimension: each part scans all indices.
+    Result(usize),
+    /// The updates, in shares of about the same size: the result has a dimension in front, with an array for each of them.
+    Updates,
 }
 
 /// Takes elements of the sorted order of all owners' lines together, each of which is sorted by [`SortLines`]; of equal elements, those of the

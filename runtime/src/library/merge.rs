@@ -36,7 +36,7 @@ pub(super) unsafe fn merge(call: &LibraryCall<'_>, merge: &MergeLines, first: us
                 let mut at = 0;
                 while at < len {
                     let count = lines.cut(now, ends, next, offsets);
-                    Parts::new(call, now, offsets, count, at).sort(&merge.order);
+                    Parts::new((call, call.result(call.operands())), now, offsets, count, at).sort(&merge.order);
                     now.copy_from_slice(next);
                     at += count;
                 }

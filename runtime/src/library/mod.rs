@@ -17,9 +17,12 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::processes::reads::DeviceReads;
-use crate::team::{Team, WORTH_SHARING};
+use crate::team::{Team, WORTH_SHARING, first_trap};
 use spmdc_abi::mesh::{DeviceMesh, share};
-use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, SortLines, TakenPlaces};
+use spmdc_abi::{
+    Check, DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, ScatterIndex, ScatterParts, SortLines,
+    TakenPlaces, trap,
+};
 use transform::PreparedTransform;
 
 /// A dimension of an array; the stride is in elements.
@@ -51,6 +54,8 @@ pub(crate) struct PreparedLibrary {
     slots: Box<[AtomicBool]>,
     /// The tables and the memory of a transform, of which each slot has its own.
     transform: Option<PreparedTransform>,
+    /// What the calls check.
+    pub checks: Box<[Check]>,
 }
 
 /// A slot of the scratch memory, while a thread uses it.
@@ -158,10 +163,22 @@ impl<'a> LibraryCall<'a> {
         unsafe { std::slice::from_raw_parts_mut(all.base.cast::<f64>().add(self.slot * all.dims[0].stride), len) }
     }
 
+    /// The last result of the call that comes as far behind the first one as the slot: threads use few pieces of scratch memory again and
+    /// again, which stay in their caches.
+    pub fn scratch_of_slot(&self) -> View<'a> {
+        debug_assert!((self.slot as i64) < self.step.calls.end - self.step.calls.start, "a slot without a call");
+        self.view_of(self.step.arrays.len() - 1, 0, self.step.calls.start as usize + self.slot)
+    }
+
     fn view(&self, number: usize, owner: usize) -> View<'a> {
+        self.view_of(number, owner, self.index)
+    }
+
+    /// An array of another call of the step.
+    fn view_of(&self, number: usize, owner: usize, mut index: usize) -> View<'a> {
         let array = &self.step.arrays[number];
         let block = &array.blocks[owner];
-        let (mut index, mut offset) = (self.index, 0);
+        let mut offset = 0;
         for (&len, stride) in self.step.batch.iter().zip(&array.batch).rev() {
             offset += index % len * stride;
             index /= len;
@@ -278,9 +295,19 @@ pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &LibraryStep, device: usiz
     let cost = f64::from(step.cost).max(1.0) / parts.max(1) as f64;
     let shared = team > 1 && count > 1 && cost * count as f64 > WORTH_SHARING;
     let worthwhile = ((WORTH_SHARING / 2.0 / cost) as i64).max(count / (8 * team as i64));
-    // Every part of a scatter reads all indices: each thread takes as many parts as possible.
-    let most = if parts > 1 { (count + team as i64 - 1) / team as i64 } else { (count / team as i64).max(1) };
-    let least = if parts > 1 { most } else { 1 };
+    let is_repeated = match &step.function {
+        LibraryFunction::Scatter(scatter) => parts > 1 && scatter.divided != ScatterParts::Updates,
+        LibraryFunction::Sort(_)
+        | LibraryFunction::Merge(_)
+        | LibraryFunction::Matrix(_)
+        | LibraryFunction::Rows(_)
+        | LibraryFunction::Send(_)
+        | LibraryFunction::Receive(_)
+        | LibraryFunction::Fft(_) => false,
+    };
+    // Every part of the result of a scatter reads all indices: each thread takes as many parts as possible.
+    let most = if is_repeated { (count + team as i64 - 1) / team as i64 } else { (count / team as i64).max(1) };
+    let least = if is_repeated { most } else { 1 };
     let chunk = if shared { worthwhile.clamp(least, most) } else { 0 };
     let transform = if let LibraryFunction::Fft(transform) = step.function {
         let line = step.results.first().and_then(|result| result.dims.first());
@@ -304,10 +331,20 @@ pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &LibraryStep, device: usiz
         slots: {
             let in_scratch =
                 |at: usize| step.results[at].dims.first().map_or(0, |dim| mesh.resolve(&dim.extent, device));
-            let count = if transform.is_some() { team.max(1) as i64 } else { slots(step).map_or(0, in_scratch) };
+            let count = match step.function {
+                LibraryFunction::Fft(_) => team.max(1) as i64,
+                LibraryFunction::Sort(_) => count.min(team.max(1) as i64),
+                LibraryFunction::Merge(_)
+                | LibraryFunction::Scatter(_)
+                | LibraryFunction::Matrix(_)
+                | LibraryFunction::Rows(_)
+                | LibraryFunction::Send(_)
+                | LibraryFunction::Receive(_) => slots(step).map_or(0, in_scratch),
+            };
             (0..count).map(|_| AtomicBool::new(false)).collect()
         },
         transform,
+        checks: step.checks.clone().into(),
     }
 }
 
@@ -417,17 +454,29 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
             let ([result], [updates, indices @ ..]) = (step.results.as_slice(), step.operands.as_slice()) else {
                 return Err("a scatter of other arrays than updates, indices and a result".to_string());
             };
-            let (to, from) = (lens(result, device), lens(updates, device));
+            let (mut to, from) = (lens(result, device), lens(updates, device));
+            if scatter.divided == ScatterParts::Updates && !to.is_empty() {
+                to.remove(0);
+                expect(scatter.combine.is_some() && scatter.start.is_some(), "shares of updates without a beginning")?;
+            }
             let indexed = scatter.first.len();
             expect(owners.len() == 1 && indexed == indices.len() && indexed > 0, "a scatter without indices")?;
             let rank = indices[0].dims.len();
-            let of_indices =
-                |array: &LibraryArray| array.dtype == DType::I64 && lens(array, device)[..] == from[..rank];
+            let of_indices = |array: &LibraryArray| array.dtype.is_integer() && lens(array, device)[..] == from[..rank];
             expect(indexed <= to.len() && rank <= from.len(), "a scatter of too few dimensions")?;
             expect(indices.iter().all(of_indices), "a scatter with indices of another shape")?;
             expect(to[indexed..] == from[rank..], "a scatter of rows of another shape")?;
             expect(to.len() <= scatter::MAX_RANK && from.len() <= scatter::MAX_RANK, "a scatter of many dimensions")?;
-            expect(scatter.divided < to.len(), "a scatter along a dimension that does not exist")?;
+            let is_dim = |parts| !matches!(parts, ScatterParts::Result(dim) if dim >= to.len());
+            expect(is_dim(scatter.divided), "a scatter along a dimension that does not exist")?;
+            let is_known = |&meaning: &ScatterIndex| match meaning {
+                ScatterIndex::Checked(number) => {
+                    number < 0x7fff && step.checks.get(number).is_some_and(|check| scatter::extent(check).is_some())
+                }
+                ScatterIndex::Plain | ScatterIndex::AtLeastZero => true,
+            };
+            let are_known = scatter.indices.len() == indexed && scatter.indices.iter().all(is_known);
+            expect(are_known, "a scatter with indices of no meaning")?;
             expect(updates.dtype == result.dtype, "a scatter of another type")?;
             expect(scatter::function(result.dtype, scatter.combine).is_some(), "a scatter that is not defined")
         }
@@ -504,20 +553,19 @@ impl PreparedLibrary {
         self.chunk > 0
     }
 
-    /// Makes the calls; false if one panicked.
+    /// Makes the calls; gives the code of the first failure, as a kernel does.
     ///
     /// # Safety
     /// Everything the step may read or write must lie within memory that this thread and the team's threads may access in this way;
     /// no other thread may write it meanwhile.
-    pub unsafe fn run(&self, team: Option<&mut Team>) -> bool {
+    pub unsafe fn run(&self, team: Option<&mut Team>) -> i64 {
         let work = move |begin: i64, end: i64| {
             // SAFETY: as promised by the caller; calls write different elements.
-            unsafe { self.range(begin as usize..end as usize) };
-            0
+            unsafe { self.range(begin as usize..end as usize) }
         };
         match team {
-            Some(team) if self.chunk > 0 => team.run(self.calls.start, self.calls.end, self.chunk, &work) == 0,
-            _ => work(self.calls.start, self.calls.end) == 0,
+            Some(team) if self.chunk > 0 => team.run(self.calls.start, self.calls.end, self.chunk, &work),
+            _ => work(self.calls.start, self.calls.end),
         }
     }
 
@@ -525,30 +573,34 @@ impl PreparedLibrary {
     ///
     /// # Safety
     /// As for `run`.
-    unsafe fn range(&self, range: Range<usize>) {
+    unsafe fn range(&self, range: Range<usize>) -> i64 {
         let slot = ScratchSlot::take(&self.slots);
-        let mut at = range.start;
+        let (mut at, mut code) = (range.start, trap::NONE);
         while at < range.end {
             let (index, part) = (at / self.parts, at % self.parts);
             let end = self.parts.min(part + (range.end - at));
             // SAFETY: as promised by the caller.
-            unsafe { self.call(index, part..end, slot.at) };
+            code = first_trap(code, unsafe { self.call(index, part..end, slot.at) });
             at += end - part;
         }
+        code
     }
 
     /// # Safety
     /// As for `run`.
-    unsafe fn call(&self, index: usize, parts: Range<usize>, slot: usize) {
+    unsafe fn call(&self, index: usize, parts: Range<usize>, slot: usize) -> i64 {
         let call = LibraryCall { step: self, index, slot };
         // SAFETY: as promised by the caller; `check` has found the arrays that the functions expect.
         unsafe {
             match &self.function {
                 LibraryFunction::Sort(order) => {
-                    sort::Parts::new(&call, &[0], &[0], call.result(0).dims[0].len, 0).sort(order)
+                    let scratch = call.scratch_of_slot();
+                    sort::Parts::new((&call, scratch), &[0], &[0], call.result(0).dims[0].len, 0).sort(order)
                 }
                 LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
-                LibraryFunction::Scatter(scatter) => scatter::scatter(&call, scatter, &self.block, parts),
+                LibraryFunction::Scatter(scatter) => {
+                    return scatter::scatter(&call, scatter, &self.block, &self.checks, parts);
+                }
                 LibraryFunction::Rows(_) | LibraryFunction::Send(_) | LibraryFunction::Receive(_) => {
                     unreachable!("rows and transfers are operations of their own")
                 }
@@ -560,5 +612,6 @@ impl PreparedLibrary {
                 }
             }
         }
+        trap::NONE
     }
 }

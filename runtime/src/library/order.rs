@@ -103,6 +103,23 @@ impl<W: Word> KeyOrder<W> {
         bits ^ self.sign ^ self.flip
     }
 
+    /// Whether other floats have the same word: NaNs, and zeros with a sign.
+    pub fn is_merged(self, bits: W) -> bool {
+        let magnitude = bits & !self.sign;
+        (magnitude > self.largest) | ((magnitude < self.least) & (bits != W::ZERO))
+    }
+
+    /// The word of a float that is not merged with others.
+    pub fn distinct(self, bits: W) -> W {
+        bits ^ (bits.spread_sign() | self.sign) ^ self.flip
+    }
+
+    /// The float with a word of `distinct`.
+    pub fn float_of(self, word: W) -> W {
+        let word = word ^ self.flip;
+        word ^ (!word.spread_sign() | self.sign)
+    }
+
     pub fn key(self, bits: W) -> W {
         if self.is_float { self.float(bits) } else { self.whole(bits) }
     }
@@ -153,6 +170,21 @@ mod tests {
         assert!(
             order.key(0x7e) < order.key(0x7f) && order.key(0xff) == order.key(0x7f) && order.key(0xfe) < order.key(0)
         );
+    }
+
+    #[test]
+    fn floats_come_back_from_their_words() {
+        let floats = [f32::NEG_INFINITY, -2.5, -1e-45, 0.0, 1e-45, 3.0, f32::MAX, f32::INFINITY].map(f32::to_bits);
+        for descending in [false, true] {
+            let order = KeyOrder::<u32>::new(DType::F32, &order(descending, false));
+            for bits in floats {
+                assert!(!order.is_merged(bits));
+                assert_eq!(order.distinct(bits), order.float(bits));
+                assert_eq!(order.float_of(order.distinct(bits)), bits);
+            }
+            assert!([f32::NAN, -f32::NAN, -0.0].iter().all(|value| order.is_merged(value.to_bits())));
+        }
+        assert!(!KeyOrder::<u32>::new(DType::F32, &order(false, true)).is_merged((-0f32).to_bits()));
     }
 
     #[test]

@@ -13,6 +13,9 @@ const LONG: usize = 1 << 12;
 /// Up to so many bytes of records are sorted within a cache. Few in debug builds, so that small programs test what is done beyond.
 pub(super) const CACHED: usize = if cfg!(debug_assertions) { 1 << 7 } else { 1 << 18 };
 
+/// Up to so many bytes of a line are sorted as a whole from the elements of another.
+const WHOLE: usize = if cfg!(debug_assertions) { 1 << 10 } else { 1 << 18 };
+
 /// Sorts records. The scratch memory has a place for each.
 pub(super) fn sort<T: Copy, W: Word>(records: &mut [T], scratch: &mut [T], key: impl Fn(T) -> W) {
     assert_eq!(records.len(), scratch.len(), "scratch memory for all records");
@@ -29,6 +32,69 @@ pub(super) fn sort<T: Copy, W: Word>(records: &mut [T], scratch: &mut [T], key: 
             to.copy_from_slice(divided);
         }
         begin = end as usize;
+    }
+}
+
+/// The words between the elements of a line and their order, while it is sorted: what is stored for an element, the key of that, and the
+/// element of it.
+pub(super) struct SortWords<E, K, D> {
+    pub encode: E,
+    pub key: K,
+    pub decode: D,
+}
+
+/// Whether a line of words may be sorted by [`sort_line`].
+pub(super) fn is_short<W: Word>(len: usize) -> bool {
+    SHORT < len && len <= WHOLE / W::BYTES && W::BYTES <= 4
+}
+
+/// Sorts elements of at most 32 bits from one line into another, which has no copy of them yet. The scratch memory has a place for each.
+pub(super) fn sort_line<W: Word>(
+    from: &[W],
+    to: &mut [W],
+    scratch: &mut [W],
+    stored: SortWords<impl Fn(W) -> W, impl Fn(W) -> W, impl Fn(W) -> W>,
+) {
+    debug_assert!(is_short::<W>(from.len()), "{} words of {} bytes are no short line", from.len(), W::BYTES);
+    match (W::BYTES, from.len() < LONG) {
+        (1, _) => sort_line_by::<256, 1, W>(from, to, scratch, stored),
+        (2, _) => sort_line_by::<256, 2, W>(from, to, scratch, stored),
+        (_, true) => sort_line_by::<256, 4, W>(from, to, scratch, stored),
+        (_, false) => sort_line_by::<2048, 3, W>(from, to, scratch, stored),
+    }
+}
+
+/// Sorts a line by its digits.
+fn sort_line_by<const SIZE: usize, const DIGITS: usize, W: Word>(
+    from: &[W],
+    to: &mut [W],
+    scratch: &mut [W],
+    SortWords { encode, key, decode }: SortWords<impl Fn(W) -> W, impl Fn(W) -> W, impl Fn(W) -> W>,
+) {
+    let digit = |key: W, number: usize| (key >> (number as u32 * SIZE.trailing_zeros())).low_bits() % SIZE;
+    let mut counts = [[0; SIZE]; DIGITS];
+    // Both lines are in a cache from here on: words are moved to places all over them.
+    for (&element, to) in from.iter().zip(&mut *to) {
+        let word = encode(element);
+        let key = key(word);
+        for (number, counts) in counts.iter_mut().enumerate() {
+            counts[digit(key, number)] += 1;
+        }
+        *to = word;
+    }
+    let (mut own, mut other, mut moved) = (&mut *to, &mut *scratch, false);
+    for (number, counts) in counts.iter_mut().enumerate() {
+        if counts.contains(&(from.len() as u32)) {
+            continue;
+        }
+        scatter::<SIZE, false, W>(own, other, places(counts), |word| digit(key(word), number));
+        (own, other) = (other, own);
+        moved = !moved;
+    }
+    if moved {
+        to.iter_mut().zip(&*scratch).for_each(|(to, &word)| *to = decode(word));
+    } else {
+        to.iter_mut().for_each(|word| *word = decode(*word));
     }
 }
 
@@ -144,8 +210,9 @@ fn scatter<const SIZE: usize, const FAR: bool, T: Copy>(
     }
 }
 
-/// Makes a cache line ready that will soon be written: stores wait for their lines one after another.
-fn prefetch<T>(address: *const T) {
+/// Makes a cache line ready that will soon be read or written: stores wait for their lines one after another.
+#[inline(always)]
+pub(super) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch changes no value and may have any address.
     unsafe {

@@ -1,13 +1,14 @@
 //! Stable sorts of lines: a lone line as it is, several together by records of a key and a place.
 
 use super::order::{KeyOrder, Word, with_key};
-use super::radix;
+use super::radix::{self, SortWords};
 use super::{LibraryCall, Line, View, by_width};
 use spmdc_abi::{SortLines, Width};
 
 /// Parts of the lines of all owners, one after another.
 pub(super) struct Parts<'a> {
     call: &'a LibraryCall<'a>,
+    scratch: View<'a>,
     /// The element of each owner's lines at which its part begins.
     begins: &'a [i64],
     /// The place of that element in the parts together.
@@ -20,9 +21,9 @@ pub(super) struct Parts<'a> {
 impl<'a> Parts<'a> {
     /// # Safety
     /// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the parts lie within the operands of the call, which has the
-    /// results and the scratch memory for their sort that `check` demands.
+    /// results that `check` demands. No other thread uses the scratch memory, which suffices for their sort.
     pub unsafe fn new(
-        call: &'a LibraryCall<'a>,
+        (call, scratch): (&'a LibraryCall<'a>, View<'a>),
         begins: &'a [i64],
         offsets: &'a [i64],
         len: usize,
@@ -30,7 +31,7 @@ impl<'a> Parts<'a> {
     ) -> Parts<'a> {
         debug_assert_eq!((begins.len(), offsets.len()), (call.owners(), call.owners()), "a part for each owner");
         debug_assert!(offsets.is_sorted() && offsets.first() == Some(&0), "parts follow each other from 0 on");
-        Parts { call, begins, offsets, len, at }
+        Parts { call, scratch, begins, offsets, len, at }
     }
 
     /// Reads the elements of an operand, each to its own place.
@@ -43,6 +44,24 @@ impl<'a> Parts<'a> {
                 set(to, unsafe { line.get(at) });
             }
         }
+    }
+
+    /// The elements of the only operand if they are of one owner, contiguous, and in other memory than the result.
+    ///
+    /// # Safety
+    /// As for `new`; the scratch memory and the results of the call are the only memory that is written.
+    unsafe fn lone_line<W: Word>(&self) -> Option<&'a [W]> {
+        let line: Line<W> = self.call.operand(0, 0).line();
+        let result: Line<W> = self.call.result(0).line();
+        let begin = *self.begins.first()? as usize;
+        let apart =
+            line.base.wrapping_add(line.len) <= result.base || result.base.wrapping_add(result.len) <= line.base;
+        if self.begins.len() != 1 || line.stride != 1 || !apart {
+            return None;
+        }
+        debug_assert!(begin + self.len <= line.len, "a part beyond the operand");
+        // SAFETY: as promised by the caller.
+        Some(unsafe { std::slice::from_raw_parts(line.base.add(begin), self.len) })
     }
 
     /// The owner of the element at a place, and its index in the owner's lines.
@@ -58,7 +77,7 @@ impl<'a> Parts<'a> {
         if self.call.operands() == 1 {
             return by_width!(self.call.result(0).dtype, sort_line(self, order));
         }
-        let scratch = self.call.result(self.call.operands());
+        let scratch = self.scratch;
         if (0..order.keys).any(|number| self.call.operand(number, 0).dtype.width() == Width::W64) {
             sort_places::<u64>(self, scratch, order);
         } else {
@@ -68,11 +87,16 @@ impl<'a> Parts<'a> {
 }
 
 fn sort_line<W: Word>(parts: &Parts<'_>, order: &SortLines) {
-    let (result, scratch) = (parts.call.result(0), parts.call.result(1));
+    let (result, scratch) = (parts.call.result(0), parts.scratch);
     let keys = KeyOrder::<W>::new(result.dtype, order);
     let line: Line<W> = result.line();
     // SAFETY: whoever made the parts has promised that the call may write its results and scratch memory.
     unsafe {
+        if let Some((from, to)) = parts.lone_line().zip(line.slice())
+            && radix::is_short::<W>(parts.len)
+        {
+            return sort_lone(from, &mut to[parts.at..][..parts.len], scratch.scratch(parts.len), keys);
+        }
         if let Some(line) = line.slice() {
             let elements = &mut line[parts.at..][..parts.len];
             parts.read(0, elements.iter_mut(), |to, element| *to = element);
@@ -83,6 +107,20 @@ fn sort_line<W: Word>(parts: &Parts<'_>, order: &SortLines) {
             with_key!(keys, sort_elements(elements, other));
             elements.iter().enumerate().for_each(|(at, &element)| line.set(parts.at + at, element));
         }
+    }
+}
+
+/// Sorts a line into another.
+fn sort_lone<W: Word>(from: &[W], to: &mut [W], scratch: &mut [W], keys: KeyOrder<W>) {
+    let same = |word: W| word;
+    if !keys.is_float() {
+        let [encode, decode] = [|word: W| keys.whole(word); 2];
+        radix::sort_line(from, to, scratch, SortWords { encode, key: same, decode });
+    } else if from.iter().fold(false, |any, &bits| any | keys.is_merged(bits)) {
+        radix::sort_line(from, to, scratch, SortWords { encode: same, key: |bits| keys.float(bits), decode: same });
+    } else {
+        let (encode, decode) = (|bits| keys.distinct(bits), |word| keys.float_of(word));
+        radix::sort_line(from, to, scratch, SortWords { encode, key: same, decode });
     }
 }
 

@@ -6,6 +6,7 @@ use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::work::Work;
 use crate::program::Value;
 use spmdc_abi::{LibraryDim, LibraryFunction, LibraryOwners, Scalar};
+use spmdc_grammar::span::Span;
 
 /// As [`spmdc_abi::LibraryStep`].
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +23,8 @@ pub struct LibraryCalls {
     pub owners: Option<LibraryOwners>,
     /// Estimated nanoseconds of one call.
     pub cost: f64,
+    /// The indices that the calls check, in source order: the statement that does, and the size of the dimension.
+    pub checks: Vec<(Span, usize)>,
 }
 
 /// The array of one call, as a part of a value's block.

@@ -33,8 +33,8 @@ use crate::ops::derivative::{Derivative, JointMap, LinearMap, Linearity, Terms};
 use crate::ops::iota::Iota;
 use crate::ops::reshape::reshape;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
-    Properties, Reads, Rules, Semantics, Typing,
+    Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
+    Placement, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{LibraryFunction, Transform};
@@ -302,6 +302,7 @@ impl NestLowering for Fft {
             batch,
             owners: None,
             cost: cost::of_transform(len),
+            checks: Vec::new(),
         });
         Ok(())
     }
@@ -314,6 +315,10 @@ impl NestLowering for Fft {
 impl Library for Fft {
     fn streams(&self, _: usize, _: &Stmt, _: &Stmt, _: &Func, _: &Mesh) -> bool {
         false
+    }
+
+    fn computes<'a>(&self, _: usize, _: &Stmt, _: &'a Func, _: Definitions<'a, '_>) -> Vec<Value> {
+        Vec::new()
     }
 }
 

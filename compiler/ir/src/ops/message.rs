@@ -142,6 +142,7 @@ impl NestLowering for SendMessage {
             batch: Vec::new(),
             owners: None,
             cost: cost::of_reading(ty.block_bytes(lowering.mesh)),
+            checks: Vec::new(),
         });
         Ok(())
     }
@@ -233,6 +234,7 @@ impl NestLowering for ReceiveMessage {
             batch: Vec::new(),
             owners: None,
             cost: cost::of_reading(ty.block_bytes(lowering.mesh)),
+            checks: Vec::new(),
         });
         Ok(())
     }

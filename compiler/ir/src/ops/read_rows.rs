@@ -234,6 +234,7 @@ impl NestLowering for ReadRows {
             batch: Vec::new(),
             owners: None,
             cost: cost::of_reading(ty.block_bytes(lowering.mesh)),
+            checks: Vec::new(),
         });
         Ok(())
     }

@@ -15,8 +15,9 @@ use crate::layout::window::WindowMap;
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::Mismatch;
+use crate::ops::Op;
 use crate::ops::collective::GroupCollective;
-use crate::program::{Func, Stmt};
+use crate::program::{Func, Stmt, Value};
 use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -231,7 +232,14 @@ pub trait Library: NestLowering {
     /// Whether the op can read an operand from the devices that hold its blocks, so that the result of the collective `gather` of
     /// these blocks need not be in memory. At most one operand of a statement is read in this way.
     fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool;
+
+    /// The values between an operand and the one that the function reads instead, as it computes them by itself: they need not be in
+    /// memory. `definition` gives the statement of a value that may be left out.
+    fn computes<'a>(&self, operand: usize, stmt: &Stmt, func: &'a Func, definition: Definitions<'a, '_>) -> Vec<Value>;
 }
+
+/// Gives the statement of a value, or None if the value must be in memory.
+pub type Definitions<'a, 'b> = &'b dyn Fn(Value) -> Option<(&'a Op, &'a Stmt)>;
 
 /// The lowering of ops in which devices exchange data.
 pub trait Exchange {

@@ -8,17 +8,16 @@
 //! updates and indices. Without `x` the index arrays' dimensions are reduced by the operation: every device combines its own updates,
 //! and its result is partial.
 
+mod lowering;
+
 use super::gather::{DimSource, Gather};
 use super::reduce::{Reduce, reduction_name};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
-use crate::cost;
 use crate::layout::factors::{FactorKind, Factors};
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, DType};
-use crate::lower::library::{CallArray, LibraryCalls};
-use crate::lower::work::Lowering;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, from_front};
 use crate::ops::broadcast::{broadcast, filled};
 use crate::ops::call::args::Args;
@@ -33,11 +32,11 @@ use crate::ops::promote::cast;
 use crate::ops::reshape::reshape;
 use crate::ops::reshard::{complete, explicit_out};
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
-    Properties, Reads, Rules, Semantics, Typing,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules, Semantics,
+    Typing,
 };
-use crate::program::{Func, Stmt, Value};
-use spmdc_abi::{LibraryDim, LibraryFunction, ReduceOp, Scalar, ScatterRows};
+use crate::program::{Stmt, Value};
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::number;
@@ -45,9 +44,6 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 
 /// Maximum number of updates that are compared with each other to find those that remain.
 const FEW_PLACES: usize = 16;
-/// Minimum length of a dimension of rows that is divided among threads; of shorter rows the indexed dimension is.
-const LONG_ROW: usize = 256;
-
 /// `scatter(x, v, i, of="sum", dims=(0,), at=0)`: the updates `v` broadcast to the shape of `gather(x, i, dims=(0,), at=0)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scatter {
@@ -606,120 +602,6 @@ impl Scatter {
     /// Operands, and the index arrays behind them.
     fn with_indices(&self, stmt: &Stmt, operands: &[Value]) -> Vec<Value> {
         operands.iter().chain(&stmt.args[self.skipped() + 1..]).copied().collect()
-    }
-}
-
-impl NestLowering for Scatter {
-    /// A copy of the array, which vanishes if the old one is not needed any more, and calls that update it.
-    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
-        let result = stmt.results[0];
-        if self.onto == Onto::Operand {
-            lowering.copy(stmt.args[0], result);
-        }
-        let calls = self.calls(lowering, stmt, result);
-        lowering.library(calls);
-        Ok(())
-    }
-
-    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
-        Reads::Buffer
-    }
-}
-
-impl Scatter {
-    fn calls(&self, lowering: &Lowering<'_>, stmt: &Stmt, result: Value) -> LibraryCalls {
-        let ty = lowering.ty(result);
-        let (updates, arrays) = (stmt.args[self.skipped()], &stmt.args[self.skipped() + 1..]);
-        let types: Vec<&ArrayType> = stmt.args.iter().map(|&arg| &lowering.ty(arg).array).collect();
-        let full = self.places.infer(&self.gathered(&ty.array, &types)).expect("the scatter has been typed");
-        let full = &full[0].shape;
-        let rank = full.len() + self.places.dims.len() + self.places.batch.len() - ty.rank();
-        let roles = self.places.roles(ty.rank(), rank);
-        let place = |of: usize| self.places.at + of;
-        // Dimensions before the first indexed one, and those of the index arrays, make calls of their own; the others are rows.
-        let first = self.places.dims[0];
-        let (mut batch, mut rows) = (Vec::new(), Vec::new());
-        for (dim, source) in roles.iter().enumerate() {
-            match source {
-                DimSource::Indexed(_) => {}
-                DimSource::Batch(of) => batch.push((dim, place(*of))),
-                DimSource::Kept(at) if dim < first => batch.push((dim, *at)),
-                DimSource::Kept(at) => rows.push((dim, *at)),
-            }
-        }
-        let is_batch = |at: usize| batch.iter().any(|&(_, of)| of == at);
-        let inner: Vec<usize> = (0..rank).map(place).filter(|&at| !is_batch(at)).collect();
-        let length = |dim: usize| lowering.kernel().context.block_len(ty, dim);
-        let whole = |at: usize| self.extent(lowering, (updates, arrays), full, at);
-        // An operand with these dimensions of the updates, aligned at `end`.
-        let array = |value: Value, end: usize, dims: &[(usize, Scalar)]| {
-            let own = lowering.ty(value);
-            let strides = lowering.kernel().context.strides(own);
-            let stride = |at: usize| match (at + own.rank()).checked_sub(end).filter(|_| at < end) {
-                Some(dim) if own.shape()[dim] != 1 || full[at] == 1 => strides[dim],
-                Some(_) | None => 0,
-            };
-            let dims = dims.iter().map(|(at, extent)| LibraryDim { extent: extent.clone(), stride: stride(*at) });
-            CallArray { value, batch: batch.iter().map(|&(_, at)| stride(at)).collect(), dims: dims.collect() }
-        };
-        let of_places: Vec<(usize, Scalar)> = inner.iter().map(|&at| (at, whole(at))).collect();
-        let of_rows = rows.iter().map(|&(dim, at)| (at, length(dim)));
-        let of_updates: Vec<(usize, Scalar)> = of_places.iter().cloned().chain(of_rows).collect();
-        let mut operands = vec![array(updates, full.len(), &of_updates)];
-        operands.extend(arrays.iter().map(|&index| array(index, place(rank), &of_places)));
-        let strides = lowering.kernel().context.strides(ty);
-        let to = self.places.dims.iter().copied().chain(rows.iter().map(|&(dim, _)| dim));
-        let to: Vec<usize> = to.collect();
-        let results = vec![CallArray {
-            value: result,
-            batch: batch.iter().map(|&(dim, _)| strides[dim]).collect(),
-            dims: to.iter().map(|&dim| LibraryDim { extent: length(dim), stride: strides[dim] }).collect(),
-        }];
-        let block = ty.block_shape(lowering.mesh);
-        let longest = rows.iter().map(|&(dim, _)| dim).max_by_key(|&dim| block[dim]);
-        let divided =
-            longest.filter(|&dim| block[dim] >= LONG_ROW).and_then(|dim| to.iter().position(|&own| own == dim));
-        let row: usize = rows.iter().map(|&(dim, _)| block[dim]).product();
-        let updates: usize = inner.iter().map(|&at| full[at]).product();
-        LibraryCalls {
-            function: LibraryFunction::Scatter(ScatterRows {
-                combine: self.combine,
-                start: self.start(ty.dtype()),
-                first: self.places.dims.iter().map(|&dim| lowering.kernel().context.block_start(ty, dim)).collect(),
-                divided: divided.unwrap_or(0),
-            }),
-            operands,
-            results,
-            batch: batch.iter().map(|&(dim, _)| length(dim)).collect(),
-            owners: None,
-            cost: cost::of_scatter(updates, row),
-        }
-    }
-
-    /// The number of updates along a dimension of the index arrays on the device.
-    fn extent(
-        &self,
-        lowering: &Lowering<'_>,
-        (updates, arrays): (Value, &[Value]),
-        full: &[usize],
-        at: usize,
-    ) -> Scalar {
-        let rank = arrays.iter().map(|&index| lowering.ty(index).rank()).max().unwrap_or(0);
-        let ends =
-            std::iter::once((updates, full.len())).chain(arrays.iter().map(|&index| (index, self.places.at + rank)));
-        for (value, end) in ends.filter(|&(_, end)| at < end) {
-            let ty = lowering.ty(value);
-            if let Some(dim) = (at + ty.rank()).checked_sub(end).filter(|&dim| ty.shape()[dim] == full[at]) {
-                return lowering.kernel().context.block_len(ty, dim);
-            }
-        }
-        Scalar::Const(full[at] as i64)
-    }
-}
-
-impl Library for Scatter {
-    fn streams(&self, _: usize, _: &Stmt, _: &Stmt, _: &Func, _: &Mesh) -> bool {
-        false
     }
 }
 

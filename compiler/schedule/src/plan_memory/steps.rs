@@ -4,8 +4,8 @@ use super::storage::Storage;
 use super::sync::{MemoryAccess, NeededBarrier, Pending};
 use crate::order::{Limit, Schedule, Task};
 use spmdc_abi::{
-    Bound, Check, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep, LibraryArray,
-    LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step,
+    Bound, Check, Checked, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep,
+    LibraryArray, LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 use spmdc_grammar::span::Span;
 use spmdc_ir::cost::of_unit;
@@ -441,6 +441,10 @@ impl<'a> StepEmitter<'a> {
             batch: array.batch.clone(),
             dims: array.dims.clone(),
         };
+        let check = |&(span, extent): &(Span, usize)| Check {
+            site: (self.site)(span),
+            of: Checked::Index { extent: extent as i64 },
+        };
         LibraryStep {
             function: calls.function.clone(),
             operands: calls.operands.iter().map(array).collect(),
@@ -450,6 +454,7 @@ impl<'a> StepEmitter<'a> {
             split: calls.results.first().map_or(AxisSet::EMPTY, |result| self.split(result.value)),
             cost: calls.cost as f32,
             site,
+            checks: calls.checks.iter().map(check).collect(),
         }
     }
 

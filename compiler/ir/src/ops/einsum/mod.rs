@@ -26,8 +26,8 @@ use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::rank_too_large;
 use crate::ops::derivative::{Derivative, LinearMap, Linearity};
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
-    Properties, Reads, Rules, Semantics, Typing,
+    Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
+    Placement, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::Value;
 use crate::program::{Func, Stmt};
@@ -308,6 +308,10 @@ impl NestLowering for Einsum {
 impl Library for Einsum {
     fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool {
         ring::streams(self, operand, gather, stmt, func, mesh)
+    }
+
+    fn computes<'a>(&self, _: usize, _: &Stmt, _: &'a Func, _: Definitions<'a, '_>) -> Vec<Value> {
+        Vec::new()
     }
 }
 

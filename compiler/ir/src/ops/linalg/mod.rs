@@ -24,8 +24,8 @@ use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
-    Properties, Reads, Rules, Semantics, Typing,
+    Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
+    Placement, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::{Func, Stmt, Value};
 use reference::Matrix;
@@ -498,6 +498,7 @@ fn lower(function: &MatrixFunction, lowering: &mut Lowering<'_>, stmt: &Stmt) {
         batch,
         owners: None,
         cost: cost::of_factorization(Factorization(function.clone()).operations(rows, columns, sides)),
+        checks: Vec::new(),
     });
 }
 
@@ -515,5 +516,9 @@ impl NestLowering for Factorization {
 impl Library for Factorization {
     fn streams(&self, _: usize, _: &Stmt, _: &Stmt, _: &Func, _: &Mesh) -> bool {
         false
+    }
+
+    fn computes<'a>(&self, _: usize, _: &Stmt, _: &'a Func, _: Definitions<'a, '_>) -> Vec<Value> {
+        Vec::new()
     }
 }

@@ -19,10 +19,10 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
-    Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
+    Definitions, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::ops::{Call, Mismatch};
-use crate::program::{Func, Stmt};
+use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{AxisSet, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -223,6 +223,10 @@ impl NestLowering for TriangularBlocks {
 impl Library for TriangularBlocks {
     fn streams(&self, _: usize, _: &Stmt, _: &Stmt, _: &Func, _: &Mesh) -> bool {
         false
+    }
+
+    fn computes<'a>(&self, _: usize, _: &Stmt, _: &'a Func, _: Definitions<'a, '_>) -> Vec<Value> {
+        Vec::new()
     }
 }
 

@@ -14,10 +14,11 @@ use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::Derivative;
 use crate::ops::rules::{
-    Elements, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
+    Definitions, Elements, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules,
+    Semantics, Typing,
 };
 use crate::ops::{Call, Mismatch};
-use crate::program::{Func, Stmt};
+use crate::program::{Func, Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 
@@ -111,6 +112,10 @@ impl NestLowering for SortBlocks {
 impl Library for SortBlocks {
     fn streams(&self, _: usize, _: &Stmt, _: &Stmt, _: &Func, _: &Mesh) -> bool {
         false
+    }
+
+    fn computes<'a>(&self, _: usize, _: &Stmt, _: &'a Func, _: Definitions<'a, '_>) -> Vec<Value> {
+        Vec::new()
     }
 }
 

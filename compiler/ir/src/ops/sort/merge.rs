@@ -188,6 +188,7 @@ impl Exchange for MergeSorted {
             batch,
             owners: Some(LibraryOwners { axes, kind: self.kind(), bytes }),
             cost: cost::of_sort(len, stmt.args.len()),
+            checks: Vec::new(),
         });
         Ok(())
     }

@@ -29,8 +29,8 @@ use crate::ops::cast::Cast;
 use crate::ops::derivative::{Derivative, Tangents};
 use crate::ops::gather::Gather;
 use crate::ops::rules::{
-    Combines, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
-    Properties, Reads, Rules, Semantics, Typing,
+    Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
+    Placement, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{LibraryFunction, SortLines};
@@ -164,6 +164,7 @@ impl LineOrder {
             batch,
             owners: None,
             cost: cost::of_sort(len, stmt.args.len()),
+            checks: Vec::new(),
         });
     }
 }
@@ -286,6 +287,10 @@ impl NestLowering for Sort {
 impl Library for Sort {
     fn streams(&self, _: usize, _: &Stmt, _: &Stmt, _: &Func, _: &Mesh) -> bool {
         false
+    }
+
+    fn computes<'a>(&self, _: usize, _: &Stmt, _: &'a Func, _: Definitions<'a, '_>) -> Vec<Value> {
+        Vec::new()
     }
 }
 
