@@ -50,7 +50,7 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
     let mut may_assign = outside.last().is_some_and(|open| *open != Token::OpenBrace);
     let mut inside: Vec<Token> = Vec::new();
     let mut lexemes = Token::lexer(rest).spanned().peekable();
-    let mut previous = Token::SlashSlash;
+    let (mut earlier, mut previous) = (Token::SlashSlash, Token::SlashSlash);
     let mut wants_operand = true;
     let mut is_first_group = rest.trim_start().starts_with('(');
     // Whether the first operand is a name that no code mentions, which needs more evidence.
@@ -102,8 +102,8 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
                 }
                 _ => return false,
             },
-            // `Layer<n // 2> on first`
-            _ if previous == Token::On && token.is_name() => may_assign = true,
+            // `Layer<n // 2> on first`; elsewhere `on` is an operand as other names are.
+            _ if (earlier, previous) == (Token::Greater, Token::On) && token.is_name() => may_assign = true,
             // `Layer<n // 2>, data: stream f32[4]`
             Token::DType(_) | Token::Name(_) if previous == Token::Stream => {}
             // A block, or the suffix of a type.
@@ -142,7 +142,7 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
             _ if token.is_binary_operator() => wants_operand = true,
             _ => return false,
         }
-        previous = token;
+        (earlier, previous) = (previous, token);
     }
     // The line may also end after an operator, a comma or an opening bracket, if the expression continues below.
     is_doubtful == Some(false) && previous != Token::Dot

@@ -60,6 +60,8 @@ fn divisions() {
         "let k = if i // 2 == 0 { x } else { w }; k",
         "let k = for j in 0..n // 2 collect { x }; k",
         "for j in n // 4..n // 2 { g(x); } x",
+        "for j in n // 4..on step m { g(x); } x",
+        "for j in n // 4..-on step stream { g(x); } x",
         "while i // 2 > 0 { g(x); } x",
         "let k = i // 2 // 3; k",
         "let k = i // n // m; k",
