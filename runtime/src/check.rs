@@ -10,8 +10,8 @@ use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
-    GemmStep, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines, Message,
-    PermuteStep, Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, StreamRows,
+    GemmStep, GroupPanels, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines,
+    Message, PermuteStep, Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, StreamRows,
     TakenPlaces, TextPurpose, places,
 };
 
@@ -159,6 +159,7 @@ impl ProgramChecker<'_> {
             }
             Step::Kernel(_)
             | Step::Panels { .. }
+            | Step::GroupPanels(_)
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
@@ -182,6 +183,7 @@ impl ProgramChecker<'_> {
                 ensure(!kernels.is_empty(), || "panels of nothing".into())?;
                 kernels.iter().try_for_each(|kernel| self.kernel(kernel))
             }
+            Step::GroupPanels(panels) => self.group_panels(panels),
             Step::Gemm(gemm) => self.gemm(gemm),
             Step::Library(step) => self.library(step),
             Step::Exchange(exchange) => self.exchange(exchange),
@@ -238,6 +240,57 @@ impl ProgramChecker<'_> {
                 values.iter().try_for_each(|value| self.print_value(value))
             }
         }
+    }
+
+    fn group_panels(&self, panels: &GroupPanels) -> Result<(), RunError> {
+        let GroupPanels { group, split, steps, panel, grain } = panels;
+        ensure((1..HUGE).contains(panel) && *grain > 0, || format!("panels of {panel} by {grain}"))?;
+        self.axis_set(*group)?;
+        self.axis_set(*split)?;
+        self.steps(steps)?;
+        let several = self.mesh.axes();
+        let (group, split) = (group.intersect(several), split.intersect(several));
+        ensure(group.intersect(split).is_empty(), || "a group that shares all its memory".into())?;
+        for step in steps {
+            let is_part = match step {
+                Step::Kernel(_)
+                | Step::Panels { .. }
+                | Step::Reduce(_)
+                | Step::Sync { .. }
+                | Step::Post { .. }
+                | Step::Await { .. } => true,
+                Step::GroupPanels(_)
+                | Step::Gemm(_)
+                | Step::Library(_)
+                | Step::Exchange(_)
+                | Step::Permute(_)
+                | Step::Fetch(_)
+                | Step::Copy { .. }
+                | Step::CheckIndex { .. }
+                | Step::For { .. }
+                | Step::While { .. }
+                | Step::If { .. }
+                | Step::Print { .. } => false,
+            };
+            ensure(is_part, || "a step that cannot run by panels".into())?;
+        }
+        let shares = |axes: AxisSet| axes.intersect(several).minus(group) == split;
+        let Some(range) = panels.kernels().next().map(|first| &first.range) else {
+            return ensure(false, || "panels of nothing".into());
+        };
+        ensure(self.mesh.is_equal_along(range, group.union(split)), || "a group with several ranges".into())?;
+        for kernel in panels.kernels() {
+            let fits = kernel.range == *range && kernel.part.is_none() && kernel.checks.is_empty();
+            ensure(fits && shares(kernel.split), || "a kernel that does not fit into panels".into())?;
+        }
+        for reduction in panels.reductions() {
+            let ReduceStep { from, to, reduce, .. } = reduction;
+            let is_whole = reduce.intersect(several) == group && reduction.group.intersect(several) == group;
+            let is_same = from.layout == to.layout && self.mesh.unit_bytes(&from.layout, range).is_some();
+            let sharing = several.minus(self.arena_axes(to.place));
+            ensure(is_whole && is_same && shares(sharing), || "a reduction that does not fit into panels".into())?;
+        }
+        Ok(())
     }
 
     fn kernel(&self, step: &KernelStep) -> Result<(), RunError> {
@@ -644,6 +697,7 @@ fn site_of(step: &Step) -> Site {
     match step {
         Step::Kernel(step) => step.site,
         Step::Panels { kernels, .. } => kernels.first().map_or(Site::default(), |step| step.site),
+        Step::GroupPanels(panels) => panels.kernels().next().map_or(Site::default(), |step| step.site),
         Step::Gemm(step) => step.site,
         Step::Library(step) => step.site,
         Step::Exchange(step) => step.site,

@@ -12,20 +12,22 @@ use crate::boxes::BoxCopy;
 use crate::collectives::permute::Receive;
 use crate::collectives::reduce::BoxReduction;
 use crate::gemm::PreparedProduct;
+use crate::kernels::{KernelCall, Panels, PanelsOfGroup};
 use crate::library::PreparedLibrary;
 use crate::processes::crossings::Crossings;
 use crate::shared::Shared;
 use crate::streams::PreparedRead;
-use crate::team::{PANICKED, Team, first_trap};
+use crate::team::{PANICKED, Team};
 use crate::trace::{Activity, Recorder};
 use crate::trap::RunError;
-use spmdc_abi::{Check, Checked, DType, KernelFn, Kind, Site, Width, counted_index, out_of_bounds, trap};
+use spmdc_abi::{Check, Checked, DType, Kind, Site, Width, counted_index, out_of_bounds, trap};
 
 /// One prepared operation.
 #[derive(Debug)]
 pub(crate) enum Op {
     Kernel(KernelCall),
     Panels(Box<Panels>),
+    GroupPanels(Box<PanelsOfGroup>),
     Products(Box<[PreparedProduct]>),
     Library(Box<PreparedLibrary>),
     /// A read of rows of a stream.
@@ -114,7 +116,7 @@ impl Op {
     /// How a device spends the time of the operation; None if it takes next to none, or if the device waits.
     fn activity(&self) -> Option<Activity> {
         match self {
-            Op::Kernel(_) | Op::Panels(_) | Op::Products(_) | Op::Library(_) | Op::Copy { .. } => {
+            Op::Kernel(_) | Op::Panels(_) | Op::GroupPanels(_) | Op::Products(_) | Op::Library(_) | Op::Copy { .. } => {
                 Some(Activity::Compute)
             }
             // The last device packs the messages.
@@ -139,32 +141,6 @@ impl Op {
             | Op::End => None,
         }
     }
-}
-
-/// A call of a kernel for `begin..end` of its range.
-#[derive(Debug)]
-pub(crate) struct KernelCall {
-    pub function: KernelFn,
-    /// The index of the first argument in the device's lists.
-    pub buffers: usize,
-    pub scalars: usize,
-    pub begin: i64,
-    pub end: i64,
-    /// Units of the range that a thread takes at a time; 0 if the call is too short for a team.
-    pub chunk: i64,
-    /// Its checks, by their numbers in trap codes.
-    pub checks: Box<[Check]>,
-}
-
-/// Calls of kernels that run panel by panel over their common range.
-#[derive(Debug)]
-pub(crate) struct Panels {
-    pub calls: Box<[KernelCall]>,
-    pub panel: i64,
-    pub begin: i64,
-    pub end: i64,
-    /// As in [`KernelCall::chunk`].
-    pub chunk: i64,
 }
 
 /// The parameters of `CheckIndex`.
@@ -292,6 +268,7 @@ impl Device {
         self.ops.iter().any(|op| match op {
             Op::Kernel(call) => call.chunk > 0,
             Op::Panels(panels) => panels.chunk > 0,
+            Op::GroupPanels(panels) => panels.chunk > 0,
             Op::Products(products) => products.iter().any(PreparedProduct::wants_team),
             Op::Library(calls) => calls.wants_team(),
             Op::Read(_)
@@ -409,6 +386,13 @@ impl Device {
                     if code != trap::NONE {
                         let checks = panels.calls.iter().flat_map(|call| &call.checks);
                         return Err(trapped(code, checks, shared.outlines[self.part].site(self.at - 1)));
+                    }
+                }
+                Op::GroupPanels(panels) => {
+                    // SAFETY: as for a single kernel; all devices of the group have come to the barrier before the step.
+                    let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
+                    if code != trap::NONE {
+                        return Err(trapped(code, [].iter(), shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
                 Op::Products(products) => {
@@ -659,86 +643,6 @@ impl WorkerContext<'_> {
             self.shared.wake(barrier, self.worker);
         }
         Ok(is_complete)
-    }
-}
-
-impl KernelCall {
-    /// Calls the kernel, in parts if there is a team and the call is long enough.
-    ///
-    /// # Safety
-    /// The kernel must accept these arguments.
-    unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], team: Option<&mut Team>) -> i64 {
-        if self.begin >= self.end {
-            return trap::NONE;
-        }
-        debug_assert!(
-            self.buffers <= buffers.len() && self.scalars <= scalars.len(),
-            "a kernel's arguments lie in its device's lists"
-        );
-        debug_assert!(self.chunk >= 0, "a chunk of {}", self.chunk);
-        let arguments = Arguments { buffers: buffers.as_ptr(), scalars: scalars.as_ptr() };
-        // SAFETY: as promised by the caller.
-        let call = |begin, end| unsafe { arguments.call(self, begin, end) };
-        match team {
-            Some(team) if self.chunk > 0 => team.run(self.begin, self.end, self.chunk, &call),
-            _ => call(self.begin, self.end),
-        }
-    }
-}
-
-impl Panels {
-    /// As [`KernelCall::run`].
-    ///
-    /// # Safety
-    /// The kernels must accept these arguments, and pass nothing from one panel to another.
-    unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], team: Option<&mut Team>) -> i64 {
-        debug_assert!(self.panel > 0, "panels of no rows");
-        debug_assert!(
-            self.calls.iter().all(|call| (call.begin, call.end) == (self.begin, self.end)),
-            "the kernels of panels have one range"
-        );
-        let arguments = Arguments { buffers: buffers.as_ptr(), scalars: scalars.as_ptr() };
-        let run = |begin: i64, end: i64| {
-            let (mut at, mut failed) = (begin, trap::NONE);
-            while at < end {
-                let until = end.min(at + self.panel);
-                // The checks of a call are numbered after those of the preceding calls.
-                let mut before = 0;
-                for call in &self.calls {
-                    // SAFETY: as promised by the caller.
-                    let code = unsafe { arguments.call(call, at, until) };
-                    if code != trap::NONE {
-                        failed = first_trap(failed, code + (before << trap::VALUE_BITS));
-                    }
-                    before += call.checks.len() as i64;
-                }
-                at = until;
-            }
-            failed
-        };
-        match team {
-            Some(team) if self.chunk > 0 => team.run(self.begin, self.end, self.chunk, &run),
-            _ => run(self.begin, self.end),
-        }
-    }
-}
-
-/// The arguments of a device's kernels, shared by the threads that run parts of a range.
-#[derive(Clone, Copy)]
-struct Arguments {
-    buffers: *const *mut u8,
-    scalars: *const i64,
-}
-
-// SAFETY: kernels only read the two lists, and by definition parts of a kernel's range write different elements.
-unsafe impl Sync for Arguments {}
-
-impl Arguments {
-    /// # Safety
-    /// The kernel must accept its arguments, which were laid out in these lists when the call was prepared.
-    unsafe fn call(&self, call: &KernelCall, begin: i64, end: i64) -> i64 {
-        // SAFETY: as promised by the caller.
-        unsafe { (call.function)(self.buffers.add(call.buffers), self.scalars.add(call.scalars), begin, end) }
     }
 }
 

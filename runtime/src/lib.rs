@@ -20,6 +20,7 @@ mod gemm;
 pub mod inputs;
 pub mod io;
 mod joint;
+mod kernels;
 mod launch;
 mod library;
 pub mod literal;

@@ -10,6 +10,7 @@
 //! ```
 
 mod messages;
+mod panels;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -18,8 +19,9 @@ use self::transfers::{LoadedTransfer, TransferEnd, ends};
 use crate::barrier::Barrier;
 use crate::check::overlap;
 use crate::collectives::{exchange, fetch, permute};
-use crate::device::{Counter, Device, IndexCheck, KernelCall, LoopBound, Op, Panels};
+use crate::device::{Counter, Device, IndexCheck, LoopBound, Op};
 use crate::gemm;
+use crate::kernels::KernelCall;
 use crate::launch::Staff;
 use crate::library;
 use crate::memory::{Mapping, Memory};
@@ -194,6 +196,7 @@ impl<'a> Loader<'a> {
         match step {
             Step::Kernel(step) => self.kernel(step),
             Step::Panels { kernels, panel } => self.panels(kernels, *panel as i64),
+            Step::GroupPanels(panels) => return self.group_panels(panels),
             Step::Gemm(step) => return self.gemm(step),
             Step::Library(step) => return self.library(step),
             Step::Exchange(step) => return self.exchange(step),
@@ -495,23 +498,6 @@ impl<'a> Loader<'a> {
     fn kernel(&mut self, step: &KernelStep) {
         let (maker, function) = (self.call_maker(), self.kernels[step.kernel as usize]);
         self.emit(step.site, "kernel", |device, out| Op::Kernel(maker.call(step, function, device, out)));
-    }
-
-    fn panels(&mut self, steps: &[KernelStep], panel: i64) {
-        let Some(first) = steps.first() else { return };
-        let (maker, functions) = (self.call_maker(), self.kernels);
-        let cost = steps.iter().map(|step| step.cost).sum();
-        self.emit(first.site, "kernel", |device, out| {
-            let calls: Vec<KernelCall> =
-                steps.iter().map(|step| maker.call(step, functions[step.kernel as usize], device, out)).collect();
-            let (begin, end) = (calls[0].begin, calls[0].end);
-            debug_assert!(
-                calls.iter().all(|call| (call.begin, call.end) == (begin, end)),
-                "the kernels of panels have one range"
-            );
-            let chunk = chunk(end - begin, i64::from(first.grain), cost, maker.team(device));
-            Op::Panels(Box::new(Panels { calls: calls.into(), panel, begin, end, chunk }))
-        });
     }
 
     fn call_maker(&self) -> CallMaker<'a> {

@@ -291,6 +291,117 @@ fn reductions_scatter() {
     check_reduce(&[3, 5], &[0], &[(11, &[1])], &[(11, &[0])], AxisSet::of(0), ReduceOp::Sum);
 }
 
+/// `buffers[1][i] = buffers[0][i] + 1`, elements of f32.
+unsafe extern "C" fn add_one(buffers: *const *mut u8, _: *const i64, begin: i64, end: i64) -> i64 {
+    // SAFETY: the programs below give it two buffers of their range.
+    unsafe {
+        let (from, to) = ((*buffers).cast::<f32>(), (*buffers.add(1)).cast::<f32>());
+        (begin..end).for_each(|i| *to.add(i as usize) = *from.add(i as usize) + 1.0);
+    }
+    0
+}
+
+/// Kernels and a reduction that devices along the second axis run by panels for each other: `sum over j of (x[i, j] + 1) + 1`, one `j` on
+/// each device.
+fn sums_by_panels(sizes: &[usize], rows: usize, sharing: AxisSet) -> (Maker, GroupPanels) {
+    let mut maker = Maker::new(sizes);
+    let whole = layout(DType::F32, &[(rows, &[0]), (sizes[1], &[1])]);
+    let sums = layout(DType::F32, &[(rows, &[0])]);
+    let (all, group, others) = (maker.all(), AxisSet::of(1), maker.all().minus(AxisSet::all(2)));
+    let x = maker.param(&whole, all.minus(others));
+    let parts = maker.buffer(&sums, all.minus(others));
+    let own = all.minus(others).minus(sharing);
+    let (sum, result) = (maker.buffer(&sums, own), maker.result(&sums, own));
+    let range = Scalar::BlockLen(sums.dims[0].clone());
+    let mut kernel = |buffers: [Place; 2], split: AxisSet| {
+        let Step::Kernel(step) = maker.kernel(add_one, &buffers, &[], range.clone()) else { unreachable!() };
+        Step::Kernel(KernelStep { split, cost: 1e6, checks: Vec::new(), ..step })
+    };
+    let steps = vec![
+        kernel([x, parts], others),
+        Step::Sync { group, kind: None, site: site(1) },
+        Step::Reduce(ReduceStep {
+            kind: CollectiveKind::AllReduce,
+            op: ReduceOp::Sum,
+            group,
+            reduce: group,
+            from: Shards { place: parts, layout: sums.clone() },
+            to: Shards { place: sum, layout: sums.clone() },
+            bytes: 8,
+            counts: true,
+            site: site(1),
+        }),
+        Step::Sync { group, kind: None, site: site(1) },
+        kernel([sum, result], sharing.union(others)),
+    ];
+    (maker, GroupPanels { group, split: others, steps, panel: 3, grain: 2 })
+}
+
+#[test]
+fn groups_run_by_panels() {
+    for (sizes, rows) in [(&[2, 3][..], 101), (&[1, 4], 5), (&[3, 2], 2), (&[2, 2, 2], 47)] {
+        for sharing in [AxisSet::EMPTY, AxisSet::of(1)] {
+            let (mut maker, panels) = sums_by_panels(sizes, rows, sharing);
+            let group = panels.dividing();
+            maker.step(Step::GroupPanels(panels));
+            maker.step(Step::Sync { group, kind: None, site: site(2) });
+            let value = |i: usize, j: usize| ((i * 37 + j * 11) as f32).sin() * 10f32.powi((i + j) as i32 % 7);
+            let values: Vec<f32> = (0..rows * sizes[1]).map(|at| value(at / sizes[1], at % sizes[1])).collect();
+            let sum = |row: &[f32]| by_pairs(&row.iter().map(|x| x + 1.0).collect::<Vec<_>>(), &|a, b| a + b) + 1.0;
+            let expected: Vec<f32> = values.chunks(sizes[1]).map(sum).collect();
+            for workers in [1, 2, 3, 6, 13] {
+                let mut session = maker.load(workers).unwrap();
+                session.write_param(0, &mut from_f32s(&[rows, sizes[1]], &values)).unwrap();
+                for _ in 0..2 {
+                    let report = session.run(&mut Vec::new()).unwrap();
+                    assert_eq!(report.collectives.iter().map(|all| all.count).collect::<Vec<_>>(), [1]);
+                    let whole = layout(DType::F32, &[(rows, &[0])]);
+                    for (device, block) in session.read_blocks(0).unwrap().iter().enumerate() {
+                        let expected = block_of(&from_f32s(&[rows], &expected), &maker.mesh(), &whole, device);
+                        assert_eq!(block, &expected, "device {device} of {sizes:?} with {workers} workers");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn damaged_panels_of_groups_are_refused() {
+    let refused = |change: &dyn Fn(&mut GroupPanels)| {
+        let (mut maker, mut panels) = sums_by_panels(&[2, 3], 10, AxisSet::EMPTY);
+        change(&mut panels);
+        maker.step(Step::GroupPanels(panels));
+        assert_eq!(maker.load(1).err().expect("to be refused").code, "E0999");
+    };
+    refused(&|panels| panels.panel = 0);
+    refused(&|panels| panels.grain = 0);
+    refused(&|panels| panels.steps.clear());
+    refused(&|panels| panels.group = AxisSet::of(0));
+    refused(&|panels| panels.split = AxisSet::of(0));
+    refused(&|panels| {
+        panels.steps.push(Step::If {
+            flag: Place { arena: 0, offset: 0 },
+            then: vec![],
+            otherwise: vec![],
+            site: site(1),
+        })
+    });
+    let kernels = |panels: &mut GroupPanels, change: &dyn Fn(&mut KernelStep)| {
+        panels.steps.last_mut().unwrap().kernels_mut().iter_mut().for_each(change);
+    };
+    refused(&|panels| kernels(panels, &|kernel| kernel.range = Scalar::Const(4)));
+    refused(&|panels| kernels(panels, &|kernel| kernel.split = AxisSet::of(0)));
+    refused(&|panels| {
+        kernels(panels, &|kernel| kernel.part = Some(RangePart { first: Scalar::Const(0), len: Scalar::Const(1) }));
+    });
+    refused(&|panels| {
+        if let Step::Reduce(step) = &mut panels.steps[2] {
+            step.to.layout = layout(DType::F32, &[(10, &[])]);
+        }
+    });
+}
+
 #[test]
 fn permutations_hand_blocks_on() {
     // Positions count along the second axis, then the first.

@@ -9,7 +9,7 @@
 //! Devices that execute one step at the same time divide its writes, which is not checked here.
 
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{AxisSet, Bound, KernelStep, Place, Program, Shards, Site, Step};
+use spmdc_abi::{AxisSet, Bound, KernelStep, Place, Program, ReduceStep, Shards, Site, Step};
 use spmdc_kernel::loops::Kernel;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -28,7 +28,12 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
         .iter()
         .map(|arena| (0..mesh.devices()).map(|device| first(arena.axes, device)).collect())
         .collect();
-    for taken in [true, false] {
+    let branched = contain(&program.body, &|step| matches!(step, Step::If { .. }));
+    let grouped = contain(&program.body, &|step| matches!(step, Step::GroupPanels(_)));
+    for (taken, apart) in [(true, false), (false, false), (true, true), (false, true)] {
+        if !taken && !branched || apart && !grouped {
+            continue;
+        }
         let clocks = vec![vec![0; mesh.devices()]; mesh.devices()];
         let mut watch = Watch {
             program,
@@ -37,7 +42,7 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
             sizes: &sizes,
             sharers: &sharers,
             taken,
-            branched: false,
+            apart,
             is_second: false,
             step: 0,
             posted: BTreeMap::new(),
@@ -49,7 +54,7 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
             before: None,
         };
         watch.steps(&program.body);
-        if watch.found.is_some() || !watch.branched {
+        if watch.found.is_some() {
             return watch.found;
         }
     }
@@ -76,8 +81,8 @@ struct Watch<'a> {
     sharers: &'a [Vec<usize>],
     /// Which branches are taken.
     taken: bool,
-    /// Whether the program has any.
-    branched: bool,
+    /// Whether each device runs its own part of the panels of groups, as devices of several processes do.
+    apart: bool,
     /// Whether this is the second trip of a loop.
     is_second: bool,
     /// How many steps have been done.
@@ -125,7 +130,7 @@ impl Watch<'_> {
                 self.since = self.step;
             }
             self.before = Some(call.clone());
-        } else if !matches!(step, Step::Post { .. } | Step::Panels { .. }) {
+        } else if !matches!(step, Step::Post { .. } | Step::Panels { .. } | Step::GroupPanels(_)) {
             (self.before, self.since) = (None, self.step);
         }
         match step {
@@ -135,11 +140,30 @@ impl Watch<'_> {
                 uses.into_iter().for_each(|(place, written)| self.own(place, written, call.site));
             }
             Step::Panels { kernels, .. } => kernels.iter().for_each(|call| self.one(&Step::Kernel(call.clone()))),
+            Step::GroupPanels(panels) if self.apart => self.steps(&panels.steps),
+            Step::GroupPanels(panels) => {
+                // Every device does a part of the work of all of its group.
+                (self.before, self.since) = (None, self.step);
+                for call in panels.kernels() {
+                    let slots = &self.kernels[call.kernel as usize].buffers;
+                    let uses: Vec<_> =
+                        call.buffers.iter().zip(slots).map(|(&place, slot)| (place, slot.written)).collect();
+                    for (place, written) in uses {
+                        self.all(place, self.size(place), panels.dividing(), (written, call.site));
+                    }
+                }
+                for reduction in panels.reductions() {
+                    let ReduceStep { from, to, site, .. } = reduction;
+                    for (side, written) in [(from, false), (to, true)] {
+                        self.all(side.place, self.bytes(side), panels.dividing(), (written, *site));
+                    }
+                }
+            }
             Step::Gemm(gemm) => {
                 let ring = gemm.ring.as_ref();
                 for (is_b, place) in [(false, gemm.a), (true, gemm.b)] {
                     match ring.filter(|ring| ring.is_b == is_b) {
-                        Some(ring) => self.all(place, self.size(place), set(&ring.axes), gemm.site),
+                        Some(ring) => self.all(place, self.size(place), set(&ring.axes), (false, gemm.site)),
                         None => self.own(place, false, gemm.site),
                     }
                 }
@@ -148,7 +172,9 @@ impl Watch<'_> {
             Step::Library(step) => {
                 for operand in &step.operands {
                     match &step.owners {
-                        Some(owners) => self.all(operand.place, self.size(operand.place), set(&owners.axes), step.site),
+                        Some(owners) => {
+                            self.all(operand.place, self.size(operand.place), set(&owners.axes), (false, step.site))
+                        }
                         None => self.own(operand.place, false, step.site),
                     }
                 }
@@ -157,7 +183,7 @@ impl Watch<'_> {
             Step::Exchange(step) => self.collective(step.group, &step.from, &step.to, step.site),
             Step::Reduce(step) => self.collective(step.group, &step.from, &step.to, step.site),
             Step::Permute(step) => {
-                self.all(step.from, step.bytes, self.with_sharers(set(&step.axes), step.to), step.site);
+                self.all(step.from, step.bytes, self.with_sharers(set(&step.axes), step.to), (false, step.site));
                 self.each(step.to, step.bytes, true, step.site);
             }
             Step::Fetch(step) => {
@@ -165,7 +191,8 @@ impl Watch<'_> {
                     let len = |len: fn(&spmdc_abi::FetchDim) -> usize| {
                         part.dims.iter().map(|dim| len(dim) as u64).product::<u64>() * part.dtype.size() as u64
                     };
-                    self.all(part.from, len(|dim| dim.from_len), self.with_sharers(step.group, part.to), step.site);
+                    let from = len(|dim| dim.from_len);
+                    self.all(part.from, from, self.with_sharers(step.group, part.to), (false, step.site));
                     self.each(part.to, len(|dim| dim.to_len), true, step.site);
                 }
             }
@@ -216,7 +243,6 @@ impl Watch<'_> {
                 test(self);
             }
             Step::If { flag, then, otherwise, site } => {
-                self.branched = true;
                 self.each(*flag, 1, false, *site);
                 self.steps(if self.taken { then } else { otherwise });
             }
@@ -236,11 +262,11 @@ impl Watch<'_> {
         (0..self.mesh.devices()).for_each(|device| self.touch(device, &[device], place, bytes, (written, site)));
     }
 
-    /// Every device reads what all of its group have at a place.
-    fn all(&mut self, place: Place, bytes: u64, group: AxisSet, site: Site) {
+    /// Every device reads or writes what all of its group have at a place.
+    fn all(&mut self, place: Place, bytes: u64, group: AxisSet, how: (bool, Site)) {
         let group = group.intersect(self.mesh.axes());
         for device in 0..self.mesh.devices() {
-            self.touch(device, &self.mesh.group(device, group), place, bytes, (false, site));
+            self.touch(device, &self.mesh.group(device, group), place, bytes, how);
         }
     }
 
@@ -249,13 +275,15 @@ impl Watch<'_> {
     }
 
     fn collective(&mut self, group: AxisSet, from: &Shards, to: &Shards, site: Site) {
-        let bytes = |shards: &Shards| {
-            let elements: usize = self.mesh.stored_shape(&shards.layout).iter().product();
-            (elements * shards.layout.dtype.size()) as u64
-        };
-        let (read, written) = (bytes(from), bytes(to));
-        self.all(from.place, read, self.with_sharers(group, to.place), site);
+        let (read, written) = (self.bytes(from), self.bytes(to));
+        self.all(from.place, read, self.with_sharers(group, to.place), (false, site));
         self.each(to.place, written, true, site);
+    }
+
+    /// Bytes of a device's block.
+    fn bytes(&self, shards: &Shards) -> u64 {
+        let elements: usize = self.mesh.stored_shape(&shards.layout).iter().product();
+        (elements * shards.layout.dtype.size()) as u64
     }
 
     /// A device reads or writes what these have at a place.
@@ -333,6 +361,11 @@ fn continues(before: &KernelStep, step: &KernelStep) -> bool {
         && step.part.is_some()
         && (&before.buffers, &before.range, before.split, before.grain, before.site)
             == (&step.buffers, &step.range, step.split, step.grain, step.site)
+}
+
+/// Whether any of these steps, or of those in them, is of this kind.
+fn contain(steps: &[Step], kind: &dyn Fn(&Step) -> bool) -> bool {
+    steps.iter().any(|step| kind(step) || step.blocks().any(|block| contain(block, kind)))
 }
 
 fn set(axes: &[u8]) -> AxisSet {

@@ -72,6 +72,7 @@ impl TimedProgram<'_> {
                 (Some(owners), Some(operand)) => of_blocks(&owners.axes, operand.place, owners.bytes),
                 (None, _) | (_, None) => 0,
             },
+            Step::GroupPanels(panels) => panels.steps.iter().map(|step| self.crossing(step)).sum(),
             Step::Kernel(_)
             | Step::Panels { .. }
             | Step::Sync { .. }
@@ -91,10 +92,15 @@ impl TimedProgram<'_> {
         match step {
             Step::Kernel(kernel) => self.of_kernel(kernel),
             Step::Panels { kernels, panel: _ } => kernels.iter().map(|kernel| self.of_kernel(kernel)).sum(),
+            // Without the barriers in between.
+            Step::GroupPanels(panels) => {
+                let kernels = panels.kernels().map(|kernel| self.of_kernel(kernel)).sum::<f64>();
+                kernels + panels.reductions().map(|step| self.of_reduction(step)).sum::<f64>()
+            }
             Step::Gemm(gemm) => self.of_gemm(gemm),
             Step::Library(library) => self.of_library(library),
             Step::Exchange(step) => self.of_filling(&step.to, 1),
-            Step::Reduce(step) => self.of_filling(&step.to, self.mesh.count(step.reduce.iter())),
+            Step::Reduce(step) => self.of_reduction(step),
             Step::Permute(step) => of_copy(step.bytes) / self.sharers(step.to) as f64,
             Step::Fetch(step) => of_copy(step.bytes),
             Step::Sync { group, .. } | Step::Await { group, .. } => of_barrier(self.mesh.count(group.iter())),
@@ -111,6 +117,10 @@ impl TimedProgram<'_> {
     fn of_kernel(self, kernel: &KernelStep) -> f64 {
         let units = self.mesh.units(kernel, DEVICE);
         (units.end - units.start) as f64 * f64::from(kernel.cost)
+    }
+
+    fn of_reduction(self, step: &ReduceStep) -> f64 {
+        self.of_filling(&step.to, self.mesh.count(step.reduce.iter()))
     }
 
     fn of_gemm(self, gemm: &GemmStep) -> f64 {

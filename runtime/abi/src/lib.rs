@@ -22,6 +22,7 @@ mod format;
 mod library;
 mod matrix;
 pub mod mesh;
+mod panels;
 mod parts;
 mod streams;
 pub mod threefry;
@@ -39,11 +40,12 @@ pub use library::{
     ScatterRows, SortLines, TakenPlaces, Transform,
 };
 pub use matrix::{MatrixFunction, TriangularSystem};
+pub use panels::GroupPanels;
 pub use parts::{Channel, Message, Part};
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 21;
+pub const ABI_VERSION: u32 = 22;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -61,7 +63,8 @@ pub fn out_of_bounds(index: i128, extent: i128, len: i128) -> String {
 }
 
 /// One loop nest: `begin..end` is a part of the range that [`Step::Kernel`] names; `buffers` and `scalars` are in that step's
-/// order. Returns 0, or a [`trap`] code.
+/// order. Returns 0, or a [`trap`] code. Stores may bypass the caches, in no order with others: the caller orders them before it lets
+/// another thread read the results.
 pub type KernelFn = unsafe extern "C" fn(buffers: *const *mut u8, scalars: *const i64, begin: i64, end: i64) -> i64;
 
 /// The kernels of a program, in the order of [`Program::kernels`].
@@ -438,6 +441,8 @@ pub enum Step {
         /// Units of the range in a panel.
         panel: u64,
     },
+    /// Kernels and reductions that groups of devices run panel by panel, each device for all members of its group.
+    GroupPanels(GroupPanels),
     /// A matrix product done by the library.
     Gemm(GemmStep),
     /// A function of the runtime on whole lines or matrices.

@@ -181,15 +181,51 @@ impl DeviceMesh {
 
     /// The units in a kernel's `part` that are the device's share.
     pub fn units(&self, step: &KernelStep, device: usize) -> Range<i64> {
-        let whole = self.resolve(&step.range, device);
-        let grain = i64::from(step.grain);
-        let (rank, ranks) = self.rank(device, step.split);
-        let grains = share((whole + grain - 1) / grain, rank, ranks);
-        let share = (grains.start * grain).min(whole)..(grains.end * grain).min(whole);
+        let share = self.share_of((self.resolve(&step.range, device), step.grain), step.split, device);
         let Some(part) = &step.part else { return share };
         let (first, len) = (self.resolve(&part.first, device), self.resolve(&part.len, device));
         let begin = (share.start - first).max(0);
         begin..(share.end - first).min(len).max(begin)
+    }
+
+    /// Bytes of one unit of a range in the blocks of a layout, if the units of each device lie one after another from the beginning of
+    /// its block on, and make up the block.
+    pub fn unit_bytes(&self, layout: &Layout, range: &Scalar) -> Option<u64> {
+        let mut found = None;
+        for device in 0..self.devices {
+            let lens: Vec<usize> = self.blocks(layout, device).iter().map(Range::len).collect();
+            let (elements, units) = (lens.iter().product::<usize>() as u64, self.resolve(range, device));
+            let units = u64::try_from(units).ok()?;
+            if elements == 0 && units == 0 {
+                continue;
+            }
+            let mut inner = lens.iter().zip(self.stored_shape(layout)).skip_while(|(_, stored)| *stored == 1).skip(1);
+            let is_dense = inner.all(|(len, stored)| *len == stored);
+            if units == 0 || !is_dense || !elements.is_multiple_of(units) {
+                return None;
+            }
+            let bytes = elements / units * layout.dtype.size() as u64;
+            if *found.get_or_insert(bytes) != bytes {
+                return None;
+            }
+        }
+        found
+    }
+
+    /// Whether the scalar is the same on all devices that differ along these axes only.
+    pub fn is_equal_along(&self, scalar: &Scalar, axes: AxisSet) -> bool {
+        (0..self.devices).all(|device| {
+            let first = self.at(device, axes.iter().collect::<Vec<_>>(), 0);
+            self.resolve(scalar, device) == self.resolve(scalar, first)
+        })
+    }
+
+    /// The device's share of a range that devices along these axes divide between its grains.
+    pub fn share_of(&self, (range, grain): (i64, u32), axes: AxisSet, device: usize) -> Range<i64> {
+        let grain = i64::from(grain);
+        let (rank, ranks) = self.rank(device, axes);
+        let grains = share((range + grain - 1) / grain, rank, ranks);
+        (grains.start * grain).min(range)..(grains.end * grain).min(range)
     }
 
     /// The part of a dimension that the device holds.
@@ -279,6 +315,23 @@ mod tests {
         let two = || Box::new(Scalar::Const(2));
         assert_eq!(values(&Scalar::Min(Box::new(table.clone()), two())), [2, 2, 1, 2, 2, 0]);
         assert_eq!(values(&Scalar::Max(Box::new(table), two())), [5, 3, 2, 4, 2, 2]);
+    }
+
+    #[test]
+    fn units_lie_one_after_another() {
+        let mesh = mesh(&[2, 3]);
+        let layout = |dims: &[(usize, &[u8])]| Layout {
+            dtype: crate::DType::F32,
+            dims: dims.iter().map(|(size, axes)| LayoutDim { size: *size, axes: axes.to_vec() }).collect(),
+        };
+        let rows = |size| Scalar::BlockLen(LayoutDim { size, axes: vec![0] });
+        assert_eq!(mesh.unit_bytes(&layout(&[(7, &[0]), (5, &[])]), &rows(7)), Some(20));
+        // Half of the devices have no row at all.
+        assert_eq!(mesh.unit_bytes(&layout(&[(1, &[0]), (5, &[])]), &rows(1)), Some(20));
+        // Blocks of 4 and 1 in rows of 4: there is a gap behind the last one.
+        assert_eq!(mesh.unit_bytes(&layout(&[(7, &[0]), (5, &[1])]), &rows(7)), None);
+        assert_eq!(mesh.unit_bytes(&layout(&[(7, &[0])]), &rows(9)), None);
+        assert!(mesh.is_equal_along(&rows(7), AxisSet::of(1)) && !mesh.is_equal_along(&rows(7), AxisSet::of(0)));
     }
 
     #[test]

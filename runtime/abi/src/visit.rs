@@ -1,14 +1,15 @@
 //! The parts of a step: the lists of steps in it, and its calls of kernels.
 
-use crate::{KernelStep, Step};
+use crate::{GroupPanels, KernelStep, Step};
 
 impl Step {
-    /// The lists of steps in it, in the order in which they run; empty for all but loops and branches.
+    /// The lists of steps in it, in the order in which they run; empty for all but loops, branches and panels of groups.
     pub fn blocks(&self) -> impl Iterator<Item = &[Step]> {
         let blocks: [&[Step]; 2] = match self {
             Step::For { body, .. } => [body, &[]],
             Step::While { cond, body, .. } => [cond, body],
             Step::If { then, otherwise, .. } => [then, otherwise],
+            Step::GroupPanels(GroupPanels { steps, .. }) => [steps, &[]],
             Step::Kernel(_)
             | Step::Panels { .. }
             | Step::Gemm(_)
@@ -33,6 +34,7 @@ impl Step {
             Step::For { body, .. } => [body, &mut []],
             Step::While { cond, body, .. } => [cond, body],
             Step::If { then, otherwise, .. } => [then, otherwise],
+            Step::GroupPanels(GroupPanels { steps, .. }) => [steps, &mut []],
             Step::Kernel(_)
             | Step::Panels { .. }
             | Step::Gemm(_)
@@ -51,12 +53,13 @@ impl Step {
         blocks.into_iter()
     }
 
-    /// Its calls of kernels, which run one after the other on each part of their range.
+    /// Its calls of kernels, which run one after the other on each part of their range; without those in its lists of steps.
     pub fn kernels(&self) -> &[KernelStep] {
         match self {
             Step::Panels { kernels, .. } => kernels,
             Step::Kernel(kernel) => std::slice::from_ref(kernel),
-            Step::Gemm(_)
+            Step::GroupPanels(_)
+            | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
             | Step::Reduce(_)
@@ -79,7 +82,8 @@ impl Step {
         match self {
             Step::Panels { kernels, .. } => kernels,
             Step::Kernel(kernel) => std::slice::from_mut(kernel),
-            Step::Gemm(_)
+            Step::GroupPanels(_)
+            | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
             | Step::Reduce(_)

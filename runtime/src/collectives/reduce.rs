@@ -42,7 +42,7 @@ pub(crate) struct BoxReduction {
     /// Whether the result stays in the type in which elements are combined, its rows one after another.
     stays_wide: bool,
     /// The loop for the type and the operation.
-    combine: unsafe fn(&BoxReduction),
+    combine: unsafe fn(&BoxReduction, &Rows),
 }
 
 /// The place of a partial value.
@@ -91,8 +91,52 @@ impl BoxReduction {
     /// either side meanwhile, and the target must not overlap a source.
     pub unsafe fn run(&self) {
         // SAFETY: as promised by the caller.
-        unsafe { (self.combine)(self) };
+        unsafe { (self.combine)(self, &self.rows) };
     }
+}
+
+/// A reduction of the units of a range, for all devices of a group.
+#[derive(Debug)]
+pub(crate) struct UnitReduction {
+    /// The reduction for one of the devices, of all units.
+    of_first: BoxReduction,
+    /// The memory of the result on the other devices that do not share it with that one.
+    others: Box<[*mut u8]>,
+    /// Bytes of a unit.
+    unit: usize,
+}
+
+// SAFETY: the pointers lead into the program's memory, and the threads that call `run` have different units.
+unsafe impl Sync for UnitReduction {}
+
+impl UnitReduction {
+    /// Combines the units and writes them to all devices.
+    ///
+    /// # Safety
+    /// As for [`BoxReduction::run`], for the rows of these units.
+    pub unsafe fn run(&self, units: Range<i64>) {
+        let bytes = units.start as usize * self.unit..units.end as usize * self.unit;
+        let rows = Rows { from: bytes.start, to: bytes.start, ..Rows::contiguous(bytes.len()) };
+        // SAFETY: as promised by the caller.
+        unsafe { (self.of_first.combine)(&self.of_first, &rows) };
+        for &other in &self.others {
+            // SAFETY: as promised by the caller; different memory of one arena does not overlap.
+            unsafe { other.add(bytes.start).copy_from_nonoverlapping(self.of_first.to.add(bytes.start), bytes.len()) };
+        }
+    }
+}
+
+/// The reduction of units of so many bytes for the devices of a group: `from` is the memory of all partial values in the order of the
+/// devices, `to` the different memory of their results.
+pub(crate) fn of_units(
+    step: &ReduceStep,
+    from: &[*const u8],
+    to: &[*mut u8],
+    unit: usize,
+) -> Result<UnitReduction, RunError> {
+    let (first, others) = to.split_first().ok_or_else(|| RunError::internal("a reduction for no device"))?;
+    let of_first = BoxReduction { stays_wide: false, ..combined(step, from, *first, Rows::contiguous(0))? };
+    Ok(UnitReduction { of_first, others: others.into(), unit })
 }
 
 /// How processes share the work of a reduction whose result several of them need.
@@ -438,17 +482,17 @@ impl Operation<u8> for Or {
 /// # Safety
 /// As for [`BoxReduction::run`], with elements of type `E`.
 #[inline(always)]
-unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
+unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction, rows: &Rows) {
     let (first, others) = plan.sources.split_first().expect("a device combines its own values");
-    let count = plan.rows.row / size_of::<E>();
-    debug_assert_eq!(count * size_of::<E>(), plan.rows.row, "a row is of whole elements");
+    let count = rows.row / size_of::<E>();
+    debug_assert_eq!(count * size_of::<E>(), rows.row, "a row is of whole elements");
     debug_assert!(plan.to.cast::<E>().is_aligned(), "elements are aligned");
     let mut total = [E::Wide::default(); TILE];
     let mut next = [E::Wide::default(); TILE];
     let mut waiting = [const { MaybeUninit::<[E::Wide; TILE]>::uninit() }; WAITING];
     let mut count_waiting = 0;
-    for row in 0..plan.rows.count() {
-        let (from, to) = plan.rows.at(row);
+    for row in 0..rows.count() {
+        let (from, to) = rows.at(row);
         debug_assert!(
             from.is_multiple_of(align_of::<E>()) && to.is_multiple_of(align_of::<E>()),
             "elements are aligned"
@@ -456,7 +500,7 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
         for begin in (0..count).step_by(TILE) {
             let len = TILE.min(count - begin);
             let tile = |source: &PartialValue| {
-                let offset = if source.is_packed { row * plan.rows.row } else { from };
+                let offset = if source.is_packed { row * rows.row } else { from };
                 debug_assert!(!source.is_wide, "a wide value is no row of elements");
                 // SAFETY: as promised by the caller; the elements `begin..begin + len` are part of a row.
                 unsafe { std::slice::from_raw_parts(source.base.add(offset).cast::<E>().add(begin), len) }
@@ -473,7 +517,7 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
             let target = || unsafe { std::slice::from_raw_parts_mut(plan.to.add(to).cast::<E>().add(begin), len) };
             let store_wide = |total: &[E::Wide]| {
                 // SAFETY: as above; there is room for packed wide rows.
-                let to = unsafe { plan.to.add(plan.rows.to).cast::<E::Wide>().add(row * count + begin) };
+                let to = unsafe { plan.to.add(rows.to).cast::<E::Wide>().add(row * count + begin) };
                 // SAFETY: as above.
                 unsafe { std::slice::from_raw_parts_mut(to, len) }.copy_from_slice(total);
             };
@@ -580,22 +624,22 @@ fn combine_four<E: Element, O: Operation<E::Wide>>(dtype: DType, tiles: [&[E]; 4
 ///
 /// # Safety
 /// As for [`combine`].
-unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
+unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction, rows: &Rows) {
     /// # Safety
     /// As for [`combine`], and the processor must have AVX2.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
-    unsafe fn with_avx2<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction) {
+    unsafe fn with_avx2<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction, rows: &Rows) {
         // SAFETY: as promised by the caller.
-        unsafe { combine::<E, O>(plan) }
+        unsafe { combine::<E, O>(plan, rows) }
     }
     // SAFETY: as promised by the caller; the feature is available.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         if std::arch::is_x86_feature_detected!("avx2") {
-            return with_avx2::<E, O>(plan);
+            return with_avx2::<E, O>(plan, rows);
         }
-        combine::<E, O>(plan)
+        combine::<E, O>(plan, rows)
     }
 }
 
@@ -643,8 +687,8 @@ macro_rules! by_operation {
 pub(crate) use by_operation;
 
 /// The loop for a type and an operation; None if the type does not support the operation.
-fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&BoxReduction)> {
-    by_operation!(dtype, op, combine_wide as unsafe fn(&BoxReduction))
+fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&BoxReduction, &Rows)> {
+    by_operation!(dtype, op, combine_wide as unsafe fn(&BoxReduction, &Rows))
 }
 
 #[cfg(test)]

@@ -240,4 +240,10 @@ fn a_missing_barrier_is_a_race() {
     all_are_needed("mesh (X = 4); fn main(x: f32[64@X]) { let mut u = x; for i in 0..9 { u = roll(u, 1) + u; } u }");
     all_are_needed("mesh (X = 2, Y = 2); fn main(x: f32[200@X, 200]) { let y = exp(x); sum(y @ y.T, axis=0) }");
     all_are_needed("mesh (X = 4); fn main(x: f32[600@X, 512], w: f32[512@X, 64]) { x @ (2 * w) }");
+    // Devices run the panels of split rows for each other: after the product on each of them, and before its result moves.
+    let panels =
+        "mesh (X = 2, Y = 2); fn main(x: f32[600@X, 64], w: f32[64, 3000@Y]) { roll(softmax(x @ w), 1, axis=1) }";
+    let body = engine::compiled("test.spmd", panels, "", None).unwrap().program.unwrap().body;
+    assert!(body.iter().any(|step| matches!(step, Step::GroupPanels(_))), "{body:?}");
+    all_are_needed(panels);
 }

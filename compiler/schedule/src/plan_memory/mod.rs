@@ -24,8 +24,10 @@
 //! buffer written inside is shared along that axis.
 //!
 //! # Panels
-//! `panels.rs` finds kernels that run panel by panel, so that the rows between them stay in the cache.
+//! `panels.rs` finds kernels that run panel by panel, so that the rows between them stay in the cache; `group_panels.rs` those between
+//! which devices combine values of each row.
 
+mod group_panels;
 mod holes;
 mod lifetimes;
 mod panels;
@@ -40,8 +42,10 @@ mod time;
 
 use crate::alternate::alternate;
 use crate::order::Schedule;
+use group_panels::Surroundings;
 use lifetimes::Lifetimes;
 use replay::{MemoryPlan, replay};
+use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, ConstantData, MeshAxis, Plane, Program, Site};
 use spmdc_grammar::span::Span;
 use spmdc_ir::lower::work::layout_of;
@@ -80,7 +84,15 @@ pub fn plan_memory(
     let mut emitter = StepEmitter::new(schedule, &storage, mesh, site);
     let body = emitter.program();
     let mut kernels = emitter.kernels;
-    let body = panels::group(body, &kernels, mesh.machine.panel_bytes);
+    let panel = mesh.machine.panel_bytes;
+    let axes: Vec<MeshAxis> =
+        mesh.axes.iter().map(|axis| MeshAxis { name: axis.name.clone(), size: axis.size }).collect();
+    let body = match DeviceMesh::new(&axes) {
+        Ok(devices) => Surroundings { kernels: &kernels, arenas: &storage.arenas, mesh: devices, panel }.group(body),
+        // The runtime refuses it.
+        Err(_) => body,
+    };
+    let body = panels::group(body, &kernels, panel);
     streams::mark(&body, &mut kernels, mesh.device_count() as u64, mesh.machine.streamed_bytes);
     let binding = |(name, plane): (&String, Option<Plane>), value: Value| Binding {
         name: whole_name(name, plane),
@@ -107,7 +119,7 @@ pub fn plan_memory(
         abi_version: ABI_VERSION,
         entry: func.name.clone(),
         files: Vec::new(),
-        mesh: mesh.axes.iter().map(|axis| MeshAxis { name: axis.name.clone(), size: axis.size }).collect(),
+        mesh: axes,
         arenas: storage.arenas.clone(),
         buffers: buffer_infos(module, schedule, &storage, site),
         params,

@@ -8,7 +8,7 @@
 //! An array that exceeds the cache is then read once instead of four times. Results stay the same: each kernel computes the same
 //! for every row, and a row that one kernel writes is read by the other kernels for the same row only.
 
-use spmdc_abi::{KernelStep, Step};
+use spmdc_abi::{GroupPanels, KernelStep, Step};
 use spmdc_kernel::loops::{Access, Affine, Inst, Kernel};
 use std::ops::Range;
 
@@ -41,6 +41,9 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel], panel: u64) -> Vec<Step> {
             }
             Step::If { flag, then, otherwise, site } => {
                 Step::If { flag, then: group(then, kernels, panel), otherwise: group(otherwise, kernels, panel), site }
+            }
+            Step::GroupPanels(panels) => {
+                Step::GroupPanels(GroupPanels { steps: group(panels.steps, kernels, panel), ..panels })
             }
             other @ (Step::Panels { .. }
             | Step::Gemm(_)
@@ -75,12 +78,12 @@ struct PanelGroup<'a> {
 }
 
 /// How a kernel uses a buffer.
-struct BufferUse {
-    arena: u16,
-    bytes: Range<u64>,
-    written: bool,
+pub struct BufferUse {
+    pub arena: u16,
+    pub bytes: Range<u64>,
+    pub written: bool,
     /// Bytes of one row, if unit `i` of the range uses the `i`-th row and no other byte.
-    row: Option<u64>,
+    pub row: Option<u64>,
 }
 
 impl PanelGroup<'_> {
@@ -142,7 +145,7 @@ impl PanelGroup<'_> {
 
 impl BufferUse {
     /// Whether one use may depend on the other in another unit of the range.
-    fn conflicts(&self, other: &BufferUse) -> bool {
+    pub fn conflicts(&self, other: &BufferUse) -> bool {
         let overlap = self.arena == other.arena
             && self.bytes.start < other.bytes.end
             && other.bytes.start < self.bytes.end
@@ -152,11 +155,12 @@ impl BufferUse {
 }
 
 /// Whether the kernel can stop the program. Errors are reported in the order of the program, which panels would change.
-fn may_stop(kernel: &Kernel) -> bool {
+pub fn may_stop(kernel: &Kernel) -> bool {
     kernel.insts.iter().any(|inst| inst.check().is_some())
 }
 
-fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<BufferUse> {
+/// The uses of the buffers of a kernel, in their order.
+pub fn uses(step: &KernelStep, kernel: &Kernel) -> Vec<BufferUse> {
     debug_assert_eq!(kernel.buffers.len(), step.buffers.len(), "a kernel gets as many buffers as it names");
     let slots = kernel.buffers.iter().zip(&step.buffers).enumerate();
     slots

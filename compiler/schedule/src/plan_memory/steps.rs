@@ -511,6 +511,7 @@ fn kind_of(step: &Step) -> Option<CollectiveKind> {
         Step::Library(step) => step.owners.as_ref().map(|owners| owners.kind),
         Step::Kernel(_)
         | Step::Panels { .. }
+        | Step::GroupPanels(_)
         | Step::Sync { .. }
         | Step::Post { .. }
         | Step::Await { .. }

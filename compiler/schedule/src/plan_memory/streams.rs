@@ -19,14 +19,17 @@ pub fn mark(steps: &[Step], kernels: &mut [Kernel], devices: u64, least: u64) {
 /// Takes the mark from arrays that a kernel itself, or another one of its panel, has in the cache.
 fn keep(steps: &[Step], kernels: &mut [Kernel]) {
     for step in steps {
-        keep_among(step.kernels(), kernels);
+        if let Step::GroupPanels(panels) = step {
+            keep_among(panels.kernels(), kernels);
+        }
+        keep_among(step.kernels().iter(), kernels);
         step.blocks().for_each(|block| keep(block, kernels));
     }
 }
 
 /// Takes the mark from arrays whose bytes are in more than one buffer of these kernels, which run one after the other on a panel.
-fn keep_among(members: &[KernelStep], kernels: &mut [Kernel]) {
-    let buffers = members.iter().flat_map(|member| (0..member.buffers.len()).map(move |number| (member, number)));
+fn keep_among<'a>(members: impl Iterator<Item = &'a KernelStep>, kernels: &mut [Kernel]) {
+    let buffers = members.flat_map(|member| (0..member.buffers.len()).map(move |number| (member, number)));
     let ranges: Vec<_> = buffers
         .map(|(member, number)| {
             let (slot, place) = (&kernels[member.kernel as usize].buffers[number], &member.buffers[number]);

@@ -17,6 +17,7 @@ fn shape(steps: &[Step]) -> String {
     let shapes = steps.iter().map(|step| match step {
         Step::Kernel(_) => "kernel".to_string(),
         Step::Panels { kernels, .. } => format!("panels[{}]", vec!["kernel"; kernels.len()].join(" ")),
+        Step::GroupPanels(panels) => format!("group panels[{}]", shape(&panels.steps)),
         Step::Gemm(_) => "product".to_string(),
         Step::Library(_) => "library function".to_string(),
         Step::Exchange(_) => "exchange".to_string(),
@@ -407,4 +408,42 @@ fn loops_in_loops_are_planned_without_doubling() {
     for heads in [["for i in 0..2"; 2], ["for i in 0..k"; 2], ["while k < 9"; 2], ["while k < 9", "for i in 0..2"]] {
         program(&nested(heads, 40));
     }
+}
+
+#[test]
+fn devices_run_the_panels_of_split_rows_for_each_other() {
+    let body = |source: &str| shape(&program(source).body);
+    let softmax = |mesh: &str, ty: &str| {
+        body(&format!(
+            "mesh ({mesh});\nfn main(x: f32[{ty}]) {{ let e = exp(x - max(x, axis=1, keepdims=true)); e / sum(e, axis=1, keepdims=true) }}"
+        ))
+    };
+    let grouped = "sync group panels[kernel sync reduce panels[kernel kernel] sync reduce kernel] sync";
+    assert_eq!(softmax("X = 4, Y = 2", "8192@X, 4096@Y"), grouped);
+    // Blocks of several sizes, and several axes along which rows are split.
+    for (mesh, ty) in [("X = 3, Y = 2", "8191@X, 8191@Y"), ("X = 2, Y = 4", "8191, 2050@(X, Y)")] {
+        assert!(softmax(mesh, ty).contains("group panels["), "{}", softmax(mesh, ty));
+    }
+    // Devices along Z share the rows of the result, and divide them as well.
+    let shared = softmax("X = 2, Y = 2, Z = 2", "16384@X, 4096@Y");
+    assert!(shared.contains("group panels["), "{shared}");
+    // Rows that are not split need no exchange; small arrays stay in the cache; few rows would be done by few devices.
+    assert_eq!(softmax("X = 8", "8192@X, 4096"), "panels[kernel kernel kernel kernel]");
+    assert!(!softmax("X = 4, Y = 2", "64@X, 64@Y").contains("group"));
+    assert!(!softmax("X = 1, Y = 8", "16@X, 4194304@Y").contains("group"));
+    // In loops, too.
+    let repeated = "mesh (X = 4, Y = 2);
+        fn main(x: f32[8192@X, 4096@Y]) {
+          let mut u = x;
+          for i in 0..3 { u = u - mean(u, axis=1, keepdims=true); u = u / max(abs(u), axis=1, keepdims=true); }
+          u
+        }";
+    assert!(body(repeated).contains("for[sync group panels["), "{}", body(repeated));
+    // A kernel that may stop the program, or that exchanges rows, runs by itself.
+    let indices = "mesh (X = 4, Y = 2);
+        fn main(x: i32[8192@X, 4096@Y], d: i32) { let m = max(x, axis=1, keepdims=true); (x - m) % d }";
+    assert!(!body(indices).contains("group"), "{}", body(indices));
+    let moved = "mesh (X = 4, Y = 2);
+        fn main(x: f32[8192@X, 4096@Y]) { x - flip(max(x, axis=1, keepdims=true), axis=0) }";
+    assert!(!body(moved).contains("group"), "{}", body(moved));
 }

@@ -2,7 +2,7 @@
 
 use super::shadow::{Name, Spot};
 use super::{Points, Replay, Stopped, collapse, fault};
-use spmdc_abi::{DType, KernelStep};
+use spmdc_abi::{AxisSet, DType, KernelStep, ReduceStep, Scalar, Shards};
 use spmdc_ir::program::Value;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, Store, affines, operands};
 use spmdc_kernel::nest::Nest;
@@ -101,28 +101,91 @@ impl NeededLoads {
 /// Maximum number of parts into which a device's share of a range is cut to check whether they conflict.
 const MOST_PARTS: u64 = 256;
 
+/// The steps besides kernels that run by panels, and the devices that divide the range.
+#[derive(Default)]
+pub struct PanelSharers<'a> {
+    /// The axes along which the devices differ for which one of them runs a panel; empty if each device runs its own.
+    pub axes: AxisSet,
+    pub reductions: Vec<&'a ReduceStep>,
+}
+
+impl PanelSharers<'_> {
+    /// The number of the group of a device: that of its first device.
+    fn of(&self, replay: &Replay<'_>, device: usize) -> usize {
+        replay.mesh.at(device, self.axes.iter().collect::<Vec<_>>(), 0)
+    }
+
+    /// The bytes of one side of a reduction that belong to each part of the range, with the numbers of the parts.
+    fn spots(&self, replay: &Replay<'_>, (side, range): (&Shards, &Scalar)) -> Result<Vec<(u64, Spot)>, Stopped> {
+        let Some(unit) = replay.mesh.unit_bytes(&side.layout, range) else {
+            return fault("the units of a reduction do not lie one after another");
+        };
+        let spots = (0..replay.mesh.devices()).flat_map(|device| {
+            let parts = cut(0..replay.mesh.resolve(range, device)).zip(0..);
+            parts.map(move |(units, part)| {
+                let (at, len) = (units.start as u64 * unit, (units.end - units.start) as u64 * unit);
+                (part, Spot { place: side.place, device, at, len })
+            })
+        });
+        Ok(spots.collect())
+    }
+}
+
+/// The parts of a range, [`MOST_PARTS`] at most.
+fn cut(units: Range<i64>) -> impl Iterator<Item = Range<i64>> {
+    debug_assert!(units.start <= units.end, "a range of {units:?}");
+    let len = ((units.end - units.start) as u64).div_ceil(MOST_PARTS).max(1) as i64;
+    units.clone().step_by(len as usize).map(move |begin| begin..(begin + len).min(units.end))
+}
+
 /// Checks that kernels may run panel by panel: no part of the range touches an element that another part writes. Then neither the
 /// order of the panels matters nor their division among workers.
-pub fn run_by_panels(kernels: &[Accesses<'_>], replay: &mut Replay<'_>) -> Result<(), Stopped> {
+pub fn run_by_panels(
+    kernels: &[Accesses<'_>],
+    group: &PanelSharers<'_>,
+    replay: &mut Replay<'_>,
+) -> Result<(), Stopped> {
     let count = if kernels.iter().any(Accesses::has_dynamic_indices) { DYNAMIC_INDICES.len() } else { 1 };
-    DYNAMIC_INDICES[..count].iter().try_for_each(|&dynamic| run_by_panels_at(kernels, dynamic, replay))
+    DYNAMIC_INDICES[..count].iter().try_for_each(|&dynamic| run_by_panels_at(kernels, group, dynamic, replay))
 }
 
 /// As [`run_by_panels`], for one choice of dynamic indices: a run has no others, so panels of different choices never meet.
-fn run_by_panels_at(kernels: &[Accesses<'_>], dynamic: DynamicIndices, replay: &mut Replay<'_>) -> Result<(), Stopped> {
+fn run_by_panels_at(
+    kernels: &[Accesses<'_>],
+    group: &PanelSharers<'_>,
+    dynamic: DynamicIndices,
+    replay: &mut Replay<'_>,
+) -> Result<(), Stopped> {
     replay.shadow.next_step();
-    let written: Vec<(u16, Range<u64>)> = kernels.iter().flat_map(|kernel| kernel.spans(replay, true)).collect();
+    let range = kernels.first().map(|kernel| &kernel.step.range);
+    let mut written: Vec<(u16, Range<u64>)> = kernels.iter().flat_map(|kernel| kernel.spans(replay, true)).collect();
+    for (reduction, range) in group.reductions.iter().zip(range.into_iter().cycle()) {
+        for (part, spot) in group.spots(replay, (&reduction.to, range))? {
+            written.push((spot.place.arena, spot.place.offset + spot.at..spot.place.offset + spot.at + spot.len));
+            if !replay.shadow.claim(&spot, group.of(replay, spot.device), part) {
+                return fault(format!("two panels write byte {} of a reduction", spot.at));
+            }
+        }
+    }
     for kernel in kernels {
         for (part, call) in kernel.parts(replay, dynamic) {
+            let writer = group.of(replay, call.device);
             for store in &kernel.kernel.stores {
                 let ranges = kernel.stored(store, &call);
                 kernel.each_run(replay, &call, &store.access.address, ranges, |replay, at, len| {
                     let Touch { slot, spot, .. } = kernel.touch(replay, &call, store.access.buffer, (at, len), part);
-                    match replay.shadow.claim(&spot, part) {
+                    match replay.shadow.claim(&spot, writer, part) {
                         true => Ok(()),
                         false => fault(format!("two panels write byte {} of {}", spot.at, kernel.values[slot])),
                     }
                 })?;
+            }
+        }
+    }
+    for (reduction, range) in group.reductions.iter().zip(range.into_iter().cycle()) {
+        for (part, spot) in group.spots(replay, (&reduction.from, range))? {
+            if !replay.shadow.is_undisturbed(&spot, group.of(replay, spot.device), part) {
+                return fault(format!("one panel combines byte {}, which another one overwrites", spot.at));
             }
         }
     }
@@ -131,9 +194,10 @@ fn run_by_panels_at(kernels: &[Accesses<'_>], dynamic: DynamicIndices, replay: &
             continue;
         }
         for (part, call) in kernel.parts(replay, dynamic) {
+            let reader = group.of(replay, call.device);
             kernel.loads(replay, &call, false, &mut |replay, Touch { slot, spot, .. }| match replay
                 .shadow
-                .is_undisturbed(&spot, part)
+                .is_undisturbed(&spot, reader, part)
             {
                 true => Ok(()),
                 false => {
@@ -226,11 +290,9 @@ impl Accesses<'_> {
         let calls = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device));
         let calls = calls.filter(|call| call.dynamic == dynamic);
         let parts = calls.flat_map(|call| {
-            let units = call.ranges[0].clone();
-            let len = ((units.end - units.start) as u64).div_ceil(MOST_PARTS).max(1);
-            units.clone().step_by(len as usize).zip(0..).map(move |(begin, part)| {
+            cut(call.ranges[0].clone()).zip(0..).map(move |(units, part)| {
                 let mut ranges = call.ranges.clone();
-                ranges[0] = begin..(begin + len as i64).min(units.end);
+                ranges[0] = units;
                 (part, KernelRun { device: call.device, scalars: call.scalars.clone(), ranges, dynamic: call.dynamic })
             })
         });
@@ -299,7 +361,7 @@ impl Accesses<'_> {
     fn reads(&self, replay: &mut Replay<'_>, call: &KernelRun, in_place: bool) -> Result<(), Stopped> {
         self.loads(replay, call, in_place, &mut |replay, Touch { slot, spot, name, point }| {
             replay.reads(&spot, name, self.values[slot])?;
-            if in_place && !replay.shadow.is_undisturbed(&spot, point) {
+            if in_place && !replay.shadow.is_undisturbed(&spot, spot.device, point) {
                 let (device, at, value) = (spot.device, spot.at, self.values[slot]);
                 return fault(format!("device {device} reads byte {at} of {value}, which the same step overwrites"));
             }

@@ -9,7 +9,7 @@
 //! - a step reads or writes beyond the buffer of its value;
 //! - two devices write one byte in one step, or one device reads a byte that another one writes in the same step;
 //! - a kernel reads an element that it has overwritten already;
-//! - kernels that run by panels touch in one panel an element that they write in another;
+//! - kernels that run by panels touch in one panel an element that they write in another, on one device or on all of a group;
 //! - devices that hold different data of a value share its memory, or may diverge before a write to memory that they share.
 //!
 //! A byte that no step has written has no name, so a value that is stored once for several devices, and that their shares do not
@@ -18,6 +18,7 @@
 //! `sync.rs` is responsible for it.
 
 mod accesses;
+mod groups;
 mod library;
 mod shadow;
 #[cfg(test)]
@@ -27,10 +28,13 @@ mod units;
 use super::lifetimes::Lifetimes;
 use super::storage::Storage;
 use crate::order::{Limit, Schedule, Task};
-use accesses::Accesses;
+use accesses::{Accesses, PanelSharers};
+use groups::GroupAccesses;
 use shadow::{Name, Shadow, ShadowMemory, Spot};
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{FetchPart, FetchRun, GemmDim, GemmStep, KernelStep, Layout, Place, Program, Shards, Step};
+use spmdc_abi::{
+    FetchPart, FetchRun, GemmDim, GemmStep, GroupPanels, KernelStep, Layout, Place, Program, Shards, Step,
+};
 use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::Work;
 use spmdc_ir::program::{Func, Value};
@@ -165,19 +169,22 @@ impl<'a> Replay<'a> {
 
     /// Replays tasks and the steps that were made from them.
     fn tasks(&mut self, tasks: &'a [Task], steps: &'a [Step]) -> Result<(), Stopped> {
-        let mut flat: Vec<Flat<'a>> = Vec::new();
+        let mut flat: Vec<(Flat<'a>, Option<PartOfGroup<'a>>)> = Vec::new();
         for step in steps {
-            if let Step::Panels { kernels, .. } = step {
-                let left = (0..kernels.len()).rev();
-                flat.extend(kernels.iter().zip(left).map(|(kernel, left)| Flat::Panels { kernel, left }));
-            } else if let Step::Kernel(kernel) = step {
-                flat.push(Flat::Kernel(kernel));
-            } else if !matches!(step, Step::Sync { .. } | Step::Post { .. } | Step::Await { .. }) {
-                flat.push(Flat::Other(step));
+            if let Step::GroupPanels(panels) = step {
+                let mut inner = Vec::new();
+                panels.steps.iter().for_each(|step| flatten(step, &mut inner));
+                let left = (0..inner.len()).rev();
+                flat.extend(inner.into_iter().zip(left).map(|(step, left)| (step, Some(PartOfGroup { panels, left }))));
+            } else {
+                let mut own = Vec::new();
+                flatten(step, &mut own);
+                flat.extend(own.into_iter().map(|step| (step, None)));
             }
         }
         let mut flat = flat.into_iter();
         let mut panels = Vec::new();
+        let mut group = GroupAccesses::default();
         for task in tasks {
             match task {
                 Task::Work(Work::Alias { .. } | Work::Constant { .. }) => {}
@@ -187,18 +194,26 @@ impl<'a> Replay<'a> {
                     self.shadow.rename(self.place(*from), bytes, name, other);
                 }
                 Task::Work(work) => {
-                    let Some(step) = flat.next() else { return fault("a task has no step") };
+                    let Some((step, of_group)) = flat.next() else { return fault("a task has no step") };
                     self.shadow.next_step();
                     self.work(work, step)?;
                     if let (Work::Kernel { buffers, .. }, Flat::Panels { kernel, left }) = (work, step) {
                         panels.push(self.accesses(buffers, kernel));
                         if left == 0 {
-                            accesses::run_by_panels(&std::mem::take(&mut panels), self)?;
+                            accesses::run_by_panels(&std::mem::take(&mut panels), &PanelSharers::default(), self)?;
+                        }
+                    }
+                    if let Some(PartOfGroup { panels, left }) = of_group {
+                        group.add(work, step);
+                        if left == 0 {
+                            std::mem::take(&mut group).run(panels, self)?;
                         }
                     }
                 }
                 Task::For { .. } | Task::While { .. } | Task::If { .. } => {
-                    let Some(Flat::Other(step)) = flat.next() else { return fault("a loop or branch has no step") };
+                    let Some((Flat::Other(step), None)) = flat.next() else {
+                        return fault("a loop or branch has no step");
+                    };
                     self.enclosed(task, step)?;
                 }
             }
@@ -607,6 +622,25 @@ enum Flat<'a> {
         left: usize,
     },
     Other(&'a Step),
+}
+
+/// Appends a step without other steps in it; barriers have no task.
+fn flatten<'a>(step: &'a Step, flat: &mut Vec<Flat<'a>>) {
+    if let Step::Panels { kernels, .. } = step {
+        let left = (0..kernels.len()).rev();
+        flat.extend(kernels.iter().zip(left).map(|(kernel, left)| Flat::Panels { kernel, left }));
+    } else if let Step::Kernel(kernel) = step {
+        flat.push(Flat::Kernel(kernel));
+    } else if !matches!(step, Step::Sync { .. } | Step::Post { .. } | Step::Await { .. }) {
+        flat.push(Flat::Other(step));
+    }
+}
+
+/// The panels of a group that a step is a part of; `left` steps follow.
+#[derive(Clone, Copy)]
+struct PartOfGroup<'a> {
+    panels: &'a GroupPanels,
+    left: usize,
 }
 
 /// Row-major strides of a shape, in elements.

@@ -186,9 +186,13 @@ impl Shadow {
 
     /// Records that this device writes there in this step, at this point of its loops; false if another device has done so.
     pub fn mark(&mut self, spot: &Spot, point: u64) -> bool {
+        self.mark_by(spot, spot.device, point)
+    }
+
+    fn mark_by(&mut self, spot: &Spot, writer: usize, point: u64) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return true };
-        let mark = WriteMark { step: self.step, device: spot.device as u32, point };
+        let mark = WriteMark { step: self.step, device: writer as u32, point };
         let marks = &mut self.marks[arena][instance];
         let is_free =
             marks.runs(range.clone()).all(|(_, known)| known.step != mark.step || known.device == mark.device);
@@ -196,16 +200,16 @@ impl Shadow {
         is_free
     }
 
-    /// As [`Shadow::mark`], but false also if this device has written there at another point.
-    pub fn claim(&mut self, spot: &Spot, point: u64) -> bool {
-        self.is_undisturbed(spot, point) && self.mark(spot, point)
+    /// As [`Shadow::mark`] for memory that any device writes, but false also if it has written there at another point.
+    pub fn claim(&mut self, spot: &Spot, writer: usize, point: u64) -> bool {
+        self.is_undisturbed(spot, writer, point) && self.mark_by(spot, writer, point)
     }
 
-    /// Whether no device writes there in this step, except for this device at this very point of its loops.
-    pub fn is_undisturbed(&self, spot: &Spot, point: u64) -> bool {
+    /// Whether no device writes there in this step, except for this one at this very point of its loops.
+    pub fn is_undisturbed(&self, spot: &Spot, writer: usize, point: u64) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return true };
-        let is_own = |mark: WriteMark| (mark.device, mark.point) == (spot.device as u32, point);
+        let is_own = |mark: WriteMark| (mark.device, mark.point) == (writer as u32, point);
         self.marks[arena][instance].runs(range).all(|(_, mark)| mark.step != self.step || is_own(mark))
     }
 

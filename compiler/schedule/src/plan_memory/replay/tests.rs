@@ -8,7 +8,7 @@ use crate::order::schedule;
 use crate::plan_memory::lifetimes::Lifetimes;
 use crate::plan_memory::plan_memory;
 use crate::plan_memory::storage::Storage;
-use spmdc_abi::{AxisSet, KernelStep, Program, Site, Step};
+use spmdc_abi::{AxisSet, GroupPanels, KernelStep, Program, Scalar, Site, Step};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
 use spmdc_ir::program::Stage;
@@ -146,6 +146,31 @@ fn panels_must_not_overlap() {
     assert_eq!(changed(by_rows, joined), Ok(()));
     let backwards = "fn main(x: f32[100, 64]) { let s = sum(x, axis=1); (s, flip(s)) }";
     assert!(changed(backwards, joined).unwrap_err().contains("one panel reads byte"));
+}
+
+#[test]
+fn panels_of_groups_must_not_overlap() {
+    // All steps of the program as the panels of a group; where `wrong`, kernels write rows of others.
+    let joined = |wrong: bool| {
+        move |program: &mut Program| {
+            program.body.retain(|step| !matches!(step, Step::Sync { .. } | Step::Post { .. } | Step::Await { .. }));
+            if let Some(Step::Kernel(last)) = program.body.last_mut()
+                && wrong
+            {
+                last.range = Scalar::Const(1);
+            }
+            let (group, steps) = (AxisSet::of(0), std::mem::take(&mut program.body));
+            let panels = GroupPanels { group, split: AxisSet::EMPTY, steps, panel: 1, grain: 1 };
+            program.body.push(Step::GroupPanels(panels));
+        }
+    };
+    let rows = "mesh (X = 2); fn main(x: f32[100, 64@X]) { x - max(x, axis=1, keepdims=true) }";
+    assert_eq!(changed(rows, joined(false)), Ok(()));
+    let fault = changed(rows, joined(true)).unwrap_err();
+    assert!(fault.contains("several ranges") || fault.contains("lies"), "{fault}");
+    let backwards = "mesh (X = 2); fn main(x: f32[100, 64@X]) { x - flip(max(x, axis=1, keepdims=true), axis=0) }";
+    let fault = changed(backwards, joined(false)).unwrap_err();
+    assert!(fault.contains("one panel reads byte"), "{fault}");
 }
 
 #[test]
