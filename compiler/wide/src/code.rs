@@ -223,7 +223,6 @@ pub enum Instruction {
     Prefetch {
         of: Mem,
     },
-    StoreFence,
     Jump,
     /// To the first successor if `a condition b`, else to the second.
     Branch {
@@ -513,7 +512,7 @@ fn visit(inst: &Instruction, mut add: impl FnMut(Operand)) {
             run.scratch.into_iter().for_each(|register| add(Operand::reg_temp(register)));
         }
         Instruction::Prefetch { of } => visit_address(&of, &mut add),
-        Instruction::StoreFence | Instruction::Jump => {}
+        Instruction::Jump => {}
         Instruction::Branch { a, b, .. } => {
             add(Operand::reg_use(a));
             if let Int::Register(b) = b {

@@ -375,7 +375,6 @@ impl CodeWriter<'_> {
                 let of = address(&of, &mut next);
                 self.asm.prefetch(of);
             }
-            Instruction::StoreFence => self.asm.store_fence(),
             Instruction::Jump => {
                 let to = self.reached(self.function.block_succs(block)[0]);
                 if !self.falls_through(block, to) {

@@ -502,11 +502,6 @@ impl Encoder {
         self.operands(1, RmPlace::Memory(of), 1, 0);
     }
 
-    /// Orders stores that bypass the caches before all later ones.
-    pub fn store_fence(&mut self) {
-        self.bytes.extend([0x0f, 0xae, 0xf8]);
-    }
-
     /// Calls a register.
     pub fn call_register(&mut self, register: u8) {
         if register >= 8 {

@@ -89,9 +89,6 @@ impl<'p> LoopEmitter<'p> {
         self.constants(residents);
         self.start_checks();
         self.level(0);
-        if !self.plan.streams.is_empty() {
-            self.body.function.push(Instruction::StoreFence);
-        }
         let result = self.result_of_checks();
         self.body.function.ret(result);
         self.body.function.enter(done);
