@@ -33,7 +33,7 @@ type Uses = BTreeMap<Value, usize>;
 
 struct Sinker<'a> {
     func: &'a mut Func,
-    /// Those in the whole function.
+    /// The uses in the whole function.
     uses: Uses,
 }
 
@@ -103,9 +103,7 @@ impl Sinker<'_> {
     fn again(&mut self, stmt: &Stmt, needed: usize, (side, sunk): (&mut Block, &mut Vec<Stmt>)) -> Stmt {
         let old = stmt.results[0];
         debug_assert!(needed < self.uses[&old], "a value with no other use is moved");
-        let info = self.func.info(old).clone();
-        let new = self.func.new_value(info.ty, info.origin);
-        self.func.info_mut(new).name = info.name;
+        let new = self.func.new_like(old);
         let rename = |value: &mut Value| {
             if *value == old {
                 *value = new;

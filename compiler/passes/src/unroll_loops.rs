@@ -95,8 +95,7 @@ impl Unroller<'_> {
 
     /// Whether every check in a trip holds.
     fn has_places(&self, body: &Block, trip: i32) -> bool {
-        let mut known = self.known.clone();
-        known.insert(body.params[0], number(trip));
+        let mut known = Known::from([(body.params[0], number(trip))]);
         body.stmts.iter().all(|stmt| {
             let array = self.computed(stmt, &stmt.args, &known);
             let is_unknown_check = array.is_none() && is_check(stmt);
@@ -105,8 +104,9 @@ impl Unroller<'_> {
         })
     }
 
-    /// The result of a statement, if its operands are known and it is a scalar, or an array that is known itself.
-    fn computed(&self, stmt: &Stmt, args: &[Value], known: &Known) -> Option<Array> {
+    /// The result of a statement, if its operands are known, of a trip or of the whole program, and it is a scalar, or an array that is
+    /// known itself.
+    fn computed(&self, stmt: &Stmt, args: &[Value], of_trip: &Known) -> Option<Array> {
         let op = stmt.op()?;
         let rules = op.rules();
         if let Some(literal) = rules.properties().elements.literal() {
@@ -116,7 +116,8 @@ impl Unroller<'_> {
         if ty.rank() > 0 || !ty.distinct_axes().is_empty() || rules.properties().group().is_some() || args.is_empty() {
             return None;
         }
-        let args: Vec<&Array> = args.iter().map(|arg| known.get(arg)).collect::<Option<_>>()?;
+        let args: Vec<&Array> =
+            args.iter().map(|arg| of_trip.get(arg).or_else(|| self.known.get(arg))).collect::<Option<_>>()?;
         rules.eval(&args).ok()?.pop()
     }
 
@@ -126,7 +127,7 @@ impl Unroller<'_> {
         for trip in numbers(op).into_iter().flatten() {
             let mut now: BTreeMap<Value, Value> =
                 op.body.params[1..].iter().copied().zip(carries.iter().copied()).collect();
-            let counter = self.like(op.body.params[0]);
+            let counter = self.func.new_like(op.body.params[0]);
             now.insert(op.body.params[0], counter);
             let known = number(trip);
             let mut builder = Builder::new(self.func, self.mesh);
@@ -135,7 +136,7 @@ impl Unroller<'_> {
             self.known.insert(counter, known);
             for inner in &op.body.stmts {
                 let args: Vec<Value> = inner.args.iter().map(|arg| *now.get(arg).unwrap_or(arg)).collect();
-                let result = self.like(inner.results[0]);
+                let result = self.func.new_like(inner.results[0]);
                 now.insert(inner.results[0], result);
                 self.statement(inner, &args, result, stmts);
             }
@@ -150,7 +151,7 @@ impl Unroller<'_> {
 
     /// Adds a statement of a trip, with these operands and this result.
     fn statement(&mut self, stmt: &Stmt, args: &[Value], result: Value, stmts: &mut Vec<Stmt>) {
-        let computed = self.computed(stmt, args, &self.known);
+        let computed = self.computed(stmt, args, &Known::new());
         debug_assert!(computed.is_some() || !is_check(stmt), "all places of the loop are known");
         let window = if computed.is_none() { self.window(stmt, args) } else { None };
         let op = stmt.op().expect("the body has no blocks").clone();
@@ -193,14 +194,6 @@ impl Unroller<'_> {
             ranges[dim].0 = SliceRange { start, step: 1, len };
         }
         Some(Slice { ranges })
-    }
-
-    /// A new value like this one.
-    fn like(&mut self, value: Value) -> Value {
-        let info = self.func.info(value).clone();
-        let new = self.func.new_value(info.ty, info.origin);
-        self.func.info_mut(new).name = info.name;
-        new
     }
 }
 

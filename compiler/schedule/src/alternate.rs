@@ -30,7 +30,7 @@ const MOST_TURNS: usize = 3;
 /// by more than the places of some scalars.
 pub fn alternate(module: &Module, schedule: &Schedule) -> Option<Schedule> {
     // Most programs have nothing to avoid: they pay for no plan.
-    if schedule.tasks.iter().all(|task| inner(task).is_empty()) {
+    if schedule.tasks.iter().all(|task| task.blocks().is_empty()) {
         return None;
     }
     // Less is copied sooner than its steps are written down twice.
@@ -498,23 +498,13 @@ fn find(names: &BTreeMap<Value, Value>, value: Value) -> Value {
     names.get(&value).copied().unwrap_or(value)
 }
 
-/// The lists of tasks inside a task.
-fn inner(task: &Task) -> Vec<&[Task]> {
-    match task {
-        Task::Work(_) => Vec::new(),
-        Task::For { body, .. } => vec![body],
-        Task::While { cond, body, .. } => vec![cond, body],
-        Task::If { then, otherwise, .. } => vec![then, otherwise],
-    }
-}
-
 fn count(tasks: &[Task]) -> usize {
-    tasks.iter().map(|task| 1 + inner(task).into_iter().map(count).sum::<usize>()).sum()
+    tasks.iter().map(|task| 1 + task.blocks().into_iter().map(count).sum::<usize>()).sum()
 }
 
 fn prints(tasks: &[Task]) -> bool {
     let is_print = |task: &Task| matches!(task, Task::Work(Work::Print { .. }));
-    tasks.iter().any(|task| is_print(task) || inner(task).into_iter().any(prints))
+    tasks.iter().any(|task| is_print(task) || task.blocks().into_iter().any(prints))
 }
 
 /// The values that the tasks define.
@@ -525,7 +515,7 @@ fn define(tasks: &[Task], found: &mut Vec<Value>) {
             Task::For { counter, .. } => found.push(*counter),
             Task::While { .. } | Task::If { .. } => {}
         }
-        inner(task).into_iter().for_each(|tasks| define(tasks, found));
+        task.blocks().into_iter().for_each(|tasks| define(tasks, found));
     }
 }
 
@@ -536,7 +526,7 @@ fn reads(tasks: &[Task], value: Value) -> bool {
             Task::For { start, end, .. } => [start, end].into_iter().any(|&limit| limit == Limit::Value(value)),
             Task::While { flag, .. } | Task::If { flag, .. } => *flag == value,
         };
-        own || inner(task).into_iter().any(|tasks| reads(tasks, value))
+        own || task.blocks().into_iter().any(|tasks| reads(tasks, value))
     })
 }
 

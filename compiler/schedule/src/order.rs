@@ -83,6 +83,18 @@ pub enum Task {
     },
 }
 
+impl Task {
+    /// The lists of tasks inside it.
+    pub fn blocks(&self) -> Vec<&[Task]> {
+        match self {
+            Task::Work(_) => Vec::new(),
+            Task::For { body, .. } => vec![body],
+            Task::While { cond, body, .. } => vec![cond, body],
+            Task::If { then, otherwise, .. } => vec![then, otherwise],
+        }
+    }
+}
+
 /// A value that a loop carries; it lies in the buffer of `param` between trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carry {

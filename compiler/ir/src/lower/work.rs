@@ -243,24 +243,6 @@ impl Work {
         }
     }
 
-    /// The position in a larger kernel of which this one is a part.
-    pub fn cutout(&self) -> Option<&Cutout> {
-        match self {
-            Work::Kernel { cutout, .. } => cutout.as_ref(),
-            Work::Product { .. }
-            | Work::Library { .. }
-            | Work::Alias { .. }
-            | Work::Copy { .. }
-            | Work::Constant { .. }
-            | Work::Exchange { .. }
-            | Work::Reduce { .. }
-            | Work::Permute { .. }
-            | Work::Fetch { .. }
-            | Work::CheckIndex { .. }
-            | Work::Print { .. } => None,
-        }
-    }
-
     /// Whether devices read each other's blocks.
     pub fn is_collective(&self) -> bool {
         match self {

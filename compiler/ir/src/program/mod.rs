@@ -383,6 +383,14 @@ impl Func {
         self.values.push(Arc::new(ValueInfo { ty, name: None, named: origin.span, origin, kin: None }));
         Value(self.values.len() as u32 - 1)
     }
+
+    /// Adds a value with the type, the origin and the name of another one.
+    pub fn new_like(&mut self, value: Value) -> Value {
+        let info = self.info(value).clone();
+        let new = self.new_value(info.ty, info.origin);
+        self.info_mut(new).name = info.name;
+        new
+    }
 }
 
 impl Block {

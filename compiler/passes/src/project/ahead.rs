@@ -506,20 +506,13 @@ impl Cutter<'_> {
 
     /// New values like these.
     fn fresh(&mut self, values: &[Value]) -> Vec<Value> {
-        values.iter().map(|&value| self.like(value)).collect()
-    }
-
-    fn like(&mut self, value: Value) -> Value {
-        let info = self.func.info(value).clone();
-        let new = self.func.new_value(info.ty, info.origin);
-        self.func.info_mut(new).name = info.name;
-        new
+        values.iter().map(|&value| self.func.new_like(value)).collect()
     }
 
     /// For each collected value, the stack of so many trips.
     fn stacks(&mut self, wholes: &[Value], trips: i64) -> Vec<Value> {
         let stack = |&whole: &Value| {
-            let new = self.like(whole);
+            let new = self.func.new_like(whole);
             self.func.info_mut(new).ty.array.shape[0] = trips as usize;
             new
         };
@@ -585,7 +578,7 @@ impl Cutter<'_> {
 
     fn define(&mut self, values: &mut [Value], map: &mut Replaced, keeps: bool) {
         for value in values.iter_mut().filter(|_| !keeps) {
-            let new = self.like(*value);
+            let new = self.func.new_like(*value);
             map.insert(*value, new);
             *value = new;
         }

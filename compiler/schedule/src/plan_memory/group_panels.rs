@@ -9,7 +9,7 @@
 //! Every element is computed by the same kernels and combined in the same order as before, only by another device: so the bits are the
 //! same. An array that exceeds the cache is read once instead of three times, and the devices wait for each other twice.
 
-use super::panels::{BufferUse, may_stop, uses};
+use super::panels::{BufferUse, may_stop, row_bytes, units_of, uses};
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Arena, AxisSet, CollectiveKind, GroupPanels, KernelStep, ReduceStep, Scalar, Shards, Site, Step};
 use spmdc_kernel::loops::Kernel;
@@ -226,15 +226,9 @@ impl Surroundings<'_> {
         (group, split): (AxisSet, AxisSet),
         members: &[(usize, Vec<BufferUse>)],
     ) -> Option<(GroupPanels, Vec<Step>)> {
-        let mut rows: Vec<(u16, u64, u64)> = members.iter().flat_map(|(_, uses)| uses).filter_map(row_of).collect();
-        rows.sort_unstable();
-        rows.dedup();
         let devices = self.mesh.count(group.iter()) as u64;
-        let row: u64 = rows.iter().map(|(_, _, bytes)| bytes).sum::<u64>().saturating_mul(devices);
-        debug_assert!(row > 0, "a panel has no rows");
-        let panel = (self.panel / row.max(1)).max(1);
-        // Multiples of 64 units are whole vectors where the range itself is vectorised.
-        let panel = if panel >= 64 { panel / 64 * 64 } else { panel };
+        let row = row_bytes(members.iter().flat_map(|(_, uses)| uses)).saturating_mul(devices);
+        let panel = units_of(self.panel, row);
         let (mut inner, mut posts) = (Vec::new(), Vec::new());
         for (at, step) in steps.iter().enumerate() {
             let is_awaited = |group: AxisSet| {
@@ -261,15 +255,11 @@ fn push_barrier(steps: &mut Vec<Step>, barrier: Step) {
     }
 }
 
-fn row_of(used: &BufferUse) -> Option<(u16, u64, u64)> {
-    Some((used.arena, used.bytes.start, used.row?))
-}
-
 /// Bytes of the rows that steps on both sides of a reduction use.
 fn saved(members: &[(usize, Vec<BufferUse>)]) -> u64 {
     let mut seen: BTreeMap<(u16, u64, u64), (usize, usize)> = BTreeMap::new();
     for (before, uses) in members {
-        for row in uses.iter().filter_map(row_of) {
+        for row in uses.iter().filter_map(BufferUse::rows) {
             let (_, last) = seen.entry(row).or_insert((*before, *before));
             *last = *before;
         }

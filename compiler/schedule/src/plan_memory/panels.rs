@@ -10,6 +10,7 @@
 
 use spmdc_abi::{GroupPanels, KernelStep, Step};
 use spmdc_kernel::loops::{Access, Affine, Inst, Kernel};
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Groups neighbouring kernels into panels of `panel` bytes, in loops and branches too.
@@ -113,22 +114,11 @@ impl PanelGroup<'_> {
         let (members, posts) = (std::mem::take(&mut self.members), std::mem::take(&mut self.posts));
         let Some((first, _)) = members.first() else { return };
         let units = self.kernels[first.kernel as usize].dims[0].extent.most();
-        let mut rows: Vec<(u16, u64, u64)> = members
-            .iter()
-            .flat_map(|(_, uses)| uses)
-            .filter_map(|used| Some((used.arena, used.bytes.start, used.row?)))
-            .collect();
-        rows.sort_unstable();
-        rows.dedup();
-        let row: u64 = rows.iter().map(|(_, _, bytes)| bytes).sum();
+        let row = row_bytes(members.iter().flat_map(|(_, uses)| uses));
         let is_large = row.saturating_mul(units) > 2 * self.panel;
         let kernels = members.into_iter().map(|(step, _)| step);
         if kernels.len() > 1 && is_large && units > 1 {
-            // Multiples of 64 units are whole vectors where the range itself is vectorised.
-            debug_assert!(row > 0, "a panel has no rows");
-            let panel = (self.panel / row).max(1);
-            let panel = if panel >= 64 { panel / 64 * 64 } else { panel };
-            steps.push(Step::Panels { kernels: kernels.collect(), panel });
+            steps.push(Step::Panels { kernels: kernels.collect(), panel: units_of(self.panel, row) });
             steps.extend(posts.into_iter().map(|(_, post)| post));
             return;
         }
@@ -143,7 +133,26 @@ impl PanelGroup<'_> {
     }
 }
 
+/// Bytes of one row of all buffers that these uses have rows of, each once.
+pub fn row_bytes<'a>(uses: impl Iterator<Item = &'a BufferUse>) -> u64 {
+    let rows: BTreeSet<(u16, u64, u64)> = uses.filter_map(BufferUse::rows).collect();
+    rows.iter().map(|(_, _, bytes)| bytes).sum()
+}
+
+/// Units of the range in a panel of so many bytes, of which a unit takes `row`.
+pub fn units_of(panel: u64, row: u64) -> u64 {
+    debug_assert!(row > 0, "a panel has no rows");
+    let units = (panel / row.max(1)).max(1);
+    // Multiples of 64 units are whole vectors where the range itself is vectorised.
+    if units >= 64 { units / 64 * 64 } else { units }
+}
+
 impl BufferUse {
+    /// The arena and the beginning of the rows that units of the range use, and the bytes of one; None if they use other elements.
+    pub fn rows(&self) -> Option<(u16, u64, u64)> {
+        Some((self.arena, self.bytes.start, self.row?))
+    }
+
     /// Whether one use may depend on the other in another unit of the range.
     pub fn conflicts(&self, other: &BufferUse) -> bool {
         let overlap = self.arena == other.arena

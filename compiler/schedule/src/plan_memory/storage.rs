@@ -3,7 +3,7 @@
 use super::holes::TakenSpace;
 use super::lifetimes::{Interval, Lifetimes, common, find, join};
 use super::time::of_work;
-use crate::order::{Carry, Schedule, Task};
+use crate::order::{Schedule, Task};
 use spmdc_abi::{Arena, Place};
 use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::types::AxisSet;
@@ -210,7 +210,13 @@ impl<'a> Merger<'a> {
         }
         let work = self.lifetimes.work.get(start as usize / 2..=end as usize / 2).unwrap_or_default();
         if start < end {
-            let continues = |work: &Option<&Work>| work.and_then(Work::cutout).map(|cutout| cutout.continues);
+            let continues = |work: &Option<&Work>| {
+                if let Some(Work::Kernel { cutout, .. }) = work {
+                    cutout.as_ref().map(|cutout| cutout.continues)
+                } else {
+                    None
+                }
+            };
             let mut parts = work.iter().map(continues);
             let is_whole = parts.next().is_some_and(|first| first.is_some()) && parts.all(|next| next == Some(true));
             let begins = self.buffers[new].intervals.iter().any(|interval| interval.0 == start);
@@ -322,14 +328,10 @@ impl<'a> Merger<'a> {
 /// Adds the values that loops among the tasks carry.
 fn add_carried(tasks: &[Task], carried: &mut BTreeSet<Value>) {
     for task in tasks {
-        let (carries, inner): (&[Carry], [&[Task]; 2]) = match task {
-            Task::Work(_) => continue,
-            Task::For { carries, body, .. } => (carries, [body, &[]]),
-            Task::While { carries, cond, body, .. } => (carries, [cond, body]),
-            Task::If { then, otherwise, .. } => (&[], [then, otherwise]),
-        };
-        carried.extend(carries.iter().map(|carry| carry.param));
-        inner.into_iter().for_each(|tasks| add_carried(tasks, carried));
+        if let Task::For { carries, .. } | Task::While { carries, .. } = task {
+            carried.extend(carries.iter().map(|carry| carry.param));
+        }
+        task.blocks().into_iter().for_each(|tasks| add_carried(tasks, carried));
     }
 }
 

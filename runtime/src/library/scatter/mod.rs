@@ -2,7 +2,7 @@
 //!
 //! The work is cut into parts in one of two ways. Parts of the result are ranges of rows, or of the elements of a row: a thread scans
 //! all indices and applies the updates that fall into its part. Shares of the updates have an array each, and are combined afterwards
-//! (`compiler/ir/src/ops/scatter.rs`). Either way the order of the updates of an element depends on sizes alone: they are applied in
+//! (`compiler/ir/src/ops/scatter/lowering.rs`). Either way the order of the updates of an element depends on sizes alone: they are applied in
 //! their order, or, to few elements, in [`LANES`] turns of their own.
 
 mod places;
