@@ -175,11 +175,18 @@ impl ProgramChecker<'_> {
     fn step(&self, step: &Step) -> Result<(), RunError> {
         match step {
             Step::Kernel(kernel) => self.kernel(kernel),
-            Step::Panels { kernels, panel } => {
+            Step::Panels { kernels, lags, panel } => {
                 ensure((1..HUGE).contains(panel), || format!("panels of {panel}"))?;
+                ensure(lags.len() == kernels.len(), || format!("{} lags of {} kernels", lags.len(), kernels.len()))?;
+                ensure(lags.iter().all(|lag| *lag < HUGE), || "a kernel that stays far behind".into())?;
+                let has_lag = lags.iter().any(|lag| *lag > 0);
+                let is_divided = kernels.iter().any(|kernel| self.mesh.count(kernel.split.iter()) > 1);
+                ensure(!has_lag || !is_divided, || "lags in a range that devices divide".into())?;
                 let range = |step: &KernelStep| (step.range.clone(), step.part.clone(), step.split, step.grain);
                 let alike = |a: &KernelStep, b: &KernelStep| range(a) == range(b);
-                ensure(kernels.windows(2).all(|pair| alike(&pair[0], &pair[1])), || "panels of two ranges".into())?;
+                let is_one = kernels.windows(2).all(|pair| alike(&pair[0], &pair[1]));
+                let is_whole = kernels.iter().all(|kernel| kernel.part.is_none());
+                ensure(is_one || has_lag && is_whole, || "panels of two ranges".into())?;
                 ensure(!kernels.is_empty(), || "panels of nothing".into())?;
                 kernels.iter().try_for_each(|kernel| self.kernel(kernel))
             }
@@ -253,12 +260,8 @@ impl ProgramChecker<'_> {
         ensure(group.intersect(split).is_empty(), || "a group that shares all its memory".into())?;
         for step in steps {
             let is_part = match step {
-                Step::Kernel(_)
-                | Step::Panels { .. }
-                | Step::Reduce(_)
-                | Step::Sync { .. }
-                | Step::Post { .. }
-                | Step::Await { .. } => true,
+                Step::Panels { lags, .. } => lags.iter().all(|lag| *lag == 0),
+                Step::Kernel(_) | Step::Reduce(_) | Step::Sync { .. } | Step::Post { .. } | Step::Await { .. } => true,
                 Step::GroupPanels(_)
                 | Step::Gemm(_)
                 | Step::Library(_)

@@ -12,7 +12,7 @@ use crate::boxes::BoxCopy;
 use crate::collectives::permute::Receive;
 use crate::collectives::reduce::BoxReduction;
 use crate::gemm::PreparedProduct;
-use crate::kernels::{KernelCall, Panels, PanelsOfGroup};
+use crate::kernels::{KernelCall, Panels, PanelsOfGroup, Sharing};
 use crate::library::PreparedLibrary;
 use crate::processes::crossings::Crossings;
 use crate::shared::Shared;
@@ -267,7 +267,7 @@ impl Device {
     pub fn wants_team(&self) -> bool {
         self.ops.iter().any(|op| match op {
             Op::Kernel(call) => call.chunk > 0,
-            Op::Panels(panels) => panels.chunk > 0,
+            Op::Panels(panels) => !matches!(panels.sharing, Sharing::Alone),
             Op::GroupPanels(panels) => panels.chunk > 0,
             Op::Products(products) => products.iter().any(PreparedProduct::wants_team),
             Op::Library(calls) => calls.wants_team(),

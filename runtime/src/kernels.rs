@@ -2,6 +2,7 @@
 //! of a group.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use crate::collectives::reduce::UnitReduction;
 use crate::team::{Team, first_trap};
@@ -79,52 +80,153 @@ impl Arguments {
     }
 }
 
-/// Calls of kernels that run panel by panel over their common range.
+/// Calls of kernels that run panel by panel over their ranges.
 #[derive(Debug)]
 pub(crate) struct Panels {
     pub calls: Box<[KernelCall]>,
+    /// For each call, the units by which it stays behind the first of a panel.
+    pub lags: Box<[i64]>,
     pub panel: i64,
     pub begin: i64,
     pub end: i64,
-    /// As in [`KernelCall::chunk`].
-    pub chunk: i64,
+    pub sharing: Sharing,
+}
+
+/// How the threads of a team share the work of panels.
+#[derive(Debug)]
+pub(crate) enum Sharing {
+    /// There is no team, or too little work.
+    Alone,
+    /// Each takes chunks of the range, of so many units.
+    Range { chunk: i64 },
+    /// Each runs the calls of a stage on all panels, behind the stage before it.
+    Pipeline {
+        stages: Box<[Range<usize>]>,
+        /// For each stage the number of panels that it has done in this run.
+        done: Box<[AtomicI64]>,
+    },
+    /// All threads run one call after the other, as if there were no panels.
+    Kernels,
+}
+
+impl Sharing {
+    /// A pipeline whose stages are these ranges of calls.
+    pub fn pipeline(stages: Vec<Range<usize>>) -> Sharing {
+        Sharing::Pipeline { done: stages.iter().map(|_| AtomicI64::new(0)).collect(), stages: stages.into() }
+    }
 }
 
 impl Panels {
     /// As [`KernelCall::run`].
     ///
     /// # Safety
-    /// The kernels must accept these arguments, and pass nothing from one panel to another.
-    pub unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], team: Option<&mut Team>) -> i64 {
+    /// The kernels must accept these arguments. No kernel may use an element that an earlier one writes for a later unit than its own,
+    /// less the difference of their lags, or write one that an earlier one uses for such a unit. If the range is shared, kernels must pass
+    /// nothing from one part of it to another.
+    pub unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], mut team: Option<&mut Team>) -> i64 {
         debug_assert!(self.panel > 0, "panels of no rows");
         debug_assert!(
-            self.calls.iter().all(|call| (call.begin, call.end) == (self.begin, self.end)),
-            "the kernels of panels have one range"
+            self.lags.iter().any(|lag| *lag > 0)
+                || self.calls.iter().all(|call| (call.begin, call.end) == (self.begin, self.end)),
+            "the kernels of panels without lags have one range"
         );
+        debug_assert_eq!(self.calls.len(), self.lags.len(), "each kernel has a lag");
         let arguments = Arguments { buffers: buffers.as_ptr(), scalars: scalars.as_ptr() };
-        let run = |begin: i64, end: i64| {
-            let (mut at, mut failed) = (begin, trap::NONE);
-            while at < end {
-                let until = end.min(at + self.panel);
-                // The checks of a call are numbered after those of the preceding calls.
-                let mut before = 0;
-                for call in &self.calls {
+        let all = 0..self.calls.len();
+        // SAFETY: as promised by the caller.
+        let run = |units, calls| unsafe { self.panels(arguments, units, calls, &Waiting::default()) };
+        match (&self.sharing, team.as_deref_mut()) {
+            (Sharing::Range { chunk }, Some(team)) => {
+                team.run(self.begin, self.end, *chunk, &|begin, end| run(begin..end, all.clone()))
+            }
+            (Sharing::Pipeline { stages, done }, Some(team)) => {
+                done.iter().for_each(|done| done.store(0, Ordering::Relaxed));
+                // Threads take stages in their order, so the stage that one waits for has begun.
+                team.run(0, stages.len() as i64, 1, &|stage, _| {
+                    let stage = stage as usize;
+                    let waiting =
+                        Waiting { before: stage.checked_sub(1).map(|before| &done[before]), own: Some(&done[stage]) };
                     // SAFETY: as promised by the caller.
-                    let code = unsafe { arguments.call(call, at, until) };
+                    unsafe { self.panels(arguments, self.begin..self.end, stages[stage].clone(), &waiting) }
+                })
+            }
+            (Sharing::Kernels, Some(_)) => self.calls.iter().fold(trap::NONE, |failed, call| {
+                // SAFETY: as promised by the caller.
+                first_trap(failed, unsafe { call.run(buffers, scalars, team.as_deref_mut()) })
+            }),
+            (Sharing::Alone, _) | (_, None) => run(self.begin..self.end, all),
+        }
+    }
+
+    /// Runs some of the calls on all panels of these units.
+    ///
+    /// # Safety
+    /// As for [`Panels::run`].
+    unsafe fn panels(
+        &self,
+        arguments: Arguments,
+        units: Range<i64>,
+        calls: Range<usize>,
+        waiting: &Waiting<'_>,
+    ) -> i64 {
+        let behind = self.lags.iter().copied().max().unwrap_or(0);
+        let (mut at, mut number, mut failed) = (units.start, 0, trap::NONE);
+        while at < units.end + behind {
+            waiting.until(number);
+            // The checks of a call are numbered after those of the preceding calls.
+            let mut before: i64 = self.calls[..calls.start].iter().map(|call| call.checks.len() as i64).sum();
+            for (call, lag) in self.calls[calls.clone()].iter().zip(&self.lags[calls.clone()]) {
+                let begin = units.start.max(call.begin).max(at - lag);
+                let end = units.end.min(call.end).min(at.saturating_add(self.panel) - lag);
+                if begin < end {
+                    // SAFETY: as promised by the caller.
+                    let code = unsafe { arguments.call(call, begin, end) };
                     if code != trap::NONE {
                         failed = first_trap(failed, code + (before << trap::VALUE_BITS));
                     }
-                    before += call.checks.len() as i64;
                 }
-                at = until;
+                before += call.checks.len() as i64;
             }
-            finish_stores();
-            failed
-        };
-        match team {
-            Some(team) if self.chunk > 0 => team.run(self.begin, self.end, self.chunk, &run),
-            _ => run(self.begin, self.end),
+            number += 1;
+            waiting.finished(number);
+            at = at.saturating_add(self.panel);
         }
+        finish_stores();
+        failed
+    }
+}
+
+/// The numbers of panels that two stages of a pipeline have done; without them nobody waits.
+#[derive(Default)]
+struct Waiting<'a> {
+    before: Option<&'a AtomicI64>,
+    own: Option<&'a AtomicI64>,
+}
+
+impl Waiting<'_> {
+    /// Waits until the stage before has done panel `number`, counted from 0.
+    fn until(&self, number: i64) {
+        let Some(before) = self.before else { return };
+        let mut looks = 0;
+        while before.load(Ordering::Acquire) <= number {
+            // The other thread may need this very processor.
+            looks += 1;
+            if looks < 1000 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+    }
+
+    /// Says that this stage has done so many panels.
+    fn finished(&self, panels: i64) {
+        if let Some(own) = self.own {
+            own.store(panels, Ordering::Release);
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    /// Also a stage that panics has no more panels to wait for.
+    fn drop(&mut self) {
+        self.finished(i64::MAX);
     }
 }
 

@@ -195,7 +195,7 @@ impl<'a> Loader<'a> {
     fn step(&mut self, step: &Step) -> Result<(), RunError> {
         match step {
             Step::Kernel(step) => self.kernel(step),
-            Step::Panels { kernels, panel } => self.panels(kernels, *panel as i64),
+            Step::Panels { kernels, lags, panel } => self.panels(kernels, lags, *panel as i64),
             Step::GroupPanels(panels) => return self.group_panels(panels),
             Step::Gemm(step) => return self.gemm(step),
             Step::Library(step) => return self.library(step),

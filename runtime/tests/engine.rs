@@ -20,6 +20,19 @@ unsafe extern "C" fn add_one(buffers: *const *mut u8, _: *const i64, begin: i64,
     0
 }
 
+/// `buffers[1][i] = buffers[0][i - 1] + buffers[0][i + 1]` for rows of 8 elements of f32 that have neighbours, and 0 at the ends.
+unsafe extern "C" fn add_neighbours(buffers: *const *mut u8, scalars: *const i64, begin: i64, end: i64) -> i64 {
+    // SAFETY: the program below gives it two buffers of `scalars[0]` rows.
+    unsafe {
+        let (from, to) = ((*buffers).cast::<f32>(), (*buffers.add(1)).cast::<f32>());
+        for (row, at) in (begin..end).flat_map(|row| (8 * row..8 * row + 8).map(move |at| (row, at as usize))) {
+            let is_inside = row > 0 && row + 1 < *scalars;
+            *to.add(at) = if is_inside { *from.add(at - 8) + *from.add(at + 8) } else { 0.0 };
+        }
+    }
+    0
+}
+
 /// `buffers[0][i] += scalars[0] * buffers[1][0] + scalars[1]`, elements of i32; the second buffer is a loop counter.
 unsafe extern "C" fn accumulate(buffers: *const *mut u8, scalars: *const i64, begin: i64, end: i64) -> i64 {
     // SAFETY: the programs below give it such buffers.
@@ -133,7 +146,7 @@ fn kernels_run_by_panels() {
     let range = Scalar::BlockLen(whole.dims[0].clone());
     let steps = [0, 1].map(|i| maker.kernel(add_one, &places[i..i + 2], &[], range.clone()));
     let kernels = steps.map(|step| if let Step::Kernel(kernel) = step { kernel } else { unreachable!() });
-    maker.step(Step::Panels { kernels: kernels.to_vec(), panel: 1000 });
+    maker.step(Step::Panels { kernels: kernels.to_vec(), lags: vec![0; 2], panel: 1000 });
     let values: Vec<f32> = (0..100_000).map(|i| i as f32).collect();
     for workers in 1..=4 {
         let mut session = maker.load(workers).unwrap();
@@ -143,13 +156,68 @@ fn kernels_run_by_panels() {
     }
     let refused = |kernels: Vec<KernelStep>, panel| {
         let mut damaged = maker.clone();
-        damaged.step(Step::Panels { kernels, panel });
+        damaged.step(Step::Panels { lags: vec![0; kernels.len()], kernels, panel });
         assert_eq!(damaged.load(1).err().expect("to be refused").code, "E0999");
     };
     refused(kernels.to_vec(), 0);
     refused(vec![], 1);
     refused(vec![kernels[0].clone(), KernelStep { range: Scalar::Const(3), ..kernels[1].clone() }], 1);
     refused(vec![kernels[0].clone(), KernelStep { grain: 2, ..kernels[1].clone() }], 1);
+}
+
+#[test]
+fn kernels_stay_behind_by_their_lags() {
+    const ROWS: usize = 500;
+    let mut maker = Maker::new(&[]);
+    let whole = layout(DType::F32, &[(ROWS, &[]), (8, &[])]);
+    let places = [
+        maker.param(&whole, AxisSet::EMPTY),
+        maker.result(&whole, AxisSet::EMPTY),
+        maker.result(&whole, AxisSet::EMPTY),
+    ];
+    // One step from the parameter, then from one result to the other and back.
+    let number_of_rows = [Scalar::Const(ROWS as i64)];
+    let kernels: Vec<KernelStep> = (0..9usize)
+        .map(|step| {
+            let from = if step == 0 { 0 } else { 1 + (step - 1) % 2 };
+            let used = [places[from], places[1 + step % 2]];
+            let step = maker.kernel(add_neighbours, &used, &number_of_rows, number_of_rows[0].clone());
+            let Step::Kernel(kernel) = step else { unreachable!() };
+            KernelStep { cost: 1000.0, ..kernel }
+        })
+        .collect();
+    let mut expected: Vec<f32> = (0..ROWS * 8).map(|i| (i % 13) as f32).collect();
+    let first = expected.clone();
+    for _ in 0..kernels.len() {
+        let inside = |i: usize| i >= 8 && i + 8 < expected.len();
+        expected =
+            (0..expected.len()).map(|i| if inside(i) { expected[i - 8] + expected[i + 8] } else { 0.0 }).collect();
+    }
+    // With 5 threads the last stage has one kernel; 9 threads have one each; with 7 the stages would be uneven.
+    for (panel, workers) in [(1, 1), (7, 1), (1, 2), (10, 2), (3, 3), (16, 5), (1000, 2), (4, 7), (1, 9)] {
+        let mut maker = maker.clone();
+        maker.step(Step::Panels { kernels: kernels.clone(), lags: (0..9).collect(), panel });
+        let mut session = maker.load(workers).unwrap();
+        session.write_param(0, &mut from_f32s(&[ROWS, 8], &first)).unwrap();
+        for _ in 0..3 {
+            session.run(&mut Vec::new()).unwrap();
+            assert_eq!(f32s(&session.read_result(0).unwrap()), expected, "panels of {panel}, {workers} workers");
+        }
+    }
+    let refused = |lags: Vec<u64>, split: AxisSet, axes: &[usize]| {
+        let mut damaged = Maker::new(axes);
+        let whole = layout(DType::F32, &[(ROWS, &[])]);
+        let places = [damaged.param(&whole, AxisSet::EMPTY), damaged.result(&whole, AxisSet::EMPTY)];
+        let step = damaged.kernel(add_one, &places, &[], Scalar::Const(ROWS as i64));
+        let Step::Kernel(kernel) = step else { unreachable!() };
+        let kernels = vec![KernelStep { split, ..kernel }; 2];
+        damaged.step(Step::Panels { kernels, lags, panel: 1 });
+        damaged.load(1).err().map(|error| error.code)
+    };
+    assert_eq!(refused(vec![0, 1], AxisSet::EMPTY, &[]), None);
+    assert_eq!(refused(vec![0], AxisSet::EMPTY, &[]), Some("E0999"));
+    assert_eq!(refused(vec![0, u64::MAX], AxisSet::EMPTY, &[]), Some("E0999"));
+    assert_eq!(refused(vec![0, 1], AxisSet::of(0), &[2]), Some("E0999"));
 }
 
 #[test]

@@ -13,6 +13,9 @@ pub struct Machine {
     pub private_nanos: u64,
     /// Bytes of all rows of a panel: a part of the second-level cache, the rest of which holds data that all rows share.
     pub panel_bytes: u64,
+    /// Maximum bytes of the rows that kernels with neighbouring rows use at a time, if they run panel by panel: half of the second-level
+    /// cache.
+    pub lagging_bytes: u64,
     /// Minimum bytes of a gathered operand of a product on a device for which the gather is avoided.
     pub ring_bytes: usize,
     /// Minimum length of the blocks of an operand that is not gathered: the other operand is packed again for each of them, or the
@@ -24,6 +27,8 @@ pub struct Machine {
     pub line_bytes: usize,
     /// Minimum bytes of an array, on all devices together, that has left the caches before the next kernel reads it: stores may bypass them.
     pub streamed_bytes: u64,
+    /// Maximum elements of a block with margins that neighbours compute, too, for 100 elements of the block.
+    pub most_repeated: usize,
     /// The number of sums of adjacent columns that are computed at once.
     pub sums_side_by_side: u32,
     /// Maximum number of elements per result of a reduction in one stage; longer ones take two stages.
@@ -44,11 +49,13 @@ impl Machine {
         private_bytes: 16 * 1024,
         private_nanos: 20_000,
         panel_bytes: 128 * 1024,
+        lagging_bytes: 512 * 1024,
         ring_bytes: 64 * 1024,
         ring_block: 128,
         shared_operand_bytes: 64 * 1024,
         line_bytes: 64,
         streamed_bytes: 32 * 1024 * 1024,
+        most_repeated: 115,
         sums_side_by_side: 32,
         long_reduction: 64 * 1024,
         reduction_part: 16 * 1024,
@@ -61,11 +68,13 @@ impl Machine {
         private_bytes: 8,
         private_nanos: 8,
         panel_bytes: 64,
+        lagging_bytes: 4096,
         ring_bytes: 16,
         ring_block: 2,
         shared_operand_bytes: 16,
         line_bytes: 8,
         streamed_bytes: 64,
+        most_repeated: 1000,
         sums_side_by_side: 2,
         long_reduction: 8,
         reduction_part: 4,

@@ -91,7 +91,7 @@ impl TimedProgram<'_> {
     fn inside(self, step: &Step) -> f64 {
         match step {
             Step::Kernel(kernel) => self.of_kernel(kernel),
-            Step::Panels { kernels, panel: _ } => kernels.iter().map(|kernel| self.of_kernel(kernel)).sum(),
+            Step::Panels { kernels, lags: _, panel: _ } => kernels.iter().map(|kernel| self.of_kernel(kernel)).sum(),
             // Without the barriers in between.
             Step::GroupPanels(panels) => {
                 let kernels = panels.kernels().map(|kernel| self.of_kernel(kernel)).sum::<f64>();

@@ -45,7 +45,7 @@ pub use parts::{Channel, Message, Part};
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 22;
+pub const ABI_VERSION: u32 = 23;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -432,12 +432,19 @@ pub enum Bound {
 pub enum Step {
     /// A loop nest as native code.
     Kernel(KernelStep),
-    /// Kernels with one range and one `split`. For any part of the range, each kernel uses only those elements written by the
-    /// others that they write for the same part; and none of them stops the program. All run for one panel of the range, then for
-    /// the next, so that intermediate results stay in the cache.
+    /// Kernels with one range and one `split`, none of which stops the program. All run for one panel of the range, then for the
+    /// next, so that intermediate results stay in the cache: on panel `p` each kernel runs for units `p * panel - lag` up to
+    /// `(p + 1) * panel - lag`, as far as they are in the range.
+    ///
+    /// Without lags, each kernel uses for any part of the range only those elements written by the others that they write for the same
+    /// part. With lags, unit `i` of a kernel uses only those elements written by an earlier one that this one writes for units up to
+    /// `i` plus the difference of the lags, and the earlier one uses none of the elements that unit `i` writes for later units. No devices
+    /// divide the range then, and kernels may have several.
     Panels {
         /// At least one, in the order in which they run on each panel.
         kernels: Vec<KernelStep>,
+        /// For each kernel, the units of the range by which it stays behind.
+        lags: Vec<u64>,
         /// Units of the range in a panel.
         panel: u64,
     },

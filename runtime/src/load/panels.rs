@@ -5,25 +5,30 @@ use std::collections::BTreeSet;
 use super::{Counted, Loader, chunk};
 use crate::collectives::reduce::{UnitReduction, of_units};
 use crate::device::Op;
-use crate::kernels::{KernelCall, Panels, PanelsOfGroup, PartOfPanels};
+use crate::kernels::{KernelCall, Panels, PanelsOfGroup, PartOfPanels, Sharing};
 use crate::trap::RunError;
 use spmdc_abi::{GroupPanels, KernelStep, ReduceStep, Scalar, Step};
 
 impl Loader<'_> {
-    pub(super) fn panels(&mut self, steps: &[KernelStep], panel: i64) {
+    pub(super) fn panels(&mut self, steps: &[KernelStep], lags: &[u64], panel: i64) {
         let Some(first) = steps.first() else { return };
         let (maker, functions) = (self.call_maker(), self.kernels);
-        let cost = steps.iter().map(|step| step.cost).sum();
+        let costs: Vec<f32> = steps.iter().map(|step| step.cost).collect();
+        let lags: Vec<i64> = lags.iter().map(|&lag| lag as i64).collect();
         self.emit(first.site, "kernel", |device, out| {
             let calls: Vec<KernelCall> =
                 steps.iter().map(|step| maker.call(step, functions[step.kernel as usize], device, out)).collect();
-            let (begin, end) = (calls[0].begin, calls[0].end);
-            debug_assert!(
-                calls.iter().all(|call| (call.begin, call.end) == (begin, end)),
-                "the kernels of panels have one range"
-            );
-            let chunk = chunk(end - begin, i64::from(first.grain), cost, maker.team(device));
-            Op::Panels(Box::new(Panels { calls: calls.into(), panel, begin, end, chunk }))
+            let begin = calls.iter().map(|call| call.begin).min().unwrap_or(0);
+            let end = calls.iter().map(|call| call.end).max().unwrap_or(begin);
+            let team = maker.team(device);
+            let chunk = chunk(end - begin, i64::from(first.grain), costs.iter().sum(), team);
+            let is_lagging = lags.iter().any(|lag| *lag > 0);
+            let sharing = match () {
+                () if chunk == 0 => Sharing::Alone,
+                () if is_lagging => pipeline(&costs, team as usize),
+                () => Sharing::Range { chunk },
+            };
+            Op::Panels(Box::new(Panels { calls: calls.into(), lags: lags.clone().into(), panel, begin, end, sharing }))
         });
     }
 
@@ -92,4 +97,51 @@ fn sharers_once(mut devices: Vec<usize>, instance: impl Fn(usize) -> usize) -> V
     let mut known = BTreeSet::new();
     devices.retain(|&device| known.insert(instance(device)));
     devices
+}
+
+/// Maximum time of a pipeline, as a multiple of the time that a team takes if each thread has the same work. The kernels of a pipeline find
+/// the rows of the ones before them in a cache, which is worth more than that.
+const UNEVEN: f32 = 1.5;
+
+/// Divides kernels that depend on each other among the threads of a team: each thread runs some of them on all panels.
+fn pipeline(costs: &[f32], team: usize) -> Sharing {
+    debug_assert!(team > 0 && !costs.is_empty(), "{} kernels for {team} threads", costs.len());
+    let total: f32 = costs.iter().sum();
+    let (mut stages, mut begin, mut before, mut most) = (Vec::new(), 0, 0.0, 0f32);
+    for stage in 1..=team {
+        let bound = total * stage as f32 / team as f32;
+        let (mut end, mut cost) = (begin, 0.0);
+        // A kernel belongs to the stage in which the middle of its time lies.
+        while end < costs.len() && (stage == team || before + cost + costs[end] / 2.0 <= bound) {
+            cost += costs[end];
+            end += 1;
+        }
+        if end > begin {
+            stages.push(begin..end);
+        }
+        (begin, before, most) = (end, before + cost, most.max(cost));
+    }
+    debug_assert_eq!(stages.iter().map(ExactSizeIterator::len).sum::<usize>(), costs.len(), "a kernel is in no stage");
+    let is_even = most * team as f32 <= UNEVEN * total;
+    if is_even { Sharing::pipeline(stages) } else { Sharing::Kernels }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_are_divided_by_their_time() {
+        let stages = |costs: &[f32], team| match pipeline(costs, team) {
+            Sharing::Pipeline { stages, .. } => stages.iter().map(ExactSizeIterator::len).collect(),
+            Sharing::Alone | Sharing::Range { .. } | Sharing::Kernels => Vec::new(),
+        };
+        assert_eq!(stages(&[1.0; 16], 2), [8, 8]);
+        assert_eq!(stages(&[1.0; 16], 16), [1; 16]);
+        assert_eq!(stages(&[3.0, 1.0, 1.0, 1.0], 2), [1, 3]);
+        assert_eq!(stages(&[1.0; 5], 2), [3, 2]);
+        // Half of the threads would have nothing to do.
+        assert_eq!(stages(&[1.0; 4], 8), [0; 0]);
+        assert_eq!(stages(&[8.0, 1.0], 2), [0; 0]);
+    }
 }

@@ -2,13 +2,14 @@
 
 use super::builder::{KernelBuilder, KernelContext};
 use super::library::LibraryCalls;
+use super::peel::each_affine;
 use crate::layout::mesh::Mesh;
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::program::origin::Origin;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar, TextPurpose};
-use spmdc_kernel::loops::Kernel;
+use spmdc_kernel::loops::{Affine, Extent, Kernel, LoopDim};
 use std::cell::OnceCell;
 
 /// A product as the library computes it: `c (+)= a * b`, inside further loops. Strides are in elements of each block.
@@ -384,9 +385,10 @@ impl<'a> Lowering<'a> {
         KernelBuilder::new(context, self.origin.span)
     }
 
-    /// Adds the completed kernel: its first dimension, if it is not reduced, is divided among workers.
+    /// Adds the completed kernel: its first dimension of several elements, if it is not reduced, is divided among workers.
     pub fn run(&mut self, builder: KernelBuilder<'_>) {
         let mut kernel = builder.kernel;
+        drop_leading_ones(&mut kernel);
         kernel.range_dim = kernel.dims.first().is_some_and(|dim| !dim.reduced);
         let (buffers, origin) = (builder.values, self.origin.clone());
         self.work.push(Work::Kernel { kernel, buffers, cutout: None, origin });
@@ -469,4 +471,16 @@ impl<'a> Lowering<'a> {
     pub fn temporary(&mut self, ty: Type) -> Value {
         self.temporaries.add(ty)
     }
+}
+
+/// Removes dimensions of one element from the beginning, as long as another one that is not reduced follows.
+fn drop_leading_ones(kernel: &mut Kernel) {
+    let is_range = |dim: &LoopDim| !dim.reduced;
+    let ones = kernel.dims.iter().take_while(|dim| is_range(dim) && dim.extent == Extent::Static(1)).count();
+    let dropped = if kernel.dims.get(ones).is_some_and(is_range) { ones } else { ones.saturating_sub(1) };
+    kernel.dims.drain(..dropped);
+    each_affine(kernel, &|affine| {
+        let terms = affine.terms.iter().filter(|(dim, _)| *dim >= dropped);
+        Affine { terms: terms.map(|&(dim, stride)| (dim - dropped, stride)).collect(), ..affine.clone() }
+    });
 }

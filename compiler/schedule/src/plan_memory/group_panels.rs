@@ -9,7 +9,7 @@
 //! Every element is computed by the same kernels and combined in the same order as before, only by another device: so the bits are the
 //! same. An array that exceeds the cache is read once instead of three times, and the devices wait for each other twice.
 
-use super::panels::{BufferUse, may_stop, row_bytes, units_of, uses};
+use super::panels::{BufferUse, UsedRows, may_stop, row_bytes, units_of, uses};
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Arena, AxisSet, CollectiveKind, GroupPanels, KernelStep, ReduceStep, Scalar, Shards, Site, Step};
 use spmdc_kernel::loops::Kernel;
@@ -209,7 +209,7 @@ impl Surroundings<'_> {
             arena: side.place.arena,
             bytes: side.place.offset..side.place.offset + bytes,
             written,
-            row: Some(row),
+            rows: Some(UsedRows::own(row)),
         };
         Some(vec![side(from, false), side(to, true)])
     }

@@ -92,7 +92,7 @@ pub fn plan_memory(
         // The runtime refuses it.
         Err(_) => body,
     };
-    let body = panels::group(body, &kernels, panel);
+    let body = panels::group(body, &kernels, &mesh.machine);
     streams::mark(&body, &mut kernels, mesh.device_count() as u64, mesh.machine.streamed_bytes);
     let binding = |(name, plane): (&String, Option<Plane>), value: Value| Binding {
         name: whole_name(name, plane),

@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(streamed(&alone, 2, 8000), [true, true]);
         let in_place = [Step::Kernel(step(0, [4096, 4096])), Step::Kernel(second.clone())];
         assert_eq!(streamed(&in_place, 1, 4000), [false, true]);
-        let panels = [Step::Panels { kernels: vec![first, second], panel: 1 }];
+        let panels = [Step::Panels { kernels: vec![first, second], lags: vec![0; 2], panel: 1 }];
         assert_eq!(streamed(&panels, 1, 4000), [false, true]);
     }
 }

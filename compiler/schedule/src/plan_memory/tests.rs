@@ -313,6 +313,24 @@ fn kernels_that_hand_on_rows_run_by_panels() {
     // The next kernel needs all rows before it can begin, or other rows.
     assert!(!body("fn main(x: f32[500, 1000]) { softmax(x, axis=0) }").contains("panels"));
     assert_eq!(body("fn main(x: f32[500, 1000]) { let e = exp(x); e / sum(e) }").matches("panels").count(), 0);
+    // A kernel that needs the next row as well stays behind by one, if few rows are enough for the cache.
+    let stencil = |rows: usize, columns: usize, distance: usize| {
+        let inner = format!("{distance}:{}", rows - distance);
+        format!(
+            "fn main(x: f32[{rows}, {columns}]) {{ let mut u = exp(x); let mut v = exp(2 * x);
+               v[{inner}] = u[:-{0}] + u[{0}:]; u[{inner}] = v[:-{0}] + v[{0}:]; (u, v) }}",
+            2 * distance
+        )
+    };
+    let lags = |source: &str| -> Vec<u64> {
+        let body = program(source).body;
+        body.iter()
+            .flat_map(|step| if let Step::Panels { lags, .. } = step { lags.clone() } else { Vec::new() })
+            .collect()
+    };
+    assert_eq!(lags(&stencil(1000, 512, 1)), [0, 0, 2, 3]);
+    assert_eq!(lags(&stencil(1000, 512, 7)), [0, 0, 14, 21]);
+    assert_eq!(lags(&stencil(1000, 512, 200)), [0, 0], "the rows between exceed the cache");
     let shifted = "fn main(x: f32[500, 1000]) { let s = sum(x, axis=1); flip(s, axis=0)[:, None] * x }";
     assert_eq!(body(shifted), "kernel kernel");
     // A division by zero is reported where it comes first in the program.

@@ -52,6 +52,13 @@ impl DynamicIndices {
     }
 }
 
+/// The bytes that a device reads and writes for a unit of a range.
+pub struct UsedUnit {
+    pub unit: i64,
+    pub read: Vec<Spot>,
+    pub written: Vec<Spot>,
+}
+
 /// A run of neighbouring elements that a call reads or writes.
 struct Touch {
     slot: usize,
@@ -297,6 +304,34 @@ impl Accesses<'_> {
             })
         });
         parts.collect()
+    }
+
+    /// The bytes that each unit of the range reads, and those that it writes, on all devices.
+    pub fn of_units(&self, replay: &mut Replay<'_>) -> Result<Vec<UsedUnit>, Stopped> {
+        let calls: Vec<KernelRun> = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device)).collect();
+        let mut found = Vec::new();
+        for call in calls {
+            for unit in call.ranges[0].clone() {
+                let mut ranges = call.ranges.clone();
+                ranges[0] = unit..unit + 1;
+                let KernelRun { device, ref scalars, dynamic, .. } = call;
+                let one = KernelRun { device, scalars: scalars.clone(), ranges, dynamic };
+                let mut used = UsedUnit { unit, read: Vec::new(), written: Vec::new() };
+                self.loads(replay, &one, false, &mut |_, touch| {
+                    used.read.push(touch.spot);
+                    Ok(())
+                })?;
+                for store in &self.kernel.stores {
+                    let ranges = self.stored(store, &one);
+                    self.each_run(replay, &one, &store.access.address, ranges, |replay, at, len| {
+                        used.written.push(self.touch(replay, &one, store.access.buffer, (at, len), 0).spot);
+                        Ok(())
+                    })?;
+                }
+                found.push(used);
+            }
+        }
+        Ok(found)
     }
 
     /// Whether the step writes over a buffer that it reads.

@@ -9,7 +9,8 @@
 //! - a step reads or writes beyond the buffer of its value;
 //! - two devices write one byte in one step, or one device reads a byte that another one writes in the same step;
 //! - a kernel reads an element that it has overwritten already;
-//! - kernels that run by panels touch in one panel an element that they write in another, on one device or on all of a group;
+//! - kernels that run by panels touch in one panel an element that they write in another, on one device or on all of a group, unless each
+//!   stays behind the ones before it by enough units;
 //! - devices that hold different data of a value share its memory, or may diverge before a write to memory that they share.
 //!
 //! A byte that no step has written has no name, so a value that is stored once for several devices, and that their shares do not
@@ -19,6 +20,7 @@
 
 mod accesses;
 mod groups;
+mod lags;
 mod library;
 mod shadow;
 #[cfg(test)]
@@ -183,7 +185,7 @@ impl<'a> Replay<'a> {
             }
         }
         let mut flat = flat.into_iter();
-        let mut panels = Vec::new();
+        let (mut panels, mut lags) = (Vec::new(), Vec::new());
         let mut group = GroupAccesses::default();
         for task in tasks {
             match task {
@@ -197,10 +199,15 @@ impl<'a> Replay<'a> {
                     let Some((step, of_group)) = flat.next() else { return fault("a task has no step") };
                     self.shadow.next_step();
                     self.work(work, step)?;
-                    if let (Work::Kernel { buffers, .. }, Flat::Panels { kernel, left }) = (work, step) {
+                    if let (Work::Kernel { buffers, .. }, Flat::Panels { kernel, lag, left }) = (work, step) {
                         panels.push(self.accesses(buffers, kernel));
+                        lags.push(lag);
                         if left == 0 {
-                            accesses::run_by_panels(&std::mem::take(&mut panels), &PanelSharers::default(), self)?;
+                            let (panels, lags) = (std::mem::take(&mut panels), std::mem::take(&mut lags));
+                            match lags.iter().all(|lag| *lag == 0) {
+                                true => accesses::run_by_panels(&panels, &PanelSharers::default(), self)?,
+                                false => lags::run_with_lags(&panels, &lags, self)?,
+                            }
                         }
                     }
                     if let Some(PartOfGroup { panels, left }) = of_group {
@@ -619,6 +626,7 @@ enum Flat<'a> {
     /// A kernel that runs by panels with its neighbours; `left` of them follow.
     Panels {
         kernel: &'a KernelStep,
+        lag: u64,
         left: usize,
     },
     Other(&'a Step),
@@ -626,9 +634,9 @@ enum Flat<'a> {
 
 /// Appends a step without other steps in it; barriers have no task.
 fn flatten<'a>(step: &'a Step, flat: &mut Vec<Flat<'a>>) {
-    if let Step::Panels { kernels, .. } = step {
-        let left = (0..kernels.len()).rev();
-        flat.extend(kernels.iter().zip(left).map(|(kernel, left)| Flat::Panels { kernel, left }));
+    if let Step::Panels { kernels, lags, .. } = step {
+        let members = kernels.iter().zip(lags).zip((0..kernels.len()).rev());
+        flat.extend(members.map(|((kernel, &lag), left)| Flat::Panels { kernel, lag, left }));
     } else if let Step::Kernel(kernel) = step {
         flat.push(Flat::Kernel(kernel));
     } else if !matches!(step, Step::Sync { .. } | Step::Post { .. } | Step::Await { .. }) {

@@ -120,6 +120,16 @@ impl Shadow {
         self.alone[at]
     }
 
+    /// The arena and instance of a spot, with its units; None if it is not in memory.
+    pub fn units_of(&self, spot: &Spot) -> Option<((usize, usize), std::ops::Range<usize>)> {
+        Some((self.instance(spot), self.range(spot)?))
+    }
+
+    /// The number of units of an instance of an arena.
+    pub fn len(&self, (arena, instance): (usize, usize)) -> usize {
+        self.memory.units[arena][instance].len()
+    }
+
     fn instance(&self, spot: &Spot) -> (usize, usize) {
         let arena = spot.place.arena as usize;
         (arena, self.instances[arena][spot.device])

@@ -140,12 +140,35 @@ fn panels_must_not_overlap() {
         let mut kernels = Vec::new();
         each_kernel(&mut program.body, &mut |kernel| kernels.push(kernel.clone()));
         program.body.retain(|step| !matches!(step, Step::Kernel(_)));
-        program.body.push(Step::Panels { kernels, panel: 1 });
+        program.body.push(Step::Panels { lags: vec![0; kernels.len()], kernels, panel: 1 });
     };
     let by_rows = "fn main(x: f32[100, 64]) { let s = sum(x, axis=1); let t = s * s; (t[:, None] + x, t) }";
     assert_eq!(changed(by_rows, joined), Ok(()));
     let backwards = "fn main(x: f32[100, 64]) { let s = sum(x, axis=1); (s, flip(s)) }";
     assert!(changed(backwards, joined).unwrap_err().contains("one panel reads byte"));
+}
+
+#[test]
+fn lags_must_be_long_enough() {
+    let source = "fn main(x: f32[1000, 128]) { let mut u = exp(x); let mut v = exp(2 * x); v[1:999] = u[:998] + u[2:]; \
+                  u[1:999] = v[:998] + v[2:]; v[1:999] = u[:998] + u[2:]; (u, v) }";
+    let with = |given: Option<[u64; 5]>| {
+        let mut planned = Vec::new();
+        let result = changed(source, |program| {
+            for step in &mut program.body {
+                if let Step::Panels { lags, .. } = step {
+                    planned.clone_from(lags);
+                    given.iter().for_each(|given| *lags = given.to_vec());
+                }
+            }
+        });
+        (planned, result)
+    };
+    assert_eq!(with(None), (vec![0, 0, 2, 3, 4], Ok(())));
+    assert_eq!(with(Some([0, 1, 5, 9, 20])).1, Ok(()));
+    assert!(with(Some([0, 0, 2, 2, 4])).1.unwrap_err().contains("before an earlier kernel"));
+    assert!(with(Some([1, 0, 2, 3, 4])).1.unwrap_err().contains("before an earlier kernel"));
+    assert!(with(Some([0; 5])).1.unwrap_err().contains("panel"));
 }
 
 #[test]
