@@ -31,6 +31,7 @@ use spmdc_passes::combine_collectives::combine_collectives;
 use spmdc_passes::commute_reshapes::commute_reshapes;
 use spmdc_passes::cse::cse;
 use spmdc_passes::dce::dce;
+use spmdc_passes::deepen_halos::deepen_halos;
 use spmdc_passes::distribute_factorizations::distribute_factorizations;
 use spmdc_passes::distribute_scans::distribute_scans;
 use spmdc_passes::distribute_sorts::distribute_sorts;
@@ -466,6 +467,7 @@ fn partitioned(
     after("choose_alignments");
     m = watch.pass("insert_reshards", insert_reshards(m, plans, room));
     after("insert_reshards");
+    m = watch.pass_between("deepen_halos", deepen_halos(m, room));
     m = watch.pass_between("distribute_factorizations", distribute_factorizations(m));
     m = watch.pass_between("distribute_sorts", distribute_sorts(m));
     m = watch.pass_between("distribute_transforms", distribute_transforms(m));

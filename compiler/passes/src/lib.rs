@@ -9,6 +9,7 @@
 //! - `order_cuts`: elements and slices are taken in the order that moves least.
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
+//! - `deepen_halos`: stencils in loops exchange halos for several steps at once.
 //! - `distribute_factorizations`: every factorization of split rows is made of steps on blocks.
 //! - `distribute_sorts`: every sort along a split dimension is two steps.
 //! - `distribute_transforms`: every Fourier transform has whole lines, or steps that have them.
@@ -33,6 +34,7 @@ pub mod commute_reshapes;
 mod contract;
 pub mod cse;
 pub mod dce;
+pub mod deepen_halos;
 pub mod distribute_factorizations;
 pub mod distribute_scans;
 pub mod distribute_sorts;

@@ -7,7 +7,8 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::cost::Levels;
 use spmdc_ir::ops::Op;
-use spmdc_ir::program::Stage;
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::{Stage, StmtKind};
 use spmdc_ir::reshard::step::ReshardStep;
 
 /// The collectives that the compiler inserts, in order.
@@ -215,4 +216,42 @@ fn devices_transpose_an_operand_that_they_share_together() {
     assert_eq!(transposes(8192, 8, "128@_, 256@_"), 0, "the product takes long");
     assert_eq!(transposes(1024, 8, "16@_, 256@_"), 0, "it is small");
     assert_eq!(transposes(1024, 8, "1024@X, 256"), 0, "its blocks are read in place");
+}
+
+#[test]
+fn stencils_exchange_the_halos_of_several_steps() {
+    // For each loop over exchanges its trips, and the number of steps in each.
+    let rounds = |source: &str, memory: Option<MemoryLimit>| {
+        let compilation = compile(&parsed(source), &Options { memory, ..Options::default() }).unwrap();
+        let mut found = Vec::new();
+        compilation.stage(Stage::Optimized).unwrap().func.body.walk(&mut |stmt| {
+            let StmtKind::Control(Control::For(op)) = &stmt.kind else { return };
+            let named = |name| op.body.stmts.iter().filter(|stmt| stmt.name() == name).count();
+            if named("ghosted") > 0 {
+                found.push((op.trips().unwrap(), named("update") + 1));
+            }
+        });
+        found
+    };
+    let heat = |mesh: &str, shape: &str, trips: usize| {
+        format!(
+            "{mesh} fn main(v: f32[{shape}]) {{
+               let mut u = v;
+               for i in 0..{trips} {{ u = 0.6 * u + 0.1 * (roll(u, 1, axis=0) + roll(u, -1, axis=0) + roll(u, 1, axis=1) + roll(u, -1, axis=1)); }}
+               u
+             }}"
+        )
+    };
+    let mesh = "mesh (X = 4, Y = 2);";
+    assert_eq!(rounds(&heat(mesh, "4096@X, 4096@Y", 100), None), [(5, 20)]);
+    assert_eq!(rounds(&heat("", "4096, 4096", 100), None), [(7, 14)]);
+    // Rows of 32 KiB: the rows of fewer steps fit in the cache.
+    assert_eq!(rounds(&heat("", "1024, 8192", 16), None), [(4, 4)]);
+    assert_eq!(rounds(&heat(mesh, "1024@X, 1024@Y", 100), None), [], "it fits in the caches");
+    assert_eq!(rounds(&heat(mesh, "4098@X, 4096@Y", 100), None), [], "blocks differ");
+    assert_eq!(rounds(&heat(mesh, "4096@X, 4096@Y", 3), None), [], "there are few steps");
+    let scarce = Some(MemoryLimit { bytes: 200 << 20, processes: 1 });
+    assert_eq!(rounds(&heat(mesh, "4096@X, 4096@Y", 100), scarce), [], "blocks with margins are further arrays");
+    let whole = "fn main(v: f32[4096, 4096]) { let mut u = v; for i in 0..100 { u = u - 0.1 * (roll(u, 1, axis=0) - mean(u)); } u }";
+    assert_eq!(rounds(whole, None), [], "a step needs all elements");
 }
