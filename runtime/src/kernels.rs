@@ -170,11 +170,12 @@ impl Panels {
         waiting: &Waiting<'_>,
     ) -> i64 {
         let behind = self.lags.iter().copied().max().unwrap_or(0);
+        // The checks of a call are numbered after those of the preceding calls.
+        let first_check: i64 = self.calls[..calls.start].iter().map(|call| call.checks.len() as i64).sum();
         let (mut at, mut number, mut failed) = (units.start, 0, trap::NONE);
         while at < units.end + behind {
             waiting.until(number);
-            // The checks of a call are numbered after those of the preceding calls.
-            let mut before: i64 = self.calls[..calls.start].iter().map(|call| call.checks.len() as i64).sum();
+            let mut before = first_check;
             for (call, lag) in self.calls[calls.clone()].iter().zip(&self.lags[calls.clone()]) {
                 let begin = units.start.max(call.begin).max(at - lag);
                 let end = units.end.min(call.end).min(at.saturating_add(self.panel) - lag);

@@ -1,14 +1,14 @@
 //! Makes stencils exchange halos for several steps at once.
 //!
 //! ```text
-//! for i in 0..100 { u = f(u); }                   // f reads neighbours at a distance of 1
+//! for i in 0..67 { u = f(u); }                    // f reads neighbours at a distance of 1
 //! =>
-//! for r in 0..12 {
-//!   g = ghosted(u, 8 elements on each side);      // an exchange
-//!   h = f(g); g = f(h); h = f(g); ..              // 8 steps, each of them valid in a block one element smaller on each side
-//!   u = the block inside g;
+//! for r in 0..4 {
+//!   g = ghosted(u, 16 elements on each side);     // an exchange
+//!   h = f(g); g = f(h); h = f(g); ..              // 15 steps; each is valid in a block one element smaller on each side
+//!   u = f(g);                                     // the last step computes the block alone
 //! }
-//! for i in 96..100 { u = f(u); }
+//! for i in 64..67 { u = f(u); }
 //! ```
 //!
 //! Neighbours compute the elements of each other's margins, too, so the bits are the same. There are fewer exchanges, and between two of them
@@ -302,26 +302,27 @@ impl<'a> Stencil<'a> {
             if step != 1 || before + after > 0 {
                 return None;
             }
-            let start = if start + len <= size {
-                start as i64
-            } else {
+            if start + len > size {
                 if len != size {
                     return None;
                 }
                 self.wraps[at] = true;
-                if 2 * start > size { start as i64 - size as i64 } else { start as i64 }
-            };
-            through.push(offset - start);
+            }
+            through.push(offset - distance(map));
         }
         Some(through)
     }
 
+    /// The number of arrays that a trip computes; it hands on the others as they are.
+    fn computed(&self) -> usize {
+        let Block { params, results, .. } = &self.op.body;
+        results.iter().filter(|result| !params.contains(result)).count()
+    }
+
     /// Bytes of one row of the blocks of all arrays: of the carried ones, of as many to compute them in, and of the fixed ones.
     fn row_bytes(&self, dims: &[DeepDim]) -> usize {
-        let params = &self.op.body.params[1..];
-        let computed = self.op.body.results.iter().filter(|result| !params.contains(result)).count();
         let elements: usize = dims[1..].iter().map(DeepDim::room).product();
-        (params.len() + computed + self.fixed.len()) * elements * self.ty.dtype().size()
+        (self.op.body.params[1..].len() + self.computed() + self.fixed.len()) * elements * self.ty.dtype().size()
     }
 
     /// The dimensions for so many steps between two exchanges; None if blocks differ.
@@ -344,6 +345,12 @@ impl<'a> Stencil<'a> {
         });
         dims.collect()
     }
+}
+
+/// The distance from an element of a window to its element of the operand; back if that is shorter, where the window wraps around.
+fn distance(map: &DimMap) -> i64 {
+    let is_back = map.start + map.len > map.size && 2 * map.start > map.size;
+    map.start as i64 - if is_back { map.size as i64 } else { 0 }
 }
 
 /// The first index of a region along each dimension, if it is known.
@@ -390,9 +397,7 @@ impl StencilSteps<'_, '_> {
             fixed.arrays.insert(value, blocks);
         }
         made.append(&mut fixed.stmts);
-        let params = &self.stencil.op.body.params;
-        let computed = |result: &Value| !params.contains(result);
-        let spare = self.stencil.op.body.results.iter().filter(|result| computed(result)).count();
+        let spare = self.stencil.computed();
         let zero = self.emit(
             Constant::scalar(self.stencil.ty.dtype(), 0),
             &[],
@@ -427,7 +432,7 @@ impl StencilSteps<'_, '_> {
         let counter = self.func.new_like(params[0]);
         let carried: Vec<Value> = params[1..].iter().map(|&param| self.func.new_like(param)).collect();
         let ty = self.deep_type(DeepDim::room);
-        let computed = stencil.op.body.results.iter().filter(|result| !params.contains(result)).count();
+        let computed = stencil.computed();
         let spares: Vec<Value> = (0..computed).map(|_| self.func.new_value(ty.clone(), self.origin.clone())).collect();
         let mut step = StencilStep { arrays: fixed.clone(), ..StencilStep::default() };
         for (&param, &value) in params[1..].iter().zip(&carried) {
@@ -563,11 +568,7 @@ impl StencilSteps<'_, '_> {
 
     /// The offset of the operand of a window; the window is known to have one.
     fn through(&self, map: &WindowMap, offset: &Offset) -> Offset {
-        let start = |map: &DimMap| {
-            let is_back = map.start + map.len > map.size && 2 * map.start > map.size;
-            map.start as i64 - if is_back { map.size as i64 } else { 0 }
-        };
-        map.dims.iter().zip(offset).map(|(map, offset)| offset - start(map)).collect()
+        map.dims.iter().zip(offset).map(|(map, offset)| offset - distance(map)).collect()
     }
 
     /// Whether an element lies within bounds along each dimension; None if all do. The bounds of a dimension are tested for its indices alone.

@@ -130,12 +130,11 @@ impl PanelGroup<'_> {
         }
         let uses = uses(&step, kernel);
         let others = || self.members.iter().map(|member| &member.step);
-        let is_alike =
-            others().all(|other| other.range == step.range && other.part == step.part && other.grain == step.grain);
+        let is_alike = others().all(|other| other.range == step.range && other.part == step.part);
         // Devices that divide a range, or a team, divide one of all kernels. Lags say that panels have an order instead.
         let is_whole = others().all(|other| other.part.is_none() && step.part.is_none() && other.split.is_empty());
         let Some(lag) = self.lag(&uses).map(|lag| if is_alike { lag } else { lag.max(1) }) else { return Some(step) };
-        if others().any(|other| other.split != step.split) || lag > 0 && !is_whole {
+        if others().any(|other| other.split != step.split || other.grain != step.grain) || lag > 0 && !is_whole {
             return Some(step);
         }
         self.members.push(PanelMember { step, uses, lag });
