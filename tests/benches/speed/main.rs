@@ -14,10 +14,11 @@ mod streams;
 fn main() {
     // Cargo adds `--bench`.
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let sections: [(&str, fn()); 8] = [
+    let sections: [(&str, fn()); 9] = [
         ("compile", compile::compile_times),
         ("long", compile::long_programs),
         ("elementwise", streams::elementwise),
+        ("functions", streams::functions),
         ("moves", streams::moves),
         ("reduction", streams::reductions),
         ("layouts", layouts::layouts),

@@ -62,6 +62,25 @@ pub fn elementwise() {
     table("elementwise", &cases, &[MEMORY], true);
 }
 
+pub fn functions() {
+    use Traffic::{Scale, Triad};
+    let cases = [
+        case("exp(x)", "fn main(x: f32[N]) { exp(x) }", Scale, 4.0),
+        case("sin(x)", "fn main(x: f32[N]) { sin(x) }", Scale, 4.0),
+        case("log(x)", "fn main(x: f32[N]) { log(x) }", Scale, 4.0),
+        case("erf(x)", "fn main(x: f32[N]) { erf(x) }", Scale, 4.0),
+        case("tanh(x)", "fn main(x: f32[N]) { tanh(x) }", Scale, 4.0),
+        case("sigmoid(x)", "fn main(x: f32[N]) { sigmoid(x) }", Scale, 4.0),
+        case("pow(x, y)", "fn main(x: f32[N], y: f32[N]) { pow(x, y) }", Triad, 4.0),
+        case("f16(x)", "fn main(x: f32[N]) { f16(x) }", Scale, 3.0),
+        case("f32(x), f16", "fn main(x: f16[N]) { f32(x) }", Scale, 3.0),
+        case("bf16(x)", "fn main(x: f32[N]) { bf16(x) }", Scale, 3.0),
+        case("i32(x)", "fn main(x: f32[N]) { i32(x) }", Scale, 4.0),
+        case("f64(x)", "fn main(x: f32[N]) { f64(x) }", Scale, 6.0),
+    ];
+    table("functions", &cases, &[CACHE], false);
+}
+
 pub fn moves() {
     use Traffic::Scale;
     let cases = [
