@@ -36,6 +36,7 @@ use spmdc_passes::distribute_factorizations::distribute_factorizations;
 use spmdc_passes::distribute_scans::distribute_scans;
 use spmdc_passes::distribute_sorts::distribute_sorts;
 use spmdc_passes::distribute_transforms::distribute_transforms;
+use spmdc_passes::erase_reduced::erase_reduced;
 use spmdc_passes::exchange_ghosts::exchange_ghosts;
 use spmdc_passes::exchange_halos::exchange_halos;
 use spmdc_passes::hoist::hoist;
@@ -306,6 +307,7 @@ impl PipelineRun<'_> {
                 }
                 self.out.stages.push(m.clone());
             }
+            m = self.watch.pass("erase_reduced", erase_reduced(m));
             m = self.watch.pass("commute_reshapes", commute_reshapes(m));
             self.time("simplify");
             let ProgramLayout { propagated, partitioned, .. } =

@@ -184,8 +184,8 @@ pub fn tuple_field(base: Box<Expr>, index: u64, index_span: Span, span: Span) ->
 
 pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> Box<TypeExpr> {
     let kind = match ty.kind {
-        TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None } => {
-            TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: Some(mesh) }
+        TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh: None } => {
+            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh: Some(mesh) }
         }
         kind @ (TypeExprKind::Array { .. }
         | TypeExprKind::Tuple(_)
@@ -200,7 +200,8 @@ pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> Box<TypeExpr> {
 /// `T[N]`
 pub fn element_param(name: Ident, dims: Vec<DimExpr>) -> Box<TypeExpr> {
     let dtype = ElementType::Param(name);
-    ty(TypeExprKind::Array { dtype, dims, unreduced: Vec::new(), varying: Vec::new(), mesh: None })
+    let (unreduced, reduced, varying) = (Vec::new(), Vec::new(), Vec::new());
+    ty(TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh: None })
 }
 
 pub fn array_type<'s>(
@@ -209,9 +210,13 @@ pub fn array_type<'s>(
     suffixes: Vec<(Ident, Vec<Ident>)>,
     span: Span,
 ) -> Action<'s, Box<TypeExpr>> {
-    let (mut unreduced, mut varying) = (Vec::new(), Vec::new());
+    let (mut unreduced, mut reduced, mut varying) = (Vec::new(), Vec::new(), Vec::new());
     for (letter, axes) in suffixes {
-        let list = if letter.name == "U" { &mut unreduced } else { &mut varying };
+        let list = match letter.name.as_str() {
+            "U" => &mut unreduced,
+            "R" => &mut reduced,
+            _ => &mut varying,
+        };
         if !list.is_empty() {
             let message = format!("a type has one `{{{}:...}}` at most", letter.name);
             return refuse(letter.span, message, format!("list the axes in one: `{{{}:(X, Y)}}`", letter.name));
@@ -219,7 +224,8 @@ pub fn array_type<'s>(
         *list = axes;
     }
     let dtype = ElementType::Name(dtype);
-    Ok(Box::new(TypeExpr { kind: TypeExprKind::Array { dtype, dims, unreduced, varying, mesh: None }, span }))
+    let kind = TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh: None };
+    Ok(Box::new(TypeExpr { kind, span }))
 }
 
 /// An entry between the commas of `P(...)`.
@@ -229,27 +235,31 @@ pub enum ShardingEntry {
 }
 
 pub fn sharding<'s>(entries: Vec<ShardingEntry>, span: Span) -> Action<'s, Box<Expr>> {
-    let (mut dims, mut unreduced) = (Vec::new(), Vec::new());
+    let (mut dims, mut unreduced, mut reduced) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
-        match entry {
-            ShardingEntry::Dim(dim) => dims.push(dim),
-            ShardingEntry::Keyword(keyword, axes) if keyword.name == "unreduced" && unreduced.is_empty() => {
-                unreduced = axes;
+        let (keyword, axes) = match entry {
+            ShardingEntry::Dim(dim) => {
+                dims.push(dim);
+                continue;
             }
-            ShardingEntry::Keyword(keyword, _) if keyword.name == "unreduced" => {
-                return refuse(keyword.span, "`unreduced` is given twice", "list the axes in one: `unreduced=(X, Y)`");
+            ShardingEntry::Keyword(keyword, axes) => (keyword, axes),
+        };
+        let list = match keyword.name.as_str() {
+            "unreduced" => &mut unreduced,
+            "reduced" => &mut reduced,
+            name => {
+                let message = format!("a sharding has no `{name}`");
+                let help = "besides its dimensions it takes only `unreduced=` and `reduced=`: `P(X, unreduced=Y)`";
+                return refuse(keyword.span, message, help);
             }
-            ShardingEntry::Keyword(keyword, _) => {
-                let message = format!("a sharding has no `{}`", keyword.name);
-                return refuse(
-                    keyword.span,
-                    message,
-                    "besides its dimensions it takes only `unreduced=`: `P(X, unreduced=Y)`",
-                );
-            }
+        };
+        if !list.is_empty() {
+            let message = format!("`{}` is given twice", keyword.name);
+            return refuse(keyword.span, message, format!("list the axes in one: `{}=(X, Y)`", keyword.name));
         }
+        *list = axes;
     }
-    Ok(expr(ExprKind::Sharding(ShardingExpr { dims, unreduced, span }), span))
+    Ok(expr(ExprKind::Sharding(ShardingExpr { dims, unreduced, reduced, span }), span))
 }
 
 /// A float in the form of the tree: no underscores, a digit on both sides of the point.

@@ -353,7 +353,7 @@ pub enum ExprKind {
         /// One trip.
         body: BlockNode,
     },
-    /// `P(X, _, (Y, Z), ?, unreduced=Y)`
+    /// `P(X, _, (Y, Z), ?, unreduced=Y, reduced=Z)`
     Sharding(ShardingExpr),
     /// A type in the position of a value: `zeros(f32[3, 4])`, `cast(x, bf16)`.
     Type(Box<TypeExpr>),
@@ -491,6 +491,8 @@ pub struct ShardingExpr {
     pub dims: Vec<DimAxes>,
     /// The axes along which the value is unreduced.
     pub unreduced: Vec<Ident>,
+    /// The axes along which the value is reduced.
+    pub reduced: Vec<Ident>,
     /// From `P(` to the parenthesis.
     pub span: Span,
 }
@@ -540,6 +542,8 @@ pub enum TypeExprKind {
         dims: Vec<DimExpr>,
         /// `{U:Y}`: the axes along which the value is unreduced.
         unreduced: Vec<Ident>,
+        /// `{R:Y}`: the axes along which the value is reduced.
+        reduced: Vec<Ident>,
         /// `{V:X}`: the axes along which the value varies.
         varying: Vec<Ident>,
         /// `on first`; None without `on`.

@@ -108,7 +108,9 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
             Token::DType(_) | Token::Name(_) if previous == Token::Stream => {}
             // A block, or the suffix of a type.
             Token::OpenBrace => {
-                return inside.is_empty() || previous == Token::Greater || rest[range.end..].starts_with(['U', 'V']);
+                return inside.is_empty()
+                    || previous == Token::Greater
+                    || rest[range.end..].starts_with(['U', 'R', 'V']);
             }
             Token::OpenParen | Token::OpenBracket => {
                 inside.push(token);

@@ -307,7 +307,7 @@ impl<'a> TreePrinter<'a> {
 
     fn type_expr(&mut self, ty: &TypeExpr) {
         match &ty.kind {
-            TypeExprKind::Array { dtype, dims, unreduced, varying, mesh } => {
+            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh } => {
                 self.push(match dtype {
                     ElementType::Name(dtype) => dtype.name(),
                     ElementType::Param(name) => &name.name,
@@ -324,6 +324,7 @@ impl<'a> TreePrinter<'a> {
                     self.push("]");
                 }
                 self.suffix("U", unreduced);
+                self.suffix("R", reduced);
                 self.suffix("V", varying);
                 if let Some(mesh) = mesh {
                     self.push(&format!(" on {}", mesh.name));
@@ -405,9 +406,14 @@ impl<'a> TreePrinter<'a> {
     fn sharding(&mut self, sharding: &ShardingExpr) {
         self.push("P(");
         self.list(&sharding.dims, TreePrinter::dim_axes);
-        if !sharding.unreduced.is_empty() {
-            self.push(if sharding.dims.is_empty() { "unreduced=" } else { ", unreduced=" });
-            self.axis_list(&sharding.unreduced);
+        let mut is_first = sharding.dims.is_empty();
+        for (keyword, axes) in [("unreduced=", &sharding.unreduced), ("reduced=", &sharding.reduced)] {
+            if !axes.is_empty() {
+                self.push(if is_first { "" } else { ", " });
+                self.push(keyword);
+                self.axis_list(axes);
+                is_first = false;
+            }
         }
         self.push(")");
     }

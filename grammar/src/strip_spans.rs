@@ -90,7 +90,7 @@ structs! {
     PatternNode { kind, span }
     Expr { kind, span }
     ArgNode { name, value }
-    ShardingExpr { dims, unreduced, span }
+    ShardingExpr { dims, unreduced, reduced, span }
     DimAxes { axes, open, alignment, span }
     TypeExpr { kind, span }
     DimExpr { size, axes }
@@ -166,7 +166,7 @@ enums! {
         Param(name),
     }
     TypeExprKind {
-        Array { dtype, dims, unreduced, varying, mesh },
+        Array { dtype, dims, unreduced, reduced, varying, mesh },
         Tuple(types),
         Struct(fields),
         Named { module, name, args },

@@ -136,6 +136,7 @@ impl Maker<'_> {
                 dtype: ElementType::Param(self.name()),
                 dims: self.many(1, |maker| DimExpr { size: maker.size(), axes: maker.maybe(Self::dim_axes) }),
                 unreduced: Vec::new(),
+                reduced: Vec::new(),
                 varying: Vec::new(),
                 mesh: self.maybe(Self::name),
             },
@@ -143,6 +144,7 @@ impl Maker<'_> {
                 dtype: ElementType::Name(DTypeName::ALL[self.below(DTypeName::ALL.len())].0),
                 dims: self.many(0, |maker| DimExpr { size: maker.size(), axes: maker.maybe(Self::dim_axes) }),
                 unreduced: self.many(0, Self::name),
+                reduced: self.many(0, Self::name),
                 varying: self.many(0, Self::name),
                 mesh: self.maybe(Self::name),
             },
@@ -347,6 +349,7 @@ impl Maker<'_> {
                     ExprKind::Sharding(ShardingExpr {
                         dims: self.many(0, Self::dim_axes),
                         unreduced: self.many(0, Self::name),
+                        reduced: self.many(0, Self::name),
                         span: Span::default(),
                     })
                 } else {

@@ -15,14 +15,14 @@ def store(programs, named={}):
     print(f"{len(programs)} programs")
 
 
-def write(name, tolerance, text, inputs, outputs, save=np.savez, meshes=None):
-    """Writes NAME.spmd and NAME.npz; without meshes the program runs on all that golden programs run on."""
+def write(name, tolerance, text, inputs, outputs, save=np.savez, meshes=None, mesh="X = 2, Y = 4"):
+    """Writes NAME.spmd and NAME.npz; without meshes the program runs on all that golden programs run on. `mesh` has the axes."""
     outputs = outputs if isinstance(outputs, tuple) else (outputs,)
     arrays = {f"in.{param}": np.asarray(value) for param, value in zip(parameters(text), inputs, strict=True)}
     arrays |= {f"out.{i}": np.asarray(value) for i, value in enumerate(outputs)}
     where = f"//! meshes: {meshes}\n" if meshes else ""
     save(HERE / f"{name}.npz", **arrays)
-    (HERE / f"{name}.spmd").write_text(f"//! tolerance: {tolerance}\n{where}mesh (X = 2, Y = 4);\n{text}\n")
+    (HERE / f"{name}.spmd").write_text(f"//! tolerance: {tolerance}\n{where}mesh ({mesh});\n{text}\n")
 
 
 def parameters(text):

@@ -44,7 +44,7 @@ fn drawings(module: &Module, command: &VizCommand, style: Style) -> String {
     let mut text = legend(module);
     let is_wanted = |name: &String| command.values.is_empty() || command.values.contains(name);
     for (name, value) in values.iter().filter(|(name, _)| is_wanted(name)) {
-        let ty = module.func.ty(*value);
+        let ty = &module.func.ty_in_program(*value);
         if ty.array.is_stream {
             let _ = write!(text, "\n{name}: {}\nstays in its file\n", ty.display(&module.mesh));
             continue;

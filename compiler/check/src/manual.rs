@@ -20,10 +20,11 @@ use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::{ArrayType, AxisSet, Type};
 use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::collective::cast::{ManualState, PCast};
 use spmdc_ir::program::control::{Control, ManualRegion};
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Stmt, Value, walk};
+use spmdc_ir::program::{Block, Stage, Stmt, Value, walk};
 use spmdc_ir::reshard::step::Reshard;
 
 /// A leaf of an argument or result, with its declared type if there is one.
@@ -43,6 +44,13 @@ struct Left {
     outputs: Vec<Sharding>,
     /// The values that are the same on devices along axes over which the result is split.
     spread: Vec<SpreadResult>,
+}
+
+/// What is said of a value along manual axes besides its blocks.
+#[derive(Clone, Copy, Default)]
+struct States {
+    unreduced: AxisSet,
+    reduced: AxisSet,
 }
 
 /// The block of a region under construction, and its operands.
@@ -166,6 +174,7 @@ impl Checker<'_> {
                     .map(|dim| DimSharding { axes: only(&dim.axes, explicit), open: true, alignment: None })
                     .collect(),
                 unreduced: AxisSet::EMPTY,
+                reduced: AxisSet::EMPTY,
                 combine: ReduceOp::Sum,
             },
         };
@@ -185,10 +194,11 @@ impl Checker<'_> {
             return None;
         }
         let of_rows = without(&to, manual);
+        let states = self.states(&to, manual);
         let local = Type {
             array: self.local_shape(&found.array, &to, manual),
-            sharding: if is_stream { Sharding::replicated(found.rank()) } else { of_rows.clone() },
-            varying: to.used_axes().union(to.unreduced).intersect(manual),
+            sharding: if is_stream { Sharding::replicated(found.rank()) } else { states.added_to(&of_rows) },
+            varying: to.named_axes().minus(states.unreduced).minus(to.reduced).intersect(manual),
         };
         region.inputs.push(within(&to, manual));
         let operand = if found.sharding == to || exact.is_some() || is_stream {
@@ -357,8 +367,9 @@ impl Checker<'_> {
             left.add(value, exact, output);
             return Some(());
         }
-        let named = output.used_axes().union(output.unreduced);
-        let varies = self.build.ty(value).varying.minus(named);
+        let own = self.build.ty(value).clone();
+        let partial = own.sharding.unreduced.intersect(manual).minus(output.unreduced);
+        let varies = own.varying.minus(output.used_axes()).minus(output.unreduced).union(partial);
         if !varies.is_empty() {
             let axes = self.build.mesh.display_set(varies);
             let origin = self.build.func.info(value).origin.span;
@@ -370,11 +381,13 @@ impl Checker<'_> {
             self.report(errors_of_manual::result_varies(&function.name.name, &declared, &axes, span, origin));
             return None;
         }
-        let axes = named.minus(self.build.ty(value).varying);
+        let named = output.used_axes().union(output.unreduced);
+        let axes = named.minus(own.varying).minus(own.sharding.unreduced);
         if !axes.is_empty() {
             left.spread.push(SpreadResult { value, axes, span });
         }
-        value = self.vary_as(value, named, span).map_err(|diagnostic| self.report(diagnostic)).ok()?;
+        let cast = self.cast_to(value, &output, span);
+        value = cast.map_err(|diagnostic| self.report(diagnostic)).ok()?;
         // The other axes of the result type apply to the local value.
         if layout.is_some() {
             let inner = without(&outer, manual);
@@ -391,12 +404,39 @@ impl Checker<'_> {
             dim.axes.splice(0..0, outer.axes.iter().copied());
         }
         sharding.unreduced = sharding.unreduced.union(output.unreduced);
+        sharding.reduced = sharding.reduced.union(output.reduced);
         left.add(
             value,
             Type { array: ArrayType::new(local.dtype(), &shape), sharding, varying: AxisSet::EMPTY },
             output,
         );
         Some(())
+    }
+
+    /// What a layout says of a value along manual axes besides its blocks, as the body's types say it: when derivatives have been taken, summands
+    /// are values that vary.
+    fn states(&self, layout: &Sharding, manual: AxisSet) -> States {
+        if self.exact.is_some_and(|stage| stage >= Stage::Propagated) {
+            return States::default();
+        }
+        States { unreduced: layout.unreduced.intersect(manual), reduced: layout.reduced.intersect(manual) }
+    }
+
+    /// A result in the state along manual axes in which it leaves.
+    fn cast_to(&mut self, value: Value, output: &Sharding, span: Span) -> Result<Value, Diagnostic> {
+        self.build.span = span;
+        let own = self.build.ty(value).clone();
+        let list = |axes: AxisSet| axes.iter().map(|axis| axis as u8).collect::<Vec<u8>>();
+        let varying = output.used_axes().union(output.unreduced.minus(own.sharding.unreduced));
+        let mut value = self.build.vary(value, varying)?;
+        let unreduced = output.unreduced.minus(own.sharding.unreduced);
+        let reduced = output.reduced.minus(own.sharding.reduced);
+        for (axes, to) in [(unreduced, ManualState::Unreduced), (reduced, ManualState::Reduced)] {
+            if !axes.is_empty() {
+                value = self.build.emit1(PCast { axes: list(axes), to }, &[value])?;
+            }
+        }
+        Ok(value)
     }
 
     /// A value that the body uses from outside (for example through a lambda) becomes an operand that is equal on all devices.
@@ -433,6 +473,14 @@ impl Checker<'_> {
     }
 }
 
+impl States {
+    /// The layout of the other axes, with these states.
+    fn added_to(self, rest: &Sharding) -> Sharding {
+        let (unreduced, reduced) = (rest.unreduced.union(self.unreduced), rest.reduced.union(self.reduced));
+        Sharding { reduced, ..rest.clone() }.with_unreduced(unreduced, rest.combine)
+    }
+}
+
 impl Left {
     fn add(&mut self, value: Value, ty: Type, output: Sharding) {
         self.values.push(value);
@@ -448,7 +496,8 @@ fn only(axes: &[u8], set: AxisSet) -> Vec<u8> {
 /// The part of a layout on these axes.
 fn within(sharding: &Sharding, set: AxisSet) -> Sharding {
     let dims = sharding.dims.iter().map(|dim| only(&dim.axes, set)).collect();
-    Sharding::closed(dims).with_unreduced(sharding.unreduced.intersect(set), sharding.combine)
+    let reduced = sharding.reduced.intersect(set);
+    Sharding { reduced, ..Sharding::closed(dims) }.with_unreduced(sharding.unreduced.intersect(set), sharding.combine)
 }
 
 /// The part of a layout on all other axes.
@@ -458,6 +507,7 @@ fn without(sharding: &Sharding, set: AxisSet) -> Sharding {
         dim.axes.retain(|&axis| !set.contains(usize::from(axis)));
     }
     rest.unreduced = rest.unreduced.minus(set);
+    rest.reduced = rest.reduced.minus(set);
     rest
 }
 
@@ -472,6 +522,7 @@ fn bare(ty: &Ty) -> Ty {
         Ty::Array(array) => Ty::Array(ArrayTy {
             dims: array.dims.iter().map(|dim| DimTy { axes: None, ..dim.clone() }).collect(),
             unreduced: AxisSet::EMPTY,
+            reduced: AxisSet::EMPTY,
             varying: AxisSet::EMPTY,
             ..array.clone()
         }),

@@ -201,7 +201,7 @@ impl Resolver<'_> {
 
     fn ty(&mut self, ty: &TypeExpr) {
         match &ty.kind {
-            TypeExprKind::Array { dtype, dims, unreduced, varying, mesh } => {
+            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh } => {
                 mesh.iter().for_each(|mesh| self.mesh(mesh));
                 if let ElementType::Param(name) = dtype
                     && !self.is_local(&name.name)
@@ -212,7 +212,7 @@ impl Resolver<'_> {
                     self.expr(&dim.size);
                     dim.axes.iter().flat_map(|axes| &axes.axes).for_each(|axis| self.axis(axis));
                 }
-                unreduced.iter().chain(varying).for_each(|axis| self.axis(axis));
+                unreduced.iter().chain(reduced).chain(varying).for_each(|axis| self.axis(axis));
             }
             TypeExprKind::Tuple(parts) => parts.iter().for_each(|part| self.ty(part)),
             TypeExprKind::Struct(parts) => parts.iter().for_each(|(_, part)| self.ty(part)),
@@ -401,7 +401,7 @@ impl Resolver<'_> {
             }
             ExprKind::Sharding(sharding) => {
                 sharding.dims.iter().flat_map(|dim| &dim.axes).for_each(|axis| self.axis(axis));
-                sharding.unreduced.iter().for_each(|axis| self.axis(axis));
+                sharding.unreduced.iter().chain(&sharding.reduced).for_each(|axis| self.axis(axis));
             }
             ExprKind::Type(ty) => self.ty(ty),
         }

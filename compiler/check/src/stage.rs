@@ -13,7 +13,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::mesh::{AxisKind, Mesh};
 use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
@@ -42,7 +42,8 @@ impl Checker<'_> {
     pub(super) fn exact_layout(&self, ty: &ArrayTy) -> Option<Sharding> {
         let stage = self.exact?;
         let layout = ty.layout().unwrap_or_else(|| self.build.unknown_layout(ty.dims.len()));
-        Some(if stage >= Stage::Propagated { layout.close() } else { layout })
+        let is_closed = stage >= Stage::Propagated || self.build.mesh.of_kind(AxisKind::Auto).is_empty();
+        Some(if is_closed { layout.close() } else { layout })
     }
 
     /// Gives the values that a `let` has just defined, those from `first` on, their declared types.

@@ -45,6 +45,7 @@ pub struct ArrayTy {
     pub dtype: DType,
     pub dims: Vec<DimTy>,
     pub unreduced: AxisSet,
+    pub reduced: AxisSet,
     pub varying: AxisSet,
     pub is_stream: bool,
     /// The mesh on which it is, by its position in [`Mesh::named`](spmdc_ir::layout::mesh::Mesh::named), if the type says so.
@@ -74,7 +75,7 @@ impl Ty {
     /// For each leaf of a parameter, the mesh on which it is: that which the type names, or the first one that has its axes.
     pub fn meshes(&self, mesh: &Mesh, found: &mut Vec<Option<u8>>) {
         let of = |array: &ArrayTy| {
-            let axes = array.layout().map_or(AxisSet::EMPTY, |layout| layout.used_axes().union(layout.unreduced));
+            let axes = array.layout().map_or(AxisSet::EMPTY, |layout| layout.named_axes());
             let first = (!axes.is_empty()).then(|| mesh.first_with(axes)).flatten();
             array.on.or(first.map(|on| on as u8)).filter(|_| mesh.is_several())
         };
@@ -92,12 +93,12 @@ impl ArrayTy {
     /// The layout of the type; None if it has none. If some dimension is annotated, bare ones are replicated.
     pub fn layout(&self) -> Option<Sharding> {
         let is_annotated = self.dims.iter().any(|dim| dim.axes.is_some());
-        if !is_annotated && self.unreduced.is_empty() {
+        if !is_annotated && self.unreduced.is_empty() && self.reduced.is_empty() {
             return None;
         }
         let bare = DimSharding { axes: Vec::new(), open: !is_annotated, alignment: None };
         let dims = self.dims.iter().map(|dim| dim.axes.clone().unwrap_or_else(|| bare.clone())).collect();
-        Some(Sharding { dims, unreduced: self.unreduced, combine: ReduceOp::Sum })
+        Some(Sharding { dims, unreduced: self.unreduced, reduced: self.reduced, combine: ReduceOp::Sum })
     }
 }
 
@@ -158,7 +159,7 @@ impl Checker<'_> {
 
     fn resolve_part(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
         match &ty.kind {
-            TypeExprKind::Array { dtype: name, dims, unreduced, varying, mesh } => {
+            TypeExprKind::Array { dtype: name, dims, unreduced, reduced, varying, mesh } => {
                 let on = mesh.as_ref().and_then(|mesh| self.build.mesh.find_mesh(&mesh.name)).map(|on| on as u8);
                 let dims = dims
                     .iter()
@@ -168,7 +169,7 @@ impl Checker<'_> {
                         axes: dim.axes.as_ref().and_then(|axes| self.dim_axes(axes)),
                     })
                     .collect();
-                let (unreduced, varying) = (self.axis_set(unreduced), self.axis_set(varying));
+                let [unreduced, reduced, varying] = [unreduced, reduced, varying].map(|axes| self.axis_set(axes));
                 let (dtype, is_complex) = match name {
                     ElementType::Name(name) => dtype(*name),
                     ElementType::Param(name) => match self.element_type(name) {
@@ -176,7 +177,7 @@ impl Checker<'_> {
                         None => return Ty::Poison,
                     },
                 };
-                let array = ArrayTy { dtype, dims, unreduced, varying, is_stream: false, on, span: ty.span };
+                let array = ArrayTy { dtype, dims, unreduced, reduced, varying, is_stream: false, on, span: ty.span };
                 if let Some(axis) = array.layout().and_then(|layout| layout.repeated_axis()) {
                     self.report(shardings::axis_twice(&self.build.mesh.axes[axis as usize].name.clone(), ty.span));
                     return Ty::Poison;
@@ -200,12 +201,12 @@ impl Checker<'_> {
             {
                 match self.element_type(name) {
                     Some((dtype, is_complex)) => {
-                        let (unreduced, varying) = (AxisSet::EMPTY, AxisSet::EMPTY);
                         let array = ArrayTy {
                             dtype,
                             dims: Vec::new(),
-                            unreduced,
-                            varying,
+                            unreduced: AxisSet::EMPTY,
+                            reduced: AxisSet::EMPTY,
+                            varying: AxisSet::EMPTY,
                             is_stream: false,
                             on: None,
                             span: ty.span,
@@ -380,12 +381,13 @@ impl Checker<'_> {
         let dims: Option<Vec<DimSharding>> = literal.dims.iter().map(|dim| self.dim_axes(dim)).collect();
         let Some(dims) = dims else { return Term::Poison };
         let unreduced = self.axis_set(&literal.unreduced);
-        let sharding = Sharding { dims, unreduced, combine: ReduceOp::Sum };
+        let reduced = self.axis_set(&literal.reduced);
+        let sharding = Sharding { dims, unreduced, reduced, combine: ReduceOp::Sum };
         if let Some(axis) = sharding.repeated_axis() {
             let name = self.build.mesh.name(axis).to_string();
             return self.report(shardings::axis_twice(&name, literal.span));
         }
-        let manual = sharding.used_axes().union(unreduced).intersect(self.build.manual);
+        let manual = sharding.named_axes().intersect(self.build.manual);
         if !manual.is_empty() {
             let axes = self.build.mesh.display_set(manual);
             return self.report(errors::manual::layout_over_manual(&axes, literal.span));
@@ -590,7 +592,7 @@ impl Checker<'_> {
     /// Applies the layout of an annotation: checked on explicit axes, pinned on auto ones.
     pub(super) fn lay_out(&mut self, value: Value, layout: Sharding, span: Span, place: &str) -> Term {
         let manual = self.build.manual;
-        let over_manual = layout.used_axes().union(layout.unreduced).intersect(manual);
+        let over_manual = layout.used_axes().intersect(manual);
         if !over_manual.is_empty() {
             let axes = self.build.mesh.display_set(over_manual);
             return self.report(errors::manual::layout_over_manual(&axes, span));
@@ -605,7 +607,10 @@ impl Checker<'_> {
             let (wanted_axes, found_axes) = (only(&wanted.axes), only(&found.axes));
             if wanted.open { found_axes.starts_with(&wanted_axes) } else { wanted_axes == found_axes }
         });
-        let agrees = agrees && layout.unreduced.intersect(explicit) == found.sharding.unreduced.intersect(explicit);
+        let decided = explicit.union(manual.intersect(layout.named_axes()));
+        let agrees = agrees
+            && layout.unreduced.intersect(decided) == found.sharding.unreduced.intersect(decided)
+            && layout.reduced.intersect(decided) == found.sharding.reduced.intersect(decided);
         if !agrees {
             let wanted = self.build.annotated(&Type { sharding: layout.close(), ..found.clone() });
             let shown = self.build.annotated(&found);
@@ -620,7 +625,7 @@ impl Checker<'_> {
             return self.report(error);
         }
         let is_pinned = layout.dims.iter().any(|dim| !dim.open || !dim.axes.is_empty())
-            || !layout.unreduced.intersect(auto).is_empty();
+            || !layout.unreduced.union(layout.reduced).intersect(auto).is_empty();
         if auto.is_empty() || !is_pinned {
             return Term::Array(value);
         }

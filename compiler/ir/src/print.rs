@@ -409,6 +409,7 @@ impl<'a> Printer<'a> {
         let sharding = Sharding {
             dims: dims.collect(),
             unreduced: local.sharding.unreduced.union(split.unreduced),
+            reduced: local.sharding.reduced.union(split.reduced),
             combine: local.sharding.combine,
         };
         let array = ArrayType { shape, ..local.array.clone() };

@@ -22,6 +22,7 @@
 
 use crate::contract;
 use spmdc_ir::layout::mesh::{AxisKind, Mesh};
+use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::program::build::statement;
@@ -129,7 +130,7 @@ fn detour(
 fn in_shape(func: &mut Func, value: Value, shape: &[usize], mesh: &Mesh) -> Option<Value> {
     let info = func.info(value);
     let op = Reshape::new(info.ty.shape(), shape).into();
-    let ty = result_types(&op, &[&info.ty], &[], mesh).ok()?.pop()?;
+    let ty = result_types(&op, &[&info.ty], AxisSet::EMPTY, mesh).ok()?.pop()?;
     let origin = info.origin.clone();
     Some(func.new_value(ty, origin))
 }

@@ -2,6 +2,7 @@
 //!
 //! - `simplify`, `cse`, `dce`: no expression is computed twice or without a use. They keep every contract.
 //! - `project`: every module has one mesh; values move between modules by `send` and `receive`.
+//! - `erase_reduced`: no type says something about gradients alone.
 //! - `commute_reshapes`: no pair of inverse reshapes surrounds statements that do not depend on the shape.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
@@ -39,6 +40,7 @@ pub mod distribute_factorizations;
 pub mod distribute_scans;
 pub mod distribute_sorts;
 pub mod distribute_transforms;
+pub mod erase_reduced;
 pub mod exchange_ghosts;
 pub mod exchange_halos;
 pub mod hoist;

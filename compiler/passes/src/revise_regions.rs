@@ -15,6 +15,7 @@
 use crate::contract;
 use crate::dce::dce;
 use spmdc_ir::layout::mesh::Mesh;
+use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::elementwise::{Binary, Compare, Unary};
 use spmdc_ir::ops::reshape::Reshape;
@@ -92,7 +93,7 @@ fn in_shape(value: Value, shape: &[usize], (func, mesh): (&mut Func, &Mesh), stm
         return Some(value);
     }
     let op = Reshape::new(info.ty.shape(), shape);
-    let mut ty = result_types(&op.clone().into(), &[&info.ty], &[], mesh).ok()?.pop()?;
+    let mut ty = result_types(&op.clone().into(), &[&info.ty], AxisSet::EMPTY, mesh).ok()?.pop()?;
     ty.sharding = ty.sharding.close();
     let mut build = Builder::new(func, mesh);
     let origin = build.func.info(value).origin.clone();

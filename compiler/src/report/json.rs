@@ -100,15 +100,15 @@ pub fn module_json(
         if plane == Some(Plane::Imaginary) {
             return None;
         }
-        let (ty, mesh) = (module.func.ty(value), &module.mesh);
-        let (name, r#type) = (whole_name(name, plane), shown_type(ty, plane, mesh));
+        let (ty, mesh) = (module.func.ty_in_program(value), &module.mesh);
+        let (name, r#type) = (whole_name(name, plane), shown_type(&ty, plane, mesh));
         Some(JsonBinding { name, r#type, local_shape: ty.block_shape(mesh) })
     }
     let params = func.params.iter().zip(&func.body.params);
     let results = func.results.iter().zip(&func.body.results);
     let values = named_values(func).into_iter().map(|(name, value)| {
-        let info = func.info(value);
-        Named { name, r#type: plain(&info.ty).display(mesh), line: place(info.named).0 }
+        let ty = func.ty_in_program(value);
+        Named { name, r#type: plain(&ty).display(mesh), line: place(func.info(value).named).0 }
     });
     let collectives = collectives(module).into_iter().map(|collective| shown(collective, mesh.hosts.is_some(), place));
     serde_json::to_string(&Summary {

@@ -14,6 +14,7 @@ pub const NAMES: &[&str] = &[
     "ppermute",
     "pshift",
     "pvary",
+    "pcast",
     "axis_index",
     "axis_size",
 ];
@@ -24,7 +25,7 @@ pub fn program(name: &str, draw: &mut Draw, mesh: &Mesh) -> String {
     let (rows, columns) = (1 + draw.below(4), n * (1 + draw.below(3)));
     let dtype = match name {
         "pmean" => draw.pick(&floats()),
-        "psum" | "pmax" | "pmin" | "psum_scatter" => draw.pick(&numbers()),
+        "psum" | "pmax" | "pmin" | "psum_scatter" | "pcast" => draw.pick(&numbers()),
         "axis_index" | "axis_size" => DType::I32,
         _ => draw.pick(&all()),
     };
@@ -50,6 +51,19 @@ pub fn program(name: &str, draw: &mut Draw, mesh: &Mesh) -> String {
         }
         "pshift" => (split.clone(), format!("pshift(x, {axis}, {})", draw.between(-9, 9))),
         "pvary" => (split.clone(), format!("where(x == x, x, pvary(zeros({element}[{rows}, {columns}]), {axis}))")),
+        "pcast" => {
+            let (block, summand) =
+                (format!("{element}[{rows}, {columns}]"), format!("pcast(x, {axis}, to=\"unreduced\")"));
+            let forms = [
+                (block.clone(), format!("psum({summand} * pcast(psum(x, {axis}), {axis}, to=\"reduced\"), {axis})")),
+                (format!("{block}{{U:{axis}}}"), format!("{summand} + {summand}")),
+                (
+                    split.clone(),
+                    format!("pcast(pcast(psum(x, {axis}), {axis}, to=\"reduced\"), {axis}, to=\"varying\")"),
+                ),
+            ];
+            forms[draw.below(3)].clone()
+        }
         "axis_index" | "axis_size" => (split.clone(), format!("x * 3 + {name}({axis})")),
         other => unreachable!("{other} is not in the list"),
     };

@@ -25,6 +25,7 @@ pub mod precision;
 pub mod programs;
 mod slopes;
 pub mod spectral;
+pub mod states;
 pub mod streams;
 pub mod whole;
 pub mod windows;

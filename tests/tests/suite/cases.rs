@@ -146,9 +146,12 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
             if compilation.parts.is_empty() {
                 own.extend((0..module.func.values.len() as u32).map(Value));
             }
-            let values = own.iter().map(|&value| module.func.info(value)).filter(|info| info.name.is_some());
-            let values = values.filter(|info| line(info.named.start) == expected.line);
-            types.extend(values.map(|info| info.ty.display(&module.mesh)));
+            let is_there = |value: &Value| {
+                let info = module.func.info(*value);
+                info.name.is_some() && line(info.named.start) == expected.line
+            };
+            let values = own.into_iter().filter(is_there);
+            types.extend(values.map(|value| module.func.ty_in_program(value).display(&module.mesh)));
         }
         if !types.contains(&expected.text) {
             return Err(format!("line {}: expected {}, found {types:?}", expected.line, expected.text));

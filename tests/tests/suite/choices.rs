@@ -22,7 +22,7 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 /// Maximum number of choices that a program makes, one after the other.
 const MOST_STEPS: usize = 8;
 
-fn compiled(text: &str, stop_after: Option<Stage>) -> Result<Compilation, Vec<Diagnostic>> {
+pub fn compiled(text: &str, stop_after: Option<Stage>) -> Result<Compilation, Vec<Diagnostic>> {
     let (set, diagnostics) = SourceSet::load("choice.spmd", text, &NoSources);
     if !diagnostics.is_empty() {
         return Err(diagnostics);
@@ -41,7 +41,7 @@ fn applied(text: &str, edit: &Edit) -> String {
     edited
 }
 
-fn told(errors: &[Diagnostic]) -> String {
+pub fn told(errors: &[Diagnostic]) -> String {
     let told = errors.iter().map(|e| format!("{}: {}\n  help: {}", e.code, e.message, e.help.as_deref().unwrap_or("")));
     told.collect::<Vec<_>>().join("\n")
 }
@@ -155,7 +155,7 @@ fn every_choice_of_every_function_compiles() {
 const MOST_ERRORS: usize = 60;
 
 /// The program after choices of its errors, one after the other, until it compiles.
-fn follow_any(text: &str, draw: &mut Draw) -> Result<(String, Compilation), String> {
+pub fn follow_any(text: &str, draw: &mut Draw) -> Result<(String, Compilation), String> {
     let mut edited = text.to_string();
     for _ in 0..MOST_ERRORS {
         let errors = match compiled(&edited, Some(Stage::Partitioned)) {

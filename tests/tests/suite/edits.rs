@@ -47,13 +47,13 @@ const PROGRAMS: &[(&str, usize)] = &[
     ("fn main(a: f32[8@X, 6@Y], b: f32[6@Y, 5], c: f32[5, 7]) { einsum(\"ij,jk,kl->il\", a, b, c) }", 4),
     ("fn main(a: f32[4@X, 8, 6], b: f32[4@Y, 6, 8]) { a @ b }", 2),
     ("fn main(a: f32[8, 4@X], b: f32[4@X, 8]) { cos(matmul(a, b, out=P(unreduced=X))) }", 1),
-    ("fn main(a: f32[8, 4@X], b: f32[4@X, 8], c: f32[8, 8]) { matmul(a, b, out=P(unreduced=X)) * c }", 1),
-    ("fn main(a: f32[8, 4@X], b: f32[4@X, 8], c: f32[8]) { c @ (matmul(a, b, out=P(unreduced=X)) / 0.25) }", 1),
+    ("fn main(a: f32[8, 4@X], b: f32[4@X, 8], c: f32[8, 8]) { c / matmul(a, b, out=P(unreduced=X)) }", 1),
+    ("fn main(a: f32[8, 4@X], b: f32[4@X, 8], c: f32[8]) { c @ floor(matmul(a, b, out=P(unreduced=X))) }", 1),
     (
-        "fn main(a: f32[8, 4@X], b: f32[4@X, 8], c: f32[8]) { let mut g = matmul(a, b, out=P(unreduced=X)); g *= c; g @ c }",
+        "fn main(a: f32[8, 4@X], b: f32[4@X, 8], c: f32[8]) { let mut g = matmul(a, b, out=P(unreduced=X)); g = sin(g) * c; g @ c }",
         1,
     ),
-    ("fn main(a: f64[8, 4@X], b: f64[4@X, 8]) { cast(matmul(a, b, out=P(unreduced=X)), f32) }", 1),
+    ("fn main(a: f64[8, 4@X], b: f64[4@X, 8]) { cast(matmul(a, b, out=P(unreduced=X)), i32) }", 1),
     ("fn main(a: f32[4, 8@X], b: f32[8@X, 4], g: f32[4, 4]) { g - matmul(a, b, out=P(_, _, unreduced=X)) }", 2),
     (
         "fn main(a: f32[4, 8@X], b: f32[8@X, 4], g: f32[4, 4]) { concatenate([g, matmul(a, b, out=P(unreduced=X)), g]) }",

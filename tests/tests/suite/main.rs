@@ -24,6 +24,7 @@ mod ops;
 mod processes;
 mod programs;
 mod reshards;
+mod states;
 mod stencils;
 mod tidy;
 mod transfers;

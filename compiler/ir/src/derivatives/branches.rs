@@ -6,7 +6,7 @@ use super::loops::substitute;
 use super::residuals::Kept;
 use super::reverse::Reverse;
 use super::units::repeat;
-use super::{captured, conformed, missing, needed_for, total, zeros};
+use super::{captured, conformed, missing, needed_for, parts, total, zeros};
 use crate::layout::types::Type;
 use crate::ops::broadcast::filled;
 use crate::ops::call::build::CallBuilder;
@@ -101,9 +101,11 @@ fn joined(build: &mut CallBuilder, sides: &mut [ReverseSide], value: Value) -> R
     let types: Vec<Type> =
         sides.iter().filter_map(|side| side.found.get(&value)).map(|&found| build.carried_type(found)).collect();
     let mut ty = types[0].clone();
-    let are_whole = types.iter().any(|other| other.varying != ty.varying);
+    let wanted = build.gradient_type(value);
+    let of = |ty: &Type| parts(ty, &wanted, build.manual);
+    let are_whole = types.iter().any(|other| of(other) != of(&ty));
     if are_whole {
-        ty.varying = build.ty(value).varying;
+        ty = wanted;
     }
     for side in sides {
         let found = side.found.get(&value).copied();

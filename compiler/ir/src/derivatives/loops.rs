@@ -95,7 +95,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     let mut inits = Vec::new();
     let mut block = Block { params: vec![counter], ..Block::default() };
     for &at in &active {
-        let ty = reverse.build.carried_type(params[at]);
+        let ty = reverse.build.gradient_type(params[at]);
         let init = match seeds[at] {
             Some(seed) => conformed(reverse.build, seed, &ty)?,
             None => zeros(reverse.build, params[at], &ty)?,
@@ -133,8 +133,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     reverse.changing = around_changing;
     let mut next = Vec::new();
     for &at in &active {
-        let ty = reverse.build.carried_type(params[at]);
-        next.push(reverse.take_or_zeros(params[at], &ty)?);
+        next.push(reverse.take_or_zeros(params[at])?);
     }
     let mut sums = Vec::new();
     for &value in &outside {

@@ -26,14 +26,13 @@ pub use units::repeated;
 
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::call::build::CallBuilder;
-use crate::ops::collective::all_reduce::PAllReduce;
-use crate::ops::derivative::{Derivative, is_differentiable, zeros_like};
+use crate::ops::collective::all_reduce::summed_over;
+use crate::ops::collective::cast::cast_to;
+use crate::ops::derivative::{Derivative, conformed, is_differentiable, zeros};
 use crate::program::control::Control;
 use crate::program::origin::Kin;
 use crate::program::walk::{defined_values, free_values};
 use crate::program::{Block, Stmt, StmtKind, Value};
-use crate::reshard::step::Reshard;
-use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use std::collections::BTreeSet;
@@ -176,32 +175,21 @@ impl OpenBlocks {
     }
 }
 
-/// A value in the layout that a type decides, varying at least along its axes.
-fn conformed(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Value, Diagnostic> {
-    let (own, wanted) = (build.explicit_part(build.ty(value)), build.explicit_part(to));
-    let value = if own == wanted { value } else { build.emit1(Reshard::request(wanted), &[value])? };
-    build.vary(value, to.varying)
+/// The axes along which each device has a part of a cotangent of this type, where it should have all of it.
+fn parts(cotangent: &Type, wanted: &Type, manual: AxisSet) -> AxisSet {
+    let all = cotangent.varying.union(cotangent.sharding.unreduced.intersect(manual));
+    all.minus(wanted.varying).minus(wanted.sharding.unreduced)
 }
 
-/// Zeros of this type, like an array of it.
-fn zeros(build: &mut CallBuilder, like: Value, to: &Type) -> Result<Value, Diagnostic> {
-    let zeros = zeros_like(build, like)?;
-    conformed(build, zeros, to)
-}
-
-/// The sum of a cotangent over the axes along which it varies and its value does not: each device has a part of it.
+/// The sum of a cotangent over the axes along which each device has a part of it.
 fn total(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
-    let axes: AxisSet = build.ty(cotangent).varying.minus(build.ty(value).varying);
+    let wanted = build.gradient_type(value);
+    let axes = parts(build.ty(cotangent), &wanted, build.manual);
     if axes.is_empty() {
         return Ok(cotangent);
     }
-    let over = build.mesh.display_set(axes);
-    let axes = axes.iter().map(|axis| axis as u8).collect();
     build.lineage.of = Some(value);
-    let sum = build.emit1(PAllReduce { op: ReduceOp::Sum, axes }, &[cotangent])?;
-    if let Some(stmt) = build.innermost().stmts.last_mut() {
-        stmt.origin.reason = format!("it sums over the parts of it on the devices along {over}");
-    }
+    let sum = summed_over(build, cotangent, axes)?;
     build.func.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
-    Ok(sum)
+    cast_to(build, sum, &wanted)
 }

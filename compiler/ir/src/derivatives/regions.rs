@@ -17,7 +17,6 @@ use crate::program::control::{Control, ManualRegion};
 use crate::program::origin::{DerivativePart, Kin, Lineage};
 use crate::program::{Block, Stmt, Value};
 use crate::reshard::step::Reshard;
-use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,27 +43,21 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     let active: Vec<usize> = (0..args.len())
         .filter(|&at| reverse.depends.contains(&op.body.params[at]) && needed.contains(&op.body.params[at]))
         .collect();
-    if let Some(&at) = active.iter().find(|&&at| !op.inputs[at].unreduced.is_empty()) {
-        let ty = reverse.build.display_closed(reverse.build.ty(args[at]));
-        let message = format!(
-            "derivatives by partial sums, such as `{ty}`, that a `manual` function takes are not supported yet"
-        );
-        return Err(Diagnostic::error(Code::E0901, stmt.origin.span, message));
-    }
     let mut border = Border { args: Vec::new(), inputs: Vec::new(), params: Vec::new() };
     let mut own_seeds = Vec::new();
     for (at, seed) in seeds.iter().enumerate() {
         let Some(seed) = *seed else { continue };
-        let outer = reverse.build.ty(results[at]).sharding.clone();
-        let outer = outer.with_unreduced(AxisSet::EMPTY, spmdc_abi::ReduceOp::Sum);
+        let outer = reverse.build.ty(results[at]).sharding.clone().dual();
         let seed = match reverse.build.ty(seed).sharding == outer {
             true => seed,
             false => reverse.build.emit1(Reshard::request(outer), &[seed])?,
         };
-        let split = op.outputs[at].clone().with_unreduced(AxisSet::EMPTY, spmdc_abi::ReduceOp::Sum);
-        let local = reverse.build.ty(op.body.results[at]).clone();
-        let ty = Type { varying: split.used_axes(), ..reverse.build_type(&local) };
-        own_seeds.push((op.body.results[at], border.enter(reverse.build, seed, split, ty)));
+        let split = op.outputs[at].clone().dual();
+        let ty = reverse.build.ty(op.body.results[at]).clone();
+        let manual = std::mem::replace(&mut reverse.build.manual, op.axes);
+        let local = Type { varying: split.used_axes(), sharding: reverse.build.explicit_part(&ty).dual(), ..ty };
+        reverse.build.manual = manual;
+        own_seeds.push((op.body.results[at], border.enter(reverse.build, seed, split, local)));
     }
     let manual = std::mem::replace(&mut reverse.build.manual, op.axes);
     let around = std::mem::take(&mut reverse.cotangents);
@@ -77,12 +70,14 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     reverse.run(&mut op.body.stmts)?;
     let (mut outputs, mut found, mut types, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for at in active {
-        let local = reverse.build.ty(op.body.params[at]).clone();
+        let ty = reverse.build.ty(op.body.params[at]).clone();
+        let local = Type { sharding: ty.sharding.dual(), ..ty };
         let Some(cotangent) = reverse.take(op.body.params[at])? else { continue };
         let cotangent = super::conformed(reverse.build, cotangent, &local)?;
+        let split = op.inputs[at].clone().dual();
         values.push(args[at]);
-        types.push(joined(reverse.build, &local, &op.inputs[at], op.axes));
-        outputs.push(op.inputs[at].clone());
+        types.push(joined(reverse.build, &local, &split, op.axes));
+        outputs.push(split);
         found.push(cotangent);
     }
     reverse.cotangents = around;
@@ -122,13 +117,6 @@ impl Border {
     }
 }
 
-impl Reverse<'_> {
-    /// The type of a value without its annotations.
-    fn build_type(&self, ty: &Type) -> Type {
-        Type { sharding: self.build.explicit_part(ty), ..ty.clone() }
-    }
-}
-
 /// The type outside of a region of a value that has this type inside, and is cut in this way.
 fn joined(build: &CallBuilder, local: &Type, split: &Sharding, manual: AxisSet) -> Type {
     let shape: Vec<usize> =
@@ -138,6 +126,8 @@ fn joined(build: &CallBuilder, local: &Type, split: &Sharding, manual: AxisSet) 
     for (dim, outer) in sharding.dims.iter_mut().zip(&split.dims) {
         dim.axes.splice(0..0, outer.axes.iter().copied());
     }
+    sharding.unreduced = sharding.unreduced.union(split.unreduced);
+    sharding.reduced = sharding.reduced.union(split.reduced);
     Type { array: ArrayType::new(local.dtype(), &shape), sharding, varying: AxisSet::EMPTY }
 }
 

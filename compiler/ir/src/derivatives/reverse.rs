@@ -4,13 +4,11 @@
 //! the devices is taken as late as possible: where a collective, a carried value of a loop or the end of the function needs it.
 
 use super::loops::{accumulated, is_sparse};
-use super::{OpenBlocks, conformed, dependent, missing, total, units};
-use crate::layout::types::Type;
+use super::{OpenBlocks, conformed, dependent, missing, parts, total, units};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::derivative::{Derivative, Linearity, PartialDerivative, Tangents, Terms, Weights, summed_to};
 use crate::ops::reduce::reduced_shape;
 use crate::ops::reshape::reshape;
-use crate::ops::rules::Manual;
 use crate::program::control::Control;
 use crate::program::origin::{DerivativePart, Kin, Lineage};
 use crate::program::{Block, Stmt, StmtKind, Value};
@@ -42,7 +40,7 @@ pub fn pullback(
 ) -> Result<Block, Diagnostic> {
     let mut seeds = Vec::new();
     for &output in outputs {
-        let (ty, origin) = (build.carried_type(output), build.origin());
+        let (ty, origin) = (build.gradient_type(output), build.origin());
         let seed = build.func.new_value(ty, origin);
         build.func.info_mut(seed).kin = Some(Kin::DerivativeOf(output));
         seeds.push((output, seed));
@@ -120,7 +118,7 @@ impl Reverse<'_> {
             found.push(match self.cotangents.get(&input) {
                 Some(&cotangent) => self.gradient(cotangent, input, seeds)?,
                 None => {
-                    let ty = self.build.carried_type(input);
+                    let ty = self.build.gradient_type(input);
                     super::zeros(self.build, input, &ty)?
                 }
             });
@@ -179,18 +177,19 @@ impl Reverse<'_> {
         self.build.lineage = Lineage { part, of, order, ..Lineage::default() };
     }
 
-    /// Adds a cotangent to that of a value, in the value's layout on explicit axes.
+    /// Adds a cotangent to that of a value, in the layout on explicit axes that follows from the value's.
     pub fn add(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
         let value = self.build.resolved(value);
         self.computes(DerivativePart::Gradient, Some(value));
-        let ty = self.build.ty(value).clone();
+        let ty = self.build.gradient_type(value);
         let found = conformed(self.build, found, &ty)?;
         let sum = match self.cotangents.remove(&value) {
             None => found,
             Some(before) => {
                 let (mut before, mut found) = (before, found);
                 // A part is not added to a sum.
-                if self.build.ty(before).varying != self.build.ty(found).varying {
+                let of = |value: Value| parts(self.build.ty(value), &ty, self.build.manual);
+                if of(before) != of(found) {
                     before = total(self.build, before, value)?;
                     found = total(self.build, found, value)?;
                 }
@@ -219,19 +218,20 @@ impl Reverse<'_> {
     }
 
     /// As [`Reverse::take`]; zeros if there is none.
-    pub fn take_or_zeros(&mut self, value: Value, to: &Type) -> Result<Value, Diagnostic> {
+    pub fn take_or_zeros(&mut self, value: Value) -> Result<Value, Diagnostic> {
+        let ty = self.build.gradient_type(value);
         match self.take(value)? {
-            Some(found) => conformed(self.build, found, to),
-            None => super::zeros(self.build, value, to),
+            Some(found) => conformed(self.build, found, &ty),
+            None => super::zeros(self.build, value, &ty),
         }
     }
 
     fn op(&mut self, stmt: &Stmt) -> Result<(), Diagnostic> {
         let Some(op) = stmt.op() else { return Ok(()) };
-        let is_collective = matches!(op.rules().properties().manual, Manual::Group(_));
+        let takes_sum = op.rules().properties().group().is_some_and(|group| !group.transposes_to_sum());
         let mut found: Vec<Option<Value>> = Vec::new();
         for &result in &stmt.results {
-            found.push(match is_collective {
+            found.push(match takes_sum {
                 true => self.take(result)?,
                 false => self.cotangents.remove(&result),
             });
@@ -256,7 +256,7 @@ impl Reverse<'_> {
             Derivative::Joint(rule) => {
                 let mut all = Vec::new();
                 for (&found, &result) in found.iter().zip(&stmt.results) {
-                    let ty = self.build.carried_type(result);
+                    let ty = self.build.gradient_type(result);
                     all.push(match found {
                         Some(found) => found,
                         None => super::zeros(self.build, result, &ty)?,
@@ -292,8 +292,7 @@ impl Reverse<'_> {
                 Derivative::Weighted(rule) => Some(spread(self.build, rule, stmt, cotangent)?),
             };
             if let Some(cotangent) = cotangent {
-                let shape = self.build.ty(args[at]).shape().to_vec();
-                let cotangent = summed_to(self.build, cotangent, &shape)?;
+                let cotangent = summed_to(self.build, cotangent, args[at])?;
                 self.add(args[at], cotangent)?;
             }
         }

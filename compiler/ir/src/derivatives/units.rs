@@ -129,7 +129,7 @@ fn custom(
     let mut map = BTreeMap::new();
     let mut seeds = Vec::new();
     for &output in &rule.outputs {
-        let ty = reverse.build.carried_type(output);
+        let ty = reverse.build.gradient_type(output);
         let seed = match reverse.cotangents.remove(&output) {
             Some(found) => conformed(reverse.build, found, &ty)?,
             None => zeros(reverse.build, output, &ty)?,

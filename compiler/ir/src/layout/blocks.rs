@@ -44,6 +44,20 @@ pub fn is_slice(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) ->
     })
 }
 
+/// Whether every device's own block, with zeros around it, is its summand of the array: along each dimension that is cut in another way, the minor
+/// axes of `from` become unreduced.
+pub fn is_summand(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> bool {
+    let partial = to.unreduced.minus(from.unreduced);
+    shape.iter().zip(from.dims.iter().zip(&to.dims)).all(|(&size, (from, to))| {
+        let Some(minor) = from.axes.strip_prefix(to.axes.as_slice()) else { return false };
+        let is_plain = from.alignment.is_none() && to.alignment.is_none();
+        // Blocks of an uneven dimension do not lie within those of its major axes.
+        let are_nested = to.axes.is_empty() || size.is_multiple_of(mesh.size_of(&from.axes));
+        minor.is_empty() && from.alignment == to.alignment
+            || is_plain && are_nested && minor.iter().all(|&axis| partial.contains(usize::from(axis)))
+    })
+}
+
 /// The axes along which devices fetch missing elements to get layout `to`.
 pub fn exchange_axes(shape: &[usize], from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
     let mut exchanged = AxisSet::EMPTY;

@@ -65,6 +65,11 @@ pub fn remarks(ty: &Type, mesh: &Mesh) -> Vec<String> {
         remarks
             .push(format!("unreduced over {axes}: devices along {axes} hold partial values, the value is their sum"));
     }
+    let reduced = several(ty.sharding.reduced, mesh);
+    if !reduced.is_empty() {
+        let axes = mesh.display_set(reduced);
+        remarks.push(format!("reduced over {axes}: its gradient is unreduced"));
+    }
     if !ty.varying.is_empty() {
         remarks.push(format!("each device's own block along {}", mesh.display_set(ty.varying)));
     }

@@ -22,6 +22,7 @@ impl AxisParts {
         let mut cut = sharding.clone();
         cut.dims.iter_mut().for_each(|dim| dim.axes = self.axes(&dim.axes));
         cut.unreduced = self.set(cut.unreduced);
+        cut.reduced = self.set(cut.reduced);
         cut
     }
 }

@@ -123,6 +123,9 @@ pub struct Sharding {
     pub dims: Vec<DimSharding>,
     /// Along these axes every device holds a partial value, to be combined by `combine`.
     pub unreduced: AxisSet,
+    /// Along these axes every device holds the whole value, as along those that nothing names, and its gradient is unreduced. It says
+    /// nothing else, so it is dropped when derivatives have been taken.
+    pub reduced: AxisSet,
     /// `Sum` in all user code; others occur between a reduction and its collective.
     pub combine: ReduceOp,
 }
@@ -136,13 +139,13 @@ impl Sharding {
     /// Open dimensions without axes.
     pub fn open(rank: usize) -> Sharding {
         let dims = vec![DimSharding { open: true, ..DimSharding::default() }; rank];
-        Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+        Sharding { dims, unreduced: AxisSet::EMPTY, reduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
     }
 
     /// Closed dimensions, each split by these axes, major to minor.
     pub fn closed(dims: Vec<Vec<u8>>) -> Sharding {
         let dims = dims.into_iter().map(DimSharding::closed).collect();
-        Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+        Sharding { dims, unreduced: AxisSet::EMPTY, reduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
     }
 
     /// The same split with these unreduced axes; without any, `combine` is `Sum`.
@@ -160,6 +163,18 @@ impl Sharding {
     /// The axes that split some dimension.
     pub fn used_axes(&self) -> AxisSet {
         self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
+    }
+
+    /// The axes that it names: those that split some dimension, and along which it is unreduced or reduced.
+    pub fn named_axes(&self) -> AxisSet {
+        self.used_axes().union(self.unreduced).union(self.reduced)
+    }
+
+    /// The layout of the gradients of values with this layout: whole and split ones keep it, partial sums have reduced ones and the
+    /// reverse. The dual of the dual is the layout itself.
+    pub fn dual(mut self) -> Sharding {
+        std::mem::swap(&mut self.unreduced, &mut self.reduced);
+        self
     }
 
     /// Whether no axis splits a dimension and none is unreduced.
@@ -193,7 +208,10 @@ impl Sharding {
 
     /// An axis that occurs more than once, which no valid sharding has.
     pub fn repeated_axis(&self) -> Option<u8> {
-        let mut seen = self.unreduced;
+        if let Some(axis) = self.unreduced.intersect(self.reduced).iter().next() {
+            return Some(axis as u8);
+        }
+        let mut seen = self.unreduced.union(self.reduced);
         for &axis in self.dims.iter().flat_map(|dim| &dim.axes) {
             if seen.contains(axis as usize) {
                 return Some(axis);
@@ -208,6 +226,9 @@ impl Sharding {
         let mut parts: Vec<String> = self.dims.iter().map(|dim| dim.display(mesh)).collect();
         if !self.unreduced.is_empty() {
             parts.push(format!("{}={}", self.unreduced_keyword("unreduced"), mesh.display_set(self.unreduced)));
+        }
+        if !self.reduced.is_empty() {
+            parts.push(format!("reduced={}", mesh.display_set(self.reduced)));
         }
         format!("P({})", parts.join(","))
     }
@@ -229,11 +250,13 @@ impl Sharding {
         text
     }
 
-    pub(crate) fn display_unreduced(&self, mesh: &Mesh) -> String {
-        if self.unreduced.is_empty() {
-            return String::new();
-        }
-        format!("{{{}:{}}}", self.unreduced_keyword("U"), mesh.display_set(self.unreduced))
+    /// `{U:X}{R:Y}`, the part of a type in which nothing is split.
+    pub(crate) fn display_whole(&self, mesh: &Mesh) -> String {
+        let suffix = |letter: &str, axes: AxisSet| match axes.is_empty() {
+            true => String::new(),
+            false => format!("{{{letter}:{}}}", mesh.display_set(axes)),
+        };
+        suffix(&self.unreduced_keyword("U"), self.unreduced) + &suffix("R", self.reduced)
     }
 
     /// `U` for sums; `Umax` and so on for other operations, which only dumps contain.

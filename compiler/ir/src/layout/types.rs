@@ -145,7 +145,7 @@ impl Type {
             });
             text += &format!("[{}]", dims.collect::<Vec<_>>().join(","));
         }
-        text += &self.sharding.display_unreduced(mesh);
+        text += &self.sharding.display_whole(mesh);
         if !self.varying.is_empty() {
             text += &format!("{{V:{}}}", mesh.display_set(self.varying));
         }

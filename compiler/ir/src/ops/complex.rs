@@ -245,6 +245,7 @@ pub const TABLE: &[(&str, ComplexRule)] = &[
     ("ones_like", InLanguage),
     ("outer", Products(&["a", "b"])),
     ("pad", Planes(&["x", "constant_values"])),
+    ("pcast", Planes(&["x"])),
     ("percentile", Refused(ORDER)),
     ("permutation", Planes(&["x"])),
     ("pinv", Refused(MATRICES)),

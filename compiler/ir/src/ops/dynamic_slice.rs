@@ -24,7 +24,7 @@ use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, gradient_zeros};
 use crate::ops::rules::{
     ChosenRegion, Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties,
     Reads, Rules, Semantics, Typing,
@@ -212,7 +212,7 @@ impl LinearMap for DynamicSlice {
         _: usize,
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
-        let zeros = zeros_like(build, stmt.args[0])?;
+        let zeros = gradient_zeros(build, stmt.args[0])?;
         let place = |(dim, &size): (usize, &usize)| match self.cut(dim) {
             Some(at) => Places::Dynamic(self.dims[at].1),
             None => Places::Range(SliceRange::all(size)),

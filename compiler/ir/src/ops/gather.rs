@@ -313,9 +313,9 @@ impl LinearMap for Gather {
     ) -> Result<Value, Diagnostic> {
         let shape = build.ty(stmt.args[0]).shape().to_vec();
         let places = Gather { out: None, ..self.clone() };
-        let out = build.has_explicit_axes().then(|| build.explicit_part(build.ty(stmt.args[0])));
-        let scatter = Scatter { places, combine: Some(ReduceOp::Sum), onto: Onto::Identity(shape), out };
         let args: Vec<Value> = std::iter::once(cotangent).chain(stmt.args[1..].iter().copied()).collect();
+        let mut scatter = Scatter { places, combine: Some(ReduceOp::Sum), onto: Onto::Identity(shape), out: None };
+        scatter.out = build.out_of_gradient(&scatter.clone().into(), &args, stmt.args[0]);
         build.emit1(scatter, &args)
     }
 }

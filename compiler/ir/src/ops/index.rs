@@ -30,7 +30,7 @@ use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
-use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, gradient_zeros};
 use crate::ops::rules::{
     ChosenRegion, Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Point, Properties, Reads, Rules, Semantics, Typing,
@@ -662,7 +662,7 @@ impl LinearMap for Index {
         _: usize,
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
-        let zeros = zeros_like(build, stmt.args[0])?;
+        let zeros = gradient_zeros(build, stmt.args[0])?;
         let shape = build.ty(zeros).shape().to_vec();
         let is_indexed = |dim: usize| self.dims.contains(&dim);
         let region: Vec<usize> =

@@ -377,6 +377,8 @@ ops! {
     PPermute(collective::permute::PPermute) = "ppermute" | "pshift",
     /// Marks a value as varying.
     PVary(collective::vary::PVary) = "pvary",
+    /// Gives a value another state along manual axes.
+    PCast(collective::cast::PCast) = "pcast",
     /// A device's position.
     AxisIndex(collective::axis_index::AxisIndex) = "axis_index" | "axis_size",
 }

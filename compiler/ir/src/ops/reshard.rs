@@ -168,20 +168,29 @@ impl Alias for Reshard {
 
 impl Point for Reshard {
     /// A free slice: the element at the same global index, in the larger block of the operand. If the result is a partial value,
-    /// the first device has all of it.
+    /// each device has its own block of the operand, and zeros elsewhere; of a whole operand the first device has all.
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
-        let shifted = index.iter().enumerate().map(|(dim, local)| {
+        let mut partial = to.sharding.unreduced.minus(from.sharding.unreduced);
+        let (mut shifted, mut tests) = (Vec::new(), Vec::new());
+        for (dim, local) in index.iter().enumerate() {
             if from.sharding.dims[dim] == to.sharding.dims[dim] {
-                return local.clone();
+                shifted.push(local.clone());
+                continue;
             }
-            let start = kernel.context.block_start(&from, dim);
-            let start = kernel.scalar_affine(start).times(-1);
-            kernel.global_index(&to, dim, local).plus(&start)
-        });
-        let shifted: Vec<Affine> = shifted.collect();
-        let elem = kernel.operand(stmt.args[0], &shifted);
-        let partial = to.sharding.unreduced.minus(from.sharding.unreduced);
+            let place = kernel.global_index(&to, dim, local);
+            let summands = AxisSet::from_iter(from.sharding.dims[dim].axes.iter().map(|&axis| usize::from(axis)));
+            let summands = summands.intersect(partial);
+            if summands.is_empty() {
+                let start = kernel.context.block_start(&from, dim);
+                let start = kernel.scalar_affine(start).times(-1);
+                shifted.push(place.plus(&start));
+            } else {
+                shifted.push(kernel.index_in_block(&from, dim, &place, &mut tests));
+                partial = partial.minus(summands);
+            }
+        }
+        let elem = kernel.operand_if(stmt.args[0], &shifted, &tests);
         if partial.is_empty() {
             return elem;
         }
@@ -280,7 +289,8 @@ pub(super) fn explicit_out(build: &CallBuilder, given: &Sharding) -> Option<Shar
     let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual).is_empty();
     let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
     let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, alignment: None }).collect();
-    Some(Sharding { dims, unreduced: given.unreduced.intersect(explicit), combine: given.combine })
+    let [unreduced, reduced] = [given.unreduced, given.reduced].map(|axes| axes.intersect(explicit));
+    Some(Sharding { dims, unreduced, reduced, combine: given.combine })
 }
 
 /// The value in the layout of the call's `out=P(...)`, if it has one.

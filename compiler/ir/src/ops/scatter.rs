@@ -456,7 +456,10 @@ impl Scatter {
             for (at, dim) in own.dims.into_iter().enumerate().filter(|(at, _)| shape[*at] == full[skipped + at]) {
                 out.dims[skipped + at] = dim;
             }
-            gather.out = Some(out);
+            let of = build.explicit_part(build.ty(from));
+            let partial = of.unreduced.minus(out.used_axes());
+            out.reduced = of.reduced.minus(out.used_axes());
+            gather.out = Some(out.with_unreduced(partial, ReduceOp::Sum));
         }
         build.emit1(gather, &args)
     }

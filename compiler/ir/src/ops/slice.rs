@@ -12,7 +12,7 @@ use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::build::CallBuilder;
-use crate::ops::derivative::{Derivative, LinearMap, Linearity, zeros_like};
+use crate::ops::derivative::{Derivative, LinearMap, Linearity, gradient_zeros};
 use crate::ops::flip::Flip;
 use crate::ops::pad::Pad;
 use crate::ops::rules::{
@@ -244,7 +244,7 @@ impl LinearMap for Slice {
             let widths = forward.iter().zip(&self.ranges).map(width).collect();
             return build.emit1(Pad { widths, value: 0 }, &[cotangent]);
         }
-        let zeros = zeros_like(build, stmt.args[0])?;
+        let zeros = gradient_zeros(build, stmt.args[0])?;
         let at = forward.into_iter().map(Places::Range).collect();
         build.emit1(Update::replacing(at), &[zeros, cotangent])
     }

@@ -103,7 +103,8 @@ impl PlacesResults for Transfer {
             .dims
             .into_iter()
             .map(|dim| DimSharding { axes: dim.axes.iter().copied().take_while(keep).collect(), ..dim });
-        let sharding = Sharding { dims: dims.collect(), unreduced: known.unreduced.intersect(has), ..known };
+        let [unreduced, reduced] = [known.unreduced, known.reduced].map(|axes| axes.intersect(has));
+        let sharding = Sharding { dims: dims.collect(), unreduced, reduced, ..known };
         Ok(vec![Type { sharding, ..args[0].clone() }])
     }
 }

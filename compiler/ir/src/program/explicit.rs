@@ -16,7 +16,7 @@ use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::reshape::Reshape;
 use crate::ops::rules::Combines;
 use crate::ops::{Mismatch, Op, called};
-use crate::program::partial_sums::{FactorBounds, commutes_with_sum, magnitude_needed, passes_sums};
+use crate::program::partial_sums::commutes_with_sum;
 use crate::program::typing::explicit_part;
 
 use spmdc_abi::ReduceOp;
@@ -28,15 +28,15 @@ pub use choices::{Choice, ChoiceEdit, cost_of_move, spaced, then};
 pub type FactorAxes = Vec<Vec<u8>>;
 
 /// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too. The choices of a mismatch are
-/// ordered by their cost. `factors` are the bounds of the operands as factors of partial sums.
+/// ordered by their cost. Types decide what is unreduced or reduced along the axes `manual`, too.
 pub fn layouts(
     op: &Op,
     args: &[&Type],
-    factors: &[FactorBounds],
     results: &[ArrayType],
+    manual: AxisSet,
     mesh: &Mesh,
 ) -> Result<Vec<Sharding>, Mismatch> {
-    derived(op, args, factors, results, mesh).map_err(|mut mismatch| {
+    derived(op, args, results, manual, mesh).map_err(|mut mismatch| {
         if matches!(op, Op::Reshape(_)) && mismatch.code == Code::E0301 {
             mismatch.choices.extend(reshaped_choices(args[0], &results[0], mesh));
         }
@@ -49,11 +49,11 @@ pub fn layouts(
 fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Sharding> {
     let back = Op::Reshape(Reshape::new(&result.shape, from.shape()));
     let laid_out = Type { array: result.clone(), sharding: out.clone(), varying: AxisSet::EMPTY };
-    let layout = derived(&back, &[&laid_out], &[], std::slice::from_ref(&from.array), mesh).ok()?.pop()?;
+    let layout = derived(&back, &[&laid_out], std::slice::from_ref(&from.array), AxisSet::EMPTY, mesh).ok()?.pop()?;
     // The layout must also lead back: a dimension of one element loses its axes, for example.
     let operand = Type { sharding: layout.clone(), ..from.clone() };
     let there = Op::Reshape(Reshape::new(from.shape(), &result.shape));
-    let found = derived(&there, &[&operand], &[], std::slice::from_ref(result), mesh).ok()?.pop()?;
+    let found = derived(&there, &[&operand], std::slice::from_ref(result), AxisSet::EMPTY, mesh).ok()?.pop()?;
     (found.close().dims == on_explicit(out, mesh).dims).then_some(layout)
 }
 
@@ -137,11 +137,11 @@ fn reshaped_choices(from: &Type, result: &ArrayType, mesh: &Mesh) -> Vec<Choice>
 fn derived(
     op: &Op,
     args: &[&Type],
-    factors: &[FactorBounds],
     results: &[ArrayType],
+    manual: AxisSet,
     mesh: &Mesh,
 ) -> Result<Vec<Sharding>, Mismatch> {
-    let context = Context { op, args, factors, results, mesh, explicit: mesh.of_kind(AxisKind::Explicit) };
+    let context = Context { op, args, results, manual, mesh, explicit: mesh.of_kind(AxisKind::Explicit) };
     let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
     let rule = op.rules().factors(&arrays, &results.iter().collect::<Vec<_>>());
     let unreduced = context.unreduced()?;
@@ -158,7 +158,8 @@ fn derived(
     if let Some(out) = op.rules().properties().out() {
         // `out=` decides, even if the operands leave a choice or disagree.
         let whole = |array: &ArrayType| context.sharding(vec![Vec::new(); array.rank()], unreduced);
-        return context.chosen(out, contracted, results.iter().map(whole).collect(), results);
+        let partial = unreduced.union(context.summed(&rule, &shares));
+        return context.chosen(out, partial, results.iter().map(whole).collect(), results);
     }
     let joined = context.joined(&rule, &shares)?;
     let mut layouts = Vec::new();
@@ -177,11 +178,23 @@ fn derived(
     Err(context.ambiguous_contraction(contracted, &layouts[0], &results[0]))
 }
 
+/// The explicit axes over which an op can give partial sums: those over which operands are partial, and those that split some operand where it
+/// is summed.
+pub fn partial_axes(op: &Op, args: &[&Type], result: &ArrayType, mesh: &Mesh) -> AxisSet {
+    let (manual, explicit) = (AxisSet::EMPTY, mesh.of_kind(AxisKind::Explicit));
+    let context = Context { op, args, results: std::slice::from_ref(result), manual, mesh, explicit };
+    let arrays: Vec<&ArrayType> = args.iter().map(|ty| &ty.array).collect();
+    let rule = op.rules().factors(&arrays, &[result]);
+    let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| context.explicit_axes(ty)).collect();
+    let split = context.shares(&rule, &operands).map_or(AxisSet::EMPTY, |shares| context.summed(&rule, &shares));
+    context.unreduced().map_or(split, |partial| partial.union(split))
+}
+
 struct Context<'a> {
     op: &'a Op,
     args: &'a [&'a Type],
-    factors: &'a [FactorBounds],
     results: &'a [ArrayType],
+    manual: AxisSet,
     mesh: &'a Mesh,
     explicit: AxisSet,
 }
@@ -207,7 +220,7 @@ impl Context<'_> {
     fn sharding(&self, dims: Vec<Vec<u8>>, unreduced: AxisSet) -> Sharding {
         let open = !self.mesh.of_kind(AxisKind::Auto).is_empty();
         let dims = dims.into_iter().map(|axes| DimSharding { axes, open, alignment: None }).collect();
-        Sharding { dims, unreduced, combine: ReduceOp::Sum }
+        Sharding { dims, unreduced, reduced: self.reduced(), combine: ReduceOp::Sum }
     }
 
     /// The axes of each factor in each operand.
@@ -274,6 +287,16 @@ impl Context<'_> {
             }
         }
         axes
+    }
+
+    /// The axes along which some operand is split in summed dimensions.
+    fn summed(&self, rule: &Factors, shares: &[FactorAxes]) -> AxisSet {
+        let of = |share: &FactorAxes| {
+            let summed =
+                rule.factors.iter().zip(share).filter(|(info, _)| info.kind == FactorKind::Reduce(ReduceOp::Sum));
+            summed.flat_map(|(_, axes)| axes).map(|&axis| usize::from(axis)).collect()
+        };
+        shares.iter().map(of).fold(AxisSet::EMPTY, AxisSet::union)
     }
 
     fn result_dims(
@@ -354,42 +377,62 @@ impl Context<'_> {
     fn chosen(
         &self,
         out: &Sharding,
-        contracted: AxisSet,
+        partial: AxisSet,
         mut layouts: Vec<Sharding>,
         results: &[ArrayType],
     ) -> Result<Vec<Sharding>, Mismatch> {
         let unreduced = out.unreduced.intersect(self.explicit);
-        if !unreduced.is_subset_of(contracted) {
-            let axes = self.mesh.display_set(unreduced.minus(contracted));
-            let message = format!(
-                "there are no partial sums over {axes} here: not both operands are split over it where they are summed"
-            );
+        if !unreduced.is_subset_of(partial) {
+            let axes = self.mesh.display_set(unreduced.minus(partial));
+            let message =
+                format!("there are no partial sums over {axes} here: no operand is split over it where it is summed");
             return Err(Mismatch::new(Code::E0301, message));
         }
         let dims = out.dims.iter().map(|dim| self.only_explicit(&dim.axes)).collect();
         if let (Some(layout), Some(_)) = (layouts.first_mut(), results.first()) {
-            *layout = self.sharding(dims, unreduced);
+            // No `out=` names manual axes.
+            let unreduced = unreduced.union(layout.unreduced.intersect(self.manual));
+            let reduced = out.reduced.intersect(self.explicit).union(layout.reduced.intersect(self.manual));
+            *layout = Sharding { reduced, ..self.sharding(dims, unreduced) };
         }
         Ok(layouts)
     }
 }
 
-/// Partial sums as operands.
+/// Partial sums and reduced values as operands.
 impl Context<'_> {
-    /// The axes over which the results are partial sums: an op that commutes with the sum, and makes no partial sum larger, keeps
-    /// them; others need the whole sum.
+    /// The axes along which types decide what is unreduced and reduced.
+    fn decided(&self) -> AxisSet {
+        self.explicit.union(self.manual)
+    }
+
+    /// The axes along which the results are reduced: those of an operand, unless devices hold different parts of another one along
+    /// them.
+    fn reduced(&self) -> AxisSet {
+        let all = |of: fn(&Type) -> AxisSet| self.args.iter().map(|ty| of(ty)).fold(AxisSet::EMPTY, AxisSet::union);
+        all(|ty| ty.sharding.reduced).intersect(self.decided()).minus(all(Type::distinct_axes))
+    }
+
+    /// The axes over which the results are partial sums: an op that commutes with the sum keeps them; others need the whole sum.
     fn unreduced(&self) -> Result<AxisSet, Mismatch> {
-        let sets: Vec<AxisSet> = self.args.iter().map(|ty| ty.sharding.unreduced.intersect(self.explicit)).collect();
+        let decided = self.decided();
+        let sets: Vec<AxisSet> = self.args.iter().map(|ty| ty.sharding.unreduced.intersect(decided)).collect();
         let Some(first) = sets.iter().position(|set| !set.is_empty()) else { return Ok(AxisSet::EMPTY) };
-        if passes_sums(self.op, self.args, &sets, self.factors) {
+        let other = self.args.iter().position(|ty| !ty.varying.intersect(sets[first]).is_empty());
+        // Where another operand is split along the axis, each device has another part of it beside its summand.
+        let is_split = self.args.iter().any(|ty| !ty.sharding.used_axes().intersect(sets[first]).is_empty());
+        if commutes_with_sum(self.op, self.args, &sets) && other.is_none() && !is_split {
             return Ok(sets[first]);
         }
         let axes = self.mesh.display_set(sets[first]);
         let (name, shown) = (self.name(), self.display(first));
-        let commutes = commutes_with_sum(self.op, self.args, &sets);
-        let needed = if commutes { magnitude_needed(self.op) } else { "the whole sum" };
-        let which = if commutes { ", which may be larger than their sum" } else { "" };
-        let message = format!("{name} needs {needed}, but `{shown}` is partial sums over {axes}{which}");
+        let message = format!("{name} needs the whole sum, but `{shown}` is partial sums over {axes}");
+        if !sets[first].intersect(self.manual).is_empty() {
+            let cast = other.map_or(String::new(), |other| {
+                format!("; `pcast(..., {axes}, to=\"unreduced\")` makes `{}` partial sums, too", self.display(other))
+            });
+            return Err(Mismatch::new(Code::E0306, message).help(format!("`psum(..., {axes})` is the whole sum{cast}")));
+        }
         let with = |at: usize, unreduced: AxisSet| Sharding { unreduced, ..self.args[at].sharding.close() };
         let mut choices = vec![self.reshard(first, with(first, AxisSet::EMPTY))];
         // If all operands may be partial over the same axes, whole ones become partial: the first device along the axes keeps the

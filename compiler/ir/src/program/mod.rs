@@ -20,6 +20,7 @@ pub mod walk;
 use crate::layout::factors::Factors;
 use crate::layout::mesh::Mesh;
 use crate::layout::parts::AxisParts;
+use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::Op;
 use crate::ops::rules::Effect;
@@ -165,6 +166,8 @@ pub struct ValueInfo {
     pub origin: Origin,
     /// The value to which derivatives relate it, if they made it; it has a name after that one.
     pub kin: Option<Kin>,
+    /// The axes along which it was reduced until derivatives had been taken, for reports.
+    pub was_reduced: AxisSet,
 }
 
 /// Statements in order, with parameters and results.
@@ -301,6 +304,13 @@ impl Func {
         }
     }
 
+    /// The type of a value, as the program has it: also reduced where it was that before derivatives were taken.
+    pub fn ty_in_program(&self, value: Value) -> Type {
+        let info = self.info(value);
+        let reduced = info.ty.sharding.reduced.union(info.was_reduced);
+        Type { sharding: Sharding { reduced, ..info.ty.sharding.clone() }, ..info.ty.clone() }
+    }
+
     /// The type of a value.
     pub fn ty(&self, value: Value) -> &Type {
         &self.values[value.0 as usize].ty
@@ -380,7 +390,14 @@ impl Func {
 
     /// Adds a value of this type without a name; the caller makes it a result or a parameter.
     pub fn new_value(&mut self, ty: Type, origin: Origin) -> Value {
-        self.values.push(Arc::new(ValueInfo { ty, name: None, named: origin.span, origin, kin: None }));
+        self.values.push(Arc::new(ValueInfo {
+            ty,
+            name: None,
+            named: origin.span,
+            origin,
+            kin: None,
+            was_reduced: AxisSet::EMPTY,
+        }));
         Value(self.values.len() as u32 - 1)
     }
 

@@ -4,7 +4,8 @@
 //! of one with a large factor may overflow where the product of the sum does not; and zero, which some devices hold, times infinity
 //! is NaN. Integers wrap, which commutes with every product.
 //!
-//! On explicit axes any other op is an error (E0306); on auto axes the sum is combined before it.
+//! On auto axes the sum is combined before any other op. On explicit axes the program has chosen partial sums, so all ops that commute
+//! with the sum keep them, and any other op is an error (E0306).
 
 use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
@@ -86,16 +87,5 @@ fn keeps_magnitude(op: &Op, args: &[&Type], sets: &[AxisSet], factors: &[FactorB
         // A sum that a narrower type can hold may have parts that it cannot.
         Linear::Conversion(to) => args[first].dtype().size() < to.size() || args[first].dtype() == to,
         Linear::No | Linear::Together | Linear::Places(_) | Linear::Apart => true,
-    }
-}
-
-/// The condition under which an op that commutes with the sum makes no partial sum larger.
-pub fn magnitude_needed(op: &Op) -> &'static str {
-    match op.rules().properties().linear {
-        Linear::Quotient => "the whole sum or a constant divisor of at least 1",
-        Linear::Conversion(_) => "the whole sum or a wider type",
-        Linear::No | Linear::Together | Linear::Places(_) | Linear::Apart | Linear::Product | Linear::Contraction => {
-            "the whole sum or constant factors of at most 1"
-        }
     }
 }

@@ -7,26 +7,32 @@
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
+use crate::ops::collective::GroupCollective;
 use crate::ops::read_rows::refused;
 use crate::ops::rules::Typing;
 use crate::ops::{Mismatch, Op, called};
 use crate::program::explicit;
-use crate::program::partial_sums::FactorBounds;
-use spmdc_abi::ReduceOp;
 
-/// The types of the results; `factors` are the bounds of the operands' elements.
-pub fn result_types(op: &Op, args: &[&Type], factors: &[FactorBounds], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
+/// The types of the results of a statement that is in a region over the axes `manual`; these are empty outside.
+pub fn result_types(op: &Op, args: &[&Type], manual: AxisSet, mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     check_streams(op, args)?;
     let results = match op.rules().typing() {
         Typing::ByFactors(op) => op.infer(&arrays(args))?,
         Typing::Placed(op) | Typing::OfBlocks(op) => return op.place(args, mesh),
     };
     let varying = varying(op, args);
-    let shardings = match mesh.of_kind(AxisKind::Explicit).is_empty() {
+    let summed = summed_by_group(op, args);
+    let args: Vec<&Type> = summed.iter().collect();
+    let shardings = match mesh.of_kind(AxisKind::Explicit).union(manual).is_empty() {
         true => results.iter().map(|array| unknown_layout(array.rank(), mesh)).collect(),
-        false => explicit::layouts(op, args, factors, &results, mesh)?,
+        false => explicit::layouts(op, &args, &results, manual, mesh)?,
     };
-    Ok(results.into_iter().zip(shardings).map(|(array, sharding)| Type { array, sharding, varying }).collect())
+    let typed = |(array, sharding): (ArrayType, Sharding)| {
+        // A value of which devices have different ones is not reduced.
+        let reduced = sharding.reduced.minus(varying);
+        Type { array, sharding: Sharding { reduced, ..sharding }, varying }
+    };
+    Ok(results.into_iter().zip(shardings).map(typed).collect())
 }
 
 /// As [`result_types`], without the rule of explicit axes: for layouts that are given.
@@ -50,6 +56,18 @@ fn check_streams(op: &Op, args: &[&Type]) -> Result<(), Mismatch> {
     }
 }
 
+/// The operands as a collective sees them: `psum` and `psum_scatter` take summands.
+fn summed_by_group(op: &Op, args: &[&Type]) -> Vec<Type> {
+    let properties = op.rules().properties();
+    let group = properties.group().filter(|group| group.sums());
+    let axes: AxisSet = group.into_iter().flat_map(GroupCollective::axes).map(|&axis| usize::from(axis)).collect();
+    let without = |ty: &&Type| {
+        let unreduced = ty.sharding.unreduced.minus(axes);
+        Type { sharding: ty.sharding.clone().with_unreduced(unreduced, ty.sharding.combine), ..(*ty).clone() }
+    };
+    args.iter().map(without).collect()
+}
+
 fn arrays<'a>(args: &[&'a Type]) -> Vec<&'a ArrayType> {
     args.iter().map(|ty| &ty.array).collect()
 }
@@ -62,7 +80,7 @@ fn varying(op: &Op, args: &[&Type]) -> AxisSet {
 pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
     let open = !mesh.of_kind(AxisKind::Auto).is_empty();
     let dims = vec![DimSharding { axes: Vec::new(), open, alignment: None }; rank];
-    Sharding { dims, unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+    Sharding { dims, ..Sharding::replicated(0) }
 }
 
 /// The part of a value's layout that its type decides: its explicit axes; all else is open.
@@ -74,6 +92,6 @@ pub fn explicit_part(layout: &Sharding, mesh: &Mesh) -> Sharding {
         DimSharding { axes, open, alignment: None }
     });
     let unreduced = layout.unreduced.intersect(explicit);
-    Sharding { dims: dims.collect(), unreduced: AxisSet::EMPTY, combine: ReduceOp::Sum }
+    Sharding { dims: dims.collect(), reduced: layout.reduced.intersect(explicit), ..Sharding::replicated(0) }
         .with_unreduced(unreduced, layout.combine)
 }

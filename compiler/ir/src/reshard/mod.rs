@@ -17,9 +17,9 @@ mod search;
 pub mod step;
 
 use crate::cost;
-use crate::layout::blocks::exchange_axes;
+use crate::layout::blocks::{exchange_axes, is_summand};
 use crate::layout::hosts;
-use crate::layout::mesh::Mesh;
+use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{Sharding, block_range};
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::reshard::step::{Reshard, ReshardStep};
@@ -146,9 +146,34 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
     let (mut steps, cost) = search.run();
     let priced = search.priced;
     if steps.is_empty() && *from != target {
-        steps.push(Reshard { to: target, step: ReshardStep::Slice });
+        steps.push(Reshard { to: target.clone(), step: ReshardStep::Slice });
     }
-    Plan { steps, cost: cost.bytes as f64, priced }
+    let found = Plan { steps, cost: cost.bytes as f64, priced };
+    match summand(array, &source, &target, mesh).filter(|_| found.cost > 0.0) {
+        Some(own) => {
+            // Blocks become summands where they lie.
+            let mut direct = plan(array, &source, &own, mesh);
+            direct.priced += found.priced;
+            direct.steps.push(Reshard { to: target, step: ReshardStep::Slice });
+            if direct.cost < found.cost { direct } else { Plan { priced: direct.priced, ..found } }
+        }
+        None => found,
+    }
+}
+
+/// The layout in which a device has its summand for `to`, where explicit axes that split `from` become unreduced. Along auto axes passes choose what is
+/// unreduced, by the cost of making it whole again.
+fn summand(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<Sharding> {
+    let partial =
+        to.unreduced.minus(from.unreduced).intersect(from.used_axes()).intersect(mesh.of_kind(AxisKind::Explicit));
+    if partial.is_empty() {
+        return None;
+    }
+    let mut own = to.clone().with_unreduced(to.unreduced.minus(partial), to.combine);
+    for (own, from) in own.dims.iter_mut().zip(&from.dims) {
+        own.axes.extend(from.axes.iter().filter(|&&axis| partial.contains(usize::from(axis))));
+    }
+    is_summand(&array.shape, &own, to, mesh).then_some(own)
 }
 
 /// A lower bound of the cost of all plans from one layout to another.

@@ -15,6 +15,7 @@ pub mod blocks;
 mod patches;
 pub mod windows;
 
+use crate::layout::blocks::is_summand;
 use crate::layout::mesh::Mesh;
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{AxisSet, Type};
@@ -25,6 +26,7 @@ use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop}
 use crate::program::local::window_of;
 use crate::program::typing::shapes;
 use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use crate::reshard::flow::{flow, is_free};
 use crate::reshard::step::ReshardStep;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeMap;
@@ -262,9 +264,12 @@ impl<'a> Verifier<'a> {
         if let Some(text) = layout_violation(value, ty, self.mesh) {
             return self.violation(text);
         }
-        let axes = ty.sharding.used_axes().union(ty.sharding.unreduced);
+        // Until derivatives have been taken, types say what is unreduced and reduced along manual axes.
+        let states = if self.stage < Stage::Propagated { AxisSet::EMPTY } else { ty.sharding.unreduced };
         let manual = self.manual;
-        let auto = axes.intersect(manual).is_empty();
+        let auto = ty.sharding.used_axes().union(states).intersect(manual).is_empty();
+        let is_erased = self.stage < Stage::Propagated || ty.sharding.reduced.is_empty();
+        self.expect(is_erased, |it| format!("{} is reduced, which matters to derivatives alone", it.display(value)));
         self.expect(auto, |it| format!("the layout of {} names a manual axis", it.display(value)));
         let varies = ty.varying.is_subset_of(manual);
         self.expect(varies, |it| format!("{} varies over an axis that is not manual", it.display(value)));
@@ -392,8 +397,9 @@ impl<'a> Verifier<'a> {
             self.border(outer, inner, split);
         }
         for (&inner, split) in block.params.iter().zip(&op.inputs) {
-            let split = split.used_axes().union(split.unreduced);
-            let varies = split.is_subset_of(self.func.ty(inner).varying);
+            let ty = self.func.ty(inner);
+            let summands = if self.stage < Stage::Propagated { ty.sharding.unreduced } else { AxisSet::EMPTY };
+            let varies = split.used_axes().union(split.unreduced).is_subset_of(ty.varying.union(summands));
             self.expect(varies, |it| format!("{} does not vary as it is cut", it.display(inner)));
         }
         for (&inner, split) in block.results.iter().zip(&op.outputs) {
@@ -503,6 +509,14 @@ impl<'a> Verifier<'a> {
             let is_made = self.stage < Stage::Partitioned
                 || !matches!(reshard.step, ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient);
             self.expect(is_made, |_| "no step makes this layout".to_string());
+            let (from, to) = (self.func.ty(stmt.args[0]), &reshard.to);
+            let has = |it: &Self| {
+                let (shape, from) = (from.shape(), &from.sharding);
+                let moved = flow(shape, &from.dims, &to.dims, it.mesh, None);
+                is_free(shape, &from.dims, &to.dims, moved, it.mesh) || is_summand(shape, from, to, it.mesh)
+            };
+            let is_local = reshard.step != ReshardStep::Slice || self.stage < Stage::Partitioned || has(self);
+            self.expect(is_local, |_| "needs elements of other devices".to_string());
             return;
         }
         // What windows of several operands read depends on the statements that made these.

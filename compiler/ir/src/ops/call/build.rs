@@ -16,13 +16,13 @@ use crate::ops::rules::Effect;
 use crate::ops::shape;
 use crate::ops::transfer::Target;
 use crate::ops::{Mismatch, Op, builtin, called};
-use crate::program::explicit::{Choice, ChoiceEdit};
+use crate::program::explicit::{self, Choice, ChoiceEdit};
 use crate::program::origin::{DerivativePart, Lineage, Origin};
-use crate::program::partial_sums::FactorBounds;
 use crate::program::typing;
 use crate::program::units::Unit;
 use crate::program::{Block, Func, Stmt, Value};
 use crate::reshard::step::Reshard;
+use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -60,8 +60,6 @@ pub struct CallBuilder {
     pub transfers: BTreeMap<u32, u8>,
     /// The values of functions that derivatives treat as one: see [`Unit`].
     pub units: Vec<Unit>,
-    /// Bounds of values as factors of partial sums; a value without an entry has none.
-    factors: BTreeMap<Value, FactorBounds>,
     /// The numbers that scalars of floats are.
     literals: BTreeMap<Value, f64>,
     /// The layouts in the types of streams: those of the rows that are read.
@@ -86,7 +84,6 @@ impl CallBuilder {
             opaque: BTreeSet::new(),
             transfers: BTreeMap::new(),
             units: Vec::new(),
-            factors: BTreeMap::new(),
             literals: BTreeMap::new(),
             layouts_of_rows: BTreeMap::new(),
         }
@@ -166,9 +163,6 @@ impl CallBuilder {
         let info = self.func.info(value).clone();
         let new = self.func.new_value(info.ty, info.origin);
         self.func.info_mut(new).kin = info.kin;
-        if let Some(&bounds) = self.factors.get(&value) {
-            self.factors.insert(new, bounds);
-        }
         self.move_name(value, new);
         new
     }
@@ -208,7 +202,6 @@ impl CallBuilder {
         self.func.other_names.retain(|&(_, _, value)| value < first);
         self.aliases.split_off(&first);
         self.opaque.split_off(&first);
-        self.factors.split_off(&first);
         self.literals.split_off(&first);
         self.layouts_of_rows.split_off(&first);
         self.units.retain(|unit| unit.values.end <= first.0);
@@ -256,11 +249,9 @@ impl CallBuilder {
     fn emit_op(&mut self, op: Op, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
         self.check_reached(&op)?;
         let types = self.func.types(args);
-        let factors: Vec<FactorBounds> =
-            args.iter().map(|arg| self.factors.get(arg).copied().unwrap_or_default()).collect();
         let inferred = match self.exact {
             true => typing::shapes(&op, &types, &self.mesh),
-            false => typing::result_types(&op, &types, &factors, &self.mesh),
+            false => typing::result_types(&op, &types, self.manual, &self.mesh),
         };
         let results = match inferred {
             Ok(results) => results,
@@ -279,10 +270,6 @@ impl CallBuilder {
         }
         let origin = self.origin();
         let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
-        let known = FactorBounds::of(&op, &factors);
-        if known != FactorBounds::default() {
-            self.factors.extend(results.iter().map(|&result| (result, known)));
-        }
         if let Op::Constant(Constant { array }) = &op
             && array.ty.rank() == 0
             && array.dtype().is_float()
@@ -424,7 +411,27 @@ impl CallBuilder {
     /// The type of a value without its annotations on auto axes, which apply to that value only.
     pub fn carried_type(&self, value: Value) -> Type {
         let ty = self.ty(value);
-        Type { sharding: typing::explicit_part(&ty.sharding, &self.mesh), ..ty.clone() }
+        Type { sharding: self.explicit_part(ty), ..ty.clone() }
+    }
+
+    /// The type of the gradients of a value without annotations on auto axes: its layout is the dual of the value's.
+    pub fn gradient_type(&self, value: Value) -> Type {
+        let ty = self.carried_type(value);
+        Type { sharding: ty.sharding.dual(), ..ty }
+    }
+
+    /// The layout of a product whose result is a gradient of a value, for its `out=`: that of the gradient; along axes over which the operands
+    /// give no partial sums, the result is whole first. None without explicit axes.
+    pub fn out_of_gradient(&self, op: &Op, args: &[Value], of: Value) -> Option<Sharding> {
+        let explicit = self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
+        if explicit.is_empty() {
+            return None;
+        }
+        let ty = self.gradient_type(of);
+        let partial = explicit::partial_axes(op, &self.func.types(args), &ty.array, &self.mesh);
+        let unreduced = ty.sharding.unreduced.intersect(partial).intersect(explicit);
+        let out = Sharding { reduced: ty.sharding.reduced.intersect(explicit), ..ty.sharding };
+        Some(out.with_unreduced(unreduced, ReduceOp::Sum))
     }
 
     /// The type of `trips` values of one type along a new first dimension.
@@ -440,9 +447,12 @@ impl CallBuilder {
         self.mesh.axes.iter().any(|axis| axis.kind == AxisKind::Explicit)
     }
 
-    /// The part of a layout that the value's type decides.
+    /// The part of a layout that the value's type decides: all of it on explicit axes, on manual ones what is unreduced or reduced.
     pub fn explicit_part(&self, ty: &Type) -> Sharding {
-        typing::explicit_part(&ty.sharding, &self.mesh)
+        let own = typing::explicit_part(&ty.sharding, &self.mesh);
+        let reduced = own.reduced.union(ty.sharding.reduced.intersect(self.manual));
+        let unreduced = own.unreduced.union(ty.sharding.unreduced.intersect(self.manual));
+        Sharding { reduced, ..own }.with_unreduced(unreduced, ty.sharding.combine)
     }
 
     /// A value in the layout that the type of another decides.

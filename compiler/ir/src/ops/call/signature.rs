@@ -220,12 +220,17 @@ impl Signature {
 
     /// The argument that distinguishes this form from the form of programs.
     pub fn mark<'a>(&self, programs: &Signature, given: &'a [Arg]) -> Option<&'a Arg> {
-        let names = |signature: &Signature, name: &str| signature.params.iter().any(|param| param.name == name);
+        let named = |signature: &Signature, name: &str| signature.params.iter().find(|param| param.name == name);
         let takes_layout = |signature: &Signature| {
             signature.params.iter().any(|param| param.given == Given::Either && param.kind == ParamKind::Sharding)
         };
         given.iter().find(|arg| match &arg.name {
-            Some(name) => names(self, name) && !names(programs, name),
+            // One name may stand for a string in programs, and for layouts in dumps.
+            Some(name) => match (named(self, name), named(programs, name)) {
+                (None, _) => false,
+                (Some(_), None) => true,
+                (Some(_), Some(own)) => own.kind == ParamKind::String && !matches!(arg.term, Term::Str(_)),
+            },
             None => matches!(arg.term, Term::Sharding(_)) && takes_layout(self) && !takes_layout(programs),
         })
     }

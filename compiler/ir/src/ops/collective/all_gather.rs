@@ -1,5 +1,8 @@
 //! `all_gather(x, X, axis=0)`: the local values of the devices along the axes, one after another; all devices have the result.
 
+use super::all_reduce::summed_over;
+use super::cast::cast_by_name;
+use super::reduce_scatter::PSumScatter;
 use super::{GroupCollective, axis_set, dimension, factors, group_properties, join, manual_axes, sides};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
@@ -107,6 +110,13 @@ impl LinearMap for PAllGather {
         _: usize,
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
+        let ty = build.ty(cotangent);
+        if axis_set(&self.axes).is_subset_of(ty.varying.union(ty.sharding.unreduced)) {
+            // Each device has a summand of the cotangent.
+            let PAllGather { axes, dim, members } = self.clone();
+            return build.emit1(PSumScatter { axes, dim, members }, &[cotangent]);
+        }
+        let cotangent = summed_over(build, cotangent, axis_set(&self.axes))?;
         // Each device has its own part of the cotangent, which all of them have.
         let size = build.ty(stmt.args[0]).shape()[self.dim];
         let position = build.emit1(AxisIndex { axes: self.axes.clone() }, &[])?;
@@ -136,6 +146,14 @@ impl Exchange for PAllGather {
 }
 
 impl GroupCollective for PAllGather {
+    fn sums(&self) -> bool {
+        false
+    }
+
+    fn transposes_to_sum(&self) -> bool {
+        true
+    }
+
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.minus(axis_set(&self.axes))
     }
@@ -153,7 +171,7 @@ impl GroupCollective for PAllGather {
 impl Call for PAllGather {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The values of a group of devices, one after another.
-        all_gather(x: Array, axis_name: Axes, axis: Int = 0), Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 6] { all_gather(x, X) }";
+        all_gather(x: Array, axis_name: Axes, axis: Int = 0, [named] to: String = None), Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 6] { all_gather(x, X) }";
         /// A step of a change of layout.
         all_gather(x: Array, sharding: Sharding) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
         /// Several steps at once.
@@ -170,6 +188,11 @@ impl Call for PAllGather {
         let dim = args.optional_int("axis")?.unwrap_or(0);
         let dim = dimension(name, dim, build.ty(value).rank(), build)?;
         let members = build.mesh.size_of(&axes);
-        Ok(Term::Array(build.emit1(PAllGather { axes, dim, members }, &[value])?))
+        let to = args.optional_string("to")?;
+        let whole = build.emit1(PAllGather { axes: axes.clone(), dim, members }, &[value])?;
+        match to {
+            Some(to) => cast_by_name(build, whole, axes, (&to, args.span)).map(Term::Array),
+            None => Ok(Term::Array(whole)),
+        }
     }
 }

@@ -67,6 +67,22 @@ pub(super) fn combined(op: ReduceOp, members: &[Vec<&Array>]) -> Array {
     Array::new(first.ty.clone(), (0..first.bits.len()).map(element).collect())
 }
 
+/// The sum of the parts of a cotangent on the devices along some axes.
+pub fn summed_over(build: &mut CallBuilder, cotangent: Value, axes: AxisSet) -> Result<Value, Diagnostic> {
+    let ty = build.ty(cotangent);
+    let axes = axes.intersect(ty.varying.union(ty.sharding.unreduced));
+    if axes.is_empty() {
+        return Ok(cotangent);
+    }
+    let over = build.mesh.display_set(axes);
+    let axes = axes.iter().map(|axis| axis as u8).collect();
+    let sum = build.emit1(PAllReduce { op: ReduceOp::Sum, axes }, &[cotangent])?;
+    if let Some(stmt) = build.innermost().stmts.last_mut() {
+        stmt.origin.reason = format!("it sums over the parts of it on the devices along {over}");
+    }
+    Ok(sum)
+}
+
 impl Semantics for PAllReduce {
     fn name(&self) -> &'static str {
         match self.op {
@@ -142,8 +158,16 @@ impl LinearMap for PAllReduce {
         Linearity::Together(vec![0])
     }
 
-    fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
-        build.vary(cotangent, axis_set(&self.axes))
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        _: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        // That of summands is the same on all devices.
+        let summands = build.ty(stmt.args[0]).sharding.unreduced;
+        build.vary(cotangent, axis_set(&self.axes).minus(summands))
     }
 }
 
@@ -184,6 +208,14 @@ impl Exchange for PAllReduce {
 }
 
 impl GroupCollective for PAllReduce {
+    fn sums(&self) -> bool {
+        self.op == ReduceOp::Sum
+    }
+
+    fn transposes_to_sum(&self) -> bool {
+        false
+    }
+
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.minus(axis_set(&self.axes))
     }

@@ -146,6 +146,14 @@ impl PAllToAll {
 }
 
 impl GroupCollective for PAllToAll {
+    fn sums(&self) -> bool {
+        false
+    }
+
+    fn transposes_to_sum(&self) -> bool {
+        false
+    }
+
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
     }

@@ -92,6 +92,14 @@ impl Point for AxisIndex {
 }
 
 impl GroupCollective for AxisIndex {
+    fn sums(&self) -> bool {
+        false
+    }
+
+    fn transposes_to_sum(&self) -> bool {
+        false
+    }
+
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
     }

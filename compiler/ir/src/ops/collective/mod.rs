@@ -7,6 +7,7 @@ pub mod all_gather;
 pub mod all_reduce;
 pub mod all_to_all;
 pub mod axis_index;
+pub mod cast;
 pub mod permute;
 pub mod reduce_scatter;
 pub mod vary;
@@ -31,6 +32,12 @@ pub trait GroupCollective {
     fn communicates(&self) -> bool {
         true
     }
+
+    /// Whether it adds up the values of its devices, so that these may be summands of one value.
+    fn sums(&self) -> bool;
+
+    /// Whether its transpose adds up what its devices have of a cotangent, so that no sum is needed before.
+    fn transposes_to_sum(&self) -> bool;
 
     /// The manual axes along which the results vary, given the ones along which the operands vary.
     fn varying(&self, operands: AxisSet) -> AxisSet;

@@ -138,6 +138,14 @@ impl Exchange for PPermute {
 }
 
 impl GroupCollective for PPermute {
+    fn sums(&self) -> bool {
+        false
+    }
+
+    fn transposes_to_sum(&self) -> bool {
+        false
+    }
+
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
     }

@@ -135,6 +135,14 @@ pub(super) fn divided(ty: &ArrayType, dim: usize, members: usize) -> Result<Arra
 }
 
 impl GroupCollective for PSumScatter {
+    fn sums(&self) -> bool {
+        true
+    }
+
+    fn transposes_to_sum(&self) -> bool {
+        false
+    }
+
     fn varying(&self, operands: AxisSet) -> AxisSet {
         operands.union(axis_set(&self.axes))
     }

@@ -277,9 +277,10 @@ impl LinearMap for Einsum {
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
         let (own, other) = if at == 0 { (&self.lhs, &self.rhs) } else { (&self.rhs, &self.lhs) };
-        let out = build.has_explicit_axes().then(|| build.explicit_part(build.ty(stmt.args[at])));
-        let product = Einsum { lhs: self.result.clone(), rhs: other.clone(), result: own.clone(), out };
-        contract::product(build, product, [cotangent, stmt.args[1 - at]])
+        let args = [cotangent, stmt.args[1 - at]];
+        let mut product = Einsum { lhs: self.result.clone(), rhs: other.clone(), result: own.clone(), out: None };
+        product.out = build.out_of_gradient(&product.clone().into(), &args, stmt.args[at]);
+        contract::product(build, product, args)
     }
 }
 

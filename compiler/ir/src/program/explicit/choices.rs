@@ -197,7 +197,7 @@ impl Context<'_> {
         let after = Context { args: &args, ..*self };
         let operands: Vec<Vec<Vec<u8>>> = args.iter().map(|ty| after.explicit_axes(ty)).collect();
         let layout =
-            derived(self.op, &args, self.factors, self.results, self.mesh).ok().and_then(|mut layouts| layouts.pop());
+            derived(self.op, &args, self.results, self.manual, self.mesh).ok().and_then(|mut layouts| layouts.pop());
         // If the operands disagree elsewhere, too, this is the first of several edits.
         let (Some(layout), Ok(shares)) = (layout, after.shares(rule, &operands)) else { return (choice, None) };
         let layout = layout.close();
@@ -306,7 +306,9 @@ impl Context<'_> {
         Mismatch::new(Code::E0301, message).choices(choices)
     }
 
-    pub(super) fn reshards(&self, mut moves: Vec<(usize, Sharding)>) -> Choice {
+    pub(super) fn reshards(&self, moves: Vec<(usize, Sharding)>) -> Choice {
+        let mut moves: Vec<(usize, Sharding)> =
+            moves.into_iter().map(|(operand, to)| (operand, consistent(to))).collect();
         if moves.len() == 1
             && let Some((operand, to)) = moves.pop()
         {
@@ -322,9 +324,16 @@ impl Context<'_> {
     }
 
     pub(super) fn reshard(&self, operand: usize, to: Sharding) -> Choice {
+        let to = consistent(to);
         let (note, cost) = cost_of_move(self.args[operand], &to, self.mesh);
         Choice { edit: ChoiceEdit::Reshard { operand, to }, note, cost }
     }
+}
+
+/// A layout in which no axis along which the value is split or partial is one along which it is reduced.
+fn consistent(to: Sharding) -> Sharding {
+    let reduced = to.reduced.minus(to.used_axes()).minus(to.unreduced);
+    Sharding { reduced, ..to }
 }
 
 /// Several costs in one line.
