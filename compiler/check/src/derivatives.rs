@@ -18,7 +18,7 @@ use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::complex::{DERIVATIVES, refused};
 use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::derivative::{is_differentiable, zeros_like};
+use spmdc_ir::ops::derivative::{conformed, is_differentiable, zeros_like};
 use spmdc_ir::ops::elementwise::Unary;
 use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
@@ -291,7 +291,8 @@ impl Checker<'_> {
             .into_iter()
             .zip(flags)
             .map(|((output, seed), is_imaginary)| {
-                let seed = self.build.in_layout_of(seed, output)?;
+                let ty = self.build.gradient_type(output);
+                let seed = conformed(&mut self.build, seed, &ty)?;
                 self.conjugated(seed, is_imaginary)
             })
             .collect::<Derivation<_>>()?;
@@ -443,7 +444,7 @@ impl Checker<'_> {
         let forward = std::mem::take(&mut self.build.innermost().stmts);
         let mut params = Vec::new();
         for output in arrays(result) {
-            let (ty, origin) = (self.build.carried_type(output), self.build.origin());
+            let (ty, origin) = (self.build.gradient_type(output), self.build.origin());
             params.push(self.build.func.new_value(ty, origin));
         }
         let cotangent = trees::rebuild(result, &mut params.iter().map(|&param| Term::Array(param)));
