@@ -242,8 +242,8 @@ fn is_of_several(args: &Args<'_>) -> bool {
 
 impl Call for Reshard {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The same value in another layout.
-        reshard(x: Array, sharding: Of("sharding")), Any, "(x: f32[4, 6]) { reshard(x, P(X, _)) }";
+        /// The same value in another layout: this one, or on explicit axes that of another value.
+        reshard(x: Array, sharding: Of("sharding") = None, [named] like: Array = None), Any, "(x: f32[4, 6]) { reshard(x, P(X, _)) }";
         /// A step of a change of layout.
         pin(x: Array, sharding: Of("sharding")) in_dumps "" "annotate the variable, or write reshard(x, P(X, _))";
         /// A step of a change of layout.
@@ -269,6 +269,9 @@ impl Call for Reshard {
             return combined::read(kind, args, build);
         }
         let value = args.array(build, "x")?;
+        if name == "reshard" && args.peek("like").is_some() {
+            return in_layout_of(args, build, value).map(Term::Array);
+        }
         let arg = args.required("sharding")?;
         let Term::Sharding(given) = arg.term else {
             let message = format!("`reshard` needs a sharding such as P(X, _), not {}", arg.term.describe());
@@ -277,6 +280,21 @@ impl Call for Reshard {
         let to = complete(given.sharding, build.ty(value).rank(), arg.span)?;
         Ok(Term::Array(build.emit1(Reshard { to, step: ReshardStep::named(name) }, &[value])?))
     }
+}
+
+/// `reshard(x, like=y)`: the value in the layout that the type of another one says.
+fn in_layout_of(args: &mut Args<'_>, build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic> {
+    if let Some(given) = args.peek("sharding") {
+        let message = "`reshard` takes a sharding or `like=`, not both";
+        return Err(Diagnostic::error(Code::E0210, given.span, message));
+    }
+    let like = args.array(build, "like")?;
+    let (own, other) = (build.ty(value), build.ty(like));
+    if own.rank() != other.rank() {
+        let message = format!("a value of {} dimensions cannot lie as one of {}", own.rank(), other.rank());
+        return Err(Diagnostic::error(Code::E0205, args.span, message));
+    }
+    build.in_layout_of(value, like)
 }
 
 /// The part of `out=` that an op itself must know: the explicit axes; dimensions are open as long as there are auto ones. None

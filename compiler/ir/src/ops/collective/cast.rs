@@ -13,7 +13,7 @@ use super::vary::PVary;
 use super::{axis_set, factors, manual_axes};
 use crate::array::{Array, Trap};
 use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
+use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::Sharding;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::builder::KernelBuilder;
@@ -31,6 +31,7 @@ use crate::ops::rules::{
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::{Stmt, Value};
+use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -184,17 +185,53 @@ impl Point for PCast {
 
 impl Call for PCast {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The same values with another type along manual axes: `"varying"`, `"unreduced"` or `"reduced"`.
+        /// The same values with another type along manual axes, or along explicit ones in the global view: `"varying"`, `"unreduced"` or `"reduced"`.
         pcast(x: Array, axis_name: Axes, [named] to: String), Any,
             "manual(X) fn main(x: f32[4, 6]) -> f32[8@X, 6] { pcast(x, X, to=\"varying\") }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
+        if build.manual.is_empty() && build.has_explicit_axes() {
+            return in_global_view(build, value, args).map(Term::Array);
+        }
         let axes = manual_axes(name, args, build)?;
         let to = args.string("to")?;
         cast_by_name(build, value, axes, (&to, args.span)).map(Term::Array)
     }
+}
+
+/// In the global view, on explicit axes: the value with another state along them, in its own layout otherwise. Whole values become reduced or
+/// partial sums, and nothing moves.
+fn in_global_view(build: &mut CallBuilder, value: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
+    let (axes, to, span) = (args.axes("axis_name")?, args.string("to")?, args.span);
+    let (set, over) = (axis_set(&axes), build.mesh.display_axes(&axes));
+    let explicit = build.mesh.of_kind(AxisKind::Explicit);
+    if !set.is_subset_of(explicit) {
+        let message =
+            format!("the types do not say how a value lies along {over}, as not all of these axes are explicit");
+        return Err(Diagnostic::error(Code::E0504, span, message)
+            .help("`reshard(x, P(..))` says it on axes that the compiler decides about"));
+    }
+    let own = build.explicit_part(build.ty(value));
+    let rest = own.reduced.minus(set);
+    let to = match to.as_str() {
+        "reduced" => Sharding { reduced: rest.union(set), ..own.clone() },
+        "unreduced" => {
+            let unreduced = own.unreduced.union(set);
+            Sharding { reduced: rest, ..own.clone() }.with_unreduced(unreduced, ReduceOp::Sum)
+        }
+        other => {
+            let message = format!("in the global view `to` is \"unreduced\" or \"reduced\", not {other:?}");
+            return Err(Diagnostic::error(Code::E0210, span, message));
+        }
+    };
+    if to.repeated_axis().is_some() || to.reduced.intersect(own.unreduced).iter().next().is_some() {
+        let shown = build.display_closed(build.ty(value));
+        let message = format!("only a value that is whole along {over} can be cast so, but this is `{shown}`");
+        return Err(Diagnostic::error(Code::E0306, span, message).help("`reshard(x, P(..))` moves what has to move"));
+    }
+    if to == own { Ok(value) } else { build.emit1(Reshard::request(to), &[value]) }
 }
 
 /// A value in the state that a program names.
