@@ -20,7 +20,7 @@ use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::{ArrayType, AxisSet, Type};
 use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::collective::cast::{ManualState, PCast};
+use spmdc_ir::ops::collective::cast::{ManualState, cast};
 use spmdc_ir::program::control::{Control, ManualRegion};
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
 use spmdc_ir::program::origin::Origin;
@@ -46,7 +46,7 @@ struct Left {
     spread: Vec<SpreadResult>,
 }
 
-/// What is said of a value along manual axes besides its blocks.
+/// The manual axes along which a value is unreduced or reduced.
 #[derive(Clone, Copy, Default)]
 struct States {
     unreduced: AxisSet,
@@ -413,8 +413,8 @@ impl Checker<'_> {
         Some(())
     }
 
-    /// What a layout says of a value along manual axes besides its blocks, as the body's types say it: when derivatives have been taken, summands
-    /// are values that vary.
+    /// The manual axes along which a layout says unreduced or reduced, for the types of the body. Once derivatives have been taken, summands are
+    /// values that vary.
     fn states(&self, layout: &Sharding, manual: AxisSet) -> States {
         if self.exact.is_some_and(|stage| stage >= Stage::Propagated) {
             return States::default();
@@ -426,17 +426,12 @@ impl Checker<'_> {
     fn cast_to(&mut self, value: Value, output: &Sharding, span: Span) -> Result<Value, Diagnostic> {
         self.build.span = span;
         let own = self.build.ty(value).clone();
-        let list = |axes: AxisSet| axes.iter().map(|axis| axis as u8).collect::<Vec<u8>>();
         let varying = output.used_axes().union(output.unreduced.minus(own.sharding.unreduced));
-        let mut value = self.build.vary(value, varying)?;
+        let value = self.build.vary(value, varying)?;
         let unreduced = output.unreduced.minus(own.sharding.unreduced);
         let reduced = output.reduced.minus(own.sharding.reduced);
-        for (axes, to) in [(unreduced, ManualState::Unreduced), (reduced, ManualState::Reduced)] {
-            if !axes.is_empty() {
-                value = self.build.emit1(PCast { axes: list(axes), to }, &[value])?;
-            }
-        }
-        Ok(value)
+        let value = cast(&mut self.build, value, unreduced, ManualState::Unreduced)?;
+        cast(&mut self.build, value, reduced, ManualState::Reduced)
     }
 
     /// A value that the body uses from outside (for example through a lambda) becomes an operand that is equal on all devices.

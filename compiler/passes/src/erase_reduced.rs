@@ -19,13 +19,20 @@ use std::collections::BTreeMap;
 pub fn erase_reduced(mut module: Module) -> Module {
     let Module { func, .. } = &mut module;
     let mut body = std::mem::take(&mut func.body);
-    for info in func.infos_mut() {
-        info.was_reduced = std::mem::replace(&mut info.ty.sharding.reduced, AxisSet::EMPTY);
+    // Other stages share what is known of values, so only what changes is touched.
+    for value in (0..func.values.len() as u32).map(Value) {
+        let reduced = func.ty(value).sharding.reduced;
+        if !reduced.is_empty() {
+            let info = func.info_mut(value);
+            (info.was_reduced, info.ty.sharding.reduced) = (reduced, AxisSet::EMPTY);
+        }
     }
     let mut erasure = Erasure { func, renamed: BTreeMap::new() };
     erasure.block(&mut body);
     let renamed = erasure.renamed;
-    body.each_use_mut(&mut |value| *value = now(&renamed, *value));
+    if !renamed.is_empty() {
+        body.each_use_mut(&mut |value| *value = now(&renamed, *value));
+    }
     func.body = body;
     debug_assert!(
         func.values.iter().all(|info| info.ty.sharding.reduced.is_empty()),
@@ -94,8 +101,11 @@ impl Erasure<'_> {
             values.extend(stmt.blocks().flat_map(|block| &block.params));
         });
         for value in values {
+            let summands = self.func.ty(value).sharding.unreduced.intersect(axes);
+            if summands.is_empty() {
+                continue;
+            }
             let ty = &mut self.func.info_mut(value).ty;
-            let summands = ty.sharding.unreduced.intersect(axes);
             ty.varying = ty.varying.union(summands);
             let rest = ty.sharding.unreduced.minus(summands);
             ty.sharding = ty.sharding.clone().with_unreduced(rest, ty.sharding.combine);

@@ -7,7 +7,6 @@
 use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::{DimSharding, Sharding};
 use crate::layout::types::{ArrayType, AxisSet, Type};
-use crate::ops::collective::GroupCollective;
 use crate::ops::read_rows::refused;
 use crate::ops::rules::Typing;
 use crate::ops::{Mismatch, Op, called};
@@ -22,10 +21,11 @@ pub fn result_types(op: &Op, args: &[&Type], manual: AxisSet, mesh: &Mesh) -> Re
     };
     let varying = varying(op, args);
     let summed = summed_by_group(op, args);
-    let args: Vec<&Type> = summed.iter().collect();
+    let summed: Option<Vec<&Type>> = summed.as_ref().map(|summed| summed.iter().collect());
+    let args = summed.as_deref().unwrap_or(args);
     let shardings = match mesh.of_kind(AxisKind::Explicit).union(manual).is_empty() {
         true => results.iter().map(|array| unknown_layout(array.rank(), mesh)).collect(),
-        false => explicit::layouts(op, &args, &results, manual, mesh)?,
+        false => explicit::layouts(op, args, &results, manual, mesh)?,
     };
     let typed = |(array, sharding): (ArrayType, Sharding)| {
         // A value of which devices have different ones is not reduced.
@@ -56,16 +56,16 @@ fn check_streams(op: &Op, args: &[&Type]) -> Result<(), Mismatch> {
     }
 }
 
-/// The operands as a collective sees them: `psum` and `psum_scatter` take summands.
-fn summed_by_group(op: &Op, args: &[&Type]) -> Vec<Type> {
+/// The operands as a collective sees them that takes summands, as `psum` and `psum_scatter` do; None for other ops.
+fn summed_by_group(op: &Op, args: &[&Type]) -> Option<Vec<Type>> {
     let properties = op.rules().properties();
-    let group = properties.group().filter(|group| group.sums());
-    let axes: AxisSet = group.into_iter().flat_map(GroupCollective::axes).map(|&axis| usize::from(axis)).collect();
+    let group = properties.group().filter(|group| group.sums())?;
+    let axes: AxisSet = group.axes().iter().map(|&axis| usize::from(axis)).collect();
     let without = |ty: &&Type| {
         let unreduced = ty.sharding.unreduced.minus(axes);
         Type { sharding: ty.sharding.clone().with_unreduced(unreduced, ty.sharding.combine), ..(*ty).clone() }
     };
-    args.iter().map(without).collect()
+    Some(args.iter().map(without).collect())
 }
 
 fn arrays<'a>(args: &[&'a Type]) -> Vec<&'a ArrayType> {

@@ -226,7 +226,7 @@ fn in_global_view(build: &mut CallBuilder, value: Value, args: &mut Args<'_>) ->
             return Err(Diagnostic::error(Code::E0210, span, message));
         }
     };
-    if to.repeated_axis().is_some() || to.reduced.intersect(own.unreduced).iter().next().is_some() {
+    if to.repeated_axis().is_some() {
         let shown = build.display_closed(build.ty(value));
         let message = format!("only a value that is whole along {over} can be cast so, but this is `{shown}`");
         return Err(Diagnostic::error(Code::E0306, span, message).help("`reshard(x, P(..))` moves what has to move"));
@@ -251,7 +251,7 @@ pub(super) fn cast_by_name(
     };
     let dtype = build.ty(value).dtype();
     if to == ManualState::Unreduced && (dtype == DType::Bool || dtype == DType::Key) {
-        let message = format!("{} values are no summands: they cannot be added up", dtype.name());
+        let message = format!("{} values cannot be summands, as they cannot be added up", dtype.name());
         return Err(Diagnostic::error(Code::E0215, span, message));
     }
     build.emit1(PCast { axes, to }, &[value])
@@ -283,7 +283,8 @@ pub fn cast_to(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Value
     cast(build, value, same, ManualState::Same)
 }
 
-fn cast(build: &mut CallBuilder, value: Value, axes: AxisSet, to: ManualState) -> Result<Value, Diagnostic> {
+/// The value in this state along some axes, of which there may be none.
+pub fn cast(build: &mut CallBuilder, value: Value, axes: AxisSet, to: ManualState) -> Result<Value, Diagnostic> {
     if axes.is_empty() {
         return Ok(value);
     }
