@@ -485,8 +485,7 @@ fn pointwise_loops<'a>(func: &'a Func, mesh: &Mesh, stmts: &[(&'a Stmt, usize)])
     let used = used(func);
     let all = stmts.iter().enumerate().filter_map(|(number, (stmt, _))| {
         let StmtKind::Control(Control::For(op)) = &stmt.kind else { return None };
-        let found = PointwiseLoop::of(func, &used, op, stmt)?;
-        found.fits(mesh).then_some((number, found))
+        Some((number, PointwiseLoop::of(func, mesh, &used, op, stmt)?))
     });
     all.collect()
 }

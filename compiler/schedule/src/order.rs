@@ -338,17 +338,16 @@ impl<'a> Scheduler<'a> {
 
     /// Adds the kernels of a loop whose trips are pointwise; false for all other loops.
     fn pointwise_loop(&mut self, op: &'a ForLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) -> bool {
-        let Some(pointwise) = PointwiseLoop::of(self.func, &self.used, op, stmt) else { return false };
-        let mut is_lowered = false;
+        let Some(pointwise) = PointwiseLoop::of(self.func, self.mesh, &self.used, op, stmt) else { return false };
         let work = self.work(&stmt.origin, |lowering| {
-            is_lowered = pointwise.lower(lowering);
+            pointwise.lower(lowering);
             Ok(())
         });
         match work {
             Ok(work) => tasks.extend(work.into_iter().map(Task::Work)),
             Err(error) => self.errors.push(error),
         }
-        is_lowered
+        true
     }
 
     fn while_loop(&mut self, op: &'a WhileLoop, stmt: &'a Stmt, tasks: &mut Vec<Task>) {

@@ -44,8 +44,15 @@ struct Group {
 }
 
 impl<'a> PointwiseLoop<'a> {
-    /// None for all other loops. Results that are not among the `used` values of the function are not computed.
-    pub fn of(func: &'a Func, used: &BTreeSet<Value>, op: &'a ForLoop, stmt: &'a Stmt) -> Option<PointwiseLoop<'a>> {
+    /// None for all other loops, and for those with trips that are too long. Results that are not among the `used` values of the function are
+    /// not computed. The answer does not depend on the values that are computed where they are used, which themselves depend on it.
+    pub fn of(
+        func: &'a Func,
+        mesh: &Mesh,
+        used: &BTreeSet<Value>,
+        op: &'a ForLoop,
+        stmt: &'a Stmt,
+    ) -> Option<PointwiseLoop<'a>> {
         if op.collected > 0 || op.trips().is_some_and(|trips| trips < 2) || op.body.results.is_empty() {
             return None;
         }
@@ -59,7 +66,7 @@ impl<'a> PointwiseLoop<'a> {
         }
         let mut found = PointwiseLoop { func, op, stmt, defined, groups: Vec::new() };
         found.groups = found.grouped(used)?;
-        Some(found)
+        found.fits(mesh).then_some(found)
     }
 
     /// Whether the value has one element, which every device has.
@@ -159,22 +166,28 @@ impl<'a> PointwiseLoop<'a> {
         Some(self.groups.iter().filter(needs).count() == 1)
     }
 
-    /// Whether the loop can run in kernels, with trips that are not too long.
-    pub fn fits(&self, mesh: &Mesh) -> bool {
+    /// Whether the loop can run in kernels, with trips that are not too long, if all its initial values are in memory.
+    fn fits(&self, mesh: &Mesh) -> bool {
         let temporaries = Temporaries::starting_at(self.func.values.len() as u32);
         let inlined = self.inlined(&vec![None; self.func.values.len()]);
-        self.kernels(KernelContext { func: self.func, mesh, inlined: &inlined, temporaries: &temporaries }).is_some()
+        let context = KernelContext { func: self.func, mesh, inlined: &inlined, temporaries: &temporaries };
+        self.groups.iter().all(|group| {
+            let kernel = self.kernel(context, group);
+            self.is_closed(&kernel) && !is_long(&kernel.kernel)
+        })
     }
 
-    /// Adds the kernels of the loop; false if it does not fit.
-    pub fn lower(&self, lowering: &mut Lowering<'_>) -> bool {
+    /// Adds the kernels of the loop.
+    pub fn lower(&self, lowering: &mut Lowering<'_>) {
         let inlined = self.inlined(lowering.inlined);
         let (mesh, temporaries) = (lowering.mesh, lowering.temporaries);
-        let kernels = self.kernels(KernelContext { func: self.func, mesh, inlined: &inlined, temporaries });
-        let fits = kernels.is_some();
+        let context = KernelContext { func: self.func, mesh, inlined: &inlined, temporaries };
+        let kernels: Vec<KernelBuilder<'_>> = self.groups.iter().map(|group| self.kernel(context, group)).collect();
         debug_assert!(lowering.work.is_empty(), "a loop is a statement of its own");
-        kernels.into_iter().flatten().for_each(|kernel| lowering.run(kernel));
-        fits
+        for kernel in kernels {
+            debug_assert!(self.is_closed(&kernel), "values that are computed where they are used add none of the body");
+            lowering.run(kernel);
+        }
     }
 
     /// The statements that are computed where they are used, with all of the body.
@@ -184,22 +197,21 @@ impl<'a> PointwiseLoop<'a> {
         inlined
     }
 
-    /// A kernel for each group.
-    fn kernels<'c>(&self, context: KernelContext<'c>) -> Option<Vec<KernelBuilder<'c>>> {
+    /// Whether all that differs from trip to trip is an expression of carried values at the same place.
+    fn is_closed(&self, kernel: &KernelBuilder<'_>) -> bool {
         let is_inside = |value: &Value| {
             self.op.body.params.contains(value) || self.defined.iter().any(|(defined, _, _)| defined == value)
         };
-        let kernel = |group: &Group| {
-            let mut kernel = KernelBuilder::new(KernelContext { ..context }, self.stmt.origin.span);
-            self.emit(&mut kernel, group);
-            // All that differs from trip to trip is an expression of carried values at the same place.
-            let fits = !kernel.values.iter().any(is_inside) && !is_long(&kernel.kernel);
-            fits.then_some(kernel)
-        };
-        self.groups.iter().map(kernel).collect()
+        !kernel.values.iter().any(is_inside)
     }
 
     /// The kernel of a group.
+    fn kernel<'c>(&self, context: KernelContext<'c>, group: &Group) -> KernelBuilder<'c> {
+        let mut kernel = KernelBuilder::new(context, self.stmt.origin.span);
+        self.emit(&mut kernel, group);
+        kernel
+    }
+
     fn emit(&self, kernel: &mut KernelBuilder<'_>, group: &Group) {
         let (carries, bounds) = (self.carries(), self.op.bounds());
         let one = carries[group.places[0]];

@@ -213,6 +213,9 @@ impl Writer {
             self.variables.extend(number.clone());
         }
         let mut params = String::new();
+        // What is made of one argument does not hide the next.
+        let kept = self.kept.len();
+        self.kept.extend(args.iter().map(|arg| arg.name.clone()));
         for arg in &args {
             let slopes = arg.precision.slopes.of_parameter();
             let precision = Precision { slopes, ..arg.precision };
@@ -224,6 +227,7 @@ impl Writer {
                 self.factors(arg, &param);
             }
         }
+        self.kept.truncate(kept);
         for _ in 0..3 + self.draw.below(5) {
             self.statement();
         }

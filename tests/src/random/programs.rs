@@ -36,7 +36,7 @@ pub struct Writer {
     pub(super) body: String,
     pub(super) next: usize,
     /// Names that no statement of the block may take, since they are assigned at its end.
-    kept: Vec<String>,
+    pub(super) kept: Vec<String>,
     skipped: u64,
     /// Whether the results have layouts of their own; types with explicit axes have theirs already.
     pins_results: bool,
@@ -296,6 +296,7 @@ impl Writer {
             3 => self.manual(),
             4 => self.ghost_cells(),
             5 => self.neighbours(),
+            6 if self.draw.chance(30) => self.pointwise_trips(),
             _ => {
                 let (mut expr, array, mut precision) = self.expression();
                 if self.inside.depth > 0 && !self.inside.smooth && array.dtype.is_float() && self.draw.chance(10) {
@@ -509,6 +510,33 @@ impl Writer {
                 writeln!(self.body, "  for {counter} in {range} {{\n{statements}\n    {name} = {};\n  }}", last.trim())
             }
         };
+    }
+
+    /// A loop whose trips need each point only at its own place. One of the carried arrays may start with a constant.
+    fn pointwise_trips(&mut self) {
+        let Some(x) = self.any(|v| v.array.dtype.is_float()) else { return };
+        let (factor, product, counter) = (self.new_name(), self.new_name(), self.new_name());
+        let (start, from_x) = match self.draw.below(4) {
+            0 => (x.name.clone(), true),
+            1 => (format!("zeros_like({})", x.name), false),
+            2 => (format!("full_like({}, 0.75)", x.name), false),
+            _ => (format!("ones_like({})", x.name), false),
+        };
+        let mut steps = vec!["tanh", "sin"];
+        if !from_x {
+            steps.push("0.5 * ");
+        }
+        let (step, trips) = (self.draw.pick(&steps), 2 + self.draw.below(4));
+        let _ = writeln!(
+            self.body,
+            "  let mut {factor} = {start};\n  let mut {product} = {x};\n  for {counter} in 0..{trips} {{\n    {factor} = {step}({factor});\n    \
+             {product} = {product} * {factor};\n  }}",
+            x = x.name
+        );
+        let slope = 1.0 + if from_x { trips as f64 * x.precision.size } else { 0.0 };
+        let roundings = 4.0 * (trips * trips) as f64;
+        let precision = Precision::of(x.array.dtype, x.precision.size, roundings, &[(slope, x.precision)]);
+        self.add(Variable { name: product, array: x.array, precision });
     }
 
     /// A loop that never runs, as its first bound shows only when the program runs, with statements that would stop the program.

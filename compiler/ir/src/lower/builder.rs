@@ -16,6 +16,7 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use std::ops::Range;
 
 /// The facts about the program that a kernel needs.
+#[derive(Clone, Copy)]
 pub struct KernelContext<'a> {
     /// The function that is lowered.
     pub func: &'a Func,
