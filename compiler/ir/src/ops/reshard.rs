@@ -29,6 +29,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_kernel::number::nothing_added;
 
 impl Semantics for Reshard {
     fn name(&self) -> &'static str {
@@ -168,7 +169,7 @@ impl Alias for Reshard {
 
 impl Point for Reshard {
     /// A free slice: the element at the same global index, in the larger block of the operand. If the result is a partial value,
-    /// each device has its own block of the operand, and zeros elsewhere; of a whole operand the first device has all.
+    /// each device has its own block of the operand, and zeros elsewhere, which keep the sign of a zero; of a whole operand the first device has all.
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
         let mut partial = to.sharding.unreduced.minus(from.sharding.unreduced);
@@ -197,8 +198,8 @@ impl Point for Reshard {
         let position = Scalar::Coordinate(partial.iter().map(|axis| axis as u8).collect());
         let position = kernel.scalar_affine(position);
         let first = kernel.in_range(position, Affine::constant(0), Affine::constant(1));
-        let zero = kernel.constant(to.dtype(), 0);
-        kernel.select(to.dtype(), first, elem, zero)
+        let nothing = kernel.constant(to.dtype(), nothing_added(to.dtype()));
+        kernel.select(to.dtype(), first, elem, nothing)
     }
 
     fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
