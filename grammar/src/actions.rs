@@ -184,8 +184,8 @@ pub fn tuple_field(base: Box<Expr>, index: u64, index_span: Span, span: Span) ->
 
 pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> Box<TypeExpr> {
     let kind = match ty.kind {
-        TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh: None } => {
-            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh: Some(mesh) }
+        TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, turned, mesh: None } => {
+            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, turned, mesh: Some(mesh) }
         }
         kind @ (TypeExprKind::Array { .. }
         | TypeExprKind::Tuple(_)
@@ -200,8 +200,8 @@ pub fn on_mesh(ty: TypeExpr, mesh: Ident, span: Span) -> Box<TypeExpr> {
 /// `T[N]`
 pub fn element_param(name: Ident, dims: Vec<DimExpr>) -> Box<TypeExpr> {
     let dtype = ElementType::Param(name);
-    let (unreduced, reduced, varying) = (Vec::new(), Vec::new(), Vec::new());
-    ty(TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh: None })
+    let [unreduced, reduced, varying, turned] = [const { Vec::new() }; 4];
+    ty(TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, turned, mesh: None })
 }
 
 pub fn array_type<'s>(
@@ -210,11 +210,12 @@ pub fn array_type<'s>(
     suffixes: Vec<(Ident, Vec<Ident>)>,
     span: Span,
 ) -> Action<'s, Box<TypeExpr>> {
-    let (mut unreduced, mut reduced, mut varying) = (Vec::new(), Vec::new(), Vec::new());
+    let [mut unreduced, mut reduced, mut varying, mut turned] = [const { Vec::new() }; 4];
     for (letter, axes) in suffixes {
         let list = match letter.name.as_str() {
             "U" => &mut unreduced,
             "R" => &mut reduced,
+            "T" => &mut turned,
             _ => &mut varying,
         };
         if !list.is_empty() {
@@ -224,7 +225,7 @@ pub fn array_type<'s>(
         *list = axes;
     }
     let dtype = ElementType::Name(dtype);
-    let kind = TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh: None };
+    let kind = TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, turned, mesh: None };
     Ok(Box::new(TypeExpr { kind, span }))
 }
 

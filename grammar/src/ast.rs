@@ -131,11 +131,31 @@ pub enum AxisKind {
     Manual,
 }
 
+impl AxisKind {
+    /// Its word in a program.
+    pub fn name(self) -> &'static str {
+        match self {
+            AxisKind::Auto => "auto",
+            AxisKind::Explicit => "explicit",
+            AxisKind::Manual => "manual",
+        }
+    }
+}
+
+/// `manual(X, Y)`: who decides shardings along these axes inside of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RegionNode {
+    /// Who decides.
+    pub kind: AxisKind,
+    /// The axes; empty for all of the mesh.
+    pub axes: Vec<Ident>,
+}
+
 /// `fn f<N>(x: f32[N], lr = 0.1) -> f32[N] { ... }`
 #[derive(Clone, Debug, PartialEq)]
 pub struct FnItem {
-    /// `manual(X, Y) fn`: its axes; `manual fn`: an empty list; None for an ordinary function.
-    pub manual: Option<Vec<Ident>>,
+    /// `manual(X, Y)`, `auto(X)` or `explicit(X)` before `fn`; None for an ordinary function.
+    pub region: Option<RegionNode>,
     /// The name of the function.
     pub name: Ident,
     /// `<N, T>`: parameters for sizes and element types, inferred from arguments; empty without `<...>`.
@@ -146,6 +166,13 @@ pub struct FnItem {
     pub ret: Option<TypeExpr>,
     /// The body; its value is the result.
     pub body: BlockNode,
+}
+
+impl FnItem {
+    /// Whether it is a `manual` function.
+    pub fn is_manual(&self) -> bool {
+        self.region.as_ref().is_some_and(|region| region.kind == AxisKind::Manual)
+    }
 }
 
 /// A parameter of a function or lambda: `x`, `(a, b)`, `x: f32[4]`, `lr = 0.1`.
@@ -546,6 +573,8 @@ pub enum TypeExprKind {
         reduced: Vec<Ident>,
         /// `{V:X}`: the axes along which the value varies.
         varying: Vec<Ident>,
+        /// `{T:X}` in dumps: the axes that the function around turns.
+        turned: Vec<Ident>,
         /// `on first`; None without `on`.
         mesh: Option<Ident>,
     },

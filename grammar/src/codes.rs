@@ -77,6 +77,7 @@ codes! {
     E0304 "unknown mesh axis",
     E0305 "an annotation contradicts an explicit axis",
     E0306 "an unreduced value is used where the whole sum is needed",
+    E0307 "a value comes to an explicit axis without a layout",
     E0401 "a static index is out of bounds",
     E0402 "a slice step is zero",
     E0501 "a result declared the same on all devices varies",

@@ -155,7 +155,7 @@ fn mark_suffix(lexemes: &mut [Lexeme]) {
         Token::CloseBrace => before.end == brace.start,
         _ => false,
     };
-    if follows_type && brace.token == Token::OpenBrace && matches!(name.token, Token::Name("U" | "R" | "V")) {
+    if follows_type && brace.token == Token::OpenBrace && matches!(name.token, Token::Name("U" | "R" | "V" | "T")) {
         brace.token = Token::OpenSuffix;
     }
 }

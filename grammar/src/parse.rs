@@ -86,15 +86,14 @@ fn split_items(source: &str, lexemes: &[Lexeme], first: usize) -> Vec<Range<usiz
     for at in first..lexemes.len() {
         let token = lexemes[at].token;
         let is_outside = depth == 0 || !is_balanced && is_first_on_line(source, lexemes[at].start);
-        if token.begins_item()
-            && is_outside
-            && !brackets::is_field(lexemes, at)
-            && at > start
-            && !is_manual_prefix(&lexemes[start..at])
-        {
-            items.push(start..at);
-            start = at;
-            depth = 0;
+        if token.begins_item() && is_outside && !brackets::is_field(lexemes, at) {
+            let begin = if token == Token::Fn { region_before(&lexemes[start..at]) } else { 0 };
+            let begin = at - begin;
+            if begin > start {
+                items.push(start..begin);
+                start = begin;
+                depth = 0;
+            }
         }
         if token.closing().is_some() {
             depth += 1;
@@ -112,12 +111,20 @@ fn is_first_on_line(source: &str, at: usize) -> bool {
     source[..at].trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|before| before == '\n')
 }
 
-/// Whether these tokens are `manual` or `manual(X, Y)`, after which `fn` does not begin another item.
-fn is_manual_prefix(lexemes: &[Lexeme]) -> bool {
-    let first = lexemes.first().map(|lexeme| lexeme.token);
-    let last = lexemes.last().map(|lexeme| lexeme.token);
-    let closings = lexemes.iter().filter(|lexeme| lexeme.token == Token::CloseParen).count();
-    first == Some(Token::Manual) && (lexemes.len() == 1 || last == Some(Token::CloseParen) && closings == 1)
+/// The number of the last tokens that are `manual`, `auto(X, Y)` or the like, with which an item begins whose next token is `fn`.
+fn region_before(lexemes: &[Lexeme]) -> usize {
+    let token = |back: usize| lexemes.len().checked_sub(back).map(|at| lexemes[at].token);
+    let is_word = |back: usize| matches!(token(back), Some(Token::Manual | Token::Auto | Token::Explicit));
+    if is_word(1) {
+        return 1;
+    }
+    if token(1) != Some(Token::CloseParen) {
+        return 0;
+    }
+    let inner =
+        lexemes.iter().rev().skip(1).take_while(|lexeme| !matches!(lexeme.token, Token::OpenParen | Token::CloseParen));
+    let opening = inner.count() + 2;
+    if token(opening) == Some(Token::OpenParen) && is_word(opening + 1) { opening + 1 } else { 0 }
 }
 
 struct Parser<'s> {

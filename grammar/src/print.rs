@@ -232,11 +232,8 @@ impl<'a> TreePrinter<'a> {
                 self.list(axes, |printer, axis| {
                     printer.push(&axis.name.name);
                     if let Some((kind, _)) = axis.kind {
-                        printer.push(match kind {
-                            AxisKind::Auto => ": auto",
-                            AxisKind::Explicit => ": explicit",
-                            AxisKind::Manual => ": manual",
-                        });
+                        printer.push(": ");
+                        printer.push(kind.name());
                     }
                     printer.push(" = ");
                     printer.expr(&axis.size, Level::Lambda);
@@ -261,11 +258,11 @@ impl<'a> TreePrinter<'a> {
     }
 
     fn function(&mut self, function: &FnItem) {
-        if let Some(axes) = &function.manual {
-            self.push("manual");
-            if !axes.is_empty() {
+        if let Some(region) = &function.region {
+            self.push(region.kind.name());
+            if !region.axes.is_empty() {
                 self.push("(");
-                self.names(axes);
+                self.names(&region.axes);
                 self.push(")");
             }
             self.push(" ");
@@ -307,7 +304,7 @@ impl<'a> TreePrinter<'a> {
 
     fn type_expr(&mut self, ty: &TypeExpr) {
         match &ty.kind {
-            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh } => {
+            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, turned, mesh } => {
                 self.push(match dtype {
                     ElementType::Name(dtype) => dtype.name(),
                     ElementType::Param(name) => &name.name,
@@ -326,6 +323,7 @@ impl<'a> TreePrinter<'a> {
                 self.suffix("U", unreduced);
                 self.suffix("R", reduced);
                 self.suffix("V", varying);
+                self.suffix("T", turned);
                 if let Some(mesh) = mesh {
                     self.push(&format!(" on {}", mesh.name));
                 }

@@ -83,7 +83,8 @@ structs! {
     ItemNode { doc, kind, span }
     MeshItem { name, kind }
     MeshAxisNode { name, kind, size }
-    FnItem { manual, name, size_params, params, ret, body }
+    FnItem { region, name, size_params, params, ret, body }
+    RegionNode { kind, axes }
     ParamNode { pattern, ty, default, span }
     BlockNode { stmts, value, span }
     StmtNode { kind, span }
@@ -166,7 +167,7 @@ enums! {
         Param(name),
     }
     TypeExprKind {
-        Array { dtype, dims, unreduced, reduced, varying, mesh },
+        Array { dtype, dims, unreduced, reduced, varying, turned, mesh },
         Tuple(types),
         Struct(fields),
         Named { module, name, args },

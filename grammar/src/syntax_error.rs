@@ -376,7 +376,7 @@ impl Display for Expected {
             drop(&["integer", "-", "("]);
         } else if self.has("mesh") && self.has("fn") {
             words.push("an item (`fn`, `mesh`, `const`, `type` or `import`)".to_string());
-            drop(&["mesh", "fn", "const", "type", "import", "manual"]);
+            drop(&["mesh", "fn", "const", "type", "import", "manual", "auto", "explicit"]);
         } else if self.has("dtype") {
             words.push("a type".to_string());
             drop(&["dtype", "(", "{"]);

@@ -79,10 +79,7 @@ impl Maker<'_> {
                 kind: MeshKind::Axes {
                     axes: self.many(0, |maker| MeshAxisNode {
                         name: maker.name(),
-                        kind: maker.maybe(|maker| {
-                            let kinds = [AxisKind::Auto, AxisKind::Explicit, AxisKind::Manual];
-                            (kinds[maker.below(3)], Span::default())
-                        }),
+                        kind: maker.maybe(|maker| (maker.axis_kind(), Span::default())),
                         size: maker.expr(),
                     }),
                     devices: self.maybe(|maker| maker.many(0, Self::expr)),
@@ -93,7 +90,7 @@ impl Maker<'_> {
                 kind: MeshKind::Sub { of: self.name(), fixed: self.many(1, |maker| (maker.name(), maker.expr())) },
             }),
             _ => ItemKind::Fn(FnItem {
-                manual: self.maybe(|maker| maker.many(0, Self::name)),
+                region: self.maybe(|maker| RegionNode { kind: maker.axis_kind(), axes: maker.many(0, Self::name) }),
                 name: Ident { name: "f".to_string(), span: Span::default() },
                 size_params: self.many(0, Self::name),
                 params: self.many(0, |maker| ParamNode { default: maker.maybe(Self::expr), ..maker.param() }),
@@ -103,6 +100,10 @@ impl Maker<'_> {
         };
         let doc = self.many(0, |maker| ["", "Words.", " indented // twice"][maker.below(3)].to_string());
         ItemNode { doc, kind, span: Span::default() }
+    }
+
+    fn axis_kind(&mut self) -> AxisKind {
+        [AxisKind::Auto, AxisKind::Explicit, AxisKind::Manual][self.below(3)]
     }
 
     fn param(&mut self) -> ParamNode {
@@ -138,6 +139,7 @@ impl Maker<'_> {
                 unreduced: Vec::new(),
                 reduced: Vec::new(),
                 varying: Vec::new(),
+                turned: Vec::new(),
                 mesh: self.maybe(Self::name),
             },
             0 => TypeExprKind::Array {
@@ -146,6 +148,7 @@ impl Maker<'_> {
                 unreduced: self.many(0, Self::name),
                 reduced: self.many(0, Self::name),
                 varying: self.many(0, Self::name),
+                turned: self.many(0, Self::name),
                 mesh: self.maybe(Self::name),
             },
             1 => TypeExprKind::Tuple(self.many(0, Self::type_expr)),

@@ -10,7 +10,6 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::{AxisSet, DType, Type};
 use spmdc_ir::ops::call::term::{StaticScalar, Term};
 use spmdc_ir::program::control::{Branch, Control};
-use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 
 /// An `if` in the source.
@@ -116,7 +115,7 @@ impl Checker<'_> {
             let (left, right) = (first.finals[position].clone(), second.finals[position].clone());
             finals.push(self.join_terms(written, Some(&variable.name), (&left, &right), (first, second), &mut types));
         }
-        let origin = Origin::at(written.span);
+        let origin = self.build.origin_at(written.span);
         for ty in types {
             results.push(self.build.func.new_value(ty, origin.clone()));
         }

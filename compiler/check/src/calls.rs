@@ -261,7 +261,7 @@ impl Checker<'_> {
         result
     }
 
-    fn call_item(&mut self, id: ItemId, args: Vec<Arg>, span: Span) -> Term {
+    fn call_item(&mut self, id: ItemId, mut args: Vec<Arg>, span: Span) -> Term {
         let set = self.set;
         let ItemKind::Fn(function) = &set.file(id.file).program.items[id.index].kind else { return Term::Poison };
         self.expanded.insert(id);
@@ -277,13 +277,17 @@ impl Checker<'_> {
         if !self.may_expand(&function.name.name, span) {
             return Term::Poison;
         }
+        let out = take_out(function, &mut args);
         let Some(terms) = self.assign_arguments(id.file, function, args, span) else { return Term::Poison };
-        if function.manual.is_some() {
+        if function.is_manual() {
             return self.call_manual(id, function, terms, span);
         }
         self.expansions.push(function_expansion(id, function, Some(span)));
         let first = self.build.func.values.len() as u32;
-        let result = self.expand(function, terms, span);
+        let result = match &function.region {
+            Some(region) => self.expand_region(function, region, (terms, out), span),
+            None => self.expand(function, terms, span),
+        };
         self.expansions.pop();
         if self.recomputed.contains(&function.body.span) {
             self.recompute_from(first);
@@ -531,6 +535,17 @@ type ElementOf = (DType, bool);
 fn number_dtype(term: &Term) -> Option<DType> {
     let Term::List(items) = term else { return term.default_dtype() };
     items.iter().filter_map(number_dtype).max_by_key(|dtype| dtype.is_float())
+}
+
+/// Takes `out=` from the arguments of an `auto` function that has no parameter of this name.
+fn take_out(function: &FnItem, args: &mut Vec<Arg>) -> Option<Arg> {
+    let is_auto = function.region.as_ref().is_some_and(|region| region.kind == ast::AxisKind::Auto);
+    let is_param = function
+        .params
+        .iter()
+        .any(|param| matches!(&param.pattern.kind, ast::PatternKind::Name(name) if name == "out"));
+    let at = args.iter().position(|arg| arg.name.as_deref() == Some("out")).filter(|_| is_auto && !is_param)?;
+    Some(args.remove(at))
 }
 
 pub fn function_expansion(id: ItemId, function: &FnItem, call: Option<Span>) -> Expansion {

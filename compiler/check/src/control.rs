@@ -6,7 +6,7 @@ use super::scopes::NamedTerm;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::{ArrayType, DType, Type};
+use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::Value;
 
@@ -15,8 +15,8 @@ pub(super) struct Carried {
     pub name: String,
     /// Its term before the block.
     pub term: Term,
-    /// In a dump: the declared type of the carried value.
-    pub declared: Option<Type>,
+    /// In a dump: the declared type of the carried value, and the axes that the function around turns.
+    pub declared: Option<(Type, AxisSet)>,
 }
 
 impl Checker<'_> {

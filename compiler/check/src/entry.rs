@@ -14,7 +14,6 @@ use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::complex::joined;
-use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::placement;
 use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
 
@@ -132,14 +131,16 @@ impl<'a> Checker<'a> {
             .map(|(position, (param, ty))| {
                 let name = pattern_name(function, param, position);
                 let ty = ty.as_ref().unwrap_or(&Ty::Poison);
-                (self.entry_parameter(&name, ty, function.manual.is_some(), param.span), param.span)
+                (self.entry_parameter(&name, ty, function.is_manual(), param.span), param.span)
             })
             .collect();
-        let result = if function.manual.is_some() {
+        let result = if function.is_manual() {
             self.expansions.pop();
             let result = self.call_manual(id, function, terms, function.name.span);
             self.expansions.push(function_expansion(id, function, None));
             result
+        } else if let Some(region) = &function.region {
+            self.expand_region(function, region, (terms, None), function.name.span)
         } else {
             for (param, (term, _)) in function.params.iter().zip(terms) {
                 self.bind_pattern(&param.pattern, term, false);
@@ -177,7 +178,8 @@ impl<'a> Checker<'a> {
                 ty.varying = Default::default();
             }
             let is_stream = ty.array.is_stream;
-            let value = self.build.func.new_value(ty, Origin::at(span));
+            let origin = self.build.origin_at(span);
+            let value = self.build.func.new_value(ty, origin);
             if let (true, false, Some(layout)) = (is_stream, is_manual || self.exact.is_some(), rows_of(declared)) {
                 self.build.lay_out_rows(value, layout);
             }

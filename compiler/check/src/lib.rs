@@ -34,6 +34,7 @@ mod patterns;
 mod prelude;
 mod quotes;
 mod reduce_window;
+mod regions;
 mod scopes;
 pub mod sizes;
 pub mod sources;
@@ -115,6 +116,7 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
         value_acts: false,
         refused: None,
         types: types::TypeWork::default(),
+        crosses: false,
         depth: 0,
         expanded_calls: 0,
         recomputed: &options.recomputed,
@@ -181,6 +183,8 @@ struct Checker<'a> {
     leaves_choices: bool,
     /// The axes that split the mapped dimensions of the `vmap`s that are being expanded: elements cannot be split over them.
     mapped_axes: AxisSet,
+    /// Whether values come to where types decide layouts: annotations ask for theirs instead of checking them.
+    crosses: bool,
     /// The number of expressions around the present one.
     depth: usize,
     /// The number of calls that have been expanded.

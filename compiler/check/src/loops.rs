@@ -17,7 +17,6 @@ use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::call::term::{StaticScalar, Term, whole_number};
 use spmdc_ir::ops::promote;
 use spmdc_ir::program::control::{Control, ForLoop, WhileLoop};
-use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 
 /// A loop under construction.
@@ -337,7 +336,7 @@ impl Checker<'_> {
         let mut types: Vec<Type> = inits.iter().map(|&value| self.build.carried_type(value)).collect();
         for (ty, variable) in types.iter_mut().zip(&state.carried) {
             // In a dump every carried variable is one array.
-            if let Some(declared) = &variable.declared {
+            if let Some((declared, _)) = &variable.declared {
                 ty.clone_from(declared);
             }
         }
@@ -374,6 +373,7 @@ impl Checker<'_> {
             param_types.insert(0, Type { varying: varies, ..counter });
         }
         let params = self.open_block(&param_types, state.span);
+        self.turn_as_declared(state, &params[counters..]);
         self.set_leaves(state, &params[counters..]);
         let first = self.build.func.values.len() as u32;
         self.push_scope();
@@ -513,7 +513,7 @@ impl Checker<'_> {
         types: &[Type],
         collected: Option<Term>,
     ) -> Term {
-        let origin = Origin::at(state.span);
+        let origin = self.build.origin_at(state.span);
         let mut results: Vec<Value> =
             types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect();
         let (control, args) = match &state.kind {
@@ -531,6 +531,7 @@ impl Checker<'_> {
         };
         let stmt = IrStmt::of_control(control, args, results.clone(), origin);
         self.build.innermost().stmts.push(stmt);
+        self.turn_as_declared(state, &results[..types.len()]);
         self.set_leaves(state, &results[..types.len()]);
         for variable in &state.carried {
             let binding = self.local(&variable.name).map(|binding| (binding.span, binding.term.clone()));
@@ -614,9 +615,18 @@ impl Checker<'_> {
         }
     }
 
+    /// Gives the carried values of a loop in a dump the axes that the function around turns.
+    fn turn_as_declared(&mut self, state: &Loop, values: &[Value]) {
+        for (&value, variable) in values.iter().zip(&state.carried) {
+            if let Some((_, turned)) = variable.declared {
+                self.build.func.info_mut(value).origin.turned = turned;
+            }
+        }
+    }
+
     fn open_block(&mut self, types: &[Type], span: Span) -> Vec<Value> {
-        let params: Vec<Value> =
-            types.iter().map(|ty| self.build.func.new_value(ty.clone(), Origin::at(span))).collect();
+        let origin = self.build.origin_at(span);
+        let params: Vec<Value> = types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect();
         self.build.blocks.push(IrBlock { params: params.clone(), ..IrBlock::default() });
         params
     }

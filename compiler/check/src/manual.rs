@@ -23,7 +23,6 @@ use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::collective::cast::{ManualState, cast};
 use spmdc_ir::program::control::{Control, ManualRegion};
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
-use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Stage, Stmt, Value, walk};
 use spmdc_ir::reshard::step::Reshard;
 
@@ -67,7 +66,7 @@ impl Checker<'_> {
         if !self.build.manual.is_empty() {
             return self.report(errors_of_manual::nested(name, span));
         }
-        let listed = function.manual.as_deref().unwrap_or_default();
+        let listed = function.region.as_ref().map_or(&[] as &[_], |region| &region.axes);
         let known: Option<Vec<u8>> = listed.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
         let Some(known) = known else { return Term::Poison };
         let axes: AxisSet = match known.is_empty() {
@@ -128,7 +127,7 @@ impl Checker<'_> {
             self.warnings.push(warning);
         }
         self.take_captures(&mut region, span)?;
-        let origin = Origin::at(span);
+        let origin = self.build.origin_at(span);
         let results: Vec<Value> = types.into_iter().map(|ty| self.build.func.new_value(ty, origin.clone())).collect();
         let (name, inputs, body) = (function.name.name.clone(), region.inputs, region.block);
         let control = Control::Manual(ManualRegion { name, axes, inputs, outputs, body });
@@ -219,7 +218,11 @@ impl Checker<'_> {
             moved
         };
         region.operands.push(operand);
-        let inner = self.build.func.new_value(local, Origin::at(span));
+        let origin = self.build.origin_at(span);
+        let inner = self.build.func.new_value(local, origin);
+        if let (Some(_), Some(ty)) = (&exact, leaf.ty) {
+            self.build.func.info_mut(inner).origin.turned = ty.turned;
+        }
         if exact.is_none() {
             let outer = self.build.func.info(value);
             let (name, named) = (outer.name.clone(), outer.named);
@@ -448,7 +451,8 @@ impl Checker<'_> {
                 self.report(errors::items::not_yet(span, what));
                 return None;
             }
-            let inner = self.build.func.new_value(ty.clone(), Origin::at(span));
+            let origin = self.build.origin_at(span);
+            let inner = self.build.func.new_value(ty.clone(), origin);
             region.block.each_use_mut(&mut |value| {
                 if *value == outer {
                     *value = inner;
@@ -512,7 +516,7 @@ fn manual_axes_come_first(axes: &[u8], manual: AxisSet) -> bool {
 }
 
 /// The type without layouts.
-fn bare(ty: &Ty) -> Ty {
+pub fn bare(ty: &Ty) -> Ty {
     match ty {
         Ty::Array(array) => Ty::Array(ArrayTy {
             dims: array.dims.iter().map(|dim| DimTy { axes: None, ..dim.clone() }).collect(),

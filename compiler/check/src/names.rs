@@ -174,7 +174,7 @@ impl Resolver<'_> {
 
     fn function(&mut self, function: &FnItem) {
         let mut scope: Vec<String> = function.size_params.iter().map(|param| param.name.clone()).collect();
-        for axis in function.manual.iter().flatten() {
+        for axis in function.region.iter().flat_map(|region| &region.axes) {
             self.axis(axis);
         }
         // A default value is the same for all calls, so it sees no parameters.
@@ -201,7 +201,7 @@ impl Resolver<'_> {
 
     fn ty(&mut self, ty: &TypeExpr) {
         match &ty.kind {
-            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, mesh } => {
+            TypeExprKind::Array { dtype, dims, unreduced, reduced, varying, turned, mesh } => {
                 mesh.iter().for_each(|mesh| self.mesh(mesh));
                 if let ElementType::Param(name) = dtype
                     && !self.is_local(&name.name)
@@ -212,7 +212,7 @@ impl Resolver<'_> {
                     self.expr(&dim.size);
                     dim.axes.iter().flat_map(|axes| &axes.axes).for_each(|axis| self.axis(axis));
                 }
-                unreduced.iter().chain(reduced).chain(varying).for_each(|axis| self.axis(axis));
+                [unreduced, reduced, varying, turned].into_iter().flatten().for_each(|axis| self.axis(axis));
             }
             TypeExprKind::Tuple(parts) => parts.iter().for_each(|part| self.ty(part)),
             TypeExprKind::Struct(parts) => parts.iter().for_each(|(_, part)| self.ty(part)),

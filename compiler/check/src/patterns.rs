@@ -85,7 +85,7 @@ impl Checker<'_> {
                 }
                 self.bind(name, Term::Array(value), mutable, pattern.span);
                 let declared = match &ty {
-                    Ty::Array(array) if mutable => self.exact_type(array),
+                    Ty::Array(array) if mutable => self.exact_type(array).map(|ty| (ty, array.turned)),
                     Ty::Array(_) | Ty::Complex(_) | Ty::Tuple(_) | Ty::Struct(_) | Ty::Poison => None,
                 };
                 if let Some(binding) = self.local_mut(name) {

@@ -6,7 +6,7 @@ use super::names::{Entity, ItemId};
 use spmdc_grammar::ast::{Expr, ItemKind, ParamNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::layout::types::Type;
+use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::call::term::{FunctionTerm, Term};
 use spmdc_ir::ops::is_builtin;
 use spmdc_ir::ops::prelude::Helper;
@@ -20,8 +20,8 @@ pub struct NamedTerm {
     pub term: Term,
     pub mutable: bool,
     pub span: Span,
-    /// In a dump: the declared type of the value that a loop carries in this variable.
-    pub declared: Option<Type>,
+    /// In a dump: the declared type of the value that a loop carries in this variable, and the axes that the function around turns.
+    pub declared: Option<(Type, AxisSet)>,
 }
 
 /// The function that a term stands for.

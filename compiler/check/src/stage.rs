@@ -14,7 +14,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::factors::FactorKind;
 use spmdc_ir::layout::mesh::{AxisKind, Mesh};
-use spmdc_ir::layout::sharding::Sharding;
+use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::term::Term;
@@ -41,8 +41,11 @@ impl Checker<'_> {
     /// The layout of a value of this type at the stage of the dump; None in a program.
     pub(super) fn exact_layout(&self, ty: &ArrayTy) -> Option<Sharding> {
         let stage = self.exact?;
-        let layout = ty.layout().unwrap_or_else(|| self.build.unknown_layout(ty.dims.len()));
-        let is_closed = stage >= Stage::Propagated || self.build.mesh.of_kind(AxisKind::Auto).is_empty();
+        let auto = self.build.mesh.of_kind(AxisKind::Auto).either(ty.turned);
+        let is_closed = stage >= Stage::Propagated || auto.is_empty();
+        let open = DimSharding { axes: Vec::new(), open: true, alignment: None };
+        let unknown = || Sharding { dims: vec![open; ty.dims.len()], ..Sharding::replicated(0) };
+        let layout = ty.layout().unwrap_or_else(unknown);
         Some(if is_closed { layout.close() } else { layout })
     }
 
@@ -59,8 +62,9 @@ impl Checker<'_> {
                     let combine = self.combine_of(*value);
                     let sharding = wanted.sharding.clone();
                     let unreduced = sharding.unreduced;
-                    self.build.func.info_mut(*value).ty =
-                        Type { sharding: sharding.with_unreduced(unreduced, combine), ..wanted };
+                    let info = self.build.func.info_mut(*value);
+                    info.ty = Type { sharding: sharding.with_unreduced(unreduced, combine), ..wanted };
+                    info.origin.turned = array.turned;
                     self.combine_in_step(*value, combine);
                 }
             }

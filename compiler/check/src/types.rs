@@ -47,6 +47,8 @@ pub struct ArrayTy {
     pub unreduced: AxisSet,
     pub reduced: AxisSet,
     pub varying: AxisSet,
+    /// In a dump: the axes that the function around turns.
+    pub turned: AxisSet,
     pub is_stream: bool,
     /// The mesh on which it is, by its position in [`Mesh::named`](spmdc_ir::layout::mesh::Mesh::named), if the type says so.
     pub on: Option<u8>,
@@ -159,7 +161,7 @@ impl Checker<'_> {
 
     fn resolve_part(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
         match &ty.kind {
-            TypeExprKind::Array { dtype: name, dims, unreduced, reduced, varying, mesh } => {
+            TypeExprKind::Array { dtype: name, dims, unreduced, reduced, varying, turned, mesh } => {
                 let on = mesh.as_ref().and_then(|mesh| self.build.mesh.find_mesh(&mesh.name)).map(|on| on as u8);
                 let dims = dims
                     .iter()
@@ -169,7 +171,12 @@ impl Checker<'_> {
                         axes: dim.axes.as_ref().and_then(|axes| self.dim_axes(axes)),
                     })
                     .collect();
-                let [unreduced, reduced, varying] = [unreduced, reduced, varying].map(|axes| self.axis_set(axes));
+                if !turned.is_empty() && self.exact.is_none() {
+                    self.report(shardings::turned(ty.span));
+                    return Ty::Poison;
+                }
+                let [unreduced, reduced, varying, turned] =
+                    [unreduced, reduced, varying, turned].map(|axes| self.axis_set(axes));
                 let (dtype, is_complex) = match name {
                     ElementType::Name(name) => dtype(*name),
                     ElementType::Param(name) => match self.element_type(name) {
@@ -177,7 +184,8 @@ impl Checker<'_> {
                         None => return Ty::Poison,
                     },
                 };
-                let array = ArrayTy { dtype, dims, unreduced, reduced, varying, is_stream: false, on, span: ty.span };
+                let is_stream = false;
+                let array = ArrayTy { dtype, dims, unreduced, reduced, varying, turned, is_stream, on, span: ty.span };
                 if let Some(axis) = array.layout().and_then(|layout| layout.repeated_axis()) {
                     self.report(shardings::axis_twice(&self.build.mesh.axes[axis as usize].name.clone(), ty.span));
                     return Ty::Poison;
@@ -207,6 +215,7 @@ impl Checker<'_> {
                             unreduced: AxisSet::EMPTY,
                             reduced: AxisSet::EMPTY,
                             varying: AxisSet::EMPTY,
+                            turned: AxisSet::EMPTY,
                             is_stream: false,
                             on: None,
                             span: ty.span,
@@ -575,6 +584,7 @@ impl Checker<'_> {
         match ty.layout() {
             Some(layout) if ty.is_stream => Term::Array(self.stream_laid_out(value, layout)),
             Some(layout) => self.lay_out(value, layout, span, place),
+            None if self.crosses && found.rank() > 0 && !found.array.is_stream => self.without_layout(place, span),
             None => Term::Array(value),
         }
     }
@@ -589,7 +599,7 @@ impl Checker<'_> {
         name
     }
 
-    /// Applies the layout of an annotation: checked on explicit axes, pinned on auto ones.
+    /// Applies the layout of an annotation: checked on explicit axes, asked for where a value comes to them, pinned on auto ones.
     pub(super) fn lay_out(&mut self, value: Value, layout: Sharding, span: Span, place: &str) -> Term {
         let manual = self.build.manual;
         let over_manual = layout.used_axes().intersect(manual);
@@ -599,6 +609,17 @@ impl Checker<'_> {
         }
         let explicit = self.build.mesh.of_kind(AxisKind::Explicit).minus(manual);
         let auto = self.build.mesh.of_kind(AxisKind::Auto).minus(manual);
+        let value = match self.crosses && !explicit.is_empty() {
+            true => {
+                let ty = Type { sharding: layout.clone(), ..self.build.ty(value).clone() };
+                self.build.span = span;
+                match self.build.emit1(Reshard::request(self.build.explicit_part(&ty)), &[value]) {
+                    Ok(value) => value,
+                    Err(diagnostic) => return self.report(diagnostic),
+                }
+            }
+            false => value,
+        };
         let found = self.build.ty(value).clone();
         let only = |axes: &[u8]| -> Vec<u8> {
             axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect()

@@ -78,8 +78,7 @@ fn axis_names(mesh: &Mesh) -> BTreeSet<String> {
 fn axis_text(axis: &crate::layout::mesh::Axis) -> String {
     match axis.kind {
         AxisKind::Auto => format!("{} = {}", axis.name, axis.size),
-        AxisKind::Explicit => format!("{}: explicit = {}", axis.name, axis.size),
-        AxisKind::Manual => format!("{}: manual = {}", axis.name, axis.size),
+        kind @ (AxisKind::Explicit | AxisKind::Manual) => format!("{}: {} = {}", axis.name, kind.name(), axis.size),
     }
 }
 
@@ -373,7 +372,7 @@ impl<'a> Printer<'a> {
             .zip(&op.inputs)
             .map(|(&param, input)| {
                 let name = self.fresh(param);
-                format!("{name}: {}", self.joined_type(self.func.ty(param), input))
+                format!("{name}: {}", self.joined_type(param, input))
             })
             .collect();
         let types: Vec<String> = stmt.results.iter().map(|&result| self.ty(result)).collect();
@@ -397,8 +396,9 @@ impl<'a> Printer<'a> {
         self.line(&line);
     }
 
-    /// The type outside a manual region of a value with type `local` inside it.
-    fn joined_type(&self, local: &Type, split: &Sharding) -> String {
+    /// The type outside a manual region of a value inside it.
+    fn joined_type(&self, inside: Value, split: &Sharding) -> String {
+        let local = self.func.ty(inside);
         let shape: Vec<usize> =
             local.shape().iter().zip(&split.dims).map(|(size, dim)| size * self.mesh.size_of(&dim.axes)).collect();
         let dims = local.sharding.dims.iter().zip(&split.dims).map(|(inner, outer)| DimSharding {
@@ -414,11 +414,22 @@ impl<'a> Printer<'a> {
         };
         let array = ArrayType { shape, ..local.array.clone() };
         let ty = Type { array, sharding, varying: Default::default() };
-        type_text(&ty, self.mesh, self.stage)
+        self.turned(&ty, inside)
     }
 
     fn ty(&self, value: Value) -> String {
-        type_text(self.func.ty(value), self.mesh, self.stage)
+        self.turned(self.func.ty(value), value)
+    }
+
+    /// A type with the axes that the function turns in which a value is: until layouts are decided, they say who decides.
+    fn turned(&self, ty: &Type, value: Value) -> String {
+        let turned = self.func.info(value).origin.turned;
+        if turned.is_empty() || self.stage > Stage::Propagated {
+            return type_text(ty, self.mesh, self.stage);
+        }
+        let mut mesh = self.mesh.clone();
+        mesh.turn(turned);
+        format!("{}{{T:{}}}", type_text(ty, &mesh, self.stage), mesh.display_set(turned))
     }
 
     fn name(&mut self, value: Value) -> String {

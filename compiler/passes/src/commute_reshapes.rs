@@ -52,7 +52,7 @@ pub fn commute_reshapes(mut module: Module) -> Module {
 fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
     // The reshapes and elementwise statements of this block so far, by their results.
     let mut makers: BTreeMap<Value, Stmt> = BTreeMap::new();
-    let is_explicit = !mesh.of_kind(AxisKind::Explicit).is_empty();
+    let is_explicit = !mesh.of_kind(AxisKind::Explicit).union(func.turned()).is_empty();
     let mut stmts = Vec::with_capacity(block.stmts.len());
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks_mut().for_each(|inner| straighten(inner, func, uses, mesh));

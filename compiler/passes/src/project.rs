@@ -230,12 +230,13 @@ impl Projector<'_> {
         let position = |axis: usize| named.axes.iter().position(|&own| usize::from(own) == axis);
         let parts = (0..self.mesh.axes.len()).map(|axis| position(axis).map(|at| at as u8).into_iter().collect());
         let parts = AxisParts(parts.collect());
-        let is_open = !mesh.of_kind(AxisKind::Auto).is_empty();
+        let is_open = !mesh.of_kind(AxisKind::Auto).is_empty() || !parts.set(self.func.turned()).is_empty();
 
         let mut func = Func { body: Block::default(), ..self.func.clone() };
         func.infos_mut().for_each(|info| {
             info.ty.sharding = parts.sharding(&info.ty.sharding);
             info.ty.varying = parts.set(info.ty.varying);
+            info.origin.turned = parts.set(info.origin.turned);
             info.ty.sharding.dims.iter_mut().for_each(|dim| dim.open &= is_open);
         });
         let mut renamed = Renamed::new();
@@ -388,8 +389,10 @@ impl Projector<'_> {
         }
         if to == self.on {
             let ty = func.ty(result);
+            let mut mesh = mesh.clone();
+            mesh.turn(func.info(result).origin.turned);
             let explicit = mesh.of_kind(AxisKind::Explicit);
-            let out = (!explicit.is_empty()).then(|| explicit_part(&ty.sharding, mesh));
+            let out = (!explicit.is_empty()).then(|| explicit_part(&ty.sharding, &mesh));
             let varying = self.axes(self.func.ty(result).varying);
             let op = ReceiveMessage { channel, ty: ty.array.clone(), out, varying };
             stmts.push(Stmt::new(op.into(), Vec::new(), vec![result], stmt.origin.clone()));

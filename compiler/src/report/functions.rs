@@ -101,9 +101,7 @@ pub fn exchanges(signature: &Signature) -> Result<Vec<(String, Vec<Collective>)>
         found.push((what, compilation.stage(Stage::Optimized).map(collectives).unwrap_or_default()));
         Ok(())
     };
-    for (name, places) in
-        main_of(&set).filter(|function| function.manual.is_none()).map(split_places).unwrap_or_default()
-    {
+    for (name, places) in main_of(&set).filter(|function| !function.is_manual()).map(split_places).unwrap_or_default() {
         let mut ways: Vec<Vec<(usize, &str)>> = places.iter().map(|&place| vec![(place, "@X")]).collect();
         if let [first, second, ..] = *places {
             ways.push(vec![(first, "@X"), (second, "@Y")]);

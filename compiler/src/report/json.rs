@@ -8,7 +8,6 @@ use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use serde::Serialize;
 use spmdc_abi::{Plane, Program};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::program::{Module, Value, shown_type, whole_name};
 
@@ -86,15 +85,7 @@ pub fn module_json(
 ) -> serde_json::Result<String> {
     let (func, mesh) = (&module.func, &module.mesh);
     let whole = mesh.whole();
-    let axes = whole.axes.iter().map(|axis| JsonAxis {
-        name: &axis.name,
-        size: axis.size,
-        r#type: match axis.kind {
-            AxisKind::Auto => "auto",
-            AxisKind::Explicit => "explicit",
-            AxisKind::Manual => "manual",
-        },
-    });
+    let axes = whole.axes.iter().map(|axis| JsonAxis { name: &axis.name, size: axis.size, r#type: axis.kind.name() });
     // Both planes of complex numbers are one array, of which the real one stands first.
     fn binding(module: &Module, name: &str, plane: Option<Plane>, value: Value) -> Option<JsonBinding> {
         if plane == Some(Plane::Imaginary) {

@@ -208,6 +208,11 @@ impl AxisSet {
         AxisSet(self.0 & !other.0)
     }
 
+    /// The axes that are in one of both sets and not in the other one.
+    pub fn either(self, other: AxisSet) -> AxisSet {
+        AxisSet(self.0 ^ other.0)
+    }
+
     /// Whether every axis of this set is in the other.
     pub fn is_subset_of(self, other: AxisSet) -> bool {
         self.minus(other).is_empty()

@@ -240,8 +240,16 @@ impl Writer {
         if is_item {
             let item = self.new_name();
             let number = number.map_or(String::new(), |number| number.name);
-            let _ = writeln!(self.items, "fn {item}({params}{number}) {{\n{body}  {}\n}}", result.name);
-            let _ = writeln!(self.body, "  let {name} = |{params}| {item}({params}{number});");
+            // Sometimes the compiler decides all layouts inside.
+            let dims = self.mesh.sharding(&mut self.draw, result.array.shape.len());
+            let (auto, out) = match self.draw.chance(30) {
+                true => ("auto ", format!(", out=P({})", dims.join(", "))),
+                false => ("", String::new()),
+            };
+            let number_and =
+                if number.is_empty() { out.trim_start_matches(", ").to_string() } else { number.clone() + &out };
+            let _ = writeln!(self.items, "{auto}fn {item}({params}{number}) {{\n{body}  {}\n}}", result.name);
+            let _ = writeln!(self.body, "  let {name} = |{params}| {item}({params}{number_and});");
         } else {
             let _ = writeln!(self.body, "  let {name} = |{params}| {{\n{body}    {}\n  }};", result.name);
         }

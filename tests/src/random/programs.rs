@@ -23,7 +23,7 @@ pub(super) struct Variable {
 #[derive(Clone, Debug)]
 pub struct Writer {
     pub(super) draw: Draw,
-    mesh: Mesh,
+    pub(super) mesh: Mesh,
     params: Vec<Variable>,
     pub(super) variables: Vec<Variable>,
     /// Parameters and variables of complex numbers, with the types of their planes.

@@ -17,6 +17,8 @@ struct Variable {
 struct StateWriter<'d> {
     draw: &'d mut Draw,
     mesh: Mesh,
+    /// Functions in which other rules decide layouts.
+    items: String,
     body: String,
     variables: Vec<Variable>,
     names: usize,
@@ -30,13 +32,14 @@ pub fn program(draw: &mut Draw, mesh: &Mesh) -> String {
     let count = 1 + draw.below(3);
     let params: Vec<Variable> = (0..count).map(|at| Variable { name: format!("p{at}"), shape: shape(draw) }).collect();
     let names: Vec<&str> = params.iter().map(|param| param.name.as_str()).collect();
-    let mut writer = StateWriter { draw, mesh: mesh.clone(), body: String::new(), variables: params.clone(), names: 0 };
+    let (items, body) = (String::new(), String::new());
+    let mut writer = StateWriter { draw, mesh: mesh.clone(), items, body, variables: params.clone(), names: 0 };
     for _ in 0..3 + writer.draw.below(6) {
         writer.statement();
     }
     let last: Vec<String> = writer.variables.iter().rev().take(3).map(|of| format!("sum({})", of.name)).collect();
     let mut text = mesh.text();
-    let _ = writeln!(text, "fn f({}) {{\n{}  {}\n}}", names.join(", "), writer.body, last.join(" + "));
+    let _ = writeln!(text, "{}fn f({}) {{\n{}  {}\n}}", writer.items, names.join(", "), writer.body, last.join(" + "));
     let types: Vec<String> = params
         .iter()
         .map(|param| {
@@ -114,10 +117,34 @@ impl StateWriter<'_> {
         (!fitting.is_empty()).then(|| fitting[self.draw.below(fitting.len())].clone())
     }
 
+    /// A call of an `auto` function with its layout, or of an `explicit` one, each perhaps from one of the other kind.
+    fn region(&mut self, x: &Variable) {
+        let Some(y) = self.other(|y| y.shape == x.shape) else { return };
+        let (mesh, number) = (self.mesh.clone(), self.names);
+        let axes: Vec<&str> = mesh.axes.iter().map(|&(name, _, _)| name).collect();
+        let axes = if self.draw.chance(50) { String::new() } else { format!("({})", self.draw.pick(&axes)) };
+        let dims: Vec<String> = x.shape.iter().zip(mesh.sharding(self.draw, x.shape.len())).map(dim).collect();
+        let body = self.draw.pick(&[
+            "tanh(a) * b",
+            "{ let h = a - mean(b, axis=0); h * sum(a) / 10 }",
+            "{ let mut h = a; for i in 0..3 { h = tanh(h) * b; } h }",
+            "where(a > b, sin(a), cos(b))",
+        ]);
+        let _ = writeln!(self.items, "explicit fn e{number}(a: f64[{}]) {{ sin(a) * a }}", dims.join(", "));
+        let inner = if self.draw.chance(30) { format!(" + e{number}(b)") } else { String::new() };
+        let _ = writeln!(self.items, "auto{axes} fn r{number}(a, b) {{ ({body}){inner} }}");
+        let state = state(self.draw, &mesh, x.shape.len(), true);
+        let call = match self.draw.chance(25) {
+            true => format!("e{number}({})", x.name),
+            false => format!("r{number}({}, {}, out={state})", x.name, y.name),
+        };
+        self.keep(x.shape.clone(), &call);
+    }
+
     fn statement(&mut self) {
         let x = self.any();
         let (name, rank) = (x.name.clone(), x.shape.len());
-        match self.draw.below(16) {
+        match self.draw.below(18) {
             0 => self.keep(x.shape, &format!("tanh({name})")),
             1 => self.keep(x.shape, &format!("sin({name}) * 0.5")),
             2 => self.keep(x.shape, &format!("{name} * {name} / 3.0 - {name}")),
@@ -164,6 +191,7 @@ impl StateWriter<'_> {
                     self.draw.pick(&["checkpoint(|a| tanh(a) * a)(X)", "if sum(X) > 0.5 { X * 2.0 } else { sin(X) }"]);
                 self.keep(x.shape, &body.replace('X', &name));
             }
+            15 | 16 => self.region(&x),
             _ => {
                 let state = state(self.draw, &self.mesh, rank, true);
                 self.keep(x.shape, &format!("reshard({name}, {state})"));

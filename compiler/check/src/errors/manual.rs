@@ -40,6 +40,13 @@ pub fn nested(function: &str, span: Span) -> Diagnostic {
         .help("write it as an ordinary function, or call it outside")
 }
 
+/// E0506
+pub fn region_over_manual(function: &str, kind: &str, axes: &str, span: Span) -> Diagnostic {
+    let message = format!("`{function}` is `{kind}` along {axes}, where code is written for each device");
+    Diagnostic::error(Code::E0506, span, message)
+        .help("call it outside of the `manual` function, or name its other axes alone")
+}
+
 /// E0203
 pub fn block_shape(declared: &str, wanted: &str, found: &str, span: Span) -> Diagnostic {
     Diagnostic::error(

@@ -20,6 +20,7 @@ use crate::ops::batching::{Batch, BatchedOperand, Batching};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::constant::Constant;
 use crate::ops::elementwise::Select;
+use crate::program::origin::Origin;
 use crate::program::walk::free_values;
 use crate::program::{Block, Stmt, StmtKind, Value};
 use crate::reshard::step::Reshard;
@@ -35,7 +36,7 @@ pub fn map_over(
     outputs: &[Value],
     batch: Batch,
 ) -> Result<Vec<BatchedOperand>, Diagnostic> {
-    let (place, around) = (build.span, build.lineage);
+    let around = build.origin();
     let (first, units) = (build.func.values.len() as u32, build.units.len());
     let (values, mapped) = (BTreeMap::new(), BTreeSet::new());
     let mut batching = Batcher { build, batch, values, mapped, active: None, first };
@@ -47,7 +48,7 @@ pub fn map_over(
     batching.stmts(stmts)?;
     batching.renew_checkpoints(units);
     let outputs = outputs.iter().map(|&output| batching.operand(output)).collect();
-    (build.span, build.lineage) = (place, around);
+    build.resume(&around);
     Ok(outputs)
 }
 
@@ -145,7 +146,7 @@ impl Batcher<'_> {
     fn follow(&mut self, stmt: &Stmt) {
         let mut lineage = stmt.origin.lineage;
         lineage.of = lineage.of.map(|of| self.values.get(&of).map_or(of, |known| known.value()));
-        (self.build.span, self.build.lineage) = (stmt.origin.span, lineage);
+        self.build.resume(&Origin { lineage, ..stmt.origin.clone() });
     }
 
     /// Whether a statement has something mapped in it, or some elements are left out of it.

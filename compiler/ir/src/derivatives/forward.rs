@@ -26,7 +26,7 @@ pub fn push_forward(
     tangents: &[(Value, Value)],
     outputs: &[Value],
 ) -> Result<Vec<Option<Value>>, Diagnostic> {
-    let (place, around) = (build.span, build.lineage);
+    let around = build.origin();
     let stmts = build.innermost().stmts.split_off(start);
     let mut depends: BTreeSet<Value> = tangents.iter().map(|&(value, _)| value).collect();
     dependent(build, &stmts, &mut depends);
@@ -34,14 +34,15 @@ pub fn push_forward(
     let mut needed: BTreeSet<Value> = outputs.iter().copied().collect();
     needed_for(build, &stmts, &mut needed);
     let open = OpenBlocks::of(build);
-    let mut forward = Forward { build, around, depends, needed, tangents: tangents.iter().copied().collect() };
+    let mut forward =
+        Forward { build, around: around.lineage, depends, needed, tangents: tangents.iter().copied().collect() };
     let result = forward.run(stmts);
     let tangents = forward.tangents;
     if result.is_err() {
         open.restore(build);
     }
     result?;
-    (build.span, build.lineage) = (place, around);
+    build.resume(&around);
     Ok(outputs.iter().map(|output| tangents.get(output).copied()).collect())
 }
 
@@ -63,12 +64,20 @@ impl Forward<'_> {
     }
 
     fn run(&mut self, stmts: Vec<Stmt>) -> Result<(), Diagnostic> {
+        let before = self.build.turned();
+        let result = self.stmts(stmts);
+        self.build.turn(before);
+        result
+    }
+
+    fn stmts(&mut self, stmts: Vec<Stmt>) -> Result<(), Diagnostic> {
         for stmt in stmts {
             if !stmt.results.iter().any(|&result| self.has_tangent(result)) {
                 self.build.innermost().stmts.push(stmt);
                 continue;
             }
             self.build.span = stmt.origin.span;
+            self.build.turn(stmt.origin.turned);
             let own = Lineage { part: DerivativePart::Tangent, of: None, ..stmt.origin.lineage };
             self.build.lineage = own.within(self.around);
             units::refuse_forward(self.build, &stmt)?;

@@ -161,17 +161,20 @@ struct OpenBlocks {
     blocks: usize,
     conditions: usize,
     manual: AxisSet,
+    turned: AxisSet,
 }
 
 impl OpenBlocks {
     fn of(build: &CallBuilder) -> OpenBlocks {
-        OpenBlocks { blocks: build.blocks.len(), conditions: build.conditions.len(), manual: build.manual }
+        let (blocks, conditions) = (build.blocks.len(), build.conditions.len());
+        OpenBlocks { blocks, conditions, manual: build.manual, turned: build.turned() }
     }
 
     fn restore(self, build: &mut CallBuilder) {
         build.blocks.truncate(self.blocks);
         build.conditions.truncate(self.conditions);
         build.manual = self.manual;
+        build.turn(self.turned);
     }
 }
 
@@ -181,8 +184,15 @@ fn parts(cotangent: &Type, wanted: &Type, manual: AxisSet) -> AxisSet {
     all.minus(wanted.varying).minus(wanted.sharding.unreduced)
 }
 
-/// The sum of a cotangent over the axes along which each device has a part of it.
+/// The sum of a cotangent over the axes along which each device has a part of it, where its value was made.
 fn total(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
+    let before = build.turn_to(value);
+    let total = total_here(build, cotangent, value);
+    build.turn(before);
+    total
+}
+
+fn total_here(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
     let wanted = build.gradient_type(value);
     let axes = parts(build.ty(cotangent), &wanted, build.manual);
     if axes.is_empty() {

@@ -56,9 +56,9 @@ fn reversed(
     inputs: &[Value],
     seeds: &[(Value, Value)],
 ) -> Result<(Vec<Stmt>, Vec<Value>), Diagnostic> {
-    let (place, around) = (build.span, build.lineage);
+    let around = build.origin();
     let mut forward = build.innermost().stmts.split_off(start);
-    let order = passed(&mut forward).max(around.order).saturating_add(1);
+    let order = passed(&mut forward).max(around.lineage.order).saturating_add(1);
     build.lineage = Lineage { part: DerivativePart::Gradient, of: None, order, ..Lineage::default() };
     let mut depends: BTreeSet<Value> = inputs.iter().copied().collect();
     dependent(build, &forward, &mut depends);
@@ -72,7 +72,7 @@ fn reversed(
     }
     let stmts = build.blocks.pop().expect("the block that was opened above").stmts;
     build.innermost().stmts.extend(forward);
-    (build.span, build.lineage) = (place, around);
+    build.resume(&around);
     Ok((stmts, found?))
 }
 
@@ -107,12 +107,12 @@ impl Reverse<'_> {
         inputs: &[Value],
         seeds: &[(Value, Value)],
     ) -> Result<Vec<Value>, Diagnostic> {
-        let place = self.build.span;
+        let around = self.build.origin();
         for &(value, seed) in seeds {
             self.add(value, seed)?;
         }
         self.run(forward)?;
-        self.build.span = place;
+        self.build.span = around.span;
         let mut found = Vec::new();
         for &input in inputs {
             found.push(match self.cotangents.get(&input) {
@@ -141,6 +141,13 @@ impl Reverse<'_> {
 
     /// The reverse of statements. It may replace control flow by such that gives more values.
     pub fn run(&mut self, forward: &mut Vec<Stmt>) -> Result<(), Diagnostic> {
+        let before = self.build.turned();
+        let result = self.stmts(forward);
+        self.build.turn(before);
+        result
+    }
+
+    fn stmts(&mut self, forward: &mut Vec<Stmt>) -> Result<(), Diagnostic> {
         let mut end = forward.len();
         while end > 0 {
             let at = end - 1;
@@ -155,6 +162,7 @@ impl Reverse<'_> {
                 continue;
             }
             self.build.span = stmt.origin.span;
+            self.build.turn(stmt.origin.turned);
             self.computes(DerivativePart::Gradient, None);
             match &stmt.kind {
                 StmtKind::Op(_) => self.op(stmt)?,
@@ -177,9 +185,16 @@ impl Reverse<'_> {
         self.build.lineage = Lineage { part, of, order, ..Lineage::default() };
     }
 
-    /// Adds a cotangent to that of a value, in the layout on explicit axes that follows from the value's.
+    /// Adds a cotangent to that of a value, in the layout on explicit axes that follows from the value's, where that was made.
     pub fn add(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
         let value = self.build.resolved(value);
+        let before = self.build.turn_to(value);
+        let added = self.add_here(value, found);
+        self.build.turn(before);
+        added
+    }
+
+    fn add_here(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
         self.computes(DerivativePart::Gradient, Some(value));
         let ty = self.build.gradient_type(value);
         let found = conformed(self.build, found, &ty)?;

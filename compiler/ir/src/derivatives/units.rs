@@ -181,10 +181,10 @@ fn named(build: &CallBuilder, map: &BTreeMap<Value, Value>, value: Value) -> Val
 
 /// Emits statements again, with other values for those in `map`, to which their results are added. Statements that only act are left out.
 pub fn repeat(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value, Value>) -> Result<(), Diagnostic> {
-    let (place, around) = (build.span, build.lineage);
+    let around = build.origin();
     let first = build.func.values.len() as u32;
     repeat_block(build, stmts, map)?;
-    (build.span, build.lineage) = (place, around);
+    build.resume(&around);
     // Units inside are units again.
     let copies: BTreeSet<Value> = stmts.iter().filter_map(|stmt| stmt.results.first().copied()).collect();
     let whole = |unit: &Unit| copies.iter().all(|&value| unit.contains(value));

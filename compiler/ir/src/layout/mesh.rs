@@ -87,6 +87,23 @@ impl NamedMesh {
 }
 
 impl Mesh {
+    /// Turns `auto` axes among these into `explicit` ones, and `explicit` ones into `auto` ones.
+    pub fn turn(&mut self, axes: AxisSet) {
+        for axis in axes.iter() {
+            let kind = &mut self.axes[axis].kind;
+            *kind = match *kind {
+                AxisKind::Auto => AxisKind::Explicit,
+                AxisKind::Explicit => AxisKind::Auto,
+                AxisKind::Manual => AxisKind::Manual,
+            };
+        }
+    }
+
+    /// The axes along which the types decide where these axes are turned.
+    pub fn explicit_where(&self, turned: AxisSet) -> AxisSet {
+        self.of_kind(AxisKind::Explicit).either(turned)
+    }
+
     /// Whether the program has several meshes, so that each value lies on one of them; these are axes and devices of all of them.
     pub fn is_several(&self) -> bool {
         self.named.len() > 1

@@ -273,6 +273,7 @@ impl Stmt {
 
     /// Replaces cut axes by their parts wherever the statement itself names axes.
     pub fn name_parts(&mut self, parts: &AxisParts) {
+        self.origin.turned = parts.set(self.origin.turned);
         match &mut self.kind {
             StmtKind::Op(op) => op.rules_mut().named_axes().into_iter().for_each(|axes| axes.cut(parts)),
             StmtKind::Control(control) => control.name_parts(parts),
@@ -292,6 +293,11 @@ impl Func {
             quotes: BTreeMap::new(),
             other_names: BTreeSet::new(),
         }
+    }
+
+    /// The axes that some function turns: see [`Origin::turned`].
+    pub fn turned(&self) -> AxisSet {
+        self.values.iter().fold(AxisSet::EMPTY, |axes, info| axes.union(info.origin.turned))
     }
 
     /// Whether the statement itself can stop the program: for an operand of integers that is invalid, or by its effect.

@@ -1,6 +1,7 @@
 //! The origin of a statement: its source position, its reason, and what derivatives have to do with it.
 
 use super::{Func, Value};
+use crate::layout::types::AxisSet;
 use spmdc_grammar::span::Span;
 
 /// The source position of a statement; if a pass inserted it, also the reason, in words for the user.
@@ -12,6 +13,8 @@ pub struct Origin {
     pub reason: String,
     /// Whether derivatives made it or went through it.
     pub lineage: Lineage,
+    /// The axes along which an `auto` or `explicit` function has turned the rule of the mesh into the other one.
+    pub turned: AxisSet,
 }
 
 /// What derivatives have to do with a statement.

@@ -351,7 +351,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     fn asked_partial<'s>(&self, stmt: &'s Stmt) -> Option<&'s Sharding> {
         let Some(Op::Reshard(op)) = stmt.op() else { return None };
         let is_asked = matches!(op.step, ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient);
-        Some(&op.to).filter(|to| is_asked && self.is_partial_sum(to) && !self.is_aligned(stmt))
+        Some(&op.to).filter(|to| is_asked && self.is_partial_sum(stmt.results[0], to) && !self.is_aligned(stmt))
     }
 
     /// Prices every value of the block.
@@ -418,7 +418,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         if is_sum && !self.is_aligned(stmt) {
             for (rank, (layout, more)) in self.sums_of(&projection, stmt).into_iter().enumerate() {
                 node.whole += if rank == 0 { self.cost(result, &layout, wanted) } else { 0.0 };
-                if self.is_partial_sum(&layout) {
+                if self.is_partial_sum(result, &layout) {
                     node.offer(PartialLayout { layout, cost: whole + more, held: 0.0, operands: None });
                 }
             }
@@ -432,6 +432,9 @@ impl<'a, 'b> Sums<'a, 'b> {
             }
             ways.extend(self.asked_partial(stmt).map(|asked| (0, asked.clone())));
             ways.extend(self.joint(&ways, stmt));
+            let turned = |value: Value| self.inserter.func.info(value).origin.turned;
+            // A sum is combined where it leaves a function that turns axes.
+            ways.retain(|&(at, _)| turned(stmt.args[at]) == turned(result));
             for (at, way) in ways {
                 let Some((layout, operands)) = self.through(&projection, set, at, &way) else { continue };
                 let needed =
@@ -468,7 +471,8 @@ impl<'a, 'b> Sums<'a, 'b> {
         if runs == 0.0 || least.is_infinite() {
             return found;
         }
-        let others = costs.by_result(&candidates, |layout| self.is_partial_sum(layout) && *layout != found[0].0);
+        let others = costs
+            .by_result(&candidates, |layout| self.is_partial_sum(stmt.results[0], layout) && *layout != found[0].0);
         found.extend(others.into_iter().take(MAX_SUMS).map(|(cost, layout)| (layout, (cost - least) / runs)));
         found
     }
@@ -488,7 +492,8 @@ impl<'a, 'b> Sums<'a, 'b> {
                 let is_alike = other_at == at || other.unreduced == way.unreduced || other.dims != way.dims;
                 let same_shape =
                     [at, other_at].iter().all(|at| self.inserter.func.ty(stmt.args[**at]).array == ty.array);
-                if is_alike || !same_shape || !self.is_partial_sum(way) || !self.is_partial_sum(other) {
+                let are_sums = [way, other].iter().all(|layout| self.is_partial_sum(stmt.results[0], layout));
+                if is_alike || !same_shape || !are_sums {
                     continue;
                 }
                 let axes = way.unreduced.union(other.unreduced);
@@ -599,7 +604,8 @@ impl<'a, 'b> Sums<'a, 'b> {
 
     /// The partial layout that the program gives the initial value of a loop, or the next one: the loop carries it so if it only adds to it.
     fn asked_to_carry(&self, init: Value, next: Value) -> Option<Sharding> {
-        [init, next].into_iter().map(|value| self.layout(value)).find(|layout| self.is_partial_sum(layout)).cloned()
+        let partial = [init, next].into_iter().find(|&value| self.is_partial_sum(value, self.layout(value)));
+        partial.map(|value| self.layout(value).clone())
     }
 
     /// The costs of what a loop collects: partial sums of one trip become partial sums of all.
@@ -668,9 +674,10 @@ impl<'a, 'b> Sums<'a, 'b> {
         nodes
     }
 
-    /// Whether a value in this layout is a sum along auto axes.
-    fn is_partial_sum(&self, layout: &Sharding) -> bool {
-        let auto = self.inserter.mesh.of_kind(AxisKind::Auto);
+    /// Whether a value in this layout is a sum along axes along which the compiler decides its layout.
+    fn is_partial_sum(&self, value: Value, layout: &Sharding) -> bool {
+        let turned = self.inserter.func.info(value).origin.turned;
+        let auto = self.inserter.mesh.of_kind(AxisKind::Auto).either(turned);
         !layout.unreduced.is_empty() && layout.combine == ReduceOp::Sum && layout.unreduced.is_subset_of(auto)
     }
 

@@ -211,7 +211,7 @@ struct Halves {
 impl Halves {
     /// None if the loop cannot be cut before this statement.
     fn new(func: &Func, mesh: &Mesh, op: &ForLoop, before: usize) -> Option<Halves> {
-        if !mesh.of_kind(AxisKind::Explicit).is_empty() {
+        if !mesh.of_kind(AxisKind::Explicit).union(func.turned()).is_empty() {
             return None;
         }
         let body = &op.body;

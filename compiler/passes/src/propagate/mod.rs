@@ -118,6 +118,8 @@ impl PropagationEdge {
 }
 
 struct SlotGraph {
+    /// The axes along which the compiler decides outside of functions that turn them.
+    auto: AxisSet,
     slots: Vec<Slot>,
     /// For each value that the program defines; values that must get equal layouts share a slot.
     slot_of: Vec<Option<usize>>,
@@ -142,15 +144,15 @@ impl SlotGraph {
         let (slots, slot_of, edges) = (Vec::new(), vec![None; func.values.len()], Vec::new());
         let (changes, changed, settled) = (0, Vec::new(), Vec::new());
         let (open, small) = (Choices::NONE, Vec::new());
-        let mut graph =
-            SlotGraph { slots, slot_of, edges, chosen, open, loops: Some(0), small, changes, changed, settled };
         let auto = module.mesh.of_kind(AxisKind::Auto);
+        let mut graph =
+            SlotGraph { auto, slots, slot_of, edges, chosen, open, loops: Some(0), small, changes, changed, settled };
         for &param in &func.body.params {
-            graph.define(func, param, auto);
+            graph.define(func, param, AxisSet::EMPTY);
             let slot = graph.slot(param);
             pin(&mut graph.slots[slot], func.ty(param));
         }
-        graph.block(func, &func.body, auto);
+        graph.block(func, &func.body, AxisSet::EMPTY);
         let mut uses = vec![0; func.values.len()];
         func.body.each_use(&mut |value| uses[value.0 as usize] += 1);
         graph.pin_operands(func, &func.body, &uses);
@@ -161,8 +163,10 @@ impl SlotGraph {
         self.slot_of[value.0 as usize].expect("values are defined before they are used")
     }
 
-    fn define(&mut self, func: &Func, value: Value, auto: AxisSet) {
+    /// Gives a value, which is in a region over the axes `manual`, a slot of its own.
+    fn define(&mut self, func: &Func, value: Value, manual: AxisSet) {
         let ty = func.ty(value);
+        let auto = self.auto.either(func.info(value).origin.turned).minus(manual);
         let dims = ty.shape().iter().zip(&ty.sharding.dims);
         let dims = dims.map(|(&size, dim)| SlotDim { size, axes: dim.axes.clone(), first: 0, pinned: false }).collect();
         let bytes = ty.array.len() * ty.dtype().size();
@@ -189,13 +193,13 @@ impl SlotGraph {
         self.slot_of[value.0 as usize] = Some(self.slot(other));
     }
 
-    fn block(&mut self, func: &Func, block: &Block, auto: AxisSet) {
+    fn block(&mut self, func: &Func, block: &Block, manual: AxisSet) {
         for stmt in &block.stmts {
-            self.stmt(func, stmt, auto);
+            self.stmt(func, stmt, manual);
         }
     }
 
-    fn stmt(&mut self, func: &Func, stmt: &Stmt, auto: AxisSet) {
+    fn stmt(&mut self, func: &Func, stmt: &Stmt, manual: AxisSet) {
         match &stmt.kind {
             StmtKind::Control(Control::For(op)) => {
                 let carries = &stmt.args[op.bounds()..];
@@ -204,8 +208,8 @@ impl SlotGraph {
                 // Barriers are not counted where the trip count is unknown.
                 let inside = self.loops.filter(|_| op.trips().is_some()).map(|loops| loops + 1);
                 let loops = std::mem::replace(&mut self.loops, inside);
-                body.params.iter().for_each(|&param| self.define(func, param, auto));
-                self.block(func, body, auto);
+                body.params.iter().for_each(|&param| self.define(func, param, manual));
+                self.block(func, body, manual);
                 self.loops = loops;
                 for (i, &carry) in carries.iter().enumerate() {
                     let param = body.params[i + 1];
@@ -213,7 +217,7 @@ impl SlotGraph {
                     self.flow(func, &[carry, body.results[i]], param, false, stmt);
                 }
                 for i in carries.len()..stmt.results.len() {
-                    self.define(func, stmt.results[i], auto);
+                    self.define(func, stmt.results[i], manual);
                     let stacked = self.slot(stmt.results[i]);
                     if let Some(trips) = self.slots[stacked].dims.first_mut() {
                         trips.pinned = true;
@@ -224,29 +228,29 @@ impl SlotGraph {
             StmtKind::Control(Control::While(op)) => {
                 let (cond, body) = (&op.cond, &op.body);
                 let loops = std::mem::take(&mut self.loops);
-                body.params.iter().for_each(|&param| self.define(func, param, auto));
+                body.params.iter().for_each(|&param| self.define(func, param, manual));
                 for (i, &param) in body.params.iter().enumerate() {
                     self.share(cond.params[i], param);
                     self.share(stmt.results[i], param);
                 }
-                self.block(func, cond, auto);
-                self.block(func, body, auto);
+                self.block(func, cond, manual);
+                self.block(func, body, manual);
                 self.loops = loops;
                 for (i, &param) in body.params.iter().enumerate() {
                     self.flow(func, &[stmt.args[i], body.results[i]], param, false, stmt);
                 }
             }
             StmtKind::Control(Control::Branch(op)) => {
-                op.sides().into_iter().for_each(|block| self.block(func, block, auto));
+                op.sides().into_iter().for_each(|block| self.block(func, block, manual));
                 for (i, &result) in stmt.results.iter().enumerate() {
-                    self.define(func, result, auto);
+                    self.define(func, result, manual);
                     let sources = op.sides().map(|block| block.results[i]);
                     self.flow(func, &sources, result, false, stmt);
                 }
             }
             StmtKind::Control(Control::Manual(op)) => {
                 let body = &op.body;
-                let inside = auto.minus(op.axes);
+                let inside = manual.union(op.axes);
                 // The compiler does not change the layouts of `manual` code.
                 let loops = std::mem::take(&mut self.loops);
                 for ((&param, &arg), input) in body.params.iter().zip(&stmt.args).zip(&op.inputs) {
@@ -268,7 +272,7 @@ impl SlotGraph {
                 self.loops = loops;
             }
             StmtKind::Op(op) => {
-                stmt.results.iter().for_each(|&result| self.define(func, result, auto));
+                stmt.results.iter().for_each(|&result| self.define(func, result, manual));
                 if let Placement::Requested(_) = op.rules().properties().placement {
                     let slot = self.slot(stmt.results[0]);
                     pin(&mut self.slots[slot], func.ty(stmt.results[0]));

@@ -69,7 +69,8 @@ impl Refined {
             axes.extend(axes_of(axis, &sizes, module));
         }
         let are_whole = mesh.axes.iter().all(|axis| axis.part.is_none());
-        let are_ours = cuts.keys().all(|&axis| mesh.axes[axis as usize].kind == AxisKind::Auto);
+        let auto = mesh.of_kind(AxisKind::Auto).minus(module.func.turned());
+        let are_ours = cuts.keys().all(|&axis| auto.contains(usize::from(axis)));
         if !are_whole || !are_ours || axes.len() > MAX_AXES || prints_places(&module.func) {
             return None;
         }
@@ -81,7 +82,10 @@ impl Refined {
             mesh.device_count(),
             "axes in parts have the devices that they had"
         );
-        func.infos_mut().for_each(|info| refined.cut_type(&mut info.ty));
+        func.infos_mut().for_each(|info| {
+            refined.cut_type(&mut info.ty);
+            info.origin.turned = refined.parts.set(info.origin.turned);
+        });
         func.body.walk_mut(&mut |stmt| stmt.name_parts(&refined.parts));
         refined.module.func = func;
         refined.module.mesh = refined.module.mesh.with_axes(axes);

@@ -39,6 +39,8 @@ pub struct CallBuilder {
     pub blocks: Vec<Block>,
     /// The manual axes of the region that is being built; empty outside.
     pub manual: AxisSet,
+    /// The axes that are turned in the `auto` and `explicit` functions around; the mesh of the builder has them so.
+    turned: AxisSet,
     /// The enclosing conditions that may differ between devices: the axes along which they do, and their source positions. No
     /// collective can span these axes here.
     pub conditions: Vec<(AxisSet, Span)>,
@@ -74,6 +76,7 @@ impl CallBuilder {
             func,
             blocks: vec![Block::default()],
             manual: AxisSet::EMPTY,
+            turned: AxisSet::EMPTY,
             conditions: Vec::new(),
             span: Span::default(),
             lineage: Lineage::default(),
@@ -230,14 +233,42 @@ impl CallBuilder {
         self.func.ty(value)
     }
 
-    /// The origin of new statements: the current span.
+    /// The origin of new statements: the current span, in the functions around.
     pub fn origin(&self) -> Origin {
-        Origin { span: self.span, lineage: self.lineage, ..Origin::default() }
+        self.origin_at(self.span)
+    }
+
+    /// As [`CallBuilder::origin`], at another place.
+    pub fn origin_at(&self, span: Span) -> Origin {
+        Origin { span, lineage: self.lineage, turned: self.turned, ..Origin::default() }
+    }
+
+    /// Goes on with what [`CallBuilder::origin`] has given before.
+    pub fn resume(&mut self, origin: &Origin) {
+        (self.span, self.lineage) = (origin.span, origin.lineage);
+        self.turn(origin.turned);
     }
 
     /// Gives new statements the position of this one, and its lineage within the present one.
     pub fn follow(&mut self, origin: &Origin, outer: Lineage) {
         (self.span, self.lineage) = (origin.span, origin.lineage.within(outer));
+        self.turn(origin.turned);
+    }
+
+    /// The axes that are turned.
+    pub fn turned(&self) -> AxisSet {
+        self.turned
+    }
+
+    /// From now on these axes are turned, and no others: [`Origin::turned`]. Returns those of before.
+    pub fn turn(&mut self, axes: AxisSet) -> AxisSet {
+        self.mesh.turn(self.turned.either(axes));
+        std::mem::replace(&mut self.turned, axes)
+    }
+
+    /// As [`CallBuilder::turn`], to where a value was made.
+    pub fn turn_to(&mut self, value: Value) -> AxisSet {
+        self.turn(self.func.info(value).origin.turned)
     }
 
     /// Adds a statement to the innermost block and returns its results.

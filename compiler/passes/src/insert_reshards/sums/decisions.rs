@@ -67,7 +67,7 @@ impl Sums<'_, '_> {
             debug_assert_eq!(stmt.args.len(), operands.len(), "a linear statement says how all operands lie");
             // The statement may itself sum along explicit axes; its operands are partial along auto ones.
             debug_assert!(layout.combine == ReduceOp::Sum || layout.unreduced.is_empty(), "only sums are deferred");
-            let is_sum = |layout: &Sharding| self.is_partial_sum(layout) || layout.unreduced.is_empty();
+            let is_sum = |layout: &Sharding| self.is_partial_sum(result, layout) || layout.unreduced.is_empty();
             debug_assert!(operands.iter().all(is_sum), "an operand is partial along axes whose types are fixed");
             let pairs = stmt.args.iter().zip(&operands);
             pairs.for_each(|(&arg, layout)| self.hold(arg, layout, result, nodes));

@@ -1,0 +1,151 @@
+//! `auto` and `explicit` functions, inside of which the other of both rules decides layouts along some axes.
+//!
+//! The builder turns these axes while such a function is expanded, so that each statement is typed by the rule around it. Where types decide,
+//! every array has a layout: an argument of an `explicit` function gets that of the parameter, the result of an `auto` one that of the
+//! declared result or of `out=` at the call.
+
+use super::calls::{parameter_place, size_params, value_span};
+use super::errors::{manual as errors_of_manual, shardings};
+use super::manual::bare;
+use super::{Checker, trees};
+use spmdc_grammar::ast::{AxisKind, FnItem, RegionNode};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::layout::types::AxisSet;
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::reshard::complete;
+
+/// The arguments of a call, each with its position, and its `out=`.
+type Given = (Vec<(Term, Span)>, Option<Arg>);
+
+impl Checker<'_> {
+    /// Expands the body of such a function, whose expansion has been pushed.
+    pub(super) fn expand_region(
+        &mut self,
+        function: &FnItem,
+        region: &RegionNode,
+        (terms, out): Given,
+        call: Span,
+    ) -> Term {
+        let Some(axes) = self.axes_of_region(function, region, call) else { return Term::Poison };
+        let outer = self.build.turned();
+        let inner = outer.either(axes.minus(self.build.mesh.of_kind(region.kind)));
+        let result = self.body_of_region(function, (region.kind == AxisKind::Explicit, inner), (terms, out), call);
+        self.build.turn(outer);
+        result
+    }
+
+    fn body_of_region(
+        &mut self,
+        function: &FnItem,
+        (is_explicit, inner): (bool, AxisSet),
+        (terms, out): Given,
+        call: Span,
+    ) -> Term {
+        let params = size_params(function);
+        self.bind_element_types(function, &terms);
+        let tys = self.parameter_types(function, &params);
+        let Some(mut bindings) = self.infer_sizes(function, &terms, &tys, call) else { return Term::Poison };
+        let outer = self.build.turned();
+        if is_explicit {
+            self.build.turn(inner);
+        }
+        for ((param, ty), (term, span)) in function.params.iter().zip(&tys).zip(terms) {
+            let place = parameter_place(function, param);
+            let crosses = std::mem::replace(&mut self.crosses, is_explicit);
+            let term = match ty {
+                None => self.untyped(term, &place, span),
+                Some(ty) => self.conform(term, ty, &bindings, span, &place),
+            };
+            self.crosses = crosses;
+            self.bind_pattern(&param.pattern, term, false);
+        }
+        self.build.turn(inner);
+        self.note_template(function);
+        let result = self.block(&function.body);
+        let (span, place) = (value_span(function), format!("the result of `{}`", function.name.name));
+        let ty = function.ret.as_ref().map(|ret| self.resolve(ret, &params));
+        if !is_explicit {
+            self.build.turn(outer);
+        }
+        let crosses = std::mem::replace(&mut self.crosses, !is_explicit && (inner != outer || out.is_some()));
+        let result = match (ty, out) {
+            (Some(ty), None) => self.annotate(result, &ty, &mut bindings, span, &place),
+            (None, None) => self.untyped(result, &place, span),
+            (ty, Some(out)) => {
+                let is_asking = std::mem::replace(&mut self.crosses, false);
+                let result = match ty {
+                    Some(ty) => self.annotate(result, &bare(&ty), &mut bindings, span, &place),
+                    None => result,
+                };
+                self.crosses = is_asking;
+                self.in_layouts(result, &out.term, out.span, &place)
+            }
+        };
+        self.crosses = crosses;
+        result
+    }
+
+    /// The axes of a region; None if there is an error.
+    fn axes_of_region(&mut self, function: &FnItem, region: &RegionNode, call: Span) -> Option<AxisSet> {
+        if region.axes.is_empty() {
+            return Some(self.build.mesh.all().minus(self.build.manual));
+        }
+        let known: Option<Vec<u8>> = region.axes.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
+        let axes: AxisSet = known?.into_iter().map(usize::from).collect();
+        let over_manual = axes.intersect(self.build.manual);
+        if over_manual.is_empty() {
+            return Some(axes);
+        }
+        let shown = self.build.mesh.display_set(over_manual);
+        self.report(errors_of_manual::region_over_manual(&function.name.name, region.kind.name(), &shown, call));
+        None
+    }
+
+    /// A term without a type: where it crosses, nothing in it may need a layout.
+    fn untyped(&mut self, term: Term, place: &str, span: Span) -> Term {
+        let mut leaves = Vec::new();
+        trees::leaves(&term, "", &mut leaves);
+        let has_dims = |term: &Term| matches!(term, Term::Array(value) if self.build.ty(*value).rank() > 0);
+        match self.crosses && leaves.iter().any(|(_, leaf)| has_dims(leaf)) {
+            true => self.without_layout(place, span),
+            false => term,
+        }
+    }
+
+    /// E0307
+    pub(super) fn without_layout(&mut self, place: &str, span: Span) -> Term {
+        self.report(shardings::no_layout(place, span))
+    }
+
+    /// The result of a call in the layouts of its `out=`.
+    fn in_layouts(&mut self, term: Term, out: &Term, span: Span, place: &str) -> Term {
+        match (term, out) {
+            (Term::Poison, _) => Term::Poison,
+            (Term::Tuple(parts), Term::Tuple(outs)) if parts.len() == outs.len() => {
+                let parts = parts.into_iter().zip(outs);
+                Term::Tuple(parts.map(|(part, out)| self.in_layouts(part, out, span, place)).collect())
+            }
+            (Term::Complex(planes), Term::Sharding(_)) => {
+                let planes = planes.iter().map(|plane| self.in_layouts(plane.clone(), out, span, place));
+                let planes: Vec<Term> = planes.collect();
+                trees::rebuild(&Term::Complex(Box::new([Term::Poison, Term::Poison])), &mut planes.into_iter())
+            }
+            (term, Term::Sharding(out)) if trees::is_number(&term) => {
+                let Some(value) = self.value(&term, span) else { return Term::Poison };
+                match complete(out.sharding.clone(), self.build.ty(value).rank(), span) {
+                    Ok(layout) => self.lay_out(value, layout, span, place),
+                    Err(diagnostic) => self.report(diagnostic),
+                }
+            }
+            (term, out) => {
+                let (found, out) = (self.display_term(&term), out.describe());
+                let message =
+                    format!("`out` needs a sharding such as P(X, _) for each array of {place}, `{found}`, not {out}");
+                self.report(Diagnostic::error(Code::E0210, span, message))
+            }
+        }
+    }
+}
