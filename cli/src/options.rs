@@ -110,7 +110,7 @@ pub struct ProgramOptions {
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// Fail where a lint finds something, or where a collective of this kind is needed: implicit-reshard, full-gather,
-    /// replicated-large, uneven-shard, unused-axis, all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute
+    /// replicated-large, uneven-shard, unused-axis, reduction-in-loop, all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute
     #[arg(long = "deny", value_name = "LINT", value_parser = parse_lint)]
     pub denied: Vec<Lint>,
     /// Warn instead

@@ -111,6 +111,7 @@ codes! {
     E1005 "the program communicates more than its budget",
     E1006 "a collective that is not allowed",
     E1007 "nothing is split over a mesh axis",
+    E1008 "a loop sums over the mesh in every trip what it only adds up",
 }
 
 impl fmt::Display for Code {

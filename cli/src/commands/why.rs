@@ -177,6 +177,9 @@ fn show_forced<'a>(
         None => "no change of one annotation avoids it and communicates less by 1% or more".to_string(),
     };
     add(text, &sentence, "  ", "  ");
+    if let Some(advice) = &forced.deferral {
+        add(text, &format!("to take the sum behind the loop, {advice}"), "  ", "  ");
+    }
     if tried.is_part() {
         let Tried { compiled, possible } = tried;
         let sentence = format!("the search ended early: {compiled} of {possible} changes were tried");

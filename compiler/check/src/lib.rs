@@ -35,6 +35,7 @@ mod prelude;
 mod quotes;
 mod reduce_window;
 mod regions;
+mod rule_layouts;
 mod scopes;
 pub mod sizes;
 pub mod sources;

@@ -5,7 +5,7 @@
 //! declared result or of `out=` at the call.
 
 use super::calls::{parameter_place, size_params, value_span};
-use super::errors::{manual as errors_of_manual, shardings};
+use super::errors::manual as errors_of_manual;
 use super::manual::bare;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{AxisKind, FnItem, RegionNode};
@@ -14,6 +14,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::errors::no_layout;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::reshard::complete;
 
@@ -66,7 +67,11 @@ impl Checker<'_> {
         self.note_template(function);
         let result = self.block(&function.body);
         let (span, place) = (value_span(function), format!("the result of `{}`", function.name.name));
-        let ty = function.ret.as_ref().map(|ret| self.resolve(ret, &params));
+        let mut ty = function.ret.as_ref().map(|ret| self.resolve(ret, &params));
+        let result = match ty.take_if(|_| out.is_some()) {
+            Some(ty) => self.annotate(result, &bare(&ty), &mut bindings, span, &place),
+            None => result,
+        };
         if !is_explicit {
             self.build.turn(outer);
         }
@@ -74,15 +79,7 @@ impl Checker<'_> {
         let result = match (ty, out) {
             (Some(ty), None) => self.annotate(result, &ty, &mut bindings, span, &place),
             (None, None) => self.untyped(result, &place, span),
-            (ty, Some(out)) => {
-                let is_asking = std::mem::replace(&mut self.crosses, false);
-                let result = match ty {
-                    Some(ty) => self.annotate(result, &bare(&ty), &mut bindings, span, &place),
-                    None => result,
-                };
-                self.crosses = is_asking;
-                self.in_layouts(result, &out.term, out.span, &place)
-            }
+            (_, Some(out)) => self.in_layouts(result, &out.term, out.span, &place),
         };
         self.crosses = crosses;
         result
@@ -104,20 +101,24 @@ impl Checker<'_> {
         None
     }
 
-    /// A term without a type: where it crosses, nothing in it may need a layout.
+    /// A term without a type: nothing in it may need a layout.
     fn untyped(&mut self, term: Term, place: &str, span: Span) -> Term {
+        if self.holds_open(&term) { self.without_layout(place, span) } else { term }
+    }
+
+    /// Whether some array in a term comes to explicit axes without a layout.
+    fn holds_open(&self, term: &Term) -> bool {
         let mut leaves = Vec::new();
-        trees::leaves(&term, "", &mut leaves);
-        let has_dims = |term: &Term| matches!(term, Term::Array(value) if self.build.ty(*value).rank() > 0);
-        match self.crosses && leaves.iter().any(|(_, leaf)| has_dims(leaf)) {
-            true => self.without_layout(place, span),
-            false => term,
-        }
+        trees::leaves(term, "", &mut leaves);
+        leaves.into_iter().any(|(_, leaf)| {
+            let in_list = matches!(leaf, Term::List(parts) if parts.iter().any(|part| self.holds_open(part)));
+            in_list || matches!(leaf, Term::Array(value) if self.build.comes_in(*value))
+        })
     }
 
     /// E0307
     pub(super) fn without_layout(&mut self, place: &str, span: Span) -> Term {
-        self.report(shardings::no_layout(place, span))
+        self.report(no_layout(place, span))
     }
 
     /// The result of a call in the layouts of its `out=`.
@@ -127,6 +128,15 @@ impl Checker<'_> {
             (Term::Tuple(parts), Term::Tuple(outs)) if parts.len() == outs.len() => {
                 let parts = parts.into_iter().zip(outs);
                 Term::Tuple(parts.map(|(part, out)| self.in_layouts(part, out, span, place)).collect())
+            }
+            (Term::Struct(parts), Term::Struct(outs))
+                if parts.iter().map(|(name, _)| name).eq(outs.iter().map(|(name, _)| name)) =>
+            {
+                let fields = parts.into_iter().zip(outs);
+                let field = |((name, part), (_, out)): ((String, Term), &(String, Term))| {
+                    (name, self.in_layouts(part, out, span, place))
+                };
+                Term::Struct(fields.map(field).collect())
             }
             (Term::Complex(planes), Term::Sharding(_)) => {
                 let planes = planes.iter().map(|plane| self.in_layouts(plane.clone(), out, span, place));

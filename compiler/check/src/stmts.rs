@@ -2,7 +2,7 @@
 
 use super::errors::{self, types as errors_of_types};
 use super::sizes::Bindings;
-use super::types::SizeParams;
+use super::types::{SizeParams, Ty};
 use super::{Checker, trees, with_stack};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, Ident, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 use spmdc_grammar::span::Span;
@@ -65,18 +65,23 @@ impl Checker<'_> {
         match &stmt.kind {
             StmtNodeKind::Let { mutable, pattern, ty, value } => {
                 let (first, found) = (self.build.func.values.len(), self.diagnostics.len());
+                // In a dump the type says in which functions the statement is.
+                let of_dump =
+                    ty.as_ref().filter(|_| self.exact.is_some()).map(|ty| self.resolve(ty, &SizeParams::new()));
+                let before = self.build.turn(of_dump.as_ref().map_or(self.build.turned(), Ty::turned));
                 let mut term = self.expr(value);
+                self.build.turn(before);
                 let is_loop = matches!(value.kind, ExprKind::For { collect: false, .. } | ExprKind::While { .. });
                 if is_loop && self.diagnostics.len() == found {
                     term = self.report(errors::control::no_collect(value.span));
                 }
+                if let Some(ty) = of_dump {
+                    self.declare(&term, &ty, first, value.span);
+                    self.bind_declared(pattern, term, *mutable, ty, first);
+                    return;
+                }
                 if let Some(ty) = ty {
                     let ty = self.resolve(ty, &SizeParams::new());
-                    if self.exact.is_some() {
-                        self.declare(&term, &ty, first, value.span);
-                        self.bind_declared(pattern, term, *mutable, ty, first);
-                        return;
-                    }
                     term = self.annotate(term, &ty, &mut Bindings::new(), value.span, "this variable");
                 }
                 self.bind_pattern(pattern, term, *mutable);

@@ -91,6 +91,18 @@ impl Ty {
     }
 }
 
+impl Ty {
+    /// In a dump: the axes that the function around turns.
+    pub fn turned(&self) -> AxisSet {
+        match self {
+            Ty::Array(array) | Ty::Complex(array) => array.turned,
+            Ty::Tuple(parts) => parts.first().map_or(AxisSet::EMPTY, Ty::turned),
+            Ty::Struct(fields) => fields.first().map_or(AxisSet::EMPTY, |(_, field)| field.turned()),
+            Ty::Poison => AxisSet::EMPTY,
+        }
+    }
+}
+
 impl ArrayTy {
     /// The layout of the type; None if it has none. If some dimension is annotated, bare ones are replicated.
     pub fn layout(&self) -> Option<Sharding> {
@@ -584,7 +596,7 @@ impl Checker<'_> {
         match ty.layout() {
             Some(layout) if ty.is_stream => Term::Array(self.stream_laid_out(value, layout)),
             Some(layout) => self.lay_out(value, layout, span, place),
-            None if self.crosses && found.rank() > 0 && !found.array.is_stream => self.without_layout(place, span),
+            None if self.build.comes_in(value) => self.without_layout(place, span),
             None => Term::Array(value),
         }
     }
@@ -609,7 +621,7 @@ impl Checker<'_> {
         }
         let explicit = self.build.mesh.of_kind(AxisKind::Explicit).minus(manual);
         let auto = self.build.mesh.of_kind(AxisKind::Auto).minus(manual);
-        let value = match self.crosses && !explicit.is_empty() {
+        let value = match (self.crosses || self.build.comes_in(value)) && !explicit.is_empty() {
             true => {
                 let ty = Type { sharding: layout.clone(), ..self.build.ty(value).clone() };
                 self.build.span = span;

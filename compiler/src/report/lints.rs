@@ -2,6 +2,7 @@
 //!
 //! Every lint is off by default; if it is on, it warns or fails the build. A denied collective or an exceeded budget fails it.
 
+use crate::report::deferral::{Deferral, deferrals};
 use crate::totals::{Collective, collectives};
 use spmdc_abi::CollectiveKind;
 use spmdc_abi::words::counted;
@@ -27,17 +28,20 @@ pub enum Lint {
     UnevenShard,
     /// A mesh axis over which nothing is split.
     UnusedAxis,
+    /// A sum in every trip of a loop that only adds it up.
+    ReductionInLoop,
     /// Any collective of this kind.
     Collective(CollectiveKind),
 }
 
 impl Lint {
-    const NAMED: [(&'static str, Lint); 5] = [
+    const NAMED: [(&'static str, Lint); 6] = [
         ("implicit-reshard", Lint::ImplicitReshard),
         ("full-gather", Lint::FullGather),
         ("replicated-large", Lint::ReplicatedLarge),
         ("uneven-shard", Lint::UnevenShard),
         ("unused-axis", Lint::UnusedAxis),
+        ("reduction-in-loop", Lint::ReductionInLoop),
     ];
 
     /// The lint of this name, or of this kind of collective.
@@ -78,6 +82,11 @@ pub fn findings(module: &Module, policy: &Policy) -> Vec<Diagnostic> {
             }),
             Lint::UnevenShard => each_named(module, &mut |name, ty, span| found.extend(uneven(module, name, ty, span))),
             Lint::UnusedAxis => found.extend(unused_axes(module)),
+            Lint::ReductionInLoop => {
+                let deferrals = deferrals(module);
+                let of = |c: &Collective| Some(reduction_in_loop(c, deferrals.iter().find(|of| of.is_of(c))?));
+                found.extend(collectives.iter().filter_map(of));
+            }
             Lint::Collective(kind) => found.extend(collectives.iter().filter(|c| c.kind == kind).map(denied)),
         }
         found[before..].iter_mut().for_each(|diagnostic| diagnostic.severity = severity);
@@ -124,6 +133,11 @@ fn full_gather(collective: &Collective) -> Diagnostic {
     let message = format!("every device gets the whole array: {}", described(collective));
     because(Diagnostic::warning(Code::E1002, collective.span, message), collective)
         .help("an annotation on what is made of it may keep it split")
+}
+
+fn reduction_in_loop(collective: &Collective, deferral: &Deferral) -> Diagnostic {
+    let message = format!("the loop only adds up what it sums over the mesh in every trip: {}", described(collective));
+    because(Diagnostic::warning(Code::E1008, collective.span, message), collective).help(deferral.advice(collective))
 }
 
 fn denied(collective: &Collective) -> Diagnostic {

@@ -1,5 +1,6 @@
 //! The compiler's reports on a program: drawings, plans, JSON.
 
+pub mod deferral;
 pub mod functions;
 pub mod json;
 pub mod kept;

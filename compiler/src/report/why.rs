@@ -6,6 +6,7 @@
 //! of compiled changes is bounded.
 
 use crate::pipeline::{Compilation, Options, compile};
+use crate::report::deferral::deferrals;
 use crate::totals::{Collective, collectives, flops_per_device};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::ast::{
@@ -65,6 +66,8 @@ pub struct Forced {
     pub layouts: Vec<ValueLayout>,
     /// The cheapest change of one annotation that avoids the collective; None if there is none.
     pub edit: Option<AnnotationEdit>,
+    /// How to take its sum once behind a loop that only adds it up, with both prices; None for others.
+    pub deferral: Option<String>,
 }
 
 /// A change of one annotation, or a new one, with the costs of the program before and after it: the sum over all collectives of the
@@ -160,10 +163,12 @@ pub fn forced(
     let found: Vec<&Collective> = before.collectives.iter().filter(|collective| on_line(collective.span)).collect();
     let Some(first) = found.first() else { return (Vec::new(), Tried::default()) };
     let (trials, tried) = trials(set, options, most_trials(partitioned), first.span);
+    let deferrals = deferrals(partitioned);
     let forced = found.into_iter().map(|collective| Forced {
         collective: collective.clone(),
         layouts: around(compilation, propagated, collective),
         edit: cheapest_edit(&trials, &before, collective),
+        deferral: deferrals.iter().find(|of| of.is_of(collective)).map(|of| of.advice(collective)),
     });
     (forced.collect(), tried)
 }

@@ -26,12 +26,6 @@ pub fn turned(span: Span) -> Diagnostic {
     .help("write `auto(X) fn` or `explicit(X) fn` before its name")
 }
 
-/// E0307
-pub fn no_layout(place: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0307, span, format!("{place} comes to explicit axes, and nothing says how it lies there"))
-        .help("write a layout into its declared type, as in `f32[8@X, 4@_]`, or for a result `out=P(X, _)` at the call")
-}
-
 /// E0305
 pub fn contradiction(place: &str, wanted: &str, found: &str, reshard: &str, span: Span, origin: Span) -> Diagnostic {
     let error = Diagnostic::error(

@@ -14,6 +14,8 @@
 mod control;
 mod units;
 
+use crate::layout::mesh::AxisKind;
+use crate::layout::sharding::DimSharding;
 use crate::layout::types::Type;
 use crate::ops::Op;
 use crate::ops::batching::{Batch, BatchedOperand, Batching};
@@ -39,7 +41,8 @@ pub fn map_over(
     let around = build.origin();
     let (first, units) = (build.func.values.len() as u32, build.units.len());
     let (values, mapped) = (BTreeMap::new(), BTreeSet::new());
-    let mut batching = Batcher { build, batch, values, mapped, active: None, first };
+    let layout = batch.layout.clone();
+    let mut batching = Batcher { build, batch, layout, values, mapped, active: None, first };
     for &(input, all) in inputs {
         batching.values.insert(input, BatchedOperand::Mapped(all));
         batching.mapped.insert(input);
@@ -55,6 +58,8 @@ pub fn map_over(
 /// The state of one batching.
 struct Batcher<'b> {
     build: &'b mut CallBuilder,
+    /// The layout of the mapped dimension where the batching was asked for.
+    layout: DimSharding,
     batch: Batch,
     /// The new values of those of the function.
     values: BTreeMap<Value, BatchedOperand>,
@@ -147,6 +152,10 @@ impl Batcher<'_> {
         let mut lineage = stmt.origin.lineage;
         lineage.of = lineage.of.map(|of| self.values.get(&of).map_or(of, |known| known.value()));
         self.build.resume(&Origin { lineage, ..stmt.origin.clone() });
+        let explicit = self.build.mesh.of_kind(AxisKind::Explicit);
+        self.batch.layout.axes.clone_from(&self.layout.axes);
+        self.batch.layout.axes.retain(|&axis| explicit.contains(usize::from(axis)));
+        self.batch.layout.open = self.build.unknown_layout(1).dims[0].open;
     }
 
     /// Whether a statement has something mapped in it, or some elements are left out of it.

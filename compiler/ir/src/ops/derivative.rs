@@ -225,7 +225,8 @@ pub fn conformed(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Val
     wanted.reduced = states(own.reduced, wanted.reduced);
     let unreduced = states(own.unreduced, wanted.unreduced);
     let wanted = wanted.with_unreduced(unreduced, ReduceOp::Sum);
-    let value = if own == wanted { value } else { build.emit1(Reshard::request(wanted), &[value])? };
+    let stays = own == wanted && !build.comes_in(value);
+    let value = if stays { value } else { build.emit1(Reshard::request(wanted), &[value])? };
     build.vary(value, to.varying)
 }
 

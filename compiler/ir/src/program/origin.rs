@@ -97,8 +97,8 @@ impl Origin {
 }
 
 impl Func {
-    /// The name in the program of the value of which a statement computes the derivative.
-    fn subject(&self, lineage: Lineage) -> Option<&str> {
+    /// The name in the program of the value of which a statement computes the derivative, if that is one value with a name.
+    pub fn subject(&self, lineage: Lineage) -> Option<&str> {
         let Value(number) = lineage.of?;
         self.values.get(number as usize)?.name.as_deref()
     }

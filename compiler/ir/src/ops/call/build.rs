@@ -6,7 +6,7 @@ use crate::layout::mesh::{AxisKind, Mesh};
 use crate::layout::sharding::Sharding;
 use crate::layout::types::MAX_RANK;
 use crate::layout::types::{ArrayType, AxisSet, DType, Type};
-use crate::ops::call::errors::{rank_too_large, too_large};
+use crate::ops::call::errors::{no_layout, rank_too_large, too_large};
 use crate::ops::call::term::Term;
 use crate::ops::collective::vary::PVary;
 use crate::ops::constant::Constant;
@@ -266,6 +266,19 @@ impl CallBuilder {
         std::mem::replace(&mut self.turned, axes)
     }
 
+    /// Whether an array comes to explicit axes along which the compiler decides its layout where it was made, so that its type does not say how
+    /// it lies.
+    pub fn comes_in(&self, value: Value) -> bool {
+        let turned = self.func.info(self.original(value)).origin.turned.either(self.turned);
+        let ty = self.ty(value);
+        let explicit = || self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
+        !turned.is_empty()
+            && !self.exact
+            && ty.rank() > 0
+            && !ty.array.is_stream
+            && !turned.intersect(explicit()).is_empty()
+    }
+
     /// As [`CallBuilder::turn`], to where a value was made.
     pub fn turn_to(&mut self, value: Value) -> AxisSet {
         self.turn(self.func.info(value).origin.turned)
@@ -279,6 +292,9 @@ impl CallBuilder {
     /// Not generic, so that it is compiled once and not for each op.
     fn emit_op(&mut self, op: Op, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
         self.check_reached(&op)?;
+        if !matches!(op, Op::Reshard(_)) && args.iter().any(|&arg| self.comes_in(arg)) {
+            return Err(no_layout("an operand", self.span));
+        }
         let types = self.func.types(args);
         let inferred = match self.exact {
             true => typing::shapes(&op, &types, &self.mesh),
@@ -489,7 +505,7 @@ impl CallBuilder {
     /// A value in the layout that the type of another decides.
     pub fn in_layout_of(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
         let (own, wanted) = (self.explicit_part(self.ty(value)), self.explicit_part(self.ty(like)));
-        if own == wanted { Ok(value) } else { self.emit1(Reshard::request(wanted), &[value]) }
+        if own == wanted && !self.comes_in(value) { Ok(value) } else { self.emit1(Reshard::request(wanted), &[value]) }
     }
 
     /// As [`CallBuilder::in_layout_of`], varying along the axes of the other value.

@@ -107,3 +107,9 @@ fn edit_distance(from: &str, to: &str) -> usize {
     }
     table[from.len() * width + to.len()]
 }
+
+/// E0307
+pub fn no_layout(place: &str, span: Span) -> Diagnostic {
+    Diagnostic::error(Code::E0307, span, format!("{place} comes to explicit axes, and nothing says how it lies there"))
+        .help("write a layout into its declared type, as in `f32[8@X, 4@_]`, or `out=P(X, _)` at the call of an `auto` function, or `reshard` it")
+}

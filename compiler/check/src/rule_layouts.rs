@@ -1,0 +1,123 @@
+//! The layouts of what the functions of `custom_vjp` give: on explicit axes those that follow from the types of arguments and results.
+
+use super::Checker;
+use super::layouts::{Way, choose};
+use super::trees;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::layout::types::Type;
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::program::explicit::{cost_of_move, spaced};
+use spmdc_ir::program::typing::explicit_part;
+
+/// A function of `custom_vjp`, and what it has to give.
+pub enum RuleFunction {
+    /// The forward function, with so many arguments: a pair, of which the first part is like the result of the function itself.
+    Forward(usize),
+    /// The reverse function: cotangents like the gradients of the arguments.
+    Reverse,
+}
+
+impl Checker<'_> {
+    /// E0305 if an array in `given`, which this function gives, has another layout than wanted. `wanted` has for each leaf the type of the value
+    /// for which it stands, and the wanted type; None for leaves that no rule binds.
+    pub(super) fn check_rule_layouts(
+        &self,
+        (function, source): (RuleFunction, &Arg),
+        given: &Term,
+        wanted: &[Option<(Type, Type)>],
+    ) -> Result<(), Diagnostic> {
+        let mut leaves = Vec::new();
+        trees::leaves(given, "", &mut leaves);
+        debug_assert_eq!(leaves.len(), wanted.len(), "each leaf is bound or not");
+        let mut moves = Vec::new();
+        let mut error: Option<(Diagnostic, Vec<(String, f64)>)> = None;
+        for ((_, leaf), wanted) in leaves.into_iter().zip(wanted) {
+            let (Term::Array(found), Some((of, wanted))) = (leaf, wanted) else {
+                moves.push(None);
+                continue;
+            };
+            let found = self.build.ty(*found);
+            if found.array != wanted.array || self.lies_like(found, wanted) {
+                moves.push(None);
+                continue;
+            }
+            let to = wanted.sharding.close();
+            let price = cost_of_move(found, &to, &self.build.mesh);
+            moves.push(Some(spaced(&to, &self.build.mesh)));
+            let [found, of, wanted] = [found, of, wanted].map(|ty| self.build.annotated(ty));
+            let message = match function {
+                RuleFunction::Forward(_) => {
+                    format!("this forward function gives `{found}` where the function itself gives `{wanted}`")
+                }
+                RuleFunction::Reverse => format!(
+                    "this reverse function gives `{found}` for an argument of type `{of}`, whose gradient is `{wanted}`"
+                ),
+            };
+            let new = || (Diagnostic::error(Code::E0305, source.span, message), Vec::new());
+            error.get_or_insert_with(new).1.push(price);
+        }
+        let Some((error, prices)) = error else { return Ok(()) };
+        let replacement = self.wrapped(&function, source, given, moves);
+        let notes: Vec<&str> = prices.iter().map(|(note, _)| note.as_str()).collect();
+        let cost = prices.iter().map(|(_, cost)| cost).sum();
+        let way = Way { place: source.span, replacement, at: "", note: notes.join("; "), cost };
+        Err(choose(error, vec![way]))
+    }
+
+    /// Whether both types lie alike along explicit axes outside of `manual` code.
+    fn lies_like(&self, found: &Type, wanted: &Type) -> bool {
+        let part = |ty: &Type| {
+            let own = explicit_part(&ty.sharding, &self.build.mesh);
+            let [unreduced, reduced] = [own.unreduced, own.reduced].map(|axes| axes.minus(self.build.manual));
+            (own.close().dims, unreduced, reduced)
+        };
+        part(found) == part(wanted)
+    }
+
+    /// The function as a program writes it if it has to move parts of what the written one gives.
+    fn wrapped(&self, function: &RuleFunction, source: &Arg, given: &Term, moves: Vec<Option<String>>) -> String {
+        let written = self.source(source.span);
+        let is_name = written.chars().all(|c| c.is_alphanumeric() || c == '_');
+        let called = if is_name { written.to_string() } else { format!("({written})") };
+        let new = |name: &str| {
+            let mut name = name.to_string();
+            while written.contains(&name) {
+                name.push('_');
+            }
+            name
+        };
+        let (found, mut moves) = (new("found"), moves.into_iter());
+        let (params, result): (Vec<String>, String) = match function {
+            RuleFunction::Forward(count) => {
+                let value = rebuilt(given, &format!("{found}.0"), &mut moves);
+                ((0..*count).map(|at| new(&format!("arg{at}"))).collect(), format!("({value}, {found}.1)"))
+            }
+            RuleFunction::Reverse => {
+                (["residuals", "cotangents"].map(new).to_vec(), rebuilt(given, &found, &mut moves))
+            }
+        };
+        let params = params.join(", ");
+        format!("|{params}| {{ let {found} = {called}({params}); {result} }}")
+    }
+}
+
+/// The text of a tree of which some leaves move to another layout.
+fn rebuilt(term: &Term, path: &str, moves: &mut impl Iterator<Item = Option<String>>) -> String {
+    if let Term::Tuple(parts) = term {
+        let part = |(at, part): (usize, &Term)| rebuilt(part, &format!("{path}.{at}"), moves);
+        return format!("({},)", parts.iter().enumerate().map(part).collect::<Vec<String>>().join(", "));
+    }
+    if let Term::Struct(fields) = term {
+        let field = |(name, part): &(String, Term)| {
+            let part = rebuilt(part, &format!("{path}.{name}"), moves);
+            format!("{name}: {part}")
+        };
+        return format!("{{ {} }}", fields.iter().map(field).collect::<Vec<String>>().join(", "));
+    }
+    match moves.next().flatten() {
+        Some(to) => format!("reshard({path}, {to})"),
+        None => path.to_string(),
+    }
+}

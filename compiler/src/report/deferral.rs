@@ -1,0 +1,148 @@
+//! Sums in loops that the loop only adds up: partial sums could be added up instead, and combined once behind the loop.
+//!
+//! On auto axes the compiler does so by itself. On explicit ones the types say where a sum is combined, so it is the program that changes: what
+//! the loop adds up begins unreduced, and so do the terms. A gradient is unreduced where it is taken by a reduced value.
+
+use crate::totals::Collective;
+use spmdc_grammar::span::Span;
+use spmdc_ir::layout::types::{AxisSet, Type};
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::origin::{DerivativePart, Lineage};
+use spmdc_ir::program::partial_sums::commutes_with_sum;
+use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+
+/// A sum in a loop that could be taken behind it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deferral {
+    /// The source position of the statement that needs the sum.
+    pub span: Span,
+    /// What derivatives have to do with that statement.
+    pub lineage: Lineage,
+    /// The axes over which it is, as in a program: `X`.
+    pub axes: String,
+    /// The variable that the loop adds up, if it has a name.
+    pub variable: Option<String>,
+    /// The value by which the derivative is taken, if the term is a gradient and this has a name.
+    pub gradient_of: Option<String>,
+    /// Whether the term is a gradient.
+    pub is_gradient: bool,
+    /// The number of trips of the loop; None if it is unknown at compile time.
+    pub trips: Option<u64>,
+}
+
+impl Deferral {
+    /// Whether it is the sum of this collective.
+    pub fn is_of(&self, collective: &Collective) -> bool {
+        (self.span, self.lineage) == (collective.span, collective.lineage)
+    }
+
+    /// The change of the program that defers the sum of this collective, and both prices.
+    pub fn advice(&self, collective: &Collective) -> String {
+        let (axes, bytes) = (&self.axes, collective.bytes);
+        let begin = match &self.variable {
+            Some(name) => format!("begin `{name}` with `pcast(.., {axes}, to=\"unreduced\")`"),
+            None => format!("begin it with `pcast(.., {axes}, to=\"unreduced\")`"),
+        };
+        let term = match (self.is_gradient, &self.gradient_of) {
+            (true, Some(name)) => format!("take the gradient by `pcast({name}, {axes}, to=\"reduced\")`"),
+            (true, None) => format!("take the gradient by a value of `pcast(.., {axes}, to=\"reduced\")`"),
+            (false, _) => format!("leave its terms partial by `out=P(.., unreduced={axes})`"),
+        };
+        let times = |count: u64| if count == 1 { "once".to_string() } else { format!("{count} times") };
+        let price = match (collective.trips, self.trips) {
+            (Some(all), Some(trips)) => format!("{} instead of {}", times(all / trips.max(1)), times(all)),
+            (_, Some(trips)) => format!("once for {trips} trips"),
+            (_, None) => "once instead of in every trip".to_string(),
+        };
+        format!("{begin}, {term}, and `reshard` the sum behind the loop: {bytes} bytes per device {price}")
+    }
+}
+
+/// The sums over explicit axes that loops only add up, in program order.
+pub fn deferrals(module: &Module) -> Vec<Deferral> {
+    let mut found = Vec::new();
+    module.func.body.walk(&mut |stmt| {
+        let (body, first, trips) = match stmt.control() {
+            Some(Control::For(op)) => (&op.body, 1, op.trips()),
+            Some(Control::While(op)) => (&op.body, 0, None),
+            Some(Control::Branch(_) | Control::Manual(_)) | None => return,
+        };
+        if trips.is_none_or(|trips| trips > 1) {
+            let around = SumLoop { module, body, carried: &body.params[first..], trips };
+            found.extend(body.stmts.iter().filter_map(|stmt| around.deferral(stmt)));
+        }
+    });
+    found
+}
+
+/// A loop, and the values that its body carries.
+struct SumLoop<'a> {
+    module: &'a Module,
+    body: &'a Block,
+    carried: &'a [Value],
+    trips: Option<u64>,
+}
+
+impl SumLoop<'_> {
+    fn func(&self) -> &Func {
+        &self.module.func
+    }
+
+    /// What this statement of the body combines, if the loop only adds it up.
+    fn deferral(&self, stmt: &Stmt) -> Option<Deferral> {
+        let (&[from], &[to]) = (stmt.args.as_slice(), stmt.results.as_slice()) else { return None };
+        stmt.op()?.exchange()?;
+        let state = |value: Value| self.func().ty(value).sharding.unreduced;
+        let axes = state(from).minus(state(to));
+        let explicit = self.module.mesh.explicit_where(self.func().info(to).origin.turned);
+        if axes.is_empty() || !axes.is_subset_of(explicit) {
+            return None;
+        }
+        let carried = self.added_to(to, axes)?;
+        let lineage = stmt.origin.lineage;
+        Some(Deferral {
+            span: stmt.origin.span,
+            lineage,
+            axes: self.module.mesh.display_set(axes),
+            variable: self.func().info(carried).name.clone(),
+            gradient_of: self.func().subject(lineage).map(str::to_string),
+            is_gradient: lineage.part == DerivativePart::Gradient,
+            trips: self.trips,
+        })
+    }
+
+    /// The carried value to which linear statements add this one, if it has no other use, and the carried value neither.
+    fn added_to(&self, value: Value, axes: AxisSet) -> Option<Value> {
+        let mut sum = None;
+        let mut value = value;
+        loop {
+            if let Some(at) = self.body.results.iter().position(|&result| result == value) {
+                let carried = *self.carried.get(at)?;
+                return (sum == Some(carried) && self.uses(value) == 1).then_some(carried);
+            }
+            let user = self.body.stmts.iter().find(|stmt| stmt.args.contains(&value))?;
+            let (Some(op), &[result]) = (user.op(), user.results.as_slice()) else { return None };
+            if self.uses(value) != 1 {
+                return None;
+            }
+            let own = |arg: &Value| self.carried.contains(arg) && self.uses(*arg) == 1;
+            sum = sum.or(user.args.iter().copied().find(|arg| own(arg)));
+            let sets = user.args.iter().map(|&arg| match arg == value || Some(arg) == sum {
+                true => axes,
+                false => AxisSet::EMPTY,
+            });
+            let types: Vec<&Type> = self.func().types(&user.args);
+            if !commutes_with_sum(op, &types, &sets.collect::<Vec<_>>()) {
+                return None;
+            }
+            value = result;
+        }
+    }
+
+    /// The number of uses of a value in the body.
+    fn uses(&self, value: Value) -> usize {
+        let mut uses = 0;
+        self.body.each_use(&mut |used| uses += usize::from(used == value));
+        uses
+    }
+}
