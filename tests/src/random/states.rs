@@ -186,6 +186,14 @@ impl StateWriter<'_> {
                 let zeros = format!("zeros(f64[{}])", row[0]);
                 self.keep(row, &format!("{{ let mut s = {zeros}; for i in 0..3 {{ s = s + sin({name}[i]); }} s }}"));
             }
+            14 if rank == 2 && self.draw.chance(50) => {
+                let body = self.draw.pick(&[
+                    "vmap(|r| tanh(r) * r)(X)",
+                    "vmap(|r| grad(|a| sum(sin(a) * r))(r))(X)",
+                    "vmap(|r| r * tanh(sum(X)))(X)",
+                ]);
+                self.keep(x.shape, &body.replace('X', &name));
+            }
             14 => {
                 let body =
                     self.draw.pick(&["checkpoint(|a| tanh(a) * a)(X)", "if sum(X) > 0.5 { X * 2.0 } else { sin(X) }"]);

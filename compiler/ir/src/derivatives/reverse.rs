@@ -151,6 +151,7 @@ impl Reverse<'_> {
         let mut end = forward.len();
         while end > 0 {
             let at = end - 1;
+            self.build.turn(forward[at].origin.turned);
             if let Some(unit) = units::of(self.build, &forward[at]) {
                 end = units::start(self.build, &forward[..end], &unit);
                 units::reverse(self, forward, end..at + 1, &unit)?;
@@ -162,7 +163,6 @@ impl Reverse<'_> {
                 continue;
             }
             self.build.span = stmt.origin.span;
-            self.build.turn(stmt.origin.turned);
             self.computes(DerivativePart::Gradient, None);
             match &stmt.kind {
                 StmtKind::Op(_) => self.op(stmt)?,

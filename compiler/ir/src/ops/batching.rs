@@ -7,8 +7,8 @@ use super::Op;
 use super::broadcast::broadcast;
 use super::reshape::reshape;
 use super::transpose::transpose;
-use crate::layout::sharding::DimSharding;
-use crate::layout::types::Type;
+use crate::layout::sharding::{DimSharding, Sharding};
+use crate::layout::types::{AxisSet, Type};
 use crate::ops::call::build::CallBuilder;
 use crate::program::{Stmt, Value};
 use crate::reshard::step::Reshard;
@@ -101,8 +101,22 @@ impl Batch {
     pub fn ty(&self, ty: &Type) -> Type {
         let mut ty = ty.clone();
         ty.array.shape.insert(0, self.size);
-        ty.sharding.dims.insert(0, self.layout.clone());
+        self.add_to(&mut ty.sharding, 0);
         ty
+    }
+
+    /// Adds the mapped dimension to a layout of one element. Along an axis that splits the elements each device has all of its elements, so
+    /// that no sum of theirs is partial, and no gradient.
+    pub fn add_to(&self, layout: &mut Sharding, at: usize) {
+        layout.dims.insert(at, self.layout.clone());
+        self.drop_states(layout);
+    }
+
+    fn drop_states(&self, layout: &mut Sharding) {
+        let axes: AxisSet = self.layout.axes.iter().map(|&axis| usize::from(axis)).collect();
+        let unreduced = layout.unreduced.minus(axes);
+        layout.reduced = layout.reduced.minus(axes);
+        *layout = layout.clone().with_unreduced(unreduced, layout.combine);
     }
 
     /// The operand with the mapped dimension in front.
@@ -124,6 +138,7 @@ impl Batch {
             return Ok(value);
         }
         to.dims[0].axes.clone_from(&self.layout.axes);
+        self.drop_states(&mut to);
         if let Some(axis) = to.repeated_axis() {
             return Err(self.split_elsewhere(build, value, axis));
         }

@@ -261,7 +261,7 @@ impl Gather {
         let both = (of_array && of_places).then_some((0, 0));
         let own = self.batch.iter().map(|&(dim, of)| (dim + usize::from(of_array), of + usize::from(of_places)));
         let mut out = self.out.clone();
-        out.iter_mut().for_each(|out| out.dims.insert(self.mapped_at(of_places), batch.layout.clone()));
+        out.iter_mut().for_each(|out| batch.add_to(out, self.mapped_at(of_places)));
         let at = self.at + usize::from(of_array && !of_places);
         Gather { dims, batch: both.into_iter().chain(own).collect(), at, out }
     }

@@ -191,7 +191,7 @@ impl Batched for ReadRows {
             places = build.emit1(Binary(BinaryOp::Add), &[firsts, steps])?;
         }
         let mut out = self.out.clone();
-        out.iter_mut().for_each(|out| out.dims.insert(0, batch.layout.clone()));
+        out.iter_mut().for_each(|out| batch.add_to(out, 0));
         build.emit(ReadRows { len: None, out }, &[stream, places])
     }
 }

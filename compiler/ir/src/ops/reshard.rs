@@ -121,7 +121,7 @@ impl Batched for Reshard {
         operands: &[BatchedOperand],
     ) -> Result<Vec<Value>, Diagnostic> {
         let mut to = self.to.clone();
-        to.dims.insert(0, batch.layout.clone());
+        batch.add_to(&mut to, 0);
         if let Some(axis) = to.repeated_axis() {
             let (axis, layout) = (build.mesh.display_axes(&[axis]), self.to.display(&build.mesh));
             let message =

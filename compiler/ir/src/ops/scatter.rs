@@ -356,7 +356,7 @@ impl Batched for Scatter {
         args.extend(Gather::aligned_places(build, &stmt.args[first + 1..], batch, places)?);
         let places = self.places.in_batch(batch, true, of_places);
         let mut out = self.out.clone();
-        out.iter_mut().for_each(|out| out.dims.insert(0, batch.layout.clone()));
+        out.iter_mut().for_each(|out| batch.add_to(out, 0));
         build.emit(Scatter { places, combine: self.combine, onto, out }, &args)
     }
 }

@@ -150,7 +150,7 @@ impl Batched for Transfer {
         operands: &[BatchedOperand],
     ) -> Result<Vec<Value>, Diagnostic> {
         let mut op = self.clone();
-        op.out.iter_mut().for_each(|out| out.dims.insert(0, batch.layout.clone()));
+        op.out.iter_mut().for_each(|out| batch.add_to(out, 0));
         build.emit(op, &[operands[0].value()])
     }
 }

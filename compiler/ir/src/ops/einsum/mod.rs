@@ -258,7 +258,7 @@ impl Batched for Einsum {
         };
         let (lhs, rhs) = (labels(&self.lhs, operands[0]), labels(&self.rhs, operands[1]));
         let mut out = self.out.clone();
-        out.iter_mut().for_each(|out| out.dims.insert(0, batch.layout.clone()));
+        out.iter_mut().for_each(|out| batch.add_to(out, 0));
         let einsum = Einsum { lhs, rhs, result: format!("{letter}{}", self.result), out };
         Ok(vec![contract::product(build, einsum, [operands[0].value(), operands[1].value()])?])
     }
