@@ -41,7 +41,9 @@ impl Checker<'_> {
     /// The layout of a value of this type at the stage of the dump; None in a program.
     pub(super) fn exact_layout(&self, ty: &ArrayTy) -> Option<Sharding> {
         let stage = self.exact?;
-        let auto = self.build.mesh.of_kind(AxisKind::Auto).either(ty.turned);
+        // The mesh as it is outside of functions that turn it.
+        let auto = self.build.mesh.of_kind(AxisKind::Auto).either(self.build.turned());
+        let auto = auto.either(ty.turned);
         let is_closed = stage >= Stage::Propagated || auto.is_empty();
         let open = DimSharding { axes: Vec::new(), open: true, alignment: None };
         let unknown = || Sharding { dims: vec![open; ty.dims.len()], ..Sharding::replicated(0) };
