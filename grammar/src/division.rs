@@ -18,7 +18,7 @@ use std::collections::HashSet;
 
 use logos::Logos;
 
-use crate::token::{Lexeme, Token};
+use crate::token::{Lexeme, TYPE_SUFFIXES, Token};
 
 /// Maximum number of `//` on a line that are examined to classify the first.
 const MAX_DIVISIONS: usize = 16;
@@ -108,9 +108,7 @@ fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOf
             Token::DType(_) | Token::Name(_) if previous == Token::Stream => {}
             // A block, or the suffix of a type.
             Token::OpenBrace => {
-                return inside.is_empty()
-                    || previous == Token::Greater
-                    || rest[range.end..].starts_with(['U', 'R', 'V']);
+                return inside.is_empty() || previous == Token::Greater || rest[range.end..].starts_with(TYPE_SUFFIXES);
             }
             Token::OpenParen | Token::OpenBracket => {
                 inside.push(token);

@@ -4,7 +4,7 @@
 //!
 //! - `t.0.1` is two tuple fields, `0.1` elsewhere a number; `1.` is a number unless a name or a dot follows.
 //! - `[` after the name of an element type opens its dimensions: `f32[4@X]`.
-//! - `{` after a type, with `U:` or `V:` inside, is a type suffix: `f32[4]{U:Y}`.
+//! - `{` after a type, with `U:` or another letter of [`TYPE_SUFFIXES`] inside, is a type suffix: `f32[4]{U:Y}`.
 //! - `P(` is one token.
 //! - `//` begins a comment or divides; `division.rs` decides.
 
@@ -15,7 +15,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::division::{WordsOfCode, divides, ends_operand, line_length};
 use crate::span::{FileId, Span};
-use crate::token::{Lexeme, Malformed, Token};
+use crate::token::{Lexeme, Malformed, TYPE_SUFFIXES, Token};
 
 /// Maximum length of a name, in bytes.
 const MAX_NAME: usize = 1000;
@@ -155,7 +155,9 @@ fn mark_suffix(lexemes: &mut [Lexeme]) {
         Token::CloseBrace => before.end == brace.start,
         _ => false,
     };
-    if follows_type && brace.token == Token::OpenBrace && matches!(name.token, Token::Name("U" | "R" | "V" | "T")) {
+    let is_letter =
+        matches!(name.token, Token::Name(name) if TYPE_SUFFIXES.iter().any(|letter| name.chars().eq([*letter])));
+    if follows_type && brace.token == Token::OpenBrace && is_letter {
         brace.token = Token::OpenSuffix;
     }
 }

@@ -8,6 +8,9 @@ use logos::Logos;
 
 use crate::ast::DTypeName;
 
+/// The letters of the suffixes of types: `f32[4]{U:Y}`.
+pub const TYPE_SUFFIXES: [char; 4] = ['U', 'R', 'V', 'T'];
+
 /// The reason why text is no token.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Malformed {

@@ -80,6 +80,10 @@ fn divisions() {
     // The expression goes on below.
     divides("let k = i // n +\n  m; k", "let k = i // n + m; k");
     divides("let k = i // f(\n  m); k", "let k = i // f(m); k");
+    for letter in ["U", "R", "V", "T"] {
+        let text = format!("g(a // f(x=f32[4]{{{letter}:X}}))");
+        divides(&text, &text);
+    }
     divides("let k = g(i // n,\n  m); k", "let k = g(i // n, m); k");
     divides("let k = i // n\n  + m; k", "let k = i // n + m; k");
 }
