@@ -178,7 +178,7 @@ fn show_forced<'a>(
     };
     add(text, &sentence, "  ", "  ");
     if let Some(advice) = &forced.deferral {
-        add(text, &format!("to take the sum behind the loop, {advice}"), "  ", "  ");
+        add(text, &format!("to combine the sum once after the loop, {advice}"), "  ", "  ");
     }
     if tried.is_part() {
         let Tried { compiled, possible } = tried;

@@ -386,10 +386,7 @@ impl Checker<'_> {
 
     /// Expands the body of a function whose expansion has been pushed.
     fn expand(&mut self, function: &FnItem, terms: Vec<(Term, Span)>, call: Span) -> Term {
-        let params = size_params(function);
-        self.bind_element_types(function, &terms);
-        let tys = self.parameter_types(function, &params);
-        let Some(mut bindings) = self.infer_sizes(function, &terms, &tys, call) else { return Term::Poison };
+        let Some((params, tys, mut bindings)) = self.inferred(function, &terms, call) else { return Term::Poison };
         for ((param, ty), (term, span)) in function.params.iter().zip(&tys).zip(terms) {
             let term = match ty {
                 None => term,
@@ -409,13 +406,27 @@ impl Checker<'_> {
         }
     }
 
+    /// What the arguments of a call say of a function: its size parameters, the types of its parameters, and the sizes; its element types are bound.
+    pub(super) fn inferred(
+        &mut self,
+        function: &FnItem,
+        terms: &[(Term, Span)],
+        call: Span,
+    ) -> Option<(SizeParams, Vec<Option<Ty>>, Bindings)> {
+        let params = size_params(function);
+        self.bind_element_types(function, terms);
+        let tys = self.parameter_types(function, &params);
+        let bindings = self.infer_sizes(function, terms, &tys, call)?;
+        Some((params, tys, bindings))
+    }
+
     pub(super) fn parameter_types(&mut self, function: &FnItem, params: &SizeParams) -> Vec<Option<Ty>> {
         function.params.iter().map(|param| param.ty.as_ref().map(|ty| self.resolve_parameter(ty, params))).collect()
     }
 
     /// Binds the function's element type parameters from its arguments; they become visible as types. Arrays take precedence over
     /// numbers, which take their type.
-    pub(super) fn bind_element_types(&mut self, function: &FnItem, terms: &[(Term, Span)]) {
+    fn bind_element_types(&mut self, function: &FnItem, terms: &[(Term, Span)]) {
         let mut found: Vec<(&Ident, Option<ElementOf>, Option<ElementOf>)> =
             function.size_params.iter().map(|param| (param, None, None)).collect();
         for (param, (term, _)) in function.params.iter().zip(terms) {
@@ -474,7 +485,7 @@ impl Checker<'_> {
     }
 
     /// Binds the function's size parameters from the shapes of its arguments; they become visible as numbers.
-    pub(super) fn infer_sizes(
+    fn infer_sizes(
         &mut self,
         function: &FnItem,
         terms: &[(Term, Span)],

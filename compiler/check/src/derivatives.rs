@@ -14,7 +14,6 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::derivatives::{pull_back, pullback, push_forward, repeated};
 use spmdc_ir::layout::mesh::AxisKind;
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::Term;
@@ -438,17 +437,8 @@ impl Checker<'_> {
                 format!("the forward function gives a pair of the result and residuals, not {}", pair.describe());
             return Err(Some(Diagnostic::error(Code::E0210, place, message)));
         };
-        let mut primals = Vec::new();
-        trees::leaves(result, "", &mut primals);
-        let primal = |leaf: &Term| {
-            let Term::Array(output) = leaf else { return None };
-            Some((self.build.ty(*output).clone(), self.build.carried_type(*output)))
-        };
-        let wanted: Vec<Option<(Type, Type)>> = primals.iter().map(|(_, leaf)| primal(leaf)).collect();
-        if trees::same_form(result, &value) {
-            let function = RuleFunction::Forward(forms.len());
-            self.check_rule_layouts((function, &custom.forward), &value, &wanted).map_err(Some)?;
-        }
+        let function = (RuleFunction::Forward(forms.len()), &custom.forward);
+        self.check_rule_layouts(function, result, &value).map_err(Some)?;
         let value = Arg { name: None, term: value, span: place };
         let mut forward_outputs = Vec::new();
         for (output, found) in self.like(result, &value, "result of the forward function")? {
@@ -472,19 +462,8 @@ impl Checker<'_> {
             );
             return Err(Some(Diagnostic::error(Code::E0210, place, message)));
         };
-        let same = forms.iter().zip(&found).all(|(form, found)| trees::same_form(form, found));
-        if same {
-            let mut own = Vec::new();
-            forms.iter().for_each(|form| trees::leaves(form, "", &mut own));
-            let gradient = |leaf: &Term| {
-                let Term::Array(value) = leaf else { return None };
-                let ty = self.build.ty(*value);
-                is_differentiable(ty.dtype()).then(|| (ty.clone(), self.build.gradient_type(*value)))
-            };
-            let wanted: Vec<Option<(Type, Type)>> = own.iter().map(|(_, leaf)| gradient(leaf)).collect();
-            let given = Term::Tuple(found.clone());
-            self.check_rule_layouts((RuleFunction::Reverse, &custom.reverse), &given, &wanted).map_err(Some)?;
-        }
+        let [form, given] = [forms, &found].map(|terms| Term::Tuple(terms.to_vec()));
+        self.check_rule_layouts((RuleFunction::Reverse, &custom.reverse), &form, &given).map_err(Some)?;
         let mut results = Vec::new();
         for (form, found) in forms.iter().zip(found) {
             let changes = |value: &Value| is_differentiable(self.build.ty(*value).dtype());

@@ -5,7 +5,7 @@
 //! of these axes along which a value varies: the union of those of its operands, and of the enclosing conditions. A result that is
 //! declared equal on all devices must not vary, and all devices of a collective's group must reach it.
 
-use super::calls::{function_expansion, parameter_place, size_params, value_span};
+use super::calls::{function_expansion, parameter_place, value_span};
 use super::errors::{self, manual as errors_of_manual};
 use super::names::ItemId;
 use super::sizes::Bindings;
@@ -87,10 +87,7 @@ impl Checker<'_> {
         terms: Vec<(Term, Span)>,
         span: Span,
     ) -> Option<Term> {
-        let params = size_params(function);
-        self.bind_element_types(function, &terms);
-        let tys = self.parameter_types(function, &params);
-        let bindings = self.infer_sizes(function, &terms, &tys, span)?;
+        let (params, tys, bindings) = self.inferred(function, &terms, span)?;
         let mut region = Region { axes, operands: Vec::new(), inputs: Vec::new(), block: Block::default() };
         let mut inner = Vec::new();
         for ((param, ty), (term, arg_span)) in function.params.iter().zip(&tys).zip(terms) {

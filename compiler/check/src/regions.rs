@@ -1,10 +1,10 @@
 //! `auto` and `explicit` functions, inside of which the other of both rules decides layouts along some axes.
 //!
 //! The builder turns these axes while such a function is expanded, so that each statement is typed by the rule around it. Where types decide,
-//! every array has a layout: an argument of an `explicit` function gets that of the parameter, the result of an `auto` one that of the
-//! declared result or of `out=` at the call.
+//! every array has a layout: an `explicit` function brings each argument to the layout of its parameter, and the result of an `auto` function gets
+//! the declared layout or that of `out=` at the call.
 
-use super::calls::{parameter_place, size_params, value_span};
+use super::calls::{parameter_place, value_span};
 use super::errors::manual as errors_of_manual;
 use super::manual::bare;
 use super::{Checker, trees};
@@ -45,10 +45,7 @@ impl Checker<'_> {
         (terms, out): Given,
         call: Span,
     ) -> Term {
-        let params = size_params(function);
-        self.bind_element_types(function, &terms);
-        let tys = self.parameter_types(function, &params);
-        let Some(mut bindings) = self.infer_sizes(function, &terms, &tys, call) else { return Term::Poison };
+        let Some((params, tys, mut bindings)) = self.inferred(function, &terms, call) else { return Term::Poison };
         let outer = self.build.turned();
         if is_explicit {
             self.build.turn(inner);

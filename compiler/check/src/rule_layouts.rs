@@ -8,6 +8,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::derivative::is_differentiable;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
 use spmdc_ir::program::typing::explicit_part;
 
@@ -20,33 +21,36 @@ pub enum RuleFunction {
 }
 
 impl Checker<'_> {
-    /// E0305 if an array in `given`, which this function gives, has another layout than wanted. `wanted` has for each leaf the type of the value
-    /// for which it stands, and the wanted type; None for leaves that no rule binds.
+    /// E0305 if an array in `given`, which this function gives, lies in another way than follows from the array in `form` for which it stands.
+    /// Terms of different forms are not compared.
     pub(super) fn check_rule_layouts(
         &self,
         (function, source): (RuleFunction, &Arg),
+        form: &Term,
         given: &Term,
-        wanted: &[Option<(Type, Type)>],
     ) -> Result<(), Diagnostic> {
-        let mut leaves = Vec::new();
+        if !trees::same_form(form, given) {
+            return Ok(());
+        }
+        let (mut own, mut leaves) = (Vec::new(), Vec::new());
+        trees::leaves(form, "", &mut own);
         trees::leaves(given, "", &mut leaves);
-        debug_assert_eq!(leaves.len(), wanted.len(), "each leaf is bound or not");
         let mut moves = Vec::new();
         let mut error: Option<(Diagnostic, Vec<(String, f64)>)> = None;
-        for ((_, leaf), wanted) in leaves.into_iter().zip(wanted) {
-            let (Term::Array(found), Some((of, wanted))) = (leaf, wanted) else {
+        for ((_, leaf), (_, of)) in leaves.into_iter().zip(own) {
+            let (Term::Array(found), Some((of, wanted))) = (leaf, self.wanted(&function, of)) else {
                 moves.push(None);
                 continue;
             };
             let found = self.build.ty(*found);
-            if found.array != wanted.array || self.lies_like(found, wanted) {
+            if found.array != wanted.array || self.lies_like(found, &wanted) {
                 moves.push(None);
                 continue;
             }
             let to = wanted.sharding.close();
             let price = cost_of_move(found, &to, &self.build.mesh);
             moves.push(Some(spaced(&to, &self.build.mesh)));
-            let [found, of, wanted] = [found, of, wanted].map(|ty| self.build.annotated(ty));
+            let [found, of, wanted] = [found, of, &wanted].map(|ty| self.build.annotated(ty));
             let message = match function {
                 RuleFunction::Forward(_) => {
                     format!("this forward function gives `{found}` where the function itself gives `{wanted}`")
@@ -64,6 +68,17 @@ impl Checker<'_> {
         let cost = prices.iter().map(|(_, cost)| cost).sum();
         let way = Way { place: source.span, replacement, at: "", note: notes.join("; "), cost };
         Err(choose(error, vec![way]))
+    }
+
+    /// The type of an array for which another one stands, and the type that follows for that; None for leaves that no rule binds.
+    fn wanted(&self, function: &RuleFunction, of: &Term) -> Option<(&Type, Type)> {
+        let &Term::Array(of) = of else { return None };
+        let ty = self.build.ty(of);
+        match function {
+            RuleFunction::Forward(_) => Some((ty, self.build.carried_type(of))),
+            // Cotangents of integers mean nothing.
+            RuleFunction::Reverse => is_differentiable(ty.dtype()).then(|| (ty, self.build.gradient_type(of))),
+        }
     }
 
     /// Whether both types lie alike along explicit axes outside of `manual` code.

@@ -13,7 +13,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::mesh::{AxisKind, Mesh};
+use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
@@ -42,8 +42,7 @@ impl Checker<'_> {
     pub(super) fn exact_layout(&self, ty: &ArrayTy) -> Option<Sharding> {
         let stage = self.exact?;
         // The mesh as it is outside of functions that turn it.
-        let auto = self.build.mesh.of_kind(AxisKind::Auto).either(self.build.turned());
-        let auto = auto.either(ty.turned);
+        let auto = self.build.mesh.auto_where(self.build.turned().either(ty.turned));
         let is_closed = stage >= Stage::Propagated || auto.is_empty();
         let open = DimSharding { axes: Vec::new(), open: true, alignment: None };
         let unknown = || Sharding { dims: vec![open; ty.dims.len()], ..Sharding::replicated(0) };
@@ -66,7 +65,6 @@ impl Checker<'_> {
                     let unreduced = sharding.unreduced;
                     let info = self.build.func.info_mut(*value);
                     info.ty = Type { sharding: sharding.with_unreduced(unreduced, combine), ..wanted };
-                    info.origin.turned = array.turned;
                     self.combine_in_step(*value, combine);
                 }
             }

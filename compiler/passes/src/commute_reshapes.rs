@@ -43,19 +43,20 @@ pub fn commute_reshapes(mut module: Module) -> Module {
     let mut uses = vec![0; module.func.values.len()];
     module.func.body.each_use(&mut |value| uses[value.0 as usize] += 1);
     let mut body = std::mem::take(&mut module.func.body);
-    straighten(&mut body, &mut module.func, &uses, &module.mesh);
+    let is_explicit = !module.mesh.of_kind(AxisKind::Explicit).union(module.func.turned()).is_empty();
+    straighten(&mut body, &mut module.func, &uses, (&module.mesh, is_explicit));
     module.func.body = body;
     debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 
-fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], mesh: &Mesh) {
+/// Straightens a block; types decide layouts somewhere in the program if it `is_explicit`.
+fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], (mesh, is_explicit): (&Mesh, bool)) {
     // The reshapes and elementwise statements of this block so far, by their results.
     let mut makers: BTreeMap<Value, Stmt> = BTreeMap::new();
-    let is_explicit = !mesh.of_kind(AxisKind::Explicit).union(func.turned()).is_empty();
     let mut stmts = Vec::with_capacity(block.stmts.len());
     for mut stmt in std::mem::take(&mut block.stmts) {
-        stmt.blocks_mut().for_each(|inner| straighten(inner, func, uses, mesh));
+        stmt.blocks_mut().for_each(|inner| straighten(inner, func, uses, (mesh, is_explicit)));
         let known = stmts.len();
         let back = match stmt.op() {
             Some(Op::Reshape(op)) => Some((stmt.args[0], op.shape.clone())),

@@ -1,4 +1,5 @@
-//! Sums in loops that the loop only adds up: partial sums could be added up instead, and combined once behind the loop.
+//! Loops that combine a sum over the mesh in every trip and only add up the results. Such a loop can add up partial sums, and combine them once
+//! after it.
 //!
 //! On auto axes the compiler does so by itself. On explicit ones the types say where a sum is combined, so it is the program that changes: what
 //! the loop adds up begins unreduced, and so do the terms. A gradient is unreduced where it is taken by a reduced value.
@@ -10,8 +11,9 @@ use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
 use spmdc_ir::program::partial_sums::commutes_with_sum;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use std::collections::BTreeMap;
 
-/// A sum in a loop that could be taken behind it.
+/// A sum in a loop that could be combined after it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deferral {
     /// The source position of the statement that needs the sum.
@@ -54,7 +56,7 @@ impl Deferral {
             (_, Some(trips)) => format!("once for {trips} trips"),
             (_, None) => "once instead of in every trip".to_string(),
         };
-        format!("{begin}, {term}, and `reshard` the sum behind the loop: {bytes} bytes per device {price}")
+        format!("{begin}, {term}, and `reshard` the sum after the loop: {bytes} bytes per device {price}")
     }
 }
 
@@ -68,7 +70,9 @@ pub fn deferrals(module: &Module) -> Vec<Deferral> {
             Some(Control::Branch(_) | Control::Manual(_)) | None => return,
         };
         if trips.is_none_or(|trips| trips > 1) {
-            let around = SumLoop { module, body, carried: &body.params[first..], trips };
+            let mut uses = BTreeMap::new();
+            body.each_use(&mut |value| *uses.entry(value).or_default() += 1);
+            let around = SumLoop { module, body, carried: &body.params[first..], trips, uses };
             found.extend(body.stmts.iter().filter_map(|stmt| around.deferral(stmt)));
         }
     });
@@ -81,6 +85,8 @@ struct SumLoop<'a> {
     body: &'a Block,
     carried: &'a [Value],
     trips: Option<u64>,
+    /// The number of uses of each value in the body.
+    uses: BTreeMap<Value, usize>,
 }
 
 impl SumLoop<'_> {
@@ -88,7 +94,7 @@ impl SumLoop<'_> {
         &self.module.func
     }
 
-    /// What this statement of the body combines, if the loop only adds it up.
+    /// The sum that this statement of the body combines, if the loop only adds it up.
     fn deferral(&self, stmt: &Stmt) -> Option<Deferral> {
         let (&[from], &[to]) = (stmt.args.as_slice(), stmt.results.as_slice()) else { return None };
         stmt.op()?.exchange()?;
@@ -139,10 +145,7 @@ impl SumLoop<'_> {
         }
     }
 
-    /// The number of uses of a value in the body.
     fn uses(&self, value: Value) -> usize {
-        let mut uses = 0;
-        self.body.each_use(&mut |used| uses += usize::from(used == value));
-        uses
+        self.uses.get(&value).copied().unwrap_or_default()
     }
 }

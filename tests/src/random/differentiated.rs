@@ -213,7 +213,7 @@ impl Writer {
             self.variables.extend(number.clone());
         }
         let mut params = String::new();
-        // What is made of one argument does not hide the next.
+        // A statement about one argument does not hide the next argument.
         let kept = self.kept.len();
         self.kept.extend(args.iter().map(|arg| arg.name.clone()));
         for arg in &args {

@@ -104,6 +104,11 @@ impl Mesh {
         self.of_kind(AxisKind::Explicit).either(turned)
     }
 
+    /// The axes along which the compiler decides where these axes are turned.
+    pub fn auto_where(&self, turned: AxisSet) -> AxisSet {
+        self.of_kind(AxisKind::Auto).either(turned)
+    }
+
     /// Whether the program has several meshes, so that each value lies on one of them; these are axes and devices of all of them.
     pub fn is_several(&self) -> bool {
         self.named.len() > 1

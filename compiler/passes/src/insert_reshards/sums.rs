@@ -49,7 +49,6 @@ use rewriter::Rewriter;
 use spmdc_abi::ReduceOp;
 use spmdc_ir::cost;
 use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::layout::projection::{Assignment, Projection};
 use spmdc_ir::layout::sharding::{DimSharding, Sharding};
 use spmdc_ir::layout::types::AxisSet;
@@ -677,7 +676,7 @@ impl<'a, 'b> Sums<'a, 'b> {
     /// Whether a value in this layout is a sum along axes along which the compiler decides its layout.
     fn is_partial_sum(&self, value: Value, layout: &Sharding) -> bool {
         let turned = self.inserter.func.info(value).origin.turned;
-        let auto = self.inserter.mesh.of_kind(AxisKind::Auto).either(turned);
+        let auto = self.inserter.mesh.auto_where(turned);
         !layout.unreduced.is_empty() && layout.combine == ReduceOp::Sum && layout.unreduced.is_subset_of(auto)
     }
 

@@ -269,14 +269,13 @@ impl CallBuilder {
     /// Whether an array comes to explicit axes along which the compiler decides its layout where it was made, so that its type does not say how
     /// it lies.
     pub fn comes_in(&self, value: Value) -> bool {
-        let turned = self.func.info(self.original(value)).origin.turned.either(self.turned);
+        let explicit = self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
         let ty = self.ty(value);
-        let explicit = || self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
-        !turned.is_empty()
-            && !self.exact
-            && ty.rank() > 0
-            && !ty.array.is_stream
-            && !turned.intersect(explicit()).is_empty()
+        if explicit.is_empty() || self.exact || ty.rank() == 0 || ty.array.is_stream {
+            return false;
+        }
+        let turned = self.func.info(self.original(value)).origin.turned.either(self.turned);
+        !turned.intersect(explicit).is_empty()
     }
 
     /// As [`CallBuilder::turn`], to where a value was made.
