@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use spmdc_ir::cost::{LevelSpeed, Levels};
+use spmdc_layout::cost::{LevelSpeed, Levels};
 use spmdc_runtime::trap::RunError;
 
 /// Figures beyond these bounds are mistakes: a kilobyte to a petabyte in a second, and up to ten minutes.

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::layout::draw::Style;
+use spmdc_layout::draw::Style;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::exhausted::{self, NotingAllocator};
 use spmdc_runtime::io::unwritable_output;

@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use spmdc_check::MeshOverride;
-use spmdc_compiler::pipeline::MemoryLimit;
+use spmdc_compiler::pipeline::{MemoryLimit, pass_names};
 use spmdc_compiler::report::lints::{Lint, Policy};
 use spmdc_grammar::diagnostic::Severity;
 use spmdc_kernel::backend::Cpu;
@@ -360,12 +361,21 @@ pub enum Emit {
 pub struct DumpCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// After which stage
-    #[arg(long, value_enum, default_value_t = DumpStage::Partitioned)]
-    pub stage: DumpStage,
+    /// After which stage; `partitioned` if no pass is named
+    #[arg(long, value_enum)]
+    pub stage: Option<DumpStage>,
+    /// After the last run of this pass of the compiler, up to the stage if one is given
+    #[arg(long, value_name = "PASS", conflicts_with = "format", hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(pass_names()).map(pass_named))]
+    pub after: Option<&'static str>,
     /// The program's text, or a summary for other programs
     #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
     pub format: MessageFormat,
+}
+
+/// The name of a pass, as the compiler has it.
+fn pass_named(name: String) -> &'static str {
+    pass_names().into_iter().find(|known| *known == name).expect("the parser takes only names of passes")
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

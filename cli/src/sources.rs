@@ -11,8 +11,8 @@ use spmdc_check::sources::{Source, SourceSet, Sources};
 use spmdc_compiler::pipeline::HostOptions;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{FileId, Lines, Span};
-use spmdc_ir::cost::Levels;
 use spmdc_kernel::machine::Machine;
+use spmdc_layout::cost::Levels;
 use spmdc_runtime::io::describe;
 use spmdc_runtime::trap::RunError;
 

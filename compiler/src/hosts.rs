@@ -4,9 +4,9 @@ use spmdc_abi::{Part, Program};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::cost::Levels;
-use spmdc_ir::layout::hosts::Hosts;
-use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
+use spmdc_layout::cost::Levels;
+use spmdc_layout::hosts::Hosts;
+use spmdc_layout::mesh::{Axis, AxisKind, Mesh};
 use std::collections::BTreeSet;
 
 /// The hosts to which the devices of the program are dealt in the order of their numbers, equally many to each.

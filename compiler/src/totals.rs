@@ -2,14 +2,14 @@
 
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
-use spmdc_ir::cost::{Trips, collective as of_collective, operations, reported_trips};
-use spmdc_ir::layout::hosts;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::{AxisSet, DType};
 use spmdc_ir::ops::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{ASKED, Lineage};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
+use spmdc_layout::cost::{Trips, collective as of_collective, operations, reported_trips};
+use spmdc_layout::hosts;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{AxisSet, DType};
 
 /// A statement in which devices exchange data.
 #[derive(Clone, Debug, PartialEq)]

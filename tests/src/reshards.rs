@@ -312,7 +312,7 @@ const INTRODUCTION: &str = "\
 What it takes to bring an array from one sharding to another, on the mesh (X = 2, Y = 4). This page is the output of
 `cargo run -p spmdc-tests --bin reshards`.
 
-A search finds the steps (`compiler/ir/src/reshard/search.rs`): those with the least maximum bytes received by any device, then
+A search finds the steps (`compiler/layout/src/reshard/search.rs`): those with the least maximum bytes received by any device, then
 those with the least bytes received by all devices together, then the fewest statements. No step makes a block that is
 larger than the first and the last one (*the cap*), and no array is ever made whole on the way.
 

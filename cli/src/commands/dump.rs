@@ -4,12 +4,12 @@ use clap::ValueEnum;
 use serde_json::Value;
 use spmdc_check::sources::SourceSet;
 use spmdc_compiler::backends;
-use spmdc_compiler::pipeline::Compilation;
+use spmdc_compiler::pipeline::{Compilation, Options};
 use spmdc_compiler::report::json::module_json;
-use spmdc_ir::layout::mesh::NamedMesh;
 use spmdc_ir::print::module_with_places;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::backend::{Destination, TextForm};
+use spmdc_layout::mesh::NamedMesh;
 use spmdc_runtime::trap::RunError;
 
 use crate::CommandError;
@@ -19,25 +19,15 @@ use crate::sources::{SourceTexts, load};
 
 /// The text of the program after the stage.
 pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, CommandError> {
+    if let Some(pass) = command.after {
+        return after_pass(command, pass, reporter, texts);
+    }
     let is_json = command.format == MessageFormat::Json;
-    let stage = match command.stage {
-        DumpStage::Ast | DumpStage::Differentiated | DumpStage::Clif | DumpStage::Asm if is_json => {
-            return Err(no_summary(command.stage).into());
-        }
-        DumpStage::Ast => {
-            let loaded = load(&command.program, texts)?;
-            return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
-        }
-        DumpStage::Clif | DumpStage::Asm => {
-            let form = if command.stage == DumpStage::Asm { TextForm::Assembly } else { TextForm::Intermediate };
-            return code(&super::compile(&command.program, None, reporter, texts)?, form, Destination::Memory);
-        }
-        DumpStage::Typed => Stage::Typed,
-        DumpStage::Differentiated => Stage::Differentiated,
-        DumpStage::Propagated => Stage::Propagated,
-        DumpStage::Partitioned => Stage::Partitioned,
-        DumpStage::Optimized => Stage::Optimized,
-    };
+    let asked = command.stage.unwrap_or(DumpStage::Partitioned);
+    if is_json && (asked == DumpStage::Differentiated || module_stage(asked).is_none()) {
+        return Err(no_summary(asked).into());
+    }
+    let Some(stage) = module_stage(asked) else { return text_of(asked, command, reporter, texts) };
     // The summary includes the memory of the whole program.
     let compilation = super::compile(&command.program, Some(stage).filter(|_| !is_json), reporter, texts)?;
     let place = |span| texts.line_column(span);
@@ -58,7 +48,7 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
             false => meshes_json(parts).to_string(),
         } + "\n");
     }
-    let text = |module: &Module| module_with_places(module, &|span| texts.place(span));
+    let text = |module: &Module| text(module, texts);
     match compilation.stage(stage) {
         Some(module) => Ok(text(module)),
         // From propagation on, each mesh has a program of its own.
@@ -66,6 +56,66 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
             Ok(text(of_mesh.stage(stage).ok_or_else(|| super::absent("such stage"))?))
         }),
     }
+}
+
+/// The stage of a module; None for stages before and after.
+fn module_stage(stage: DumpStage) -> Option<Stage> {
+    match stage {
+        DumpStage::Ast | DumpStage::Clif | DumpStage::Asm => None,
+        DumpStage::Typed => Some(Stage::Typed),
+        DumpStage::Differentiated => Some(Stage::Differentiated),
+        DumpStage::Propagated => Some(Stage::Propagated),
+        DumpStage::Partitioned => Some(Stage::Partitioned),
+        DumpStage::Optimized => Some(Stage::Optimized),
+    }
+}
+
+/// The program as it is parsed, or its code.
+fn text_of(
+    stage: DumpStage,
+    command: &DumpCommand,
+    reporter: &Reporter,
+    texts: &mut SourceTexts,
+) -> Result<String, CommandError> {
+    if stage == DumpStage::Ast {
+        let loaded = load(&command.program, texts)?;
+        return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
+    }
+    let form = if stage == DumpStage::Asm { TextForm::Assembly } else { TextForm::Intermediate };
+    code(&super::compile(&command.program, None, reporter, texts)?, form, Destination::Memory)
+}
+
+/// The text of the program after the last run of a pass, up to the stage if one is given.
+fn after_pass(
+    command: &DumpCommand,
+    pass: &'static str,
+    reporter: &Reporter,
+    texts: &mut SourceTexts,
+) -> Result<String, CommandError> {
+    let stage = match command.stage {
+        None => Stage::Optimized,
+        Some(asked) => module_stage(asked).filter(|&stage| stage != Stage::Typed).ok_or_else(|| {
+            let error = RunError::new("E0702", "passes run between the stages `typed` and `optimized`".to_string());
+            error.with_help("leave out `--stage`, or choose one of the stages after `typed`")
+        })?,
+    };
+    let set = |options| Options { stop_after: Some(stage), after: Some(pass), ..options };
+    let (compilation, ..) = super::compile_with(&command.program, reporter, texts, set)?;
+    match &compilation.after {
+        Some(module) => Ok(text(module, texts)),
+        // Most passes of a program with several meshes run for each of them.
+        None => super::each_part(&compilation, |of_mesh| {
+            let module = of_mesh.after.as_ref();
+            let message = || format!("the pass `{pass}` does not run up to stage `{}`", stage.name());
+            let never = || RunError::new("E0702", message());
+            let help = "choose a later stage; the passes before the stage of a dump do not run again";
+            Ok(text(module.ok_or_else(|| never().with_help(help))?, texts))
+        }),
+    }
+}
+
+fn text(module: &Module, texts: &SourceTexts) -> String {
+    module_with_places(module, &|span| texts.place(span))
 }
 
 /// One object for the programs of several meshes: the fields of each under `meshes`, and those of all together.

@@ -46,11 +46,21 @@ fn compile_sources(
     reporter: &Reporter,
     texts: &mut SourceTexts,
 ) -> Result<(Compilation, SourceSet, Options), CommandError> {
+    compile_with(options, reporter, texts, |options| Options { stop_after, ..options })
+}
+
+/// As [`compile_sources`], with the options of the compiler as `set` changes them.
+fn compile_with(
+    options: &ProgramOptions,
+    reporter: &Reporter,
+    texts: &mut SourceTexts,
+    set: impl FnOnce(Options) -> Options,
+) -> Result<(Compilation, SourceSet, Options), CommandError> {
     let loaded = load(options, texts)?;
     let policy = options.policy();
     let verify = options.verify.then_some(u64::MAX);
     let (hosts, memory) = (loaded.hosts, options.memory);
-    let options = Options { check: loaded.options, stop_after, verify, hosts, memory, ..Options::default() };
+    let options = set(Options { check: loaded.options, verify, hosts, memory, ..Options::default() });
     let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     if compilation.doubtful {

@@ -7,10 +7,10 @@ use spmdc_abi::CollectiveKind;
 use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::plan::{Collective, plan};
-use spmdc_ir::layout::draw::{Style, draw_split, remarks};
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::program::{Module, Stage};
+use spmdc_layout::draw::{Style, draw_split, remarks};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::Type;
 
 use super::plan::{Total, total};
 use super::viz::named_values;

@@ -10,8 +10,8 @@ use spmdc_compiler::report::kept::{
 };
 use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, RowsRead, plan as costs};
 use spmdc_compiler::report::timeline::timeline;
-use spmdc_ir::cost::reported_trips;
 use spmdc_ir::program::Stage;
+use spmdc_layout::cost::reported_trips;
 use spmdc_runtime::trap::RunError;
 
 use super::bytes;

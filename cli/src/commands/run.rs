@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::MemoryLimit;
-use spmdc_ir::layout::draw::Style;
+use spmdc_layout::draw::Style;
 use spmdc_runtime::processes::job;
 use spmdc_runtime::start::execute;
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use spmdc_ir::cost::{LevelSpeed, Levels};
+use spmdc_layout::cost::{LevelSpeed, Levels};
 use spmdc_runtime::args::RunArgs;
 use spmdc_runtime::processes::tune::{MeasuredLevel, measure};
 

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use spmdc_compiler::report::named;
-use spmdc_ir::layout::draw::{Style, draw};
 use spmdc_ir::program::{Module, Stage, Value};
+use spmdc_layout::draw::{Style, draw};
 use spmdc_runtime::suggest;
 use spmdc_runtime::trap::RunError;
 

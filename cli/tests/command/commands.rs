@@ -94,6 +94,30 @@ fn a_dump_is_a_program() {
 }
 
 #[test]
+fn a_dump_shows_the_program_after_a_pass() {
+    let text = "mesh (X = 2);\nfn main(x: f32[8@X]) { let unused = cos(x); sum(sin(x)) + sum(sin(x)) }\n";
+    let folder = Folder::with(&[("p.spmd", text)]);
+    folder.spmdc(&["dump", "p.spmd", "--after", "simplify"]).expect(0, "= cos(x)", "");
+    let tidy = folder.spmdc(&["dump", "p.spmd", "--after", "cse"]);
+    assert_eq!((tidy.status, tidy.out.matches("sin(x)").count()), (0, 1), "{}", tidy.out);
+    folder.spmdc(&["dump", "p.spmd", "--after", "propagate"]).expect(0, "stage propagated;\n", "");
+    folder.spmdc(&["dump", "p.spmd", "--after", "insert_reshards"]).expect(0, " = reshard(", "");
+    let last = folder.spmdc(&["dump", "p.spmd", "--after", "overlap"]);
+    let statements = |out: &str| out.lines().skip(1).map(str::to_string).collect::<Vec<_>>();
+    let optimized = folder.spmdc(&["dump", "p.spmd", "--stage", "optimized"]);
+    assert_eq!(statements(&last.out), statements(&optimized.out));
+    folder.spmdc(&["dump", "p.spmd", "--after", "csee"]).expect(2, "", "tip: a similar value exists: 'cse'");
+    folder.spmdc(&["dump", "p.spmd", "--after", "cse", "--stage", "typed"]).expect(2, "", "cannot be used with");
+    fs::write(folder.path().join("d.spmd"), &optimized.out).unwrap();
+    folder.spmdc(&["dump", "d.spmd", "--after", "cse"]).expect(2, "", "the pass `cse` does not run for this program");
+    let meshes = "mesh a (X = 1) devices 0..1;\nmesh b (X = 1) devices 1..2;\n\
+                  fn main(x: f32[4] on a) { sin(transfer(x, b)) }\n";
+    let folder = Folder::with(&[("p.spmd", meshes)]);
+    let each = folder.spmdc(&["dump", "p.spmd", "--after", "partition"]);
+    assert_eq!((each.status, each.out.matches("stage partitioned;").count()), (0, 2), "{}{}", each.out, each.err);
+}
+
+#[test]
 fn a_program_runs_and_says_what_it_computed() {
     let folder = Folder::with(&[("p.spmd", "fn main(x: i32[4], n: i32) { { y: x[n] * x, n: n } }\n")]);
     folder.spmdc(&["run", "p.spmd", "--arg", "x=[1,2,3,4]", "--arg", "n=-1"]).expect(

@@ -24,8 +24,6 @@ use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::mesh::AxisKind;
-use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::ops;
 use spmdc_ir::ops::broadcast::broadcast;
 use spmdc_ir::ops::call::args::Arg;
@@ -35,7 +33,9 @@ use spmdc_ir::ops::reshape::reshape;
 use spmdc_ir::ops::shape;
 use spmdc_ir::ops::slice::{SliceRange, slice_dim};
 use spmdc_ir::program::Value;
-use spmdc_ir::reshard::step::Reshard;
+use spmdc_layout::mesh::AxisKind;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::DimSharding;
 
 /// Maximum number of values whose layouts are looked at, to find the annotation that decides the number of chunks.
 const MOST_STEPS: usize = 100;

@@ -1,7 +1,7 @@
 //! `vmap`: a function of one element for all elements along a dimension of its arguments.
 //!
 //! The function is expanded for one element, of which only types are known. The statements of that expansion are taken back, and those that
-//! compute all elements come in their place (`spmdc_ir::batching`).
+//! compute all elements come in their place (`spmdc_transform::batching`).
 
 use super::Checker;
 use super::derivatives::Derivation;
@@ -10,12 +10,12 @@ use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::batching::map_over;
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::batching::{Batch, BatchedOperand, from_front, in_front};
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::{Term, whole_number};
 use spmdc_ir::program::{Stmt, Value};
+use spmdc_layout::types::Type;
+use spmdc_transform::batching::map_over;
 
 /// The mapped dimension of a leaf, as written; None if it is not mapped.
 type MappedDim = Option<i64>;

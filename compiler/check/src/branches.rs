@@ -7,10 +7,10 @@ use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::{AxisSet, DType, Type};
 use spmdc_ir::ops::call::term::{StaticScalar, Term};
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
+use spmdc_layout::types::{AxisSet, DType, Type};
 
 /// An `if` in the source.
 #[derive(Clone, Copy)]

@@ -10,14 +10,14 @@ use super::{Checker, MAX_EXPANDED};
 use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, ParamNode, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
 use spmdc_ir::ops::call::term::{Term, TypeTerm};
 use spmdc_ir::ops::prelude::Helper;
 use spmdc_ir::ops::transformations::TRANSFORMATIONS;
-use spmdc_ir::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::types::{ArrayType, DType};
 use std::rc::Rc;
 
 /// Maximum nesting of function expansions.

@@ -10,13 +10,13 @@ use super::layouts::{Way, choose};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::{ShardingTerm, Term};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{Choice, ChoiceEdit, cost_of_move, spaced, then};
-use spmdc_ir::reshard::step::Reshard;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::Sharding;
 
 /// The expression with an ambiguous layout, in the syntax of the program.
 pub(super) enum WrittenOperator<'a> {

@@ -11,7 +11,6 @@ use spmdc_abi::DType;
 use spmdc_grammar::ast::{FnItem, InfixOp, PatternKind, PrefixOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::{ArrayType, AxisSet};
 use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::{Arg, Args};
 use spmdc_ir::ops::call::signature::{Given, ParamKind, Signature};
@@ -20,6 +19,7 @@ use spmdc_ir::ops::complex::{self, ComplexRule, OperatorRule};
 use spmdc_ir::ops::masked::MaskedIndex;
 use spmdc_ir::ops::{index, update};
 use spmdc_ir::program::Value;
+use spmdc_layout::types::{ArrayType, AxisSet};
 
 /// Calls.
 impl Checker<'_> {

@@ -6,9 +6,9 @@ use super::scopes::NamedTerm;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::Value;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 
 /// A variable that a block assigns to.
 pub(super) struct Carried {

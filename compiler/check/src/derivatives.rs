@@ -1,7 +1,7 @@
 //! `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`, `checkpoint` and `custom_vjp`, and the calls of all transformations.
 //!
 //! A function is expanded where its derivative is called, and the statements of that expansion are differentiated
-//! (`spmdc_ir::derivatives`). Its arguments are copied before: so a value that is given twice, or that the function sees otherwise, counts
+//! (`spmdc_transform::derivatives`). Its arguments are copied before: so a value that is given twice, or that the function sees otherwise, counts
 //! as another one.
 
 use super::Checker;
@@ -12,8 +12,6 @@ use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::derivatives::{pull_back, pullback, push_forward, repeated};
-use spmdc_ir::layout::mesh::AxisKind;
 use spmdc_ir::ops;
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::Term;
@@ -25,8 +23,10 @@ use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value, walk};
-use spmdc_ir::reshard::step::Reshard;
 use spmdc_kernel::scalar::UnaryOp;
+use spmdc_layout::mesh::AxisKind;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_transform::derivatives::{pull_back, pullback, push_forward, repeated};
 use std::rc::Rc;
 
 /// A failure is a diagnostic; None if it has been reported.

@@ -10,12 +10,12 @@ use super::{Checker, quotes, trees};
 use spmdc_abi::Plane;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::complex::joined;
 use spmdc_ir::program::placement;
 use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
+use spmdc_layout::sharding::Sharding;
 
 impl<'a> Checker<'a> {
     /// Expands the entry function, and then the functions that it did not reach.

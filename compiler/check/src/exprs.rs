@@ -7,10 +7,10 @@ use super::scopes::Callable;
 use super::{Checker, trees, with_stack};
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::term::{StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::ops::is_builtin;
 use spmdc_ir::program::Value;
+use spmdc_layout::types::{ArrayType, DType};
 
 impl Checker<'_> {
     pub(super) fn expr(&mut self, expr: &Expr) -> Term {

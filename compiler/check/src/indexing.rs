@@ -10,7 +10,6 @@ use super::types::SizeParams;
 use super::windows::SliceBound;
 use spmdc_grammar::ast::{Expr, IndexNode, InfixOp};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::errors::too_large;
 use spmdc_ir::ops::call::term::whole_number;
 use spmdc_ir::ops::call::term::{Term, TypeTerm};
@@ -18,6 +17,7 @@ use spmdc_ir::ops::masked::MaskedIndex;
 use spmdc_ir::ops::promote::holds_array;
 use spmdc_ir::ops::{index, put, shape, update};
 use spmdc_ir::program::Value;
+use spmdc_layout::types::{ArrayType, DType};
 
 impl Checker<'_> {
     pub(super) fn index(&mut self, term: Term, indices: &[IndexNode], span: Span, base: Span) -> Term {

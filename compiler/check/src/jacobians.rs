@@ -1,7 +1,7 @@
 //! `jacobian` and `hessian`: derivatives of all elements of a function's results by all elements of its arguments.
 //!
 //! The function's tangents are computed for each element of an argument at once, or its cotangents for each element of a result: one
-//! direction is differentiated and mapped over all of them (`spmdc_ir::batching`). Whichever has fewer elements decides.
+//! direction is differentiated and mapped over all of them (`spmdc_transform::batching`). Whichever has fewer elements decides.
 
 use super::Checker;
 use super::derivatives::{Derivation, without_aux};
@@ -10,9 +10,6 @@ use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::batching::map_over;
-use spmdc_ir::derivatives::{pullback, push_forward};
-use spmdc_ir::layout::sharding::DimSharding;
 use spmdc_ir::ops::batching::{Batch, from_front};
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::term::Term;
@@ -21,7 +18,10 @@ use spmdc_ir::ops::derivative::{is_differentiable, zeros_like};
 use spmdc_ir::ops::makers::identity;
 use spmdc_ir::ops::reshape::reshape;
 use spmdc_ir::program::{Stmt, Value};
-use spmdc_ir::reshard::step::Reshard;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::DimSharding;
+use spmdc_transform::batching::map_over;
+use spmdc_transform::derivatives::{pullback, push_forward};
 
 /// An expanded function.
 struct Differentiated<'a> {

@@ -54,12 +54,12 @@ use sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::{Func, Module, Stage};
 use spmdc_kernel::machine::Machine;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::AxisSet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The options of the command line that concern checking.

@@ -5,8 +5,8 @@ use crate::sources::SourceSet;
 use spmdc_grammar::ast::{AxisKind, Expr, Ident, ItemKind, MeshAxisNode, MeshItem, MeshKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::mesh::MAX_AXES;
-use spmdc_ir::layout::mesh::{Axis, Mesh, NamedMesh};
+use spmdc_layout::mesh::MAX_AXES;
+use spmdc_layout::mesh::{Axis, Mesh, NamedMesh};
 
 /// Maximum number of devices, which are threads of one process: more are a mistake.
 const MAX_DEVICES: usize = 4096;

@@ -8,7 +8,6 @@ use super::Checker;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops;
 use spmdc_ir::ops::broadcast::{broadcast, filled};
 use spmdc_ir::ops::call::args::Arg;
@@ -19,6 +18,7 @@ use spmdc_ir::ops::reshape::reshape;
 use spmdc_ir::ops::slice::{SliceRange, slice_dim};
 use spmdc_ir::program::Value;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::types::DType;
 
 /// Some elements of each window, along the first dimension, and which of them are no padding: all of them if there is no mask.
 #[derive(Clone, Copy)]

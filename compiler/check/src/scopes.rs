@@ -6,10 +6,10 @@ use super::names::{Entity, ItemId};
 use spmdc_grammar::ast::{Expr, ItemKind, ParamNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::call::term::{FunctionTerm, Term};
 use spmdc_ir::ops::is_builtin;
 use spmdc_ir::ops::prelude::Helper;
+use spmdc_layout::types::{AxisSet, Type};
 use std::collections::HashMap;
 use std::rc::Rc;
 

@@ -12,13 +12,13 @@ use spmdc_grammar::ast::Ident;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::sharding::{DimSharding, Sharding};
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::program::{Block, Stage, Stmt, StmtKind, Value};
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::Type;
 
 /// The stage that a header names. `ast` is the source itself.
 pub fn of_header(header: Option<&Ident>) -> Result<Option<Stage>, Diagnostic> {

@@ -9,13 +9,13 @@
 use super::errors::manual as errors;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::rules::{Effect, Elements, Linear, Manual};
 use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::origin::DerivativePart;
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_layout::types::AxisSet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A result that is made to vary along axes because it is declared split over them.

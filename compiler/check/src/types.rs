@@ -15,17 +15,17 @@ use spmdc_grammar::ast::{
 };
 use spmdc_grammar::ast::{PrefixOp, TypeExprKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::mesh::{AxisKind, Mesh};
-use spmdc_ir::layout::sharding::{self, DimSharding, Sharding};
-use spmdc_ir::layout::types::MAX_RANK;
-use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::call::errors::{not_whole, rank_too_large, too_large};
 use spmdc_ir::ops::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::ops::read_rows::refused_at;
 use spmdc_ir::ops::{complex, shape, transfer};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
-use spmdc_ir::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::sharding::{self, DimSharding, Sharding};
+use spmdc_layout::types::MAX_RANK;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 use std::collections::BTreeMap;
 
 /// A type whose names are resolved; its sizes may mention size parameters.
@@ -50,7 +50,7 @@ pub struct ArrayTy {
     /// In a dump: the axes that the function around turns.
     pub turned: AxisSet,
     pub is_stream: bool,
-    /// The mesh on which it is, by its position in [`Mesh::named`](spmdc_ir::layout::mesh::Mesh::named), if the type says so.
+    /// The mesh on which it is, by its position in [`Mesh::named`](spmdc_layout::mesh::Mesh::named), if the type says so.
     pub on: Option<u8>,
     pub span: Span,
 }

@@ -1,8 +1,8 @@
 //! Whole arrays for the evaluator, and the errors that stop it.
 
-use crate::layout::types::{ArrayType, DType};
 use spmdc_grammar::codes::Code;
 use spmdc_kernel::number;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// A runtime error of a program: a code and a message.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,9 +6,6 @@
 //! group at the same statement.
 
 use crate::array::{Array, Trap, indices};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::{Sharding, block_range};
-use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::ops::Op;
 use crate::ops::collective::GroupCollective;
 use crate::program::control::{Control, ForLoop, ManualRegion, WhileLoop};
@@ -17,6 +14,9 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::{Sharding, block_range};
+use spmdc_layout::types::{ArrayType, AxisSet, DType};
 use std::rc::Rc;
 
 /// The output of a run.

@@ -13,19 +13,19 @@
 //! One statement a line, every type written. A value has the name of the user's variable if that is unique, otherwise a number in
 //! the order of printing; after differentiation names that are not unique get a number, and the derivative of `h` is `d_h`. Control flow prints as that of the language, a manual region as a `manual fn` above and a call of it.
 
-use crate::layout::mesh::{AxisKind, Mesh, NamedMesh};
-use crate::layout::sharding::{DimSharding, Sharding};
-use crate::layout::types::{ArrayType, Type};
 use crate::ops::Op;
 use crate::ops::is_builtin;
 use crate::ops::rules::Semantics;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::origin::{DerivativePart, Kin};
 use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
-use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::span::Span;
+use spmdc_layout::mesh::{AxisKind, Mesh, NamedMesh};
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{ArrayType, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Gives the position of a span as `line:column`; None omits the comment.
@@ -75,7 +75,7 @@ fn axis_names(mesh: &Mesh) -> BTreeSet<String> {
     mesh.axes.iter().map(|axis| &axis.name).chain(mesh.named.iter().map(|named| &named.name)).cloned().collect()
 }
 
-fn axis_text(axis: &crate::layout::mesh::Axis) -> String {
+fn axis_text(axis: &spmdc_layout::mesh::Axis) -> String {
     match axis.kind {
         AxisKind::Auto => format!("{} = {}", axis.name, axis.size),
         kind @ (AxisKind::Explicit | AxisKind::Manual) => format!("{}: {} = {}", axis.name, kind.name(), axis.size),

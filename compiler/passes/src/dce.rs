@@ -13,7 +13,6 @@ use spmdc_ir::program::{Block, Module, Stmt, StmtKind, Value};
 
 /// Removes statements that have neither a use nor an effect.
 pub fn dce(mut module: Module) -> Module {
-    let signature = contract::signature(&module);
     let mut needs = Needs::new(module.func.values.len());
     needs.block(&module.func.body);
     let needed = needs.found(&module.func.body.results);
@@ -24,7 +23,6 @@ pub fn dce(mut module: Module) -> Module {
         0,
         "a dead statement stays"
     );
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 

@@ -18,13 +18,6 @@
 //! Only loops whose trips compute all that they carry from windows on it, element by element, are changed: arrays that exceed the caches, in
 //! equal blocks.
 
-use crate::contract;
-use spmdc_ir::cost::Room;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::patch::PatchDim;
-use spmdc_ir::layout::sharding::{DimSharding, Sharding};
-use spmdc_ir::layout::types::{ArrayType, DType, Type};
-use spmdc_ir::layout::window::{DimMap, WindowMap};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::constant::Constant;
@@ -39,8 +32,14 @@ use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::cost::Room;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::patch::PatchDim;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{ArrayType, DType, Type};
+use spmdc_layout::window::{DimMap, WindowMap};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest numbers of steps between two exchanges, the first that fits first.
@@ -52,15 +51,14 @@ const LEAST_ALIGNED: usize = 64;
 
 /// Changes the loops of stencils. Where memory is scarce ([`Room::Scarce`]), none: blocks with margins are further arrays.
 pub fn deepen_halos(mut module: Module, room: Room) -> Module {
+    debug_assert_eq!(module.stage, Stage::Propagated, "the layouts of all arrays are known");
     if room == Room::Scarce {
         return module;
     }
-    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     let replaced = (0..module.func.values.len() as u32).map(Value).collect();
     Deepener { func: &mut module.func, mesh: &module.mesh, replaced }.block(&mut body);
     module.func.body = body;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 

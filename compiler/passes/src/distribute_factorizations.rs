@@ -55,9 +55,6 @@ mod elimination;
 
 use crate::rewrite::rewritten;
 use spmdc_abi::{AxisSet, MatrixFunction, ReduceOp, TriangularSystem};
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::sharding::{DimSharding, Sharding};
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::elementwise::Binary;
@@ -71,8 +68,11 @@ use spmdc_ir::ops::transpose::Transpose;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Module, Stmt, StmtKind, Value};
-use spmdc_ir::reshard::step::Reshard;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::Type;
 use std::ops::Range;
 
 /// Gives every factorization of split rows its steps.

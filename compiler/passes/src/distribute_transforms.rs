@@ -24,15 +24,8 @@
 
 mod four_step;
 
-use crate::contract;
 use four_step::{FourStep, LineMatrix};
 use spmdc_abi::Transform;
-use spmdc_ir::layout::factors::{Factor, FactorKind};
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::projection::{Assignment, Projection};
-use spmdc_ir::layout::sharding::{DimSharding, Sharding};
-use spmdc_ir::layout::types::{DType, Type};
-use spmdc_ir::layout::window::DimMap;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::fft::Fft;
@@ -40,9 +33,15 @@ use spmdc_ir::ops::rules::{Effect, Elements, Typing};
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
-use spmdc_ir::reshard::plan;
-use spmdc_ir::reshard::step::Reshard;
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_layout::factors::{Factor, FactorKind};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::projection::{Assignment, Projection};
+use spmdc_layout::reshard::plan;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{DType, Type};
+use spmdc_layout::window::DimMap;
 use std::collections::BTreeMap;
 
 /// Maximum number of elementwise statements that are repeated in another layout for one operand.
@@ -56,11 +55,10 @@ const MOST_TURNED: usize = 2;
 
 /// Gives every transform along a split dimension whole lines, or steps that have them.
 pub fn distribute_transforms(mut module: Module) -> Module {
-    let signature = contract::signature(&module);
+    debug_assert_eq!(module.stage, Stage::Propagated, "the layouts of all arrays are known");
     let mut body = std::mem::take(&mut module.func.body);
     rewrite(&mut body, &mut module.func, &module.mesh);
     module.func.body = body;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 

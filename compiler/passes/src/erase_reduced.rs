@@ -7,12 +7,12 @@
 //! A reduced value is whole on every device, as one that nothing is said of. In `manual` regions a value that is unreduced along a manual axis is
 //! one that varies along it: its devices have different parts. Casts between such states move nothing, and go.
 
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::rules::NamedAxes;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, StmtKind, Value};
-use spmdc_ir::reshard::step::ReshardStep;
+use spmdc_layout::reshard::step::ReshardStep;
+use spmdc_layout::types::AxisSet;
 use std::collections::BTreeMap;
 
 /// The program in which no type says reduced, and no value in a region is unreduced along a manual axis.

@@ -12,25 +12,22 @@
 //! halos are joined later, by `cse`. A window on a window of the same block becomes a window on the operand of the inner one, where
 //! that moves no more bytes: `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
 
-use crate::contract;
-use spmdc_ir::layout::margin::Spread;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::window::{DimMap, WindowMap};
 use spmdc_ir::ops::halo::{Halo, HaloPart};
 use spmdc_ir::ops::window::Window;
 use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_layout::margin::Spread;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::window::{DimMap, WindowMap};
 use std::collections::BTreeMap;
 
 /// Gives every window the halos that it reads.
 pub fn exchange_halos(mut module: Module) -> Module {
-    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     rewrite(&mut body, &mut module.func, &module.mesh, &mut BTreeMap::new());
     module.func.body = body;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 

@@ -14,12 +14,12 @@
 //! It comes after `partition`, when it is known what each device multiplies.
 
 use crate::rewrite::rewritten;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::einsum::orient::Turned;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Func, Module, Stage, Stmt};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::Type;
 
 /// Transposes shared operands. The module stays at its stage.
 pub fn orient_products(module: Module) -> Module {

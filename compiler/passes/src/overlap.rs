@@ -17,21 +17,22 @@
 //! branch.
 
 use crate::contract;
-use spmdc_ir::cost::HELD_FOR_OVERLAP;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_layout::cost::HELD_FOR_OVERLAP;
+use spmdc_layout::mesh::Mesh;
 
 /// Number of statements after a collective's first user that are searched for work.
 const WINDOW: usize = 32;
 
 /// Reorders the statements of every block. The module stays at its stage.
 pub fn overlap(mut module: Module) -> Module {
-    let signature = contract::signature(&module);
+    debug_assert_eq!(module.stage, Stage::Partitioned, "collectives are statements of their own");
     let mut body = std::mem::take(&mut module.func.body);
+    let statements = contract::statements(&body);
     let mut maker = vec![usize::MAX; module.func.values.len()];
     reorder(&mut body, &module.func, &module.mesh, &mut maker);
+    debug_assert_eq!(contract::statements(&body), statements, "only the order changes");
     module.func.body = body;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 

@@ -29,10 +29,6 @@ use self::needs::{NeededMeshes, needs};
 use crate::dce::dce;
 use spmdc_abi::Plane;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::layout::mesh::{AxisKind, Mesh, NamedMesh};
-use spmdc_ir::layout::parts::AxisParts;
-use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::message::{ReceiveMessage, SendMessage};
 use spmdc_ir::ops::rules::{Effect, NamedAxes};
@@ -42,6 +38,10 @@ use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::placement::{Placement, home, placement};
 use spmdc_ir::program::typing::explicit_part;
 use spmdc_ir::program::{Block, Func, Module, Param, Stmt, StmtKind, Value};
+use spmdc_layout::mesh::{AxisKind, Mesh, NamedMesh};
+use spmdc_layout::parts::AxisParts;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::AxisSet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the mesh of one device that prints.

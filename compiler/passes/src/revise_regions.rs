@@ -12,10 +12,7 @@
 //! layouts are known and before reshards are inserted. Elementwise statements of whose results nothing else needs any become steps;
 //! `dce` removes them.
 
-use crate::contract;
 use crate::dce::dce;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::elementwise::{Binary, Compare, Unary};
 use spmdc_ir::ops::reshape::Reshape;
@@ -25,8 +22,10 @@ use spmdc_ir::ops::update::{Places, Update};
 use spmdc_ir::program::build::{Builder, statement};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::typing::result_types;
-use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::AxisSet;
 use std::collections::BTreeMap;
 
 /// Maximum number of steps.
@@ -34,6 +33,7 @@ const MAX_STEPS: usize = 64;
 
 /// Replaces updates of what is computed from the old elements.
 pub fn revise_regions(mut module: Module) -> Module {
+    debug_assert_eq!(module.stage, Stage::Propagated, "the layouts of all arrays are known");
     if module.mesh.device_count() == 1 {
         return module;
     }
@@ -44,13 +44,11 @@ pub fn revise_regions(mut module: Module) -> Module {
     if !applies {
         return module;
     }
-    let signature = contract::signature(&module);
     let mut uses = vec![0; module.func.values.len()];
     module.func.body.each_use(&mut |value| uses[value.0 as usize] += 1);
     let mut body = std::mem::take(&mut module.func.body);
     let is_changed = revise(&mut body, &mut module.func, &module.mesh, &uses);
     module.func.body = body;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     if is_changed { dce(module) } else { module }
 }
 

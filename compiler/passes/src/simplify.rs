@@ -6,7 +6,6 @@
 //!
 //! Only rewrites that are exact for every input are made: `x + 0` stays for floats, because it turns -0 into 0.
 
-use crate::contract;
 use spmdc_ir::array::Array;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::constant::Constant;
@@ -16,7 +15,6 @@ use spmdc_kernel::scalar::BinaryOp;
 
 /// Applies the rewrites, first statement first, so that each sees simplified operands.
 pub fn simplify(mut module: Module) -> Module {
-    let signature = contract::signature(&module);
     let mut body = std::mem::take(&mut module.func.body);
     let count = module.func.values.len();
     let replaced = (0..count as u32).map(Value).collect();
@@ -28,7 +26,6 @@ pub fn simplify(mut module: Module) -> Module {
         info.name = info.name.take().or(name);
     }
     module.func.body = body;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     module
 }
 

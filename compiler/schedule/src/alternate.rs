@@ -12,13 +12,13 @@
 
 use crate::order::{Carry, Limit, Schedule, Task, copy, copy_all, new_value};
 use crate::plan_memory::PlannedPlaces;
-use spmdc_ir::layout::types::{ArrayType, DType, Type};
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::lower::work::{Lowering, Temporaries, Work};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Module, Value};
 use spmdc_kernel::loops::Elem;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::types::{ArrayType, DType, Type};
 use std::collections::BTreeMap;
 
 /// The most tasks of a body that is repeated, those of loops inside it included.

@@ -12,8 +12,6 @@ use crate::last_uses::last_uses;
 use crate::repeats::{PointwiseLoop, used};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::{ArrayType, DType, Type};
 use spmdc_ir::lower::peel::peel;
 use spmdc_ir::lower::split::split_reduction;
 use spmdc_ir::lower::unroll::unroll;
@@ -25,6 +23,8 @@ use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_kernel::loops::Affine;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType, Type};
 use std::collections::BTreeSet;
 
 /// One entry of the schedule.

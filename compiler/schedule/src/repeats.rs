@@ -8,10 +8,6 @@
 //! few points, whose values stay in registers. The bits are the same. Scalars that the loop carries beside arrays are computed for each
 //! bundle of points again, which their work bounds.
 
-use spmdc_ir::cost::{LONG_TRIP, LONG_TRIP_OF_SCALARS};
-use spmdc_ir::layout::factors::{FactorKind, Factors};
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::lower::builder::{KernelBuilder, KernelContext};
 use spmdc_ir::lower::work::{Lowering, Temporaries};
 use spmdc_ir::ops::Op;
@@ -22,6 +18,10 @@ use spmdc_kernel::loops::{Affine, Elem, Kernel};
 use spmdc_kernel::nest::Nest;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_kernel::work::work;
+use spmdc_layout::cost::{LONG_TRIP, LONG_TRIP_OF_SCALARS};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::DType;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop that runs in kernels.

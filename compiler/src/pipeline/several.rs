@@ -2,10 +2,10 @@
 
 use spmdc_abi::{ABI_VERSION, Binding, Channel, Layout, LayoutDim, Part, Place, Plane, Program, Site, Step};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::mesh::NamedMesh;
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::program::{Module, Value, shown_type, whole_name};
 use spmdc_kernel::loops::Kernel;
+use spmdc_layout::mesh::NamedMesh;
+use spmdc_layout::types::Type;
 use spmdc_passes::project::ChannelInfo;
 use std::collections::BTreeSet;
 

@@ -6,11 +6,11 @@
 
 use crate::totals::Collective;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
 use spmdc_ir::program::partial_sums::commutes_with_sum;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
+use spmdc_layout::types::{AxisSet, Type};
 use std::collections::BTreeMap;
 
 /// A sum in a loop that could be combined after it.

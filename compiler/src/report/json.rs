@@ -8,8 +8,8 @@ use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use serde::Serialize;
 use spmdc_abi::{Plane, Program};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::program::{Module, Value, shown_type, whole_name};
+use spmdc_layout::types::Type;
 
 /// A module and the program compiled from it, in the order of the output.
 #[derive(Serialize)]

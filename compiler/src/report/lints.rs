@@ -9,8 +9,8 @@ use spmdc_abi::words::counted;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::program::{Module, Value};
+use spmdc_layout::types::{AxisSet, Type};
 
 /// Minimum size of a large array, in bytes: 16 MiB.
 pub const LARGE: u64 = 16 << 20;

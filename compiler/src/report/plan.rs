@@ -3,10 +3,10 @@
 pub use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use spmdc_abi::Program;
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_ir::layout::hosts::Hosts;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::program::Module;
+use spmdc_layout::hosts::Hosts;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::AxisSet;
 
 /// Everything that `spmdc plan` shows.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,7 @@ pub struct PlanReport {
     pub peak_bytes_per_device: u64,
     /// Bytes of memory of the whole process.
     pub process_bytes: u64,
-    /// Operations of one device; loops with unknown bounds count as in [`reported_trips`](spmdc_ir::cost::reported_trips).
+    /// Operations of one device; loops with unknown bounds count as in [`reported_trips`](spmdc_layout::cost::reported_trips).
     pub flops_per_device: u64,
     /// The collectives, in program order.
     pub collectives: Vec<Collective>,

@@ -5,10 +5,10 @@ use spmdc_abi::{
     AxisSet, CollectiveKind, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, LibraryStep, Place, Program,
     ReduceStep, Shards, Step,
 };
-use spmdc_ir::cost::{of_barrier, of_copy, of_product};
-use spmdc_ir::layout::hosts;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::sharding::DimSharding;
+use spmdc_layout::cost::{of_barrier, of_copy, of_product};
+use spmdc_layout::hosts;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::DimSharding;
 
 /// The device whose time is estimated.
 const DEVICE: usize = 0;

@@ -10,9 +10,9 @@ use super::step_time::{TimedProgram, dims_of, sizes_of};
 use crate::hosts::HostOptions;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Bound, Channel, LibraryFunction, Message, Program, Site, Step};
-use spmdc_ir::cost::{of_barrier, of_copy, reported_trips};
-use spmdc_ir::layout::hosts;
-use spmdc_ir::layout::mesh::Mesh;
+use spmdc_layout::cost::{of_barrier, of_copy, reported_trips};
+use spmdc_layout::hosts;
+use spmdc_layout::mesh::Mesh;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of simulated steps of all meshes together.

@@ -15,11 +15,11 @@ use spmdc_grammar::ast::{
 };
 use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
-use spmdc_ir::cost::{Levels, collective, reported_trips};
-use spmdc_ir::layout::types::{ArrayType, Type};
 use spmdc_ir::ops::called;
 use spmdc_ir::program::origin::{Kin, Lineage};
 use spmdc_ir::program::{Module, Stage, Value};
+use spmdc_layout::cost::{Levels, collective, reported_trips};
+use spmdc_layout::types::{ArrayType, Type};
 use spmdc_passes::propagate::ANNOTATION;
 use std::collections::BTreeMap;
 

@@ -1,15 +1,16 @@
 //! Tests of `pipeline`: what whole programs are compiled to, and how a broken contract is reported.
 
 use crate::testing::{compiled, parsed};
-use spmdc_compiler::pipeline::{HostOptions, MemoryLimit, Options, Watch, compile};
+use spmdc_compiler::pipeline::{ContractChecker, HostOptions, MemoryLimit, Options, compile};
 use spmdc_compiler::totals;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::cost::Levels;
 use spmdc_ir::ops::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Stage, StmtKind};
-use spmdc_ir::reshard::step::ReshardStep;
+use spmdc_ir::verify::Contract;
+use spmdc_layout::cost::Levels;
+use spmdc_layout::reshard::step::ReshardStep;
 
 /// The collectives that the compiler inserts, in order.
 fn collectives(source: &str) -> Vec<&'static str> {
@@ -144,11 +145,11 @@ fn the_pass_that_breaks_a_contract_is_named() {
     let mut broken = module.clone();
     let result = broken.func.body.results[0];
     broken.func.info_mut(result).ty.sharding.dims[0].axes.clear();
-    let watch = Watch::new(&Options { verify: Some(0), ..Options::default() });
-    watch.pass("right", module);
-    let broken = watch.pass("hoist", broken);
-    watch.pass("cse", broken);
-    let messages = watch.take_errors().unwrap();
+    let checker = ContractChecker::new(true);
+    checker.check("right", &module, Contract::Stage);
+    checker.check("hoist", &broken, Contract::Stage);
+    checker.check("cse", &broken, Contract::Stage);
+    let messages = checker.take_errors().unwrap();
     let message =
         "the pass `hoist` breaks the contract of its stage: `v3: f32[8] = v1 + v2`: v3: f32[8] does not agree";
     assert!(messages[0].message.starts_with(message), "{messages:?}");

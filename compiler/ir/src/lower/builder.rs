@@ -1,8 +1,5 @@
 //! Builds one kernel. Ops describe their loop nests with it; fused operands are expanded in place.
 
-use crate::layout::blocks::table;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{DType, Type};
 use crate::lower::work::Temporaries;
 use crate::ops::Op;
 use crate::program::{Func, Stmt, Value};
@@ -13,6 +10,9 @@ use spmdc_kernel::loops::{
 };
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_layout::blocks::table;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{DType, Type};
 use std::ops::Range;
 
 /// The facts about the program that a kernel needs.

@@ -1,12 +1,12 @@
 //! Calls of the runtime's functions, in terms of values.
 
 use super::work::Lowering;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::work::Work;
 use crate::program::Value;
 use spmdc_abi::{LibraryDim, LibraryFunction, LibraryOwners, Scalar};
 use spmdc_grammar::span::Span;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, DType, Type};
 
 /// As [`spmdc_abi::LibraryStep`].
 #[derive(Clone, Debug, PartialEq)]

@@ -7,7 +7,6 @@
 //! The borders of the parts depend on the shape alone, so the sum has the same bits on any number of cores.
 
 use super::peel::each_affine;
-use crate::layout::types::{ArrayType, Type};
 use crate::lower::work::{Lowering, Work};
 use crate::program::Value;
 use crate::program::origin::Origin;
@@ -15,6 +14,7 @@ use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Combine, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::machine::Machine;
 use spmdc_kernel::nest::Nest;
+use spmdc_layout::types::{ArrayType, Type};
 
 /// Minimum number of parts that keeps all cores busy.
 const ENOUGH_PARTS: u64 = 64;

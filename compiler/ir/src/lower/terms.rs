@@ -8,14 +8,14 @@
 //! combined row-major over the reduced dimensions, which is the order of a loop nest that reduces as few
 //! ([`spmdc_kernel::order`]): the bits are the same.
 
-use crate::layout::mesh::Mesh;
-use crate::layout::types::DType;
 use crate::lower::builder::{KernelBuilder, KernelContext};
 use crate::lower::work::Temporaries;
 use crate::program::{Func, Stmt};
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_kernel::loops::{Affine, Combine, Elem, Inst};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::DType;
 
 /// The number of elements that a reduction over these axes combines into each one; None if it depends on the device.
 pub fn combined(stmt: &Stmt, func: &Func, mesh: &Mesh, axes: &[usize]) -> Option<usize> {

@@ -8,12 +8,12 @@
 //!
 //! The loop nest then computes `w` once. Where its terms are added in turn, each result has the bits that it had.
 
-use crate::cost::{LONG_NEST, SHORT_REDUCTION};
 use spmdc_kernel::loops::{
     Affine, Combine, Elem, Extent, Inst, Kernel, Store, affines, affines_mut, operands, operands_mut,
 };
 use spmdc_kernel::nest::Nest;
 use spmdc_kernel::work::work;
+use spmdc_layout::cost::{LONG_NEST, SHORT_REDUCTION};
 
 /// Maximum part of the work that remains where unrolling pays: registers and code grow.
 const REMAINING: f64 = 0.75;

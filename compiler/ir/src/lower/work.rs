@@ -3,13 +3,13 @@
 use super::builder::{KernelBuilder, KernelContext};
 use super::library::LibraryCalls;
 use super::peel::each_affine;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::program::origin::Origin;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar, TextPurpose};
 use spmdc_kernel::loops::{Affine, Extent, Kernel, LoopDim};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{AxisSet, Type};
 use std::cell::OnceCell;
 
 /// A product as the library computes it: `c (+)= a * b`, inside further loops. Strides are in elements of each block.

@@ -4,9 +4,6 @@
 //! reverse of a function compute values again, instead of keeping them. Nothing moves, and nothing is copied.
 
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -22,6 +19,9 @@ use crate::ops::{Call, Mismatch};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, Type};
 
 /// `barrier(x)`: the same values, which count as others.
 #[derive(Clone, Debug, PartialEq)]

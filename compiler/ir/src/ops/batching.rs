@@ -1,19 +1,19 @@
 //! Batching of ops: what the file of an op says of it, and what these rules share.
 //!
-//! A function that is mapped over a dimension becomes statements of arrays that have this dimension in front: see `ir/batching`. Values that
+//! A function that is mapped over a dimension becomes statements of arrays that have this dimension in front: see `transform/batching`. Values that
 //! do not depend on mapped arguments stay as they are.
 
 use super::Op;
 use super::broadcast::broadcast;
 use super::reshape::reshape;
 use super::transpose::transpose;
-use crate::layout::sharding::{DimSharding, Sharding};
-use crate::layout::types::{AxisSet, Type};
 use crate::ops::call::build::CallBuilder;
 use crate::program::{Stmt, Value};
-use crate::reshard::step::Reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{AxisSet, Type};
 
 /// The statements that compute an op for each element of a batch.
 pub enum Batching<'a> {

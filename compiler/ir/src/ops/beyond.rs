@@ -5,13 +5,13 @@
 //! them.
 
 use super::window::{Window, from_runs};
-use crate::layout::blocks::table;
-use crate::layout::margin::{DimSpread, Spread, Stretch};
-use crate::layout::types::Type;
 use crate::lower::builder::KernelBuilder;
 use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::blocks::table;
+use spmdc_layout::margin::{DimSpread, Spread, Stretch};
+use spmdc_layout::types::Type;
 
 /// The element of a window at an index of this device's block.
 pub fn point(kernel: &mut KernelBuilder<'_>, stmt: &Stmt, window: &Window, index: &[Affine]) -> Elem {

@@ -5,10 +5,6 @@
 use super::reshard::with_layout;
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::MAX_ELEMENTS;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::Args;
@@ -26,6 +22,10 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::MAX_ELEMENTS;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `broadcast_to(x, (4,6))`: dimensions of size 1, and new leading dimensions, are repeated.
 #[derive(Clone, Debug, PartialEq)]

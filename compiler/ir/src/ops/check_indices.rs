@@ -6,9 +6,6 @@
 
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -25,6 +22,9 @@ use spmdc_abi::{counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `check_indices(i, 8)`: indices into a dimension of 8 elements. Negative ones count from its end; any other index out of bounds
 /// stops the program.

@@ -6,10 +6,6 @@
 use super::Mismatch;
 use super::reshard::{complete, lower_step};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -21,10 +17,14 @@ use crate::ops::rules::{
     Rules, Semantics, Typing,
 };
 use crate::program::Stmt;
-use crate::reshard::{self, Traffic};
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::{self, Traffic};
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 
 /// `all_reduce(x, y, to=[P(_), P(_,_)])`: the steps of several reshards as one collective.
 #[derive(Clone, Debug, PartialEq)]

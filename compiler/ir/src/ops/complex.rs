@@ -10,7 +10,6 @@ use super::elementwise::Binary;
 use super::prelude::{Paragraph, paragraph};
 use super::promote::{self, Operand};
 use super::shape;
-use crate::layout::types::DType;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
 use crate::program::Value;
@@ -19,6 +18,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::types::DType;
 use std::sync::OnceLock;
 
 /// What a function does with complex arguments.

@@ -5,10 +5,6 @@
 
 use super::{Call, Mismatch, reshape, shape};
 use crate::array::{Array, Trap};
-use crate::layout::blocks::table;
-use crate::layout::factors::{FactorKind, FactorPart, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -26,6 +22,10 @@ use crate::ops::slice::slice_dim;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::blocks::table;
+use spmdc_layout::factors::{FactorKind, FactorPart, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
 
 /// `concatenate([x, y], axis=0)`: the operands one after another.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,6 @@
 use super::Mismatch;
 use super::keys::seed_of;
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
@@ -22,6 +19,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// An array known at compile time: a scalar, or the elements of a list.
 #[derive(Clone, Debug, PartialEq)]

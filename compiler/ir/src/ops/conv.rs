@@ -14,7 +14,6 @@ use super::reshape::reshape;
 use super::transpose::transpose;
 use super::windowed::{Padding, WindowDim, check_sizes, counts, windows};
 use super::{Call, promote};
-use crate::layout::types::DType;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -23,6 +22,7 @@ use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_layout::types::DType;
 
 /// The calls of convolutions.
 pub struct Convolutions;

@@ -1,7 +1,7 @@
 //! Derivatives of ops: what the file of an op says of them, and what these rules share.
 //!
 //! A rule serves both directions. The tangents of the results follow from those of the operands (`jvp`), and the cotangents of the
-//! operands from those of the results (`vjp`, `grad`): see `ir/derivatives`.
+//! operands from those of the results (`vjp`, `grad`): see `transform/derivatives`.
 
 use super::Op;
 use super::broadcast::broadcast;
@@ -9,14 +9,14 @@ use super::constant::Constant;
 use super::elementwise::{Binary, Compare, Select, Unary};
 use super::reduce::reduce;
 use super::reshape::reshape;
-use crate::layout::types::{AxisSet, DType, Type};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::collective::cast::cast_to;
 use crate::program::{Stmt, Value};
-use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::types::{AxisSet, DType, Type};
 
 /// How the results of an op change with its operands.
 pub enum Derivative<'a> {
@@ -122,7 +122,7 @@ pub trait Tangents {
 }
 
 /// Short forms for the statements of rules.
-pub(crate) struct Terms<'b>(pub &'b mut CallBuilder);
+pub struct Terms<'b>(pub &'b mut CallBuilder);
 
 impl Terms<'_> {
     /// A number of the element type of an array.
@@ -137,30 +137,37 @@ impl Terms<'_> {
         self.number(like, format.smallest_normal())
     }
 
+    /// The unary operation `op` of `x`.
     pub fn unary(&mut self, op: UnaryOp, x: Value) -> Result<Value, Diagnostic> {
         self.0.emit1(Unary(op), &[x])
     }
 
+    /// The math function `f` of `x`.
     pub fn math(&mut self, f: MathFn, x: Value) -> Result<Value, Diagnostic> {
         self.unary(UnaryOp::Math(f), x)
     }
 
+    /// The binary operation `op` of `x` and `y`.
     pub fn binary(&mut self, op: BinaryOp, x: Value, y: Value) -> Result<Value, Diagnostic> {
         self.0.emit1(Binary(op), &[x, y])
     }
 
+    /// `x * y`
     pub fn mul(&mut self, x: Value, y: Value) -> Result<Value, Diagnostic> {
         self.binary(BinaryOp::Mul, x, y)
     }
 
+    /// `x / y`
     pub fn div(&mut self, x: Value, y: Value) -> Result<Value, Diagnostic> {
         self.binary(BinaryOp::Div, x, y)
     }
 
+    /// `x - y`
     pub fn sub(&mut self, x: Value, y: Value) -> Result<Value, Diagnostic> {
         self.binary(BinaryOp::Sub, x, y)
     }
 
+    /// `x + y`
     pub fn add(&mut self, x: Value, y: Value) -> Result<Value, Diagnostic> {
         self.binary(BinaryOp::Add, x, y)
     }
@@ -182,10 +189,12 @@ impl Terms<'_> {
         self.unary(UnaryOp::Reciprocal, x)
     }
 
+    /// The comparison `op` of `x` and `y`.
     pub fn compare(&mut self, op: CompareOp, x: Value, y: Value) -> Result<Value, Diagnostic> {
         self.0.emit1(Compare(op), &[x, y])
     }
 
+    /// `where(condition, x, y)`
     pub fn select(&mut self, condition: Value, x: Value, y: Value) -> Result<Value, Diagnostic> {
         self.0.emit1(Select, &[condition, x, y])
     }

@@ -6,7 +6,6 @@ use super::elementwise::{Binary, Compare};
 use super::promote::{self, Operand};
 use super::slice::{SliceRange, slice_dim};
 use super::{Call, shape};
-use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -14,6 +13,7 @@ use crate::ops::call::term::Term;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::types::DType;
 
 /// The calls of `diff`; they emit slices and differences. Along a split dimension each of these windows takes one element from a
 /// neighbour.

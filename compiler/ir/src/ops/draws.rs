@@ -8,17 +8,17 @@ use super::elementwise::{Binary, Compare, Select};
 use super::random_bits::RandomBits;
 use super::reshard::complete;
 use super::{promote, shape};
-use crate::layout::types::{ArrayType, DType};
 use crate::ops::call::args::{Arg, as_dtype, as_int, as_ints, as_sharding};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::{Term, TypeTerm, whole_number};
 use crate::program::Value;
-use crate::reshard::step::Reshard;
 use spmdc_abi::Width;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::types::{ArrayType, DType};
 
 fn type_term(array: ArrayType) -> Term {
     Term::Type(TypeTerm { array, complex: false, sharding: None, varying: Default::default() })

@@ -15,9 +15,6 @@ use super::transpose::transpose;
 use super::update::{Places, Update, assigned};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::{Arg, Args};
@@ -35,6 +32,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `dynamic_slice(x, i, j, dims=(0, 2), sizes=(4, 1))`: 4 elements of dimension 0 from `i` on and 1 of dimension 2 from `j` on. All
 /// of them exist.

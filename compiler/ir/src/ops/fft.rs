@@ -16,10 +16,6 @@ use super::flip::Flip;
 use super::slice::{Slice, SliceRange};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
-use crate::cost;
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::LibraryCalls;
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
@@ -41,6 +37,10 @@ use spmdc_abi::{LibraryFunction, Transform};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::cost;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 use std::f64::consts::TAU;
 
 /// The transform of each line along a dimension.

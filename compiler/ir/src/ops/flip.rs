@@ -2,10 +2,6 @@
 
 use super::{Call, Mismatch, shape, window};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
-use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::{Batching, shifted};
 use crate::ops::call::args::Args;
@@ -21,6 +17,10 @@ use crate::program::Stmt;
 use crate::program::Value;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
+use spmdc_layout::window::{DimMap, WindowMap};
 
 /// `flip(x, axis=(0,))`: the elements of some dimensions in reverse order.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,6 @@
 use super::promote::{self, inexact};
 use super::{Call, Mismatch, elementwise, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -22,6 +19,9 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
 
 /// `fma(x, y, z)`: x * y + z, rounded once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,9 +3,6 @@
 use super::random_bits::{OPERATIONS, element, needs_key, words};
 use super::{Call, Mismatch, elementwise, promote, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -24,6 +21,9 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `fold_in(k, i)`: the key that follows from a key and a u32.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

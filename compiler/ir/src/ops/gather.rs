@@ -11,10 +11,6 @@
 use super::reshard::explicit_out;
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, in_front};
 use crate::ops::call::args::Args;
@@ -35,6 +31,10 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `gather(x, i, j, dims=(0, 2), batch=((1, 0),), at=0)`: the elements of `x` at the indices of `i` and `j`.
 #[derive(Clone, Debug, PartialEq)]

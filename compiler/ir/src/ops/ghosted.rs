@@ -13,14 +13,6 @@
 
 use super::{Call, Mismatch, patches, reshard, window};
 use crate::array::{Array, Trap};
-use crate::layout::blocks::table;
-use crate::layout::factors::Factors;
-use crate::layout::halo_flow::{HaloFlow, flow};
-use crate::layout::mesh::Mesh;
-use crate::layout::patch::{GhostDim, PatchDim};
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, AxisSet, Type};
-use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::work::{Fetch, Lowering};
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -33,11 +25,19 @@ use crate::ops::rules::{
     Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::Stmt;
-use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, FetchDim, FetchRun};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::Affine;
+use spmdc_layout::blocks::table;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::halo_flow::{HaloFlow, flow};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::patch::{GhostDim, PatchDim};
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
+use spmdc_layout::window::{DimMap, WindowMap};
 use std::ops::Range;
 
 /// `ghosted(x, maps=[..], dims=[..], to=P(..), bits=0)`: blocks with all elements that windows read.

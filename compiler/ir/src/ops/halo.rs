@@ -11,12 +11,6 @@
 use super::window::{display, read};
 use super::{Call, Mismatch, reshard};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::halo_flow::{HaloFlow, flow};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, AxisSet, Type};
-use crate::layout::window::{DimMap, Reaches};
 use crate::lower::work::{Fetch, Lowering};
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -29,10 +23,16 @@ use crate::ops::rules::{
     Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
-use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, FetchDim};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::halo_flow::{HaloFlow, flow};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
+use spmdc_layout::window::{DimMap, Reaches};
 
 /// `halo(x, dims=[..], to=[..])`: one result for each dimension along which devices lack elements of a window on an operand.
 #[derive(Clone, Debug, PartialEq)]

@@ -20,9 +20,6 @@ use super::slice::{SliceRange, slice};
 use super::take::{OutOfBounds, indices};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
@@ -45,6 +42,9 @@ use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// One entry of an index in the source.
 #[derive(Clone, Debug)]

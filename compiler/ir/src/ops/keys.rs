@@ -5,7 +5,6 @@ use super::constant::{Constant, flatten};
 use super::random_bits::RandomBits;
 use super::{Call, promote};
 use crate::array::Array;
-use crate::layout::types::{ArrayType, DType};
 use crate::ops::call::args::{Arg, Args, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -16,6 +15,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::number;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// The calls of `key`; they emit constants and casts.
 pub struct Keys;

@@ -12,7 +12,6 @@ use super::reshard::with_layout;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 
 use super::{Call, promote, shape};
-use crate::layout::types::{ArrayType, DType};
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -21,6 +20,7 @@ use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// The calls that create arrays; they emit constants, broadcasts, `iota` and elementwise ops.
 pub struct Makers;

@@ -11,11 +11,6 @@
 
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::halo_flow::{HaloFlow, flow};
-use crate::layout::margin::Margin;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::{Fetch, Lowering};
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -28,10 +23,15 @@ use crate::ops::rules::{
     Rules, Semantics, Typing,
 };
 use crate::program::Stmt;
-use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, FetchDim};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::halo_flow::{HaloFlow, flow};
+use spmdc_layout::margin::Margin;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -11,13 +11,13 @@ use super::reshape::reshape;
 use super::slice::SliceRange;
 use super::update::{self, assigned};
 use super::{broadcast, shape};
-use crate::layout::types::DType;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
 use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_layout::types::DType;
 
 /// An index with a mask, applied to an array.
 pub struct MaskedIndex {

@@ -12,11 +12,6 @@ use super::collective::axis_set;
 use super::print::any_layout;
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
-use crate::cost;
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::ArrayType;
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::{Lowering, layout_of};
 use crate::ops::batching::Batching;
@@ -33,6 +28,11 @@ use crate::program::{Stmt, Value};
 use spmdc_abi::{Layout, LayoutDim, LibraryDim, LibraryFunction, Message, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::cost;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::ArrayType;
 
 /// The end of a transfer at which the value leaves; it has no result.
 #[derive(Clone, Debug, PartialEq)]

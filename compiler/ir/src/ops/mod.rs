@@ -362,7 +362,7 @@ ops! {
     /// The end of a transfer at which a value arrives.
     Receive(message::ReceiveMessage) = "receive",
     /// Gives a value another layout.
-    Reshard(crate::reshard::step::Reshard) = "reshard" | "pin" | "pin_gradient" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
+    Reshard(spmdc_layout::reshard::step::Reshard) = "reshard" | "pin" | "pin_gradient" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
     /// Several small collectives at once; dumps name it as one of them.
     Combined(combined::Combined),
     /// `psum` and similar collectives.

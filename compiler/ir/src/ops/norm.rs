@@ -9,7 +9,6 @@ use super::linalg::Factorization;
 use super::promote::{cast, inexact};
 use super::reduce::{axes_of, reduce};
 use super::transpose::transpose;
-use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -20,6 +19,7 @@ use spmdc_abi::{MatrixFunction, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
+use spmdc_layout::types::DType;
 
 /// The calls of `norm`; they emit reductions and elementwise ops.
 pub struct Norm;

@@ -6,11 +6,6 @@ use super::concatenate::concatenate;
 use super::slice::{SliceRange, slice_dim};
 use super::{Call, Mismatch, shape, window};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
-use crate::layout::types::MAX_ELEMENTS;
-use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::Op;
 use crate::ops::batching::Batching;
@@ -31,6 +26,11 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
+use spmdc_layout::types::MAX_ELEMENTS;
+use spmdc_layout::window::{DimMap, WindowMap};
 
 /// `pad(x, [(1, 2)], bits=0)`: the elements of `x` with a number before and after them along each dimension.
 #[derive(Clone, Debug, PartialEq)]

@@ -15,10 +15,6 @@
 
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::patch::PatchDim;
-use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::broadcast::filled;
@@ -40,6 +36,10 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::patch::PatchDim;
+use spmdc_layout::types::ArrayType;
 
 /// `patches(x, dims=[(dim, len, size, stride, dilation, blocks)], at=1)`: the windows of some dimensions.
 #[derive(Clone, Debug, PartialEq)]

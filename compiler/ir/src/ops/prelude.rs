@@ -20,7 +20,6 @@ use super::sort;
 use super::spectral;
 use super::transpose::transpose;
 use super::with_partials;
-use crate::layout::types::DType;
 use crate::ops::call::args::{Arg, as_bool, as_int, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
@@ -31,6 +30,7 @@ use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
+use spmdc_layout::types::DType;
 use std::sync::OnceLock;
 
 /// The texts of the prelude, by subject.

@@ -4,10 +4,6 @@
 
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
-use crate::layout::draw::{Style, draw};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args};
@@ -25,6 +21,10 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print::string;
 use spmdc_grammar::span::Span;
+use spmdc_layout::draw::{Style, draw};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, AxisSet, DType};
 
 /// `print("x = {}", x)`: prints one line; the operands are the values of the text.
 #[derive(Clone, Debug, PartialEq)]

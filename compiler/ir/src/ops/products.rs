@@ -17,7 +17,6 @@ use super::slice::{SliceRange, slice_dim};
 use super::sort::{LineOrder, Sort};
 use super::transpose::transpose;
 use super::{broadcast, shape};
-use crate::layout::types::{ArrayType, DType};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::constant::Constant;
 use crate::ops::derivative::Terms;
@@ -25,6 +24,7 @@ use crate::program::Value;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::types::{ArrayType, DType};
 
 /// For each element the product of all other elements along these dimensions, in the type of the elements.
 ///

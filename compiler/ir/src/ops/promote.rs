@@ -9,7 +9,6 @@ use super::concatenate::concatenate;
 use super::elementwise;
 use super::reshape::reshape;
 use super::{Mismatch, einsum};
-use crate::layout::types::DType;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::no_array;
 use crate::ops::call::term::{StaticScalar, Term};
@@ -20,6 +19,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_layout::types::DType;
 
 /// An operand and its source position.
 pub type Operand<'a> = (&'a Term, Span);

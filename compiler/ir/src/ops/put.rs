@@ -14,8 +14,6 @@ use super::scatter::{Onto, Scatter};
 use super::shape;
 use super::slice::{SliceRange, slice};
 use super::update::{Places, Update, assigned};
-use crate::layout::sharding::{DimSharding, Sharding};
-use crate::layout::types::{AxisSet, DType};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
 use crate::program::Value;
@@ -25,6 +23,8 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{AxisSet, DType};
 
 /// The update of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,6 @@
 
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -26,6 +23,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `random_bits(k, u32[4, 8])`: unsigned integers of any width, or keys. An array of keys gives an array for each of them: the sizes of
 /// the result begin with those of the keys.

@@ -16,11 +16,6 @@ use super::reshard::explicit_out;
 use super::slice::SliceRange;
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
-use crate::cost;
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::{DimSharding, Sharding};
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
@@ -34,12 +29,17 @@ use crate::ops::rules::{
     Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
-use crate::reshard::step::Reshard;
 use spmdc_abi::{LibraryFunction, Scalar, StreamRows};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::cost;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `read_rows(data, i, len=4)`: the rows of a stream from a checked index on; without `len` those at checked indices.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,9 +12,6 @@ use super::promote;
 use super::reshape::reshape;
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::terms;
 use crate::lower::work::Lowering;
@@ -36,6 +33,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// The name of a reduction in the language.
 pub fn reduction_name(op: ReduceOp) -> &'static str {
@@ -84,7 +84,7 @@ impl ArgReduce {
 }
 
 /// The shape of the result.
-pub(crate) fn reduced_shape(shape: &[usize], axes: &[usize], keepdims: bool) -> Vec<usize> {
+pub fn reduced_shape(shape: &[usize], axes: &[usize], keepdims: bool) -> Vec<usize> {
     let sizes = shape.iter().enumerate().map(|(dim, &size)| if axes.contains(&dim) { None } else { Some(size) });
     if keepdims { sizes.map(|size| size.unwrap_or(1)).collect() } else { sizes.flatten().collect() }
 }

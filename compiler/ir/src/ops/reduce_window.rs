@@ -8,7 +8,6 @@ use super::reduce::reduce;
 use super::reshape::reshape;
 use super::windowed::{Padding, WindowDim, check_sizes, counts, windows};
 use super::{Call, promote};
-use crate::layout::types::DType;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -19,6 +18,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::types::DType;
 
 /// The calls of reductions over windows.
 pub struct WindowReductions;

@@ -4,9 +4,6 @@ use super::index::{are_checked, beginnings, checked};
 use super::slice::SliceRange;
 use super::{Mismatch, shape};
 use crate::array::{Array, indices};
-use crate::layout::blocks::table;
-use crate::layout::factors::{FactorKind, FactorPart, Factors};
-use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::call::term::Term;
@@ -14,6 +11,9 @@ use crate::program::{Stmt, Value};
 use spmdc_abi::Scalar;
 use spmdc_grammar::codes::Code;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::blocks::table;
+use spmdc_layout::factors::{FactorKind, FactorPart, Factors};
+use spmdc_layout::types::{ArrayType, DType, Type};
 
 /// The indices of a dimension that are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

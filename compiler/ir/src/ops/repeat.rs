@@ -4,7 +4,6 @@ use super::concatenate::concatenate;
 use super::pad::Pad;
 use super::slice::{SliceRange, slice_dim};
 use super::{Call, broadcast, reshape, shape};
-use crate::layout::mesh::AxisKind;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
@@ -13,6 +12,7 @@ use crate::ops::call::term::Term;
 use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::mesh::AxisKind;
 
 /// `tile(x, (2, 1))` and `repeat(x, 3, axis=1)`: no ops of their own.
 pub struct Repeat;

@@ -6,10 +6,6 @@
 use super::reshard::{complete, made_with_layout};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{DimFactors, FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
@@ -28,6 +24,10 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::{DimFactors, FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, Type};
 use std::ops::Range;
 
 /// `reshape(x, (4,6))`: the same elements, in row-major order, in another shape.

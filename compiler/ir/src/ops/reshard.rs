@@ -5,10 +5,6 @@
 
 use super::{Call, Mismatch, combined};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::{AxisKind, Mesh};
-use crate::layout::sharding::{Alignment, DimSharding, Sharding};
-use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::{Lowering, Side, layout_of};
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
@@ -22,14 +18,18 @@ use crate::ops::rules::{
     Point, Properties, Reads, Rules, Semantics, Typing,
 };
 use crate::program::{Stmt, Value};
-use crate::reshard::step::{Reshard, ReshardStep};
-use crate::reshard::{self, Traffic};
 use spmdc_abi::{CollectiveKind, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number::nothing_added;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::reshard::{self, Traffic};
+use spmdc_layout::sharding::{Alignment, DimSharding, Sharding};
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 impl Semantics for Reshard {
     fn name(&self) -> &'static str {

@@ -17,9 +17,6 @@ use super::region::{
 };
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
@@ -38,6 +35,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::Elem;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `revise(x, v, i, at=((), (0, 1, 4)), by=(("mul", 0, 1),))`: operands are the array, the new values, which broadcast to the region, and a
 /// checked index for each dynamic dimension.

@@ -8,10 +8,6 @@ use super::promote::cast;
 use super::slice::{SliceRange, slice_dim};
 use super::{Call, Mismatch, reshape, shape, window};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
-use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args, as_ints};
@@ -28,6 +24,10 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
+use spmdc_layout::window::{DimMap, WindowMap};
 
 /// `roll(x, (1,0), axis=(0,1))`: along each dimension the elements move towards the end, and those that pass it come to the front.
 #[derive(Clone, Debug, PartialEq)]

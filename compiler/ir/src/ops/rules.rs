@@ -6,22 +6,22 @@
 use super::batching::Batching;
 use super::derivative::Derivative;
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::parts::AxisParts;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, AxisSet, DType, Type};
-use crate::layout::window::WindowMap;
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::Mismatch;
 use crate::ops::Op;
 use crate::ops::collective::GroupCollective;
 use crate::program::{Func, Stmt, Value};
-use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::parts::AxisParts;
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_layout::window::WindowMap;
 
 /// The meaning of an op, on whole arrays and for shardings.
 pub trait Semantics {
@@ -203,7 +203,7 @@ pub trait Reduction {
 
     /// The expression of one element, with the bits that the loop nest gives, for at most [`SHORT_REDUCTION`] elements.
     ///
-    /// [`SHORT_REDUCTION`]: crate::cost::SHORT_REDUCTION
+    /// [`SHORT_REDUCTION`]: spmdc_layout::cost::SHORT_REDUCTION
     fn point(&self) -> &dyn Point;
 
     /// The number of elements that are combined into one, if every device combines the same number.

@@ -6,9 +6,6 @@
 use super::print::{any_layout, filled, properties};
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args};
@@ -23,6 +20,9 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print::string;
 use spmdc_grammar::span::Span;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
 
 /// Writes arrays to a file whose name has values in it.
 #[derive(Clone, Debug, PartialEq)]

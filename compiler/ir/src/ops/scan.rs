@@ -10,11 +10,6 @@ use super::reduce::{accumulated, summed_in};
 use super::reshape::reshape;
 use super::{Call, Mismatch, promote, shape};
 use crate::array::{Array, Trap};
-use crate::layout::blocks::table;
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::{DimSharding, block_range};
-use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
@@ -39,6 +34,11 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::blocks::table;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::{DimSharding, block_range};
+use spmdc_layout::types::{ArrayType, DType, Type};
 
 /// `cumsum(x, axis=1, reverse=true)`, or `cumsum(x, axis=1, exclusive=true)` of the elements before each; with `totals=t`, each device's
 /// block begins with the totals of the preceding blocks.

@@ -14,10 +14,6 @@ use super::gather::{DimSource, Gather};
 use super::reduce::{Reduce, reduction_name};
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, DType};
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, from_front};
 use crate::ops::broadcast::{broadcast, filled};
 use crate::ops::call::args::Args;
@@ -41,6 +37,10 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// Maximum number of updates that are compared with each other to find those that remain.
 const FEW_PLACES: usize = 16;

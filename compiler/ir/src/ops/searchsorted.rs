@@ -11,9 +11,6 @@ use super::gather::Gather;
 use super::promote;
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::Args;
@@ -32,6 +29,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `searchsorted(a, v, side="left")`: counts of i32.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,8 +10,6 @@ use super::reshape::reshape;
 use super::reshard::{complete, explicit_out, with_layout};
 use super::scatter::{Onto, Scatter};
 use super::shape;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{DType, MAX_ELEMENTS};
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -22,6 +20,8 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{DType, MAX_ELEMENTS};
 
 /// `segment_sum`, `segment_max`, `segment_min` and `bincount`.
 pub struct Segments;

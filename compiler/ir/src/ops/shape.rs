@@ -1,10 +1,10 @@
 //! Checks of shapes and axes, and their messages, common to all ops.
 
 use super::Mismatch;
-use crate::layout::types::MAX_ELEMENTS;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_layout::types::MAX_ELEMENTS;
 
 /// NumPy's broadcasting: shapes align at the end, and a dimension of size 1 stretches.
 ///

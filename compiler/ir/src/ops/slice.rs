@@ -5,10 +5,6 @@
 
 use super::{Mismatch, shape, window};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
-use crate::layout::window::{DimMap, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::build::CallBuilder;
@@ -25,6 +21,10 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
+use spmdc_layout::window::{DimMap, WindowMap};
 
 /// The indices `start`, `start + step`, ... of a dimension, `len` of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 use super::slice::{SliceRange, slice_dim};
 use super::{Call, keys, shape};
-use crate::layout::types::DType;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -10,6 +9,7 @@ use crate::ops::call::term::Term;
 use crate::ops::call::term::whole_number;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::types::DType;
 
 /// The calls of `split`; they emit slices.
 pub struct Split;

@@ -15,18 +15,18 @@ use super::reshard::{complete, explicit_out};
 use super::slice::SliceRange;
 use super::{Call, masked, shape};
 use crate::array::Array;
-use crate::layout::types::{ArrayType, DType};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::program::Value;
-use crate::reshard::step::Reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// The meaning of an index that is out of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,6 @@
 use super::reshard::{complete, explicit_out};
 use super::{Call, Mismatch};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::{DimSharding, Sharding};
-use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
@@ -26,9 +22,13 @@ use crate::ops::rules::{
 };
 use crate::program::typing::explicit_part;
 use crate::program::{Stmt, Value};
-use crate::reshard::step::Reshard;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 /// `transfer(x, second)`: the value on this mesh.
 #[derive(Clone, Debug, PartialEq)]

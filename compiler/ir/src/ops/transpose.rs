@@ -4,9 +4,6 @@
 
 use super::{Call, Mismatch, shape};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::{Batching, shifted};
 use crate::ops::call::args::{Args, as_int};
@@ -22,6 +19,9 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
 
 /// `transpose(x, (1,0))`: the dimensions of `x` in another order.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,9 +14,6 @@ use super::reshape::reshape;
 use super::slice::SliceRange;
 use super::{Call, Mismatch, put, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
@@ -43,6 +40,9 @@ use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::Elem;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `update(x, v, i, at=((0, 1, 4), ()))`: operands are the array, the new values (which broadcast to the region), and a checked
 /// index for each dynamic dimension, where `()` replaces one element and `(4,)` four. With `add=true` the new values are added to the

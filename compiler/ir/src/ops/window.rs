@@ -10,11 +10,6 @@
 
 use super::{Call, Mismatch, beyond, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::margin::Margin;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType, Type};
-use crate::layout::window::{DimMap, DimReach, Reaches, WindowMap};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::Op;
 use crate::ops::batching::Batching;
@@ -32,6 +27,11 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::margin::Margin;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType, Type};
+use spmdc_layout::window::{DimMap, DimReach, Reaches, WindowMap};
 use std::sync::Arc;
 
 /// `window(x, h, dims=.., halos=(0,), bits=0)`: elements of `x` at other indices; the other operands have the elements that a

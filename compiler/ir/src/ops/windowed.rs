@@ -5,8 +5,6 @@ use super::pad::Pad;
 use super::patches::patches;
 use super::reshape::reshape;
 use super::slice::{SliceRange, slice_dim};
-use crate::layout::patch::PatchDim;
-use crate::layout::types::MAX_ELEMENTS;
 use crate::ops::call::args::{Arg, Args, as_ints};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::too_large;
@@ -15,6 +13,8 @@ use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_layout::patch::PatchDim;
+use spmdc_layout::types::MAX_ELEMENTS;
 
 /// The windows along one dimension, as jax.lax describes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

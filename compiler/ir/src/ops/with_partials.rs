@@ -5,9 +5,6 @@
 
 use super::{Call, Mismatch, elementwise, promote, shape};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args};
@@ -23,6 +20,9 @@ use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
 
 /// `with_partials(y, x, d, ...)`: y, plus a zero whose partial derivative by each x is the d behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,10 +5,10 @@
 
 use super::typing;
 use super::{Func, Stmt, Value};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::Type;
 use crate::ops::Op;
 use crate::program::origin::Origin;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::Type;
 
 /// Makes statements one after the other; [`Builder::finish`] returns them.
 pub struct Builder<'a> {

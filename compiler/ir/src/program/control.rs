@@ -3,9 +3,9 @@
 //! Control flow is no op: its types and layouts come from its blocks, and each pass handles it explicitly.
 
 use super::Block;
-use crate::layout::parts::AxisParts;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::AxisSet;
+use spmdc_layout::parts::AxisParts;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::AxisSet;
 
 /// A statement that decides whether, how often and on which devices other statements run.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,15 +9,15 @@
 
 mod choices;
 
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::{AxisKind, Mesh};
-use crate::layout::sharding::{DimSharding, Sharding, blocks_hold_whole};
-use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::reshape::Reshape;
 use crate::ops::rules::Combines;
 use crate::ops::{Mismatch, Op, called};
 use crate::program::partial_sums::commutes_with_sum;
 use crate::program::typing::explicit_part;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::sharding::{DimSharding, Sharding, blocks_hold_whole};
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;

@@ -1,15 +1,15 @@
 //! The layouts of operands and results that make a statement local under its factor rule.
 
-use crate::layout::factors::FactorKind;
-use crate::layout::mesh::Mesh;
-use crate::layout::projection::{Assignment, Projection};
-use crate::layout::sharding::{self, Sharding};
-use crate::layout::types::AxisSet;
-use crate::layout::window::WindowMap;
 use crate::ops::rules::Effect;
 use crate::program::partial_sums::commutes_with_sum;
 use crate::program::{Func, Stmt};
 use spmdc_abi::ReduceOp;
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::projection::{Assignment, Projection};
+use spmdc_layout::sharding::{self, Sharding};
+use spmdc_layout::types::AxisSet;
+use spmdc_layout::window::WindowMap;
 
 /// The axes over which operands stay partial sums: the op commutes with the sum, and its results are partial over them.
 pub fn kept_sums(func: &Func, stmt: &Stmt) -> AxisSet {

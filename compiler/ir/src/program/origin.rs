@@ -1,8 +1,8 @@
 //! The origin of a statement: its source position, its reason, and what derivatives have to do with it.
 
 use super::{Func, Value};
-use crate::layout::types::AxisSet;
 use spmdc_grammar::span::Span;
+use spmdc_layout::types::AxisSet;
 
 /// The source position of a statement; if a pass inserted it, also the reason, in words for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,10 +7,10 @@
 //! On auto axes the sum is combined before any other op. On explicit axes the program has chosen partial sums, so all ops that commute
 //! with the sum keep them, and any other op is an error (E0306).
 
-use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::ops::rules::{Elements, Linear};
 use spmdc_kernel::number::to_float;
+use spmdc_layout::types::{AxisSet, Type};
 
 /// Compile-time bounds of the elements of a value, as factors and divisors of partial sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -16,14 +16,14 @@ pub use self::regions::home;
 use self::regions::home_of_free;
 use super::control::Control;
 use super::{Block, Func, Stmt, StmtKind, Value};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::AxisSet;
 use crate::ops::Op;
 use crate::ops::rules::Effect;
 use crate::ops::transfer::Target;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::AxisSet;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each value, the mesh to which it is committed, by its position in [`Mesh::named`]; None if it is made wherever it is needed.

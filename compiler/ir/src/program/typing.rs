@@ -4,13 +4,13 @@
 //! Defined once for the checker, for passes through the builder, and for the verifier. On auto axes a result's dimensions stay open
 //! here; `propagate` decides them.
 
-use crate::layout::mesh::{AxisKind, Mesh};
-use crate::layout::sharding::{DimSharding, Sharding};
-use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::read_rows::refused;
 use crate::ops::rules::Typing;
 use crate::ops::{Mismatch, Op, called};
 use crate::program::explicit;
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 /// The types of the results of a statement that is in a region over the axes `manual`; these are empty outside.
 pub fn result_types(op: &Op, args: &[&Type], manual: AxisSet, mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {

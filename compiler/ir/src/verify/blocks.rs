@@ -5,14 +5,14 @@
 //! sums. The code with which the compiler chooses layouts (`layout/projection.rs`, `program/local.rs`) is not used here, so that
 //! the two can disagree.
 
-use crate::layout::factors::{Factor, FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::ops::rules::Effect;
 use crate::program::partial_sums::commutes_with_sum;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::ReduceOp;
+use spmdc_layout::factors::{Factor, FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{AxisSet, Type};
 use std::collections::BTreeMap;
 use std::ops::Range;
 

@@ -15,10 +15,6 @@ pub mod blocks;
 mod patches;
 pub mod windows;
 
-use crate::layout::blocks::is_summand;
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::{DimSharding, Sharding};
-use crate::layout::types::{AxisSet, Type};
 use crate::ops::Op;
 use crate::ops::rules::Typing;
 use crate::ops::sort::Sort;
@@ -26,9 +22,13 @@ use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop}
 use crate::program::local::window_of;
 use crate::program::typing::shapes;
 use crate::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
-use crate::reshard::flow::{flow, is_free};
-use crate::reshard::step::ReshardStep;
 use spmdc_grammar::span::Span;
+use spmdc_layout::blocks::is_summand;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::flow::{flow, is_free};
+use spmdc_layout::reshard::step::ReshardStep;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{AxisSet, Type};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

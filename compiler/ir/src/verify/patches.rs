@@ -3,10 +3,10 @@
 //! Ranges of elements are compared, block by block: the layouts that passes choose are not trusted.
 
 use super::Verifier;
-use crate::layout::patch::PatchDim;
 use crate::ops::Op;
 use crate::ops::patches::Patches;
 use crate::program::Stmt;
+use spmdc_layout::patch::PatchDim;
 
 impl Verifier<'_> {
     /// Every element that a window reads is in the device's block of the operand, at the place where the kernel looks for it.

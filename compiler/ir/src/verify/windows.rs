@@ -4,14 +4,14 @@
 //! kernels compute indices from the same layouts, so another halo would give wrong elements.
 
 use super::{Verifier, blocks};
-use crate::layout::margin::{Margin, Spread};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::Type;
-use crate::layout::window::{DimMap, Reaches, WindowMap};
 use crate::ops::Op;
 use crate::ops::window::Window;
 use crate::program::Stmt;
+use spmdc_layout::margin::{Margin, Spread};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::Type;
+use spmdc_layout::window::{DimMap, Reaches, WindowMap};
 use std::ops::Range;
 
 impl Verifier<'_> {

@@ -6,8 +6,6 @@ use spmdc_check::{CheckOptions, check};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::mesh::{Axis, AxisKind, Mesh};
-use spmdc_ir::layout::types::{ArrayType, DType, Type};
 use spmdc_ir::ops::call::args::Arg;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
@@ -15,6 +13,8 @@ use spmdc_ir::ops::{Body, Op, builtin};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Module, Value};
 use spmdc_kernel::number;
+use spmdc_layout::mesh::{Axis, AxisKind, Mesh};
+use spmdc_layout::types::{ArrayType, DType, Type};
 
 /// A mesh of `X = 2, Y = 4`, all auto.
 pub fn mesh() -> Mesh {

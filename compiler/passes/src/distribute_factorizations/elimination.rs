@@ -26,11 +26,6 @@
 
 use super::{part, triangular_solve, with_rows};
 use spmdc_abi::{CollectiveKind, MatrixFunction, TriangularSystem};
-use spmdc_ir::cost;
-use spmdc_ir::layout::hosts;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::sharding::{DimSharding, Sharding};
-use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::cast::Cast;
 use spmdc_ir::ops::concatenate::Concatenate;
 use spmdc_ir::ops::constant::Constant;
@@ -44,9 +39,14 @@ use spmdc_ir::ops::transpose::Transpose;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Stmt, Value};
-use spmdc_ir::reshard::plan;
-use spmdc_ir::reshard::step::Reshard;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::cost;
+use spmdc_layout::hosts;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::plan;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 use std::ops::Range;
 
 /// Panels of a matrix, if there are not more devices: narrow ones are fewer bytes, and each is some statements.

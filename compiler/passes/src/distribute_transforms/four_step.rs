@@ -27,10 +27,6 @@
 //! half-complex order are made of them.
 
 use spmdc_abi::{CollectiveKind, Transform};
-use spmdc_ir::layout::hosts;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::sharding::{DimSharding, Sharding, block_range, blocks_hold_whole};
-use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::cast::Cast;
 use spmdc_ir::ops::concatenate::Concatenate;
@@ -47,8 +43,12 @@ use spmdc_ir::ops::transpose::Transpose;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Stmt, Value};
-use spmdc_ir::reshard::step::Reshard;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
+use spmdc_layout::hosts;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::{DimSharding, Sharding, block_range, blocks_hold_whole};
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 use std::f64::consts::TAU;
 
 /// Lines of `rows * columns` points as matrices.

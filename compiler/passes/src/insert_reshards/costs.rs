@@ -5,16 +5,16 @@
 
 use super::Inserter;
 use spmdc_abi::ReduceOp;
-use spmdc_ir::cost::{Room, held_in_loop, operations};
-use spmdc_ir::layout::blocks::received;
-use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::hosts;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::projection::{Assignment, Projection};
-use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::types::{ArrayType, AxisSet, Type};
 use spmdc_ir::program::local::{Alignments, alignments_of, natural, needed};
 use spmdc_ir::program::{Stmt, Value};
+use spmdc_layout::blocks::received;
+use spmdc_layout::cost::{Room, held_in_loop, operations};
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::hosts;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::projection::{Assignment, Projection};
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 use std::collections::BTreeMap;
 
 /// The costs of assignments; each tensor is priced once for each layout.

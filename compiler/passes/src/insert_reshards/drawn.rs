@@ -9,9 +9,9 @@
 //! ```
 
 use super::{Inserter, Stmt, Type, Value, statement};
-use spmdc_ir::layout::sharding::Sharding;
 use spmdc_ir::ops::rules::Elements;
 use spmdc_ir::program::origin::Origin;
+use spmdc_layout::sharding::Sharding;
 
 impl Inserter<'_> {
     /// Remembers a statement whose result every device can make in any layout: of random bits, of values without dimensions, and element

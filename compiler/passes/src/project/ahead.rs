@@ -20,8 +20,6 @@
 //! whether a mesh would wait for ever, as a transfer holds one value, is decided by simulation (`compiler/pipeline`); so the loops are
 //! cut where the order of all transfers in a trip is known: not where one is in a loop within the loop.
 
-use spmdc_ir::layout::mesh::{AxisKind, Mesh};
-use spmdc_ir::layout::types::{ArrayType, DType, Type};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::cast::Cast;
@@ -39,6 +37,8 @@ use spmdc_ir::program::typing::unknown_layout;
 use spmdc_ir::program::walk::{defined_values, free_values};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::types::{ArrayType, DType, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a mesh may cut a loop.

@@ -1,10 +1,10 @@
 //! Where something happens in a statement.
 
-use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::placement::Placement;
 use spmdc_ir::program::{Func, Stmt, StmtKind, Value};
+use spmdc_layout::mesh::Mesh;
 use std::collections::BTreeSet;
 
 /// The mesh of results that are on none: the first of the program.

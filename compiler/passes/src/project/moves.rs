@@ -14,8 +14,6 @@ use super::content::{DEFAULT, OutputMeshes, content, decides, effect};
 use super::needs::NeededMeshes;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::cast::Cast;
 use spmdc_ir::ops::dynamic_slice::DynamicSlice;
@@ -27,6 +25,8 @@ use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::placement::{Placement, home};
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 use std::collections::BTreeSet;
 
 /// Adds the transfers that the program does not write.

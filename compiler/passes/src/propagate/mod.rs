@@ -21,19 +21,18 @@ pub mod step;
 
 pub use provenance::{Link, Provenance};
 
-use crate::contract;
 use refine::Cuts;
 use spmdc_grammar::span::Span;
-use spmdc_ir::cost::SMALL_IN_LOOP;
-use spmdc_ir::layout::factors::{FactorKind, Factors};
-use spmdc_ir::layout::mesh::{AxisKind, Mesh};
-use spmdc_ir::layout::projection::Projection;
-use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::types::{AxisSet, Type};
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::rules::Placement;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_layout::cost::SMALL_IN_LOOP;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::projection::Projection;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{AxisSet, Type};
 pub use step::{ANNOTATION, Choices};
 use step::{Cause, OpNode, Slot, SlotDim};
 
@@ -61,7 +60,6 @@ pub struct Borders {
 /// Decides all shardings.
 pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>) -> Propagated {
     debug_assert!(module.stage < Stage::Propagated, "layouts are decided once");
-    let signature = contract::signature(&module);
     copy_per_use(&mut module.func);
     let mut graph = SlotGraph::new(&module, chosen);
     if let Some(Borders { params, results }) = borders {
@@ -93,7 +91,6 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
         }
     });
     module.stage = Stage::Propagated;
-    debug_assert_eq!(signature, contract::signature(&module), "the program takes and gives other arrays");
     Propagated { module, provenance: Provenance::new(graph.slots, graph.slot_of), open: graph.open, cuts }
 }
 

@@ -9,14 +9,14 @@
 //! parts as ordinary axes.
 
 use super::{Borders, PropagationEdge, SlotGraph};
-use spmdc_ir::layout::mesh::MAX_AXES;
-use spmdc_ir::layout::mesh::{Axis, AxisKind, AxisPart, Mesh};
-use spmdc_ir::layout::parts::AxisParts;
-use spmdc_ir::layout::sharding::DimSharding;
-use spmdc_ir::layout::types::Type;
 use spmdc_ir::ops::is_builtin;
 use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::{Func, Module, Value};
+use spmdc_layout::mesh::MAX_AXES;
+use spmdc_layout::mesh::{Axis, AxisKind, AxisPart, Mesh};
+use spmdc_layout::parts::AxisParts;
+use spmdc_layout::sharding::DimSharding;
+use spmdc_layout::types::Type;
 use std::collections::BTreeMap;
 
 /// For each axis, by position, the products of the sizes of its leading parts: 8 devices cut at 2 are 2 groups of 4.

@@ -10,12 +10,12 @@
 //! before operands, and an operand takes no axis that the result could not take.
 
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::hosts;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::projection::Projection;
-use spmdc_ir::layout::sharding::DimSharding;
-use spmdc_ir::layout::types::AxisSet;
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::hosts;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::projection::Projection;
+use spmdc_layout::sharding::DimSharding;
+use spmdc_layout::types::AxisSet;
 
 /// The state of propagation for a value, or for several that must get equal layouts.
 #[derive(Clone, Debug, Default)]

@@ -14,10 +14,10 @@
 //! What only the second branch still needs does not live through the rest of the first, so both can change it in its place.
 
 use crate::order::{Limit, Schedule, Task};
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::Work;
 use spmdc_ir::program::{Func, Value};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::AxisSet;
 use std::collections::BTreeSet;
 
 /// A time later than all others.

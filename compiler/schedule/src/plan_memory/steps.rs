@@ -8,15 +8,15 @@ use spmdc_abi::{
     LibraryArray, LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 use spmdc_grammar::span::Span;
-use spmdc_ir::cost::of_unit;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::library::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::{Product, ProductDim, Side, Work, layout_of};
 use spmdc_ir::program::Value;
-use spmdc_ir::reshard::operand;
 use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Extent, Kernel};
+use spmdc_layout::cost::of_unit;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::operand;
+use spmdc_layout::types::AxisSet;
 use std::collections::BTreeMap;
 
 /// Emits the steps of a schedule and collects their kernels, equal ones once.

@@ -5,11 +5,11 @@ use super::lifetimes::{Interval, Lifetimes, common, find, join};
 use super::time::of_work;
 use crate::order::{Schedule, Task};
 use spmdc_abi::{Arena, Place};
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::Work;
 use spmdc_ir::program::Value;
 use spmdc_kernel::loops::{Affine, Extent, Inst, Kernel};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::AxisSet;
 use std::collections::BTreeSet;
 
 /// Offsets are multiples of this many bytes.

@@ -14,7 +14,7 @@
 //! Two accesses of one step never conflict: devices divide the writes of a step, and a step that writes in place of an operand
 //! reads only the elements that the same device writes.
 
-use spmdc_ir::layout::types::AxisSet;
+use spmdc_layout::types::AxisSet;
 use std::ops::Range;
 
 /// For each arena, the accesses that a later step may have to wait for.

@@ -1,9 +1,9 @@
 //! The time that work takes on one device, by the cost model: it decides which work is worth dividing.
 
 use spmdc_abi::Scalar;
-use spmdc_ir::cost::{ASSUMED_EXTENT, of_kernel, of_product};
-use spmdc_ir::layout::mesh::Mesh;
 use spmdc_ir::lower::work::{Product, Work};
+use spmdc_layout::cost::{ASSUMED_EXTENT, of_kernel, of_product};
+use spmdc_layout::mesh::Mesh;
 
 /// Estimated nanoseconds of a unit of work on one device; 0 for work that is not divided by its time.
 pub(super) fn of_work(work: &Work, mesh: &Mesh) -> f64 {

@@ -5,8 +5,8 @@ use spmdc_compiler::pipeline::Options;
 use spmdc_compiler::report::why::{forced, layouts, most_trials, trials};
 use spmdc_compiler::totals::collectives;
 use spmdc_grammar::span::{Span, line_column};
-use spmdc_ir::cost::reported_trips;
 use spmdc_ir::program::Stage;
+use spmdc_layout::cost::reported_trips;
 
 const PROGRAM: &str = "mesh (X = 2, Y = 4);
 fn main(x: f32[8@X, 16], w1: f32[16, 64@Y], w2: f32[64@Y, 16]) -> f32[8@X, 16] {

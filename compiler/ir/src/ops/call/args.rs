@@ -6,13 +6,13 @@
 
 use super::signature::Signature;
 use super::term::{ShardingTerm, Term, TypeTerm};
-use crate::layout::types::DType;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::whole_number;
 use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_layout::types::DType;
 
 /// An argument of a call.
 #[derive(Clone, Debug)]

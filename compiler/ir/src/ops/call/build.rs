@@ -2,10 +2,6 @@
 //!
 //! The checker, the ops' calls and passes use it: they give operands and get values with types.
 
-use crate::layout::mesh::{AxisKind, Mesh};
-use crate::layout::sharding::Sharding;
-use crate::layout::types::MAX_RANK;
-use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::ops::call::errors::{no_layout, rank_too_large, too_large};
 use crate::ops::call::term::Term;
 use crate::ops::collective::vary::PVary;
@@ -21,12 +17,16 @@ use crate::program::origin::{DerivativePart, Lineage, Origin};
 use crate::program::typing;
 use crate::program::units::Unit;
 use crate::program::{Block, Func, Stmt, Value};
-use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::number::to_float;
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::MAX_RANK;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A function under construction: its values, its open blocks, and the context of the next statement.

@@ -1,11 +1,11 @@
 //! Errors in calls of shipped functions, common to all that read arguments.
 
 use super::term::Term;
-use crate::layout::types::{MAX_ELEMENTS, MAX_RANK};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
+use spmdc_layout::types::{MAX_ELEMENTS, MAX_RANK};
 
 /// E0210
 pub fn no_array(found: &Term, span: Span) -> Diagnostic {

@@ -6,10 +6,10 @@
 use super::args::{self, Arg};
 use super::errors;
 use super::term::Term;
-use crate::layout::types::DType;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::habits;
 use spmdc_grammar::span::Span;
+use spmdc_layout::types::DType;
 use std::fmt;
 
 /// One form of a call of a shipped function. A function has one form in programs; dumps may have others of the same name.

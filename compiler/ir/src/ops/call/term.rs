@@ -1,8 +1,8 @@
 //! Terms: the meaning of an expression during checking, an array of the program or an object that exists at compile time only.
 
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::program::Value;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, DType};
 use std::rc::Rc;
 
 /// A term knows its leaves: structs and tuples never reach the IR.
@@ -32,7 +32,7 @@ pub enum Term {
     Sharding(ShardingTerm),
     /// The name of a mesh axis.
     Axis(u8),
-    /// The name of a mesh, by its position in [`Mesh::named`](crate::layout::mesh::Mesh::named).
+    /// The name of a mesh, by its position in [`Mesh::named`](spmdc_layout::mesh::Mesh::named).
     Mesh(u8),
     /// `_` or `None`.
     Nothing,

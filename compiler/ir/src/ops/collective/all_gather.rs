@@ -5,9 +5,6 @@ use super::cast::cast_by_name;
 use super::reduce_scatter::PSumScatter;
 use super::{GroupCollective, axis_set, dimension, factors, group_properties, join, manual_axes, sides};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -25,11 +22,14 @@ use crate::ops::rules::{
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::{Stmt, Value};
-use crate::reshard::Traffic;
-use crate::reshard::step::Reshard;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 
 /// `all_gather(x, X, axis=0)`: the local values of a group, one after another along a dimension.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,9 +4,6 @@
 use super::reduce_scatter::divided;
 use super::{GroupCollective, axis_set, cut, dimension, factors, group_properties, join, manual_axes, sides};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -19,10 +16,13 @@ use crate::ops::rules::{
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::{Stmt, Value};
-use crate::reshard::Traffic;
-use crate::reshard::step::Reshard;
 use spmdc_abi::{CollectiveKind, Layout, LayoutDim};
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 /// `all_to_all(x, X, split=0, concat=1)`: each device sends a part of its value to every device of its group, and joins the received parts.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,6 @@
 
 use super::{GroupCollective, axis_set, group_properties, manual_axes};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -18,6 +15,9 @@ use crate::program::Stmt;
 use spmdc_abi::Scalar;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, AxisSet, DType};
 
 /// `axis_index(X)`: this device's position in its group, an i32 scalar.
 #[derive(Clone, Debug, PartialEq)]

@@ -12,10 +12,6 @@ use super::axis_index::AxisIndex;
 use super::vary::PVary;
 use super::{axis_set, factors, manual_axes};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::{AxisKind, Mesh};
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -31,13 +27,17 @@ use crate::ops::rules::{
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::{Stmt, Value};
-use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::CompareOp;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 
 /// `pcast(x, X, to="unreduced")`: the values of `x` with another type along the axes; nothing moves.
 #[derive(Clone, Debug, PartialEq)]

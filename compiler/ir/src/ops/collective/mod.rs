@@ -13,8 +13,6 @@ pub mod reduce_scatter;
 pub mod vary;
 
 use crate::array::Array;
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::types::{AxisSet, DType};
 use crate::lower::work::{Lowering, Side, layout_of};
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
@@ -22,6 +20,8 @@ use crate::ops::rules::{Combines, Effect, Elements, Linear, Manual, Placement, P
 use crate::program::{Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::types::{AxisSet, DType};
 
 /// The properties of an op over a group of devices, besides its rules.
 pub trait GroupCollective {

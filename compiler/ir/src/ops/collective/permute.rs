@@ -4,9 +4,6 @@
 
 use super::{GroupCollective, axis_set, factors, group_properties, manual_axes};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::{Arg, Args};
@@ -19,10 +16,13 @@ use crate::ops::rules::{
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::{Stmt, Value};
-use crate::reshard::Traffic;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 /// `ppermute(x, X, [(0, 1)])`: sends each local value from one position of the group to another; positions that receive nothing get
 /// zeros.

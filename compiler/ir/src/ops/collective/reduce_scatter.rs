@@ -3,9 +3,6 @@
 use super::all_reduce::combined;
 use super::{GroupCollective, axis_set, cut, dimension, factors, group_properties, manual_axes, refuse_keys, sides};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -19,10 +16,13 @@ use crate::ops::rules::{
 };
 use crate::ops::{Call, Mismatch};
 use crate::program::{Stmt, Value};
-use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 
 /// `psum_scatter(x, X, axis=0)`: the sum of the local values of a group, of which each device keeps one part.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,9 +2,6 @@
 
 use super::{axis_set, factors, manual_axes};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -20,6 +17,9 @@ use crate::ops::{Call, Mismatch};
 use crate::program::{Stmt, Value};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
 
 /// `pvary(x, X)`: the value of `x`, marked as varying along the axes; nothing moves.
 #[derive(Clone, Debug, PartialEq)]

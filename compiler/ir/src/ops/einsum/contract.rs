@@ -6,7 +6,6 @@
 
 use super::diagonal::{Diagonal, take};
 use super::{Einsum, spec};
-use crate::layout::sharding::Sharding;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
@@ -19,12 +18,13 @@ use crate::ops::reshard::{complete, explicit_out};
 use crate::ops::transpose::transpose;
 use crate::ops::{Call, shape};
 use crate::program::Value;
-use crate::reshard::step::Reshard;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::reshard::step::Reshard;
+use spmdc_layout::sharding::Sharding;
 use std::collections::BTreeMap;
 
 /// An intermediate operand: its dimensions by their letters.

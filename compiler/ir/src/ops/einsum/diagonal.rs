@@ -5,10 +5,6 @@
 //! summed, as in `trace`, each device sums its part. All other dimensions pass through.
 
 use crate::array::{Array, Trap};
-use crate::layout::blocks::table;
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType, Type};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
 use crate::ops::batching::{Batching, shifted};
@@ -37,6 +33,10 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::blocks::table;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType, Type};
 
 /// Takes the elements whose indices agree in dimensions of the same number, and sums some of the remaining dimensions.
 #[derive(Clone, Debug, PartialEq)]

@@ -16,10 +16,6 @@ pub mod spec;
 
 use super::{Mismatch, Op};
 use crate::array::{Array, Trap, indices};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, DType, MAX_RANK, Type};
 use crate::lower::work::{Lowering, Product, ProductDim};
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
 use crate::ops::call::build::CallBuilder;
@@ -31,13 +27,17 @@ use crate::ops::rules::{
 };
 use crate::program::Value;
 use crate::program::{Func, Stmt};
-use crate::reshard::step::{Reshard, ReshardStep};
 use spmdc_abi::{GemmRing, ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, DType, MAX_RANK, Type};
 use std::collections::BTreeMap;
 
 const SIZES: &str = "typing refuses operands that disagree on a size";

@@ -6,10 +6,10 @@
 //! of them together.
 
 use super::{Einsum, position};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::Type;
 use crate::ops::transpose::Transpose;
 use crate::program::{Func, Stmt};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::Type;
 
 /// Maximum rows of the other operand on a device. A product with more of them takes so long that the copies do not count: at 512 they
 /// are about a twentieth of it.

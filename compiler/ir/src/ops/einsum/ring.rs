@@ -12,9 +12,9 @@
 //! models" (ASPLOS 2023), for memory that all devices can read.
 
 use super::Einsum;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::Type;
 use crate::program::{Func, Stmt};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::Type;
 
 /// The only dimension that is gathered completely, if nothing else changes.
 pub fn gathered(from: &Type, to: &Type) -> Option<usize> {

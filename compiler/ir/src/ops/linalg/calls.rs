@@ -1,7 +1,6 @@
 //! The calls of factorizations, with the parameters of `jax.numpy.linalg` and `jax.lax.linalg`.
 
 use super::Factorization;
-use crate::layout::types::DType;
 use crate::ops::Call;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
@@ -17,6 +16,7 @@ use spmdc_abi::{MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::types::DType;
 
 /// The array of a parameter in the float type that functions of it are computed in.
 fn operand(args: &mut Args<'_>, build: &mut CallBuilder, name: &str) -> Result<Value, Diagnostic> {

@@ -4,7 +4,6 @@
 
 use super::Factorization;
 use super::tangents::Matrices;
-use crate::layout::types::{ArrayType, DType};
 use crate::ops::broadcast::broadcast;
 use crate::ops::concatenate::concatenate;
 use crate::ops::iota::Iota;
@@ -16,6 +15,7 @@ use crate::program::{Stmt, Value};
 use spmdc_abi::{MatrixFunction, ReduceOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_layout::types::{ArrayType, DType};
 
 /// The real and the imaginary plane.
 type Planes = [Value; 2];

@@ -11,9 +11,6 @@
 use super::Factorization;
 use super::tangents::Matrices;
 use crate::array::{Array, Trap};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::builder::KernelBuilder;
 use crate::ops::batching::Batching;
 use crate::ops::broadcast::broadcast;
@@ -39,6 +36,9 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// Determinants of the square matrices in the last two dimensions, or of these without one row and one column each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

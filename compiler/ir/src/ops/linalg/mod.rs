@@ -15,10 +15,6 @@ mod tangents;
 
 use super::Mismatch;
 use crate::array::{Array, Trap};
-use crate::cost;
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, DType};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
@@ -32,6 +28,10 @@ use reference::Matrix;
 use spmdc_abi::{LibraryFunction, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::cost;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// A function of the matrices in the last two dimensions. Systems have a second operand, the right sides, and `eig` of complex matrices has
 /// two planes; the other dimensions are those of the first.

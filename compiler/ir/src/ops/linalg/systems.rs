@@ -7,10 +7,6 @@
 use super::reference::{self, Matrix};
 use super::{is_supported, lower, properties, split};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::block_range;
-use crate::layout::types::{ArrayType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -26,6 +22,10 @@ use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{AxisSet, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::block_range;
+use spmdc_layout::types::{ArrayType, Type};
 use std::ops::Range;
 
 /// A step of a triangular system, with the matrix on the left.

@@ -3,7 +3,6 @@
 //! They hold where the factors are unique: for positive definite matrices, invertible ones, distinct eigenvalues and singular values.
 
 use super::Factorization;
-use crate::layout::types::ArrayType;
 use crate::ops::broadcast::broadcast;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::term::Term;
@@ -20,6 +19,7 @@ use spmdc_abi::{DType, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{CompareOp, UnaryOp};
+use spmdc_layout::types::ArrayType;
 
 /// Statements with matrices in the last two dimensions.
 pub(super) struct Matrices<'b>(pub(super) &'b mut CallBuilder);

@@ -4,9 +4,6 @@
 //! Many updates of few elements are divided into shares with an array each, which threads make side by side; a kernel combines them.
 
 use super::{Onto, Scatter, operation};
-use crate::cost;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::ArrayType;
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
 use crate::ops::Op;
@@ -19,6 +16,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::cost;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::ArrayType;
 
 /// Maximum number of shares of the updates on the devices of a host, each for a thread at a time.
 const SHARES: usize = 8;

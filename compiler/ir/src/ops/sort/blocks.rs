@@ -3,9 +3,6 @@
 
 use super::{LineOrder, comparisons, properties};
 use crate::array::{Array, Trap};
-use crate::layout::factors::Factors;
-use crate::layout::mesh::Mesh;
-use crate::layout::types::{ArrayType, Type};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
@@ -21,6 +18,9 @@ use crate::ops::{Call, Mismatch};
 use crate::program::{Func, Stmt, Value};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, Type};
 
 /// One result for each operand; the lines of each of `parts` blocks are sorted by themselves.
 #[derive(Clone, Debug, PartialEq)]

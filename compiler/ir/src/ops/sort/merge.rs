@@ -15,12 +15,6 @@
 use super::blocks::{SortBlocks, check_blocks, parts};
 use super::{LineOrder, properties};
 use crate::array::{Array, Trap};
-use crate::cost;
-use crate::layout::factors::Factors;
-use crate::layout::hosts;
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::{DimSharding, block_range};
-use crate::layout::types::{ArrayType, AxisSet, DType, Type};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
 use crate::ops::batching::Batching;
@@ -34,10 +28,16 @@ use crate::ops::rules::{
 };
 use crate::ops::{Call, Mismatch, shape};
 use crate::program::Stmt;
-use crate::reshard::Traffic;
 use spmdc_abi::{CollectiveKind, LibraryFunction, LibraryOwners, MergeLines, TakenPlaces};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::cost;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::hosts;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::Traffic;
+use spmdc_layout::sharding::{DimSharding, block_range};
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 
 /// One result for each operand.
 #[derive(Clone, Debug, PartialEq)]

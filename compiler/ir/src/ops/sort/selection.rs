@@ -1,7 +1,6 @@
 //! Functions that take elements of a sorted order: `quantile percentile nonzero unique`.
 
 use super::{LineOrder, places, sort_together};
-use crate::layout::types::{ArrayType, DType};
 use crate::ops::Call;
 use crate::ops::broadcast::{self, broadcast};
 use crate::ops::call::args::{Arg, Args};
@@ -23,6 +22,7 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
+use spmdc_layout::types::{ArrayType, DType};
 
 /// The calls of `quantile` and `percentile`.
 pub struct Quantiles;

@@ -1,15 +1,15 @@
 //! The errors about layouts that do not follow, and the edits of the program that resolve them, each with its cost.
 
 use super::{Context, FactorAxes, derived};
-use crate::layout::factors::{FactorKind, Factors};
-use crate::layout::mesh::Mesh;
-use crate::layout::sharding::Sharding;
-use crate::layout::types::{ArrayType, AxisSet, Type};
 use crate::ops::Mismatch;
-use crate::reshard;
-use crate::reshard::step::ReshardStep;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard;
+use spmdc_layout::reshard::step::ReshardStep;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 /// One way to make a layout unambiguous.
 #[derive(Clone, Debug, PartialEq)]

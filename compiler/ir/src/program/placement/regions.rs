@@ -1,12 +1,12 @@
 //! The meshes of manual functions whose arguments are on no mesh.
 
 use super::Placement;
-use crate::layout::mesh::Mesh;
 use crate::ops::Op;
 use crate::ops::rules::Effect;
 use crate::ops::transfer::Target;
 use crate::program::control::Control;
 use crate::program::{Block, Stmt, StmtKind, Value};
+use spmdc_layout::mesh::Mesh;
 
 /// The mesh on which those values of a manual function are that are on none: that of its arguments, of its results, or of other values in
 /// it, otherwise the first one with its axes; None if no mesh has them.

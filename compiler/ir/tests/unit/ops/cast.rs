@@ -3,11 +3,11 @@
 use crate::testing;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::cast::{Cast, convert};
 use spmdc_ir::ops::rules::Semantics;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 #[test]
 fn arrays_convert_and_literals_become_constants() {

@@ -1,9 +1,9 @@
 //! Checked indices, and the trap of one out of bounds.
 
 use crate::testing::integers;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::check_indices::CheckIndices;
 use spmdc_ir::ops::rules::Semantics;
+use spmdc_layout::types::DType;
 
 #[test]
 fn indices_count_from_both_ends() {

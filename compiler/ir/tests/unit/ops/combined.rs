@@ -2,10 +2,10 @@
 
 use crate::testing::{self, integers};
 use spmdc_abi::{CollectiveKind, ReduceOp};
-use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ir::ops::combined::Combined;
 use spmdc_ir::ops::rules::{Exchange, PlacesResults, Semantics};
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 
 const Y: u8 = 1;
 

@@ -2,10 +2,10 @@
 
 use crate::testing::{self, floats, int};
 use spmdc_grammar::codes::Code;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::conv::transposed_padding;
 use spmdc_ir::ops::windowed::Padding;
+use spmdc_layout::types::DType;
 
 #[test]
 fn vectors_are_convolved_as_in_numpy() {

@@ -2,8 +2,8 @@
 
 use crate::testing::{self, integers};
 use spmdc_grammar::codes::Code;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_layout::types::DType;
 
 fn called(name: &'static str, i: i128, region: Term, is_update: bool) -> Vec<i128> {
     let mut build = testing::builder();

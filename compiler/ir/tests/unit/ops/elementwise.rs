@@ -5,12 +5,12 @@ use spmdc_grammar::ast;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::elementwise::{Binary, Compare, Unary};
 use spmdc_ir::ops::promote::{self};
 use spmdc_ir::ops::rules::{Infer, Semantics};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
+use spmdc_layout::types::{ArrayType, DType};
 
 #[test]
 fn operands_broadcast_and_must_agree() {

@@ -2,9 +2,9 @@
 
 use spmdc_abi::Transform;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::fft::Fft;
 use spmdc_ir::ops::rules::Semantics;
+use spmdc_layout::types::DType;
 
 fn apply(transform: Transform, operands: &[&[f64]]) -> Vec<Vec<f64>> {
     let operands: Vec<Array> =

@@ -2,10 +2,10 @@
 
 use crate::testing::words;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::fold_in::FoldIn;
 use spmdc_ir::ops::rules::Semantics;
 use spmdc_kernel::number;
+use spmdc_layout::types::DType;
 
 #[test]
 fn keys_are_those_of_jax() {

@@ -2,10 +2,10 @@
 
 use crate::testing;
 use spmdc_grammar::codes::Code;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::gather::Gather;
 use spmdc_ir::ops::rules::{Infer, Semantics};
+use spmdc_layout::types::{ArrayType, DType};
 
 fn ty(dtype: DType, shape: &[usize]) -> ArrayType {
     ArrayType::new(dtype, shape)

@@ -1,11 +1,11 @@
 //! Blocks with the elements around them.
 
 use crate::testing::{self, integers};
-use spmdc_ir::layout::patch::PatchDim;
-use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::window::{DimMap, WindowMap};
 use spmdc_ir::ops::ghosted::Ghosted;
 use spmdc_ir::ops::rules::Semantics;
+use spmdc_layout::patch::PatchDim;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::window::{DimMap, WindowMap};
 
 #[test]
 fn blocks_overlap() {

@@ -2,11 +2,11 @@
 
 use crate::testing::{self, integers};
 use spmdc_abi::CollectiveKind;
-use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::types::AxisSet;
-use spmdc_ir::layout::window::DimMap;
 use spmdc_ir::ops::halo::{Halo, HaloPart};
 use spmdc_ir::ops::rules::{Exchange, Semantics};
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::AxisSet;
+use spmdc_layout::window::DimMap;
 
 const Y: u8 = 1;
 

@@ -5,10 +5,10 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::index::{CheckIndex, Index, IndexItem, get};
 use spmdc_ir::ops::rules::Semantics;
+use spmdc_layout::types::DType;
 
 fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> IndexItem {
     IndexItem::Range { start, stop, step, span: Span::default() }

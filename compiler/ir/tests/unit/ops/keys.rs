@@ -4,10 +4,10 @@ use crate::testing::{self, words};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::keys::seed_of;
 use spmdc_kernel::number;
+use spmdc_layout::types::DType;
 
 /// The bits of the key of a literal seed.
 fn key_of(seed: Term) -> Result<u64, Diagnostic> {

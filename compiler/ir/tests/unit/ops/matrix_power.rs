@@ -1,8 +1,8 @@
 //! Powers of matrices.
 
 use crate::testing::{self, integers};
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::matrix_power::power;
+use spmdc_layout::types::DType;
 
 #[test]
 fn powers_are_repeated_products() {

@@ -2,10 +2,10 @@
 
 use crate::testing::{self, int, integers};
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::pad::{Pad, runs};
 use spmdc_ir::ops::rules::Semantics;
+use spmdc_layout::types::{ArrayType, DType};
 
 #[test]
 fn arrays_go_on_as_numpy_says() {

@@ -1,10 +1,10 @@
 //! Windows as a dimension of their own: values and text.
 
 use crate::testing::{self, integers};
-use spmdc_ir::layout::patch::PatchDim;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::patches::{Patches, patches};
 use spmdc_ir::ops::rules::Semantics;
+use spmdc_layout::patch::PatchDim;
 
 #[test]
 fn elements_come_where_they_are_asked_for() {
@@ -17,7 +17,7 @@ fn elements_come_where_they_are_asked_for() {
 #[test]
 fn the_call_of_a_dump_gives_the_same() {
     let mut build = testing::builder();
-    let x = testing::parameter(&mut build, spmdc_ir::layout::types::DType::F32, &[8, 3]);
+    let x = testing::parameter(&mut build, spmdc_layout::types::DType::F32, &[8, 3]);
     patches(&mut build, x, &[(0, (3, 2, 1))], 2).unwrap();
     assert_eq!(testing::printed(&build), ["patches(a, dims=[(0, 3, 3, 2, 1, 1)], at=2)"]);
     let dims = Term::List(vec![testing::ints(&[0, 3, 3, 2, 1, 1])]);

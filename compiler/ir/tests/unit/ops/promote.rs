@@ -4,9 +4,9 @@ use crate::testing;
 use spmdc_grammar::ast;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::promote::{binary, common_dtype, fold_binary, join, power};
+use spmdc_layout::types::DType;
 
 #[test]
 fn types_meet_as_in_jax() {

@@ -3,10 +3,10 @@
 use crate::testing::words;
 use spmdc_grammar::codes::Code;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::random_bits::RandomBits;
 use spmdc_ir::ops::rules::{Infer, Semantics};
 use spmdc_kernel::number;
+use spmdc_layout::types::{ArrayType, DType};
 
 fn key(seed: u64) -> Array {
     Array::scalar(DType::Key, number::cast(DType::U64, DType::Key, seed).unwrap())

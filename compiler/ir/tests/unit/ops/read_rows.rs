@@ -4,7 +4,6 @@ use crate::testing::{self, integers};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::constant::Constant;
@@ -14,6 +13,7 @@ use spmdc_ir::ops::read_rows::ReadRows;
 use spmdc_ir::ops::rules::Semantics;
 use spmdc_ir::program::Value;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::types::DType;
 
 fn stream(build: &mut CallBuilder, shape: &[usize]) -> Value {
     let value = testing::parameter(build, DType::U8, shape);

@@ -4,12 +4,12 @@ use crate::testing::{self, floats, int, integers, ints};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::reduce::Reduce;
 use spmdc_ir::ops::rules::{Infer, Semantics};
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 fn x() -> Array {
     floats(&[2, 3], &[1.0, 5.0, 2.0, 4.0, -3.0, 6.0])

@@ -1,9 +1,9 @@
 //! The factors of reshapes.
 
-use spmdc_ir::layout::factors::{DimFactors, FactorKind, Factors};
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::ops::rules::Semantics;
+use spmdc_layout::factors::{DimFactors, FactorKind, Factors};
+use spmdc_layout::types::{ArrayType, DType};
 
 fn factors(from: &[usize], to: &[usize]) -> Factors {
     let [operand, result] = [from, to].map(|shape| ArrayType::new(DType::F32, shape));

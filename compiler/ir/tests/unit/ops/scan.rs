@@ -5,10 +5,10 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::rules::Semantics;
 use spmdc_ir::ops::scan::{BlockTotals, Scan};
+use spmdc_layout::types::DType;
 
 fn scanned(name: &'static str, x: &Array, named: &[(&str, Term)]) -> Result<Array, Diagnostic> {
     testing::run(name, std::slice::from_ref(x), |x| x, named)

@@ -3,11 +3,11 @@
 use crate::testing::{self, integers};
 use spmdc_abi::ReduceOp;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::gather::Gather;
 use spmdc_ir::ops::rules::{Infer, Semantics};
 use spmdc_ir::ops::scatter::{Onto, Scatter};
+use spmdc_layout::types::{ArrayType, DType};
 
 fn places(values: &[i128]) -> Array {
     Array::from_ints(DType::I64, &[values.len()], values)

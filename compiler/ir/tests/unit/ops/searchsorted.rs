@@ -1,9 +1,9 @@
 //! Places in sorted arrays: values and factors.
 
 use crate::testing::floats;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::rules::{Infer, Semantics};
 use spmdc_ir::ops::searchsorted::SearchSorted;
+use spmdc_layout::types::{ArrayType, DType};
 
 #[test]
 fn equal_elements_are_before_or_behind() {

@@ -2,11 +2,11 @@
 
 use crate::testing;
 use spmdc_grammar::codes::Code;
-use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::rules::{Infer, Semantics};
 use spmdc_ir::ops::slice::{Slice, SliceRange};
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
 
 #[test]
 fn bounds_are_read_as_in_python() {

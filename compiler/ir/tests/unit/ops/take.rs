@@ -4,8 +4,8 @@ use crate::testing::{self, int, integers};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_layout::types::DType;
 
 fn x() -> Array {
     integers(&[2, 3], &[0, 1, 2, 3, 4, 5])

@@ -5,13 +5,13 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::factors::{FactorKind, FactorPart};
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::index::IndexItem;
 use spmdc_ir::ops::rules::Semantics;
 use spmdc_ir::ops::slice::SliceRange;
 use spmdc_ir::ops::update::{Places, Update, set};
+use spmdc_layout::factors::{FactorKind, FactorPart};
+use spmdc_layout::types::{ArrayType, DType};
 
 fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> IndexItem {
     IndexItem::Range { start, stop, step, span: Span::default() }

@@ -1,11 +1,11 @@
 //! Windows of arrays: values and text.
 
 use crate::testing::{self, integers};
-use spmdc_ir::layout::types::DType;
-use spmdc_ir::layout::window::{DimMap, WindowMap};
 use spmdc_ir::ops::call::term::Term;
 use spmdc_ir::ops::rules::Semantics;
 use spmdc_ir::ops::window::Window;
+use spmdc_layout::types::DType;
+use spmdc_layout::window::{DimMap, WindowMap};
 
 /// The last three of five, then the first two, in a frame of nines.
 fn around() -> WindowMap {

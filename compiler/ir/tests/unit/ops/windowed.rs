@@ -39,7 +39,7 @@ fn same_gives_a_window_for_each_stride() {
 fn elements_are_left_out_by_negative_padding() {
     let shapes = |before, after| {
         let mut build = testing::builder();
-        let x = testing::parameter(&mut build, spmdc_ir::layout::types::DType::F32, &[5]);
+        let x = testing::parameter(&mut build, spmdc_layout::types::DType::F32, &[5]);
         let window = WindowDim { padding: (before, after), ..WindowDim::ONE };
         padded(&mut build, x, &[window], 0).map(|value| (build.ty(value).shape()[0], testing::printed(&build)))
     };

@@ -1,11 +1,11 @@
 //! Explicit axes of dimensions that consist of several factors.
 
-use spmdc_ir::layout::factors::{Factor, FactorKind, Factors};
-use spmdc_ir::layout::mesh::{AxisKind, Mesh};
 use spmdc_ir::program::explicit::{merge_factors, split_over_factors};
+use spmdc_layout::factors::{Factor, FactorKind, Factors};
+use spmdc_layout::mesh::{AxisKind, Mesh};
 
 fn mesh() -> Mesh {
-    let axis = |name: &str, size| spmdc_ir::layout::mesh::Axis::new(name, size, AxisKind::Explicit);
+    let axis = |name: &str, size| spmdc_layout::mesh::Axis::new(name, size, AxisKind::Explicit);
     Mesh { axes: vec![axis("X", 2), axis("Y", 4)], ..Mesh::default() }
 }
 

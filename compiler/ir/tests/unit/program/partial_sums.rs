@@ -1,8 +1,8 @@
 //! What is known of the factors of partial sums.
 
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::program::partial_sums::FactorBounds;
+use spmdc_layout::types::DType;
 
 #[test]
 fn a_factor_makes_nothing_larger() {

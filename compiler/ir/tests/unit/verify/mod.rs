@@ -5,9 +5,9 @@ mod windows;
 
 use crate::testing::typed;
 use spmdc_abi::AxisSet;
-use spmdc_ir::layout::sharding::{Alignment, Sharding};
 use spmdc_ir::program::{Module, Stage};
 use spmdc_ir::verify::{Contract, Violation, verify, verify_change, verify_layouts};
+use spmdc_layout::sharding::{Alignment, Sharding};
 
 fn module() -> Module {
     let text = "mesh (X = 2, Y = 2);

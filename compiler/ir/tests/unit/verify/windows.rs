@@ -1,7 +1,7 @@
 //! The elements that a device reads through a window.
 
-use spmdc_ir::layout::window::DimMap;
 use spmdc_ir::verify::windows::pieces;
+use spmdc_layout::window::DimMap;
 
 /// Rolls, slices, flips and pads of 13 elements, on blocks of 4.
 #[test]

@@ -2,12 +2,12 @@
 
 use super::{Round, SumNode, SumNodes, Sums, loop_of, of_trip};
 use spmdc_abi::ReduceOp;
-use spmdc_ir::layout::projection::Projection;
-use spmdc_ir::layout::sharding::Sharding;
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::ops::rules::Combines;
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_layout::projection::Projection;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::AxisSet;
 
 impl Sums<'_, '_> {
     pub(super) fn block(&mut self, block: &Block, mut nodes: SumNodes) {

@@ -2,12 +2,12 @@
 
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::span::Span;
-use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::factors::Factors;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::mesh::{Axis, AxisKind};
-use spmdc_ir::layout::projection::Projection;
-use spmdc_ir::layout::types::AxisSet;
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::mesh::{Axis, AxisKind};
+use spmdc_layout::projection::Projection;
+use spmdc_layout::types::AxisSet;
 use spmdc_passes::propagate::step::{Choices, OpNode, PropagationStage, Slot, SlotDim};
 
 const X: u8 = 0;

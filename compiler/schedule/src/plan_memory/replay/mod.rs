@@ -37,10 +37,10 @@ use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{
     FetchPart, FetchRun, GemmDim, GemmStep, GroupPanels, KernelStep, Layout, Place, Program, Shards, Step,
 };
-use spmdc_ir::layout::types::AxisSet;
 use spmdc_ir::lower::work::Work;
 use spmdc_ir::program::{Func, Value};
 use spmdc_kernel::loops::Kernel;
+use spmdc_layout::types::AxisSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

@@ -4,8 +4,8 @@ use crate::testing::{self, floats, int, integers, ints};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::Array;
-use spmdc_ir::layout::types::DType;
 use spmdc_ir::ops::call::term::Term;
+use spmdc_layout::types::DType;
 
 fn counted(shape: &[usize]) -> Array {
     let len = shape.iter().product::<usize>();

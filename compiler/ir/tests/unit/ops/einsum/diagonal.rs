@@ -3,11 +3,11 @@
 use crate::testing::{self, floats, int, integers};
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
-use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::mesh::Mesh;
-use spmdc_ir::layout::types::{ArrayType, DType, Type};
 use spmdc_ir::ops::einsum::diagonal::{Diagonal, own_part};
 use spmdc_ir::ops::rules::{Infer, Semantics};
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType, Type};
 
 #[test]
 fn diagonals_are_taken_and_made() {
@@ -49,7 +49,7 @@ fn what_is_summed_has_no_dimension() {
 #[test]
 fn blocks_meet_on_the_diagonal() {
     let mut ty = Type::replicated(ArrayType::new(DType::F32, &[5, 5]));
-    ty.sharding = spmdc_ir::layout::sharding::Sharding::closed(vec![vec![0], vec![1]]);
+    ty.sharding = spmdc_layout::sharding::Sharding::closed(vec![vec![0], vec![1]]);
     let (len, max, begins) = own_part(&ty, &[0, 1], &testing::mesh());
     // Rows 0..3 and 3..5, columns 0..2, 2..4, 4..5 and none.
     let per_device = |values: [i64; 8]| Scalar::Table { axes: vec![0, 1], values: values.to_vec() };

@@ -7,13 +7,13 @@ mod spec;
 use crate::testing;
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
-use spmdc_ir::layout::factors::FactorKind;
-use spmdc_ir::layout::types::{ArrayType, DType};
 use spmdc_ir::lower::work::{Lowering, ProductDim, Temporaries, Work};
 use spmdc_ir::ops::einsum::Einsum;
 use spmdc_ir::ops::rules::{Infer, NestLowering, Reads, Semantics};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::origin::Origin;
+use spmdc_layout::factors::FactorKind;
+use spmdc_layout::types::{ArrayType, DType};
 
 fn einsum(text: &str) -> Einsum {
     let (operands, result) = text.split_once("->").unwrap();

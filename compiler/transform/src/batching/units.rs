@@ -1,0 +1,127 @@
+//! Functions that derivatives treat as one stay such functions: the new statements of `checkpoint` are those of one, and `custom_vjp` has
+//! its rule for all elements.
+//!
+//! As in JAX, the function, its forward and its reverse function are each mapped. All results are mapped if the rule sees anything mapped,
+//! and a cotangent of an argument that is the same for all elements is the sum of those of the elements.
+
+use super::Batcher;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::ops::batching::BatchedOperand;
+use spmdc_ir::ops::reduce::reduce;
+use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
+use spmdc_ir::program::{Block, Stmt, Value};
+use std::ops::Range;
+
+impl Batcher<'_> {
+    /// Whether a statement makes a result of a function of `custom_vjp` whose rule sees something mapped.
+    pub(super) fn is_output_of_mapped(&self, stmt: &Stmt) -> bool {
+        let &[result] = stmt.results.as_slice() else { return false };
+        self.build.units.iter().any(|unit| match &unit.kind {
+            UnitKind::Recomputed => false,
+            UnitKind::Custom(rule) => {
+                let mut seen = rule.inputs.iter().map(|&(_, given)| given).chain(rule.captured.iter().copied());
+                rule.outputs.contains(&result) && seen.any(|value| self.is_mapped(value))
+            }
+        })
+    }
+
+    /// Whether a block of a statement makes such a result.
+    pub(super) fn holds_output_of_mapped(&self, stmt: &Stmt) -> bool {
+        let mut inner = stmt.blocks().flat_map(|block| &block.stmts);
+        !self.build.units.is_empty()
+            && inner.any(|stmt| self.is_output_of_mapped(stmt) || self.holds_output_of_mapped(stmt))
+    }
+
+    /// The numbers of the new values for those of a unit and its tangents, which stand together, from the first to the last; None if
+    /// there are none.
+    fn new_values(&self, unit: &Unit) -> Option<Range<u32>> {
+        let own = unit.ranges().flat_map(|range| self.values.range(Value(range.start)..Value(range.end)));
+        let new = own.map(|(_, new)| new.value().0).filter(|&new| new >= self.first);
+        new.map(|new| new..new + 1).reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
+    }
+
+    /// Adds the units of `checkpoint` among the new statements, for those of the first `known` units.
+    pub(super) fn renew_checkpoints(&mut self, known: usize) {
+        let old = self.build.units[..known].iter().filter(|unit| matches!(unit.kind, UnitKind::Recomputed));
+        let new: Vec<Range<u32>> = old.filter_map(|unit| self.new_values(unit)).collect();
+        let units = new.into_iter().map(|values| Unit::new(values, UnitKind::Recomputed));
+        self.build.units.extend(units);
+    }
+
+    /// Adds the rules of functions of `custom_vjp` among statements of which the new ones have just been emitted.
+    pub(super) fn renew_rules(&mut self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
+        for at in 0..self.build.units.len() {
+            let UnitKind::Custom(rule) = &self.build.units[at].kind else { continue };
+            let is_here = |stmt: &Stmt| stmt.results.iter().any(|result| rule.outputs.contains(result));
+            if !stmts.iter().any(is_here) {
+                continue;
+            }
+            let Some(values) = self.new_values(&self.build.units[at]) else { continue };
+            let rule = rule.clone();
+            let rule = self.renewed_rule(&rule)?;
+            self.build.units.push(Unit::new(values, UnitKind::Custom(Box::new(rule))));
+        }
+        Ok(())
+    }
+
+    fn renewed_rule(&mut self, rule: &CustomRule) -> Result<CustomRule, Diagnostic> {
+        let mut inputs = Vec::new();
+        for &(name, given) in &rule.inputs {
+            inputs.push((self.operand(name).value(), self.operand(given).value()));
+        }
+        let captured = rule.captured.iter().map(|&value| self.operand(value).value()).collect();
+        let outputs: Vec<BatchedOperand> = rule.outputs.iter().map(|&output| self.operand(output)).collect();
+        let is_partial = self.active.is_some();
+        self.mark(&rule.forward, is_partial);
+        self.build.blocks.push(Block::default());
+        let forward = self.template(&rule.forward, &rule.forward_outputs, &outputs);
+        let block = self.build.blocks.pop().expect("the block that was opened above");
+        let (forward_outputs, forward) = (forward?, block.stmts);
+
+        let mut params = Vec::new();
+        for (&param, output) in rule.reverse.params.iter().zip(&outputs) {
+            let (ty, origin) = (self.build.carried_type(output.value()), self.build.origin());
+            let new = self.build.func.new_value(ty, origin);
+            let operand = match output {
+                BatchedOperand::Mapped(_) => {
+                    self.mapped.insert(param);
+                    BatchedOperand::Mapped(new)
+                }
+                BatchedOperand::Same(_) => BatchedOperand::Same(new),
+            };
+            self.values.insert(param, operand);
+            params.push(new);
+        }
+        self.mark(&rule.reverse.stmts, is_partial);
+        let wanted: Vec<BatchedOperand> = rule.inputs.iter().map(|&(_, given)| self.operand(given)).collect();
+        self.build.blocks.push(Block::default());
+        let results = self.template(&rule.reverse.stmts, &rule.reverse.results, &wanted);
+        let block = self.build.blocks.pop().expect("the block that was opened above");
+        let reverse = Block { params, stmts: block.stmts, results: results? };
+        let outputs = outputs.into_iter().map(BatchedOperand::value).collect();
+        Ok(CustomRule { inputs, captured, outputs, forward, forward_outputs, reverse })
+    }
+
+    /// Emits the new statements of a template, and gives its results: each is mapped as the value beside it.
+    fn template(
+        &mut self,
+        stmts: &[Stmt],
+        results: &[Value],
+        wanted: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        self.stmts(stmts)?;
+        let mut found = Vec::new();
+        for (&result, wanted) in results.iter().zip(wanted) {
+            let operand = self.operand(result);
+            found.push(match (operand, wanted) {
+                (_, BatchedOperand::Mapped(_)) => self.batch.mapped(self.build, operand)?,
+                (BatchedOperand::Mapped(all), BatchedOperand::Same(_)) => {
+                    reduce(self.build, ReduceOp::Sum, all, &[0], false)?
+                }
+                (BatchedOperand::Same(same), BatchedOperand::Same(_)) => same,
+            });
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,205 @@
+//! Derivatives of programs, statement by statement, by the rules of the ops.
+//!
+//! They are taken while a program is checked: the statements of a function have been emitted, and those of its derivative follow. So a
+//! derivative can be differentiated again, and all passes see an ordinary program. Each statement has the source position of the one that
+//! it was derived from.
+//!
+//! | file | does |
+//! |---|---|
+//! | `forward` | tangents, beside the values: `jvp` |
+//! | `reverse` | cotangents, from the last statement to the first: `grad`, `vjp` |
+//! | `loops`, `branches`, `regions` | the reverse of control flow |
+//! | `residuals` | which values of a block its reverse keeps, and which it computes again |
+//! | `units` | functions that are differentiated as one: `checkpoint`, `custom_vjp` |
+
+mod branches;
+mod forward;
+mod loops;
+mod regions;
+mod residuals;
+mod reverse;
+mod units;
+
+pub use forward::push_forward;
+pub use reverse::{pull_back, pullback};
+pub use units::repeated;
+
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::ops::call::build::CallBuilder;
+use spmdc_ir::ops::collective::all_reduce::summed_over;
+use spmdc_ir::ops::collective::cast::cast_to;
+use spmdc_ir::ops::derivative::{Derivative, conformed, is_differentiable, zeros};
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::origin::Kin;
+use spmdc_ir::program::walk::{defined_values, free_values};
+use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_layout::types::{AxisSet, Type};
+use std::collections::BTreeSet;
+
+/// Adds the values that depend on some others by statements that change them, those inside blocks included.
+fn dependent(build: &CallBuilder, stmts: &[Stmt], found: &mut BTreeSet<Value>) {
+    let changes = |value: Value| is_differentiable(build.ty(value).dtype());
+    let copy = |found: &mut BTreeSet<Value>, from: Value, to: Value| {
+        if found.contains(&build.resolved(from)) && changes(to) {
+            found.insert(to);
+        }
+    };
+    for stmt in stmts {
+        match &stmt.kind {
+            StmtKind::Op(op) => {
+                let is_zero = matches!(op.rules().derivative(), Derivative::Zero);
+                if !is_zero && stmt.args.iter().any(|arg| found.contains(&build.resolved(*arg))) {
+                    found.extend(stmt.results.iter().copied().filter(|&result| changes(result)));
+                }
+            }
+            StmtKind::Control(control) => {
+                let (params, inits) = carried(control, stmt);
+                loop {
+                    let before = found.len();
+                    params.iter().zip(inits).for_each(|(&param, &init)| copy(found, init, param));
+                    for block in control.blocks() {
+                        dependent(build, &block.stmts, found);
+                        if is_returned(control, block) {
+                            block.results.iter().zip(&stmt.results).for_each(|(&from, &to)| copy(found, from, to));
+                        }
+                    }
+                    if matches!(control, Control::For(_) | Control::While(_)) {
+                        params.iter().zip(&stmt.results).for_each(|(&param, &result)| {
+                            copy(found, result, param);
+                            copy(found, param, result);
+                        });
+                    }
+                    if found.len() == before {
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds the values from which some others are computed, those inside blocks included.
+fn needed_for(build: &CallBuilder, stmts: &[Stmt], needed: &mut BTreeSet<Value>) {
+    for stmt in stmts.iter().rev() {
+        match &stmt.kind {
+            StmtKind::Op(op) => {
+                let is_zero = matches!(op.rules().derivative(), Derivative::Zero);
+                if !is_zero && stmt.results.iter().any(|result| needed.contains(result)) {
+                    needed.extend(stmt.args.iter().map(|&arg| build.resolved(arg)));
+                }
+            }
+            StmtKind::Control(control) => {
+                let (params, inits) = carried(control, stmt);
+                let is_loop = matches!(control, Control::For(_) | Control::While(_));
+                loop {
+                    let before = needed.len();
+                    for block in control.blocks().filter(|block| is_returned(control, block)) {
+                        for (at, (&from, to)) in block.results.iter().zip(&stmt.results).enumerate() {
+                            if needed.contains(to) || (is_loop && params.get(at).is_some_and(|to| needed.contains(to)))
+                            {
+                                needed.insert(build.resolved(from));
+                            }
+                        }
+                        needed_for(build, &block.stmts, needed);
+                    }
+                    if needed.len() == before {
+                        break;
+                    }
+                }
+                for (at, (param, &init)) in params.iter().zip(inits).enumerate() {
+                    if needed.contains(param) || (is_loop && needed.contains(&stmt.results[at])) {
+                        needed.insert(build.resolved(init));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The parameters of the block of control flow that take operands, and these operands.
+fn carried<'s>(control: &'s Control, stmt: &'s Stmt) -> (&'s [Value], &'s [Value]) {
+    match control {
+        Control::For(op) => (&op.body.params[1..], &stmt.args[op.bounds()..]),
+        Control::While(op) => (&op.body.params, &stmt.args),
+        Control::Manual(region) => (&region.body.params, &stmt.args),
+        Control::Branch(_) => (&[], &[]),
+    }
+}
+
+/// Whether the results of a block are those of its statement; those of a condition are not.
+fn is_returned(control: &Control, block: &Block) -> bool {
+    match control {
+        Control::While(op) => !std::ptr::eq(&op.cond, block),
+        Control::For(_) | Control::Branch(_) | Control::Manual(_) => true,
+    }
+}
+
+/// The values from outside a block that it uses, by their own names.
+fn captured(build: &CallBuilder, block: &Block) -> Vec<Value> {
+    let defined = defined_values(block);
+    let mut found = Vec::new();
+    for value in free_values(block) {
+        // Another name may be that of a value of the block.
+        let is_inner = build.first_name(value, |name| defined.contains(&name)).is_some();
+        let value = build.resolved(value);
+        if !found.contains(&value) && !is_inner {
+            found.push(value);
+        }
+    }
+    found
+}
+
+fn missing(stmt: &Stmt) -> Diagnostic {
+    let message = format!("`{}` has no derivative", stmt.name());
+    Diagnostic::error(Code::E0220, stmt.origin.span, message)
+        .help("where it does not matter, `stop_gradient(x)` leaves the dependence out")
+}
+
+/// The blocks that are open before a derivative is taken, and their context. After an error they are as before.
+struct OpenBlocks {
+    blocks: usize,
+    conditions: usize,
+    manual: AxisSet,
+    turned: AxisSet,
+}
+
+impl OpenBlocks {
+    fn of(build: &CallBuilder) -> OpenBlocks {
+        let (blocks, conditions) = (build.blocks.len(), build.conditions.len());
+        OpenBlocks { blocks, conditions, manual: build.manual, turned: build.turned() }
+    }
+
+    fn restore(self, build: &mut CallBuilder) {
+        build.blocks.truncate(self.blocks);
+        build.conditions.truncate(self.conditions);
+        build.manual = self.manual;
+        build.turn(self.turned);
+    }
+}
+
+/// The axes along which each device has a part of a cotangent of this type, where it should have all of it.
+fn parts(cotangent: &Type, wanted: &Type, manual: AxisSet) -> AxisSet {
+    let all = cotangent.varying.union(cotangent.sharding.unreduced.intersect(manual));
+    all.minus(wanted.varying).minus(wanted.sharding.unreduced)
+}
+
+/// The sum of a cotangent over the axes along which each device has a part of it, where its value was made.
+fn total(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
+    let before = build.turn_to(value);
+    let total = total_here(build, cotangent, value);
+    build.turn(before);
+    total
+}
+
+fn total_here(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
+    let wanted = build.gradient_type(value);
+    let axes = parts(build.ty(cotangent), &wanted, build.manual);
+    if axes.is_empty() {
+        return Ok(cotangent);
+    }
+    build.lineage.of = Some(value);
+    let sum = summed_over(build, cotangent, axes)?;
+    build.func.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
+    cast_to(build, sum, &wanted)
+}

@@ -1,0 +1,395 @@
+//! Reverse mode: from the cotangents of results to those of operands, from the last statement to the first.
+//!
+//! In `manual` code a cotangent may vary along axes along which its value does not. Then each device has a part of it, and the sum over
+//! the devices is taken as late as possible: where a collective, a carried value of a loop or the end of the function needs it.
+
+use super::loops::{accumulated, is_sparse};
+use super::{OpenBlocks, conformed, dependent, missing, parts, total, units};
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::ops::call::build::CallBuilder;
+use spmdc_ir::ops::derivative::{Derivative, Linearity, PartialDerivative, Tangents, Terms, Weights, summed_to};
+use spmdc_ir::ops::reduce::reduced_shape;
+use spmdc_ir::ops::reshape::reshape;
+use spmdc_ir::program::control::Control;
+use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
+use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_kernel::scalar::UnaryOp;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The cotangents of `inputs` for those of some values (`seeds`), which the statements of the innermost block from `start` on compute from
+/// the inputs: reverse mode. Control flow among these statements also gives what its reverse needs from then on.
+///
+/// Each has the layout of its value on explicit axes. E0220 for a statement without a derivative.
+pub fn pull_back(
+    build: &mut CallBuilder,
+    start: usize,
+    inputs: &[Value],
+    seeds: &[(Value, Value)],
+) -> Result<Vec<Value>, Diagnostic> {
+    let (stmts, cotangents) = reversed(build, start, inputs, seeds)?;
+    build.innermost().stmts.extend(stmts);
+    Ok(cotangents)
+}
+
+/// The function from cotangents of `outputs` to those of `inputs`, as a block; otherwise as [`pull_back`].
+pub fn pullback(
+    build: &mut CallBuilder,
+    start: usize,
+    inputs: &[Value],
+    outputs: &[Value],
+) -> Result<Block, Diagnostic> {
+    let mut seeds = Vec::new();
+    for &output in outputs {
+        let (ty, origin) = (build.gradient_type(output), build.origin());
+        let seed = build.func.new_value(ty, origin);
+        build.func.info_mut(seed).kin = Some(Kin::DerivativeOf(output));
+        seeds.push((output, seed));
+    }
+    let (stmts, results) = reversed(build, start, inputs, &seeds)?;
+    Ok(Block { params: seeds.iter().map(|&(_, seed)| seed).collect(), stmts, results })
+}
+
+/// The statements of the reverse, and the cotangents of the inputs.
+fn reversed(
+    build: &mut CallBuilder,
+    start: usize,
+    inputs: &[Value],
+    seeds: &[(Value, Value)],
+) -> Result<(Vec<Stmt>, Vec<Value>), Diagnostic> {
+    let around = build.origin();
+    let mut forward = build.innermost().stmts.split_off(start);
+    let order = passed(&mut forward).max(around.lineage.order).saturating_add(1);
+    build.lineage = Lineage { part: DerivativePart::Gradient, of: None, order, ..Lineage::default() };
+    let mut depends: BTreeSet<Value> = inputs.iter().copied().collect();
+    dependent(build, &forward, &mut depends);
+    let open = OpenBlocks::of(build);
+    build.blocks.push(Block::default());
+    let mut reverse = Reverse { build, depends, cotangents: BTreeMap::new(), changing: BTreeSet::new() };
+    let found = reverse.cotangents_of(&mut forward, inputs, seeds);
+    if found.is_err() {
+        open.restore(build);
+        build.blocks.push(Block::default());
+    }
+    let stmts = build.blocks.pop().expect("the block that was opened above").stmts;
+    build.innermost().stmts.extend(forward);
+    build.resume(&around);
+    Ok((stmts, found?))
+}
+
+/// Marks statements as ones through which a reverse has been taken; their largest order.
+pub(super) fn passed(stmts: &mut [Stmt]) -> u8 {
+    let mut order = 0;
+    for stmt in stmts {
+        stmt.origin.lineage.is_reversed = true;
+        order = order.max(stmt.origin.lineage.order);
+        for block in stmt.blocks_mut() {
+            order = order.max(passed(&mut block.stmts));
+        }
+    }
+    order
+}
+
+/// A reverse under construction; its statements go to the innermost block.
+pub(super) struct Reverse<'b> {
+    pub build: &'b mut CallBuilder,
+    /// The values that depend on the inputs.
+    pub depends: BTreeSet<Value>,
+    /// What has been found of the cotangents of values.
+    pub cotangents: BTreeMap<Value, Value>,
+    /// The values of the innermost loop around the present statement that differ from trip to trip, with those of blocks inside.
+    pub changing: BTreeSet<Value>,
+}
+
+impl Reverse<'_> {
+    fn cotangents_of(
+        &mut self,
+        forward: &mut Vec<Stmt>,
+        inputs: &[Value],
+        seeds: &[(Value, Value)],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let around = self.build.origin();
+        for &(value, seed) in seeds {
+            self.add(value, seed)?;
+        }
+        self.run(forward)?;
+        self.build.span = around.span;
+        let mut found = Vec::new();
+        for &input in inputs {
+            found.push(match self.cotangents.get(&input) {
+                Some(&cotangent) => self.gradient(cotangent, input, seeds)?,
+                None => {
+                    let ty = self.build.gradient_type(input);
+                    super::zeros(self.build, input, &ty)?
+                }
+            });
+        }
+        Ok(found)
+    }
+
+    /// The whole gradient by an input.
+    fn gradient(&mut self, cotangent: Value, input: Value, seeds: &[(Value, Value)]) -> Result<Value, Diagnostic> {
+        let found = total(self.build, cotangent, input)?;
+        let parts = self.build.ty(cotangent).varying.minus(self.build.ty(found).varying);
+        let differs = |&(output, _): &(Value, Value)| !self.build.ty(output).varying.intersect(parts).is_empty();
+        if seeds.iter().any(differs)
+            && let Some(sum) = self.build.innermost().stmts.last_mut()
+        {
+            sum.origin.lineage.is_summed = true;
+        }
+        Ok(found)
+    }
+
+    /// The reverse of statements. It may replace control flow by such that gives more values.
+    pub fn run(&mut self, forward: &mut Vec<Stmt>) -> Result<(), Diagnostic> {
+        let before = self.build.turned();
+        let result = self.stmts(forward);
+        self.build.turn(before);
+        result
+    }
+
+    fn stmts(&mut self, forward: &mut Vec<Stmt>) -> Result<(), Diagnostic> {
+        let mut end = forward.len();
+        while end > 0 {
+            let at = end - 1;
+            self.build.turn(forward[at].origin.turned);
+            if let Some(unit) = units::of(self.build, &forward[at]) {
+                end = units::start(self.build, &forward[..end], &unit);
+                units::reverse(self, forward, end..at + 1, &unit)?;
+                continue;
+            }
+            end = at;
+            let stmt = &mut forward[at];
+            if !stmt.results.iter().any(|result| self.cotangents.contains_key(result)) {
+                continue;
+            }
+            self.build.span = stmt.origin.span;
+            self.computes(DerivativePart::Gradient, None);
+            match &stmt.kind {
+                StmtKind::Op(_) => self.op(stmt)?,
+                StmtKind::Control(Control::For(_)) => super::loops::reverse(self, stmt)?,
+                StmtKind::Control(Control::While(_)) => {
+                    if stmt.results.iter().any(|result| self.depends.contains(result)) {
+                        return Err(super::loops::of_while(stmt));
+                    }
+                }
+                StmtKind::Control(Control::Branch(_)) => super::branches::reverse(self, stmt)?,
+                StmtKind::Control(Control::Manual(_)) => super::regions::reverse(self, stmt)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Says what the next statements compute.
+    pub fn computes(&mut self, part: DerivativePart, of: Option<Value>) {
+        let order = self.build.lineage.order;
+        self.build.lineage = Lineage { part, of, order, ..Lineage::default() };
+    }
+
+    /// Adds a cotangent to that of a value, in the layout on explicit axes that follows from the value's, where that was made.
+    pub fn add(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
+        let value = self.build.resolved(value);
+        let before = self.build.turn_to(value);
+        let added = self.add_here(value, found);
+        self.build.turn(before);
+        added
+    }
+
+    fn add_here(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
+        self.computes(DerivativePart::Gradient, Some(value));
+        let ty = self.build.gradient_type(value);
+        let found = conformed(self.build, found, &ty)?;
+        let sum = match self.cotangents.remove(&value) {
+            None => found,
+            Some(before) => {
+                let (mut before, mut found) = (before, found);
+                // A part is not added to a sum.
+                let of = |value: Value| parts(self.build.ty(value), &ty, self.build.manual);
+                if of(before) != of(found) {
+                    before = total(self.build, before, value)?;
+                    found = total(self.build, found, value)?;
+                }
+                // Parts at some places are added to the whole.
+                let in_loop = !self.changing.is_empty();
+                let is_part = is_sparse(self.build, before, in_loop) && !is_sparse(self.build, found, in_loop);
+                let (whole, part) = match is_part {
+                    true => (found, before),
+                    false => (before, found),
+                };
+                accumulated(self.build, whole, part, in_loop)?
+            }
+        };
+        self.build.func.info_mut(sum).kin.get_or_insert(Kin::DerivativeOf(value));
+        self.cotangents.insert(value, sum);
+        Ok(())
+    }
+
+    /// The whole cotangent of a value, if there is one; it is not needed any more.
+    pub fn take(&mut self, value: Value) -> Result<Option<Value>, Diagnostic> {
+        let value = self.build.resolved(value);
+        match self.cotangents.remove(&value) {
+            Some(found) => total(self.build, found, value).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// As [`Reverse::take`]; zeros if there is none.
+    pub fn take_or_zeros(&mut self, value: Value) -> Result<Value, Diagnostic> {
+        let ty = self.build.gradient_type(value);
+        match self.take(value)? {
+            Some(found) => conformed(self.build, found, &ty),
+            None => super::zeros(self.build, value, &ty),
+        }
+    }
+
+    fn op(&mut self, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let Some(op) = stmt.op() else { return Ok(()) };
+        let takes_sum = op.rules().properties().group().is_some_and(|group| !group.transposes_to_sum());
+        let mut found: Vec<Option<Value>> = Vec::new();
+        for &result in &stmt.results {
+            found.push(match takes_sum {
+                true => self.take(result)?,
+                false => self.cotangents.remove(&result),
+            });
+        }
+        let args: Vec<Value> = stmt.args.iter().map(|&arg| self.build.resolved(arg)).collect();
+        let mut operands: Vec<usize> = (0..args.len()).filter(|&at| self.depends.contains(&args[at])).collect();
+        if operands.is_empty() {
+            return Ok(());
+        }
+        match op.rules().derivative() {
+            Derivative::Tangents(rule) => {
+                if let (Some(linear), &[Some(cotangent)]) = (rule.linear(&operands), found.as_slice()) {
+                    for at in operands {
+                        self.computes(DerivativePart::Gradient, Some(args[at]));
+                        let cotangent = linear.transposed(self.build, stmt, at, cotangent)?;
+                        self.add(args[at], cotangent)?;
+                    }
+                    return Ok(());
+                }
+                return self.transposed(stmt, rule, &found, &operands);
+            }
+            Derivative::Joint(rule) => {
+                let mut all = Vec::new();
+                for (&found, &result) in found.iter().zip(&stmt.results) {
+                    let ty = self.build.gradient_type(result);
+                    all.push(match found {
+                        Some(found) => found,
+                        None => super::zeros(self.build, result, &ty)?,
+                    });
+                }
+                let cotangents = rule.transposed(self.build, stmt, &all)?;
+                for at in operands {
+                    self.add(args[at], cotangents[at])?;
+                }
+                return Ok(());
+            }
+            Derivative::Zero | Derivative::Missing | Derivative::Pointwise(_) | Derivative::Weighted(_) => {}
+            // The cotangent of an updated array is that of the result, changed in place when the new values have got theirs.
+            Derivative::Linear(_) => operands.reverse(),
+        }
+        for at in operands {
+            let &[Some(cotangent)] = found.as_slice() else { return Err(missing(stmt)) };
+            self.computes(DerivativePart::Gradient, Some(args[at]));
+            let cotangent = match op.rules().derivative() {
+                Derivative::Zero => None,
+                Derivative::Missing | Derivative::Tangents(_) | Derivative::Joint(_) => return Err(missing(stmt)),
+                Derivative::Pointwise(rule) => {
+                    let partial = rule.partial(self.build, stmt, at)?;
+                    product(self.build, partial, cotangent)?
+                }
+                Derivative::Linear(rule) => {
+                    let (Linearity::Together(linear) | Linearity::Apart(linear)) = rule.linearity(stmt);
+                    if !linear.contains(&at) {
+                        return Err(missing(stmt));
+                    }
+                    Some(rule.transposed(self.build, stmt, at, cotangent)?)
+                }
+                Derivative::Weighted(rule) => Some(spread(self.build, rule, stmt, cotangent)?),
+            };
+            if let Some(cotangent) = cotangent {
+                let cotangent = summed_to(self.build, cotangent, args[at])?;
+                self.add(args[at], cotangent)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The cotangents of the operands of an op whose rule gives tangents: the statements of the rule are linear in the tangents of the
+    /// operands, so they are transposed.
+    fn transposed(
+        &mut self,
+        stmt: &Stmt,
+        rule: &dyn Tangents,
+        found: &[Option<Value>],
+        operands: &[usize],
+    ) -> Result<(), Diagnostic> {
+        let mut given = vec![None; stmt.args.len()];
+        for &at in operands {
+            let (ty, origin) = (self.build.carried_type(stmt.args[at]), self.build.origin());
+            given[at] = Some(self.build.func.new_value(ty, origin));
+        }
+        self.build.blocks.push(Block::default());
+        let tangents = rule.tangents(self.build, stmt, &given);
+        let mut linear = self.build.blocks.pop().expect("the block that was opened above").stmts;
+        let tangents = tangents?;
+        let mut depends: BTreeSet<Value> = given.iter().flatten().copied().collect();
+        dependent(self.build, &linear, &mut depends);
+        self.build.blocks.push(Block::default());
+        let mut inner = Reverse { build: self.build, depends, cotangents: BTreeMap::new(), changing: BTreeSet::new() };
+        let mut result = Ok(());
+        for (tangent, cotangent) in tangents.iter().zip(found) {
+            if let (Some(tangent), Some(cotangent)) = (tangent, cotangent)
+                && result.is_ok()
+            {
+                result = inner.add(*tangent, *cotangent);
+            }
+        }
+        let result = result.and_then(|()| inner.run(&mut linear));
+        let (depends, cotangents) = (inner.depends, inner.cotangents);
+        let reverse = self.build.blocks.pop().expect("the block that was opened above").stmts;
+        result?;
+        // What depends on the tangents is no part of the program.
+        linear.retain(|stmt| !stmt.results.iter().any(|result| depends.contains(result)));
+        self.build.innermost().stmts.extend(linear);
+        self.build.innermost().stmts.extend(reverse);
+        for &at in operands {
+            let tangent = given[at].expect("each of these operands has a tangent");
+            if let Some(&cotangent) = cotangents.get(&tangent) {
+                self.add(stmt.args[at], cotangent)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A partial derivative times a tangent or cotangent; None if it is zero.
+pub(super) fn product(
+    build: &mut CallBuilder,
+    partial: PartialDerivative,
+    of: Value,
+) -> Result<Option<Value>, Diagnostic> {
+    Ok(match partial {
+        PartialDerivative::Zero => None,
+        PartialDerivative::One => Some(of),
+        PartialDerivative::MinusOne => Some(Terms(build).unary(UnaryOp::Neg, of)?),
+        PartialDerivative::Array(partial) => Some(Terms(build).mul(of, partial)?),
+        PartialDerivative::Double(half) => {
+            let twice = Terms(build).scaled(2.0, of)?;
+            Some(Terms(build).mul(twice, half)?)
+        }
+        PartialDerivative::Where(condition) => {
+            let mut terms = Terms(build);
+            let zero = terms.number(of, 0.0)?;
+            Some(terms.select(condition, of, zero)?)
+        }
+    })
+}
+
+/// The cotangent of the operand of a reduction.
+fn spread(build: &mut CallBuilder, rule: &dyn Weights, stmt: &Stmt, cotangent: Value) -> Result<Value, Diagnostic> {
+    let weights = rule.weights(build, stmt)?;
+    let shape = build.ty(stmt.args[0]).shape().to_vec();
+    let (axes, _) = rule.reduced();
+    let cotangent = reshape(build, cotangent, &reduced_shape(&shape, axes, true))?;
+    Terms(build).mul(weights, cotangent)
+}
