@@ -2,7 +2,8 @@
 
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::Op;
+use spmdc_ir::ops::message::ReceiveMessage;
+use spmdc_ir::ops::message::SendMessage;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{ASKED, Lineage};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
@@ -67,7 +68,7 @@ pub fn collectives(module: &Module) -> Vec<Collective> {
 /// The collective that a statement is, if its groups have several devices.
 fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Collective> {
     let op = stmt.op()?;
-    if let Op::Send(_) | Op::Receive(_) = op {
+    if op.is::<SendMessage>() || op.is::<ReceiveMessage>() {
         return end_of_transfer(func, mesh, stmt, trips);
     }
     let (exchange, args, results) = (op.exchange()?, func.types(&stmt.args), func.types(&stmt.results));

@@ -12,11 +12,12 @@ use spmdc_grammar::ast::Ident;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::program::{Block, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::ops::combined::Combined;
+use spmdc_ir::program::{Block, Stage, StmtKind, Value};
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::Type;
 
@@ -92,13 +93,10 @@ impl Checker<'_> {
         let stmts = self.build.blocks.last_mut().map(|block| block.stmts.iter_mut().rev());
         let stmt = stmts.and_then(|mut stmts| stmts.find(|stmt| stmt.results.contains(&value)));
         let Some(stmt) = stmt else { return };
-        let Stmt { kind: StmtKind::Op(op), results, .. } = stmt else { return };
-        let to = if let Op::Reshard(op) = op {
-            Some(&mut op.to)
-        } else if let Op::Combined(op) = op {
-            op.to.iter_mut().zip(results).find(|(_, to)| **to == value).map(|(to, _)| to)
-        } else {
-            None
+        let at = stmt.results.iter().position(|&result| result == value).expect("the statement has this result");
+        let to = match stmt.as_op_mut::<Reshard>() {
+            Some(op) => Some(&mut op.to),
+            None => stmt.as_op_mut::<Combined>().map(|op| &mut op.to[at]),
         };
         if let Some(to) = to {
             *to = to.clone().with_unreduced(to.unreduced, combine);

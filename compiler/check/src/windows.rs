@@ -4,7 +4,9 @@
 //! their difference is a number. So `x[i * B : (i + 1) * B]` has B elements, even if its bounds have names.
 
 use super::Checker;
-use spmdc_ir::ops::Op;
+use spmdc_ir::ops::cast::Cast;
+use spmdc_ir::ops::collective::vary::PVary;
+use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::ops::elementwise::{Binary, Unary};
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_kernel::number::to_int;
@@ -74,23 +76,23 @@ impl RowSearch<'_> {
         let Some(stmt) = made_by else { return sum.add(value, factor, self) };
         let arg = |at: usize| stmt.args[at];
         let Some(op) = stmt.op() else { return sum.add(value, factor, self) };
-        if let Op::Constant(_) = op {
+        if let Some(_) = op.as_op::<Constant>() {
             sum.number = sum.number.checked_add(self.number(value)?.checked_mul(factor)?)?;
-        } else if let Op::Binary(Binary(BinaryOp::Add)) = op {
+        } else if let Some(Binary(BinaryOp::Add)) = op.as_op::<Binary>() {
             self.trace(arg(0), factor, sum, steps)?;
             self.trace(arg(1), factor, sum, steps)?;
-        } else if let Op::Binary(Binary(BinaryOp::Sub)) = op {
+        } else if let Some(Binary(BinaryOp::Sub)) = op.as_op::<Binary>() {
             self.trace(arg(0), factor, sum, steps)?;
             self.trace(arg(1), factor.checked_neg()?, sum, steps)?;
-        } else if let Op::Binary(Binary(BinaryOp::Mul)) = op {
+        } else if let Some(Binary(BinaryOp::Mul)) = op.as_op::<Binary>() {
             match (self.number(arg(0)), self.number(arg(1))) {
                 (Some(number), _) => self.trace(arg(1), factor.checked_mul(number)?, sum, steps)?,
                 (None, Some(number)) => self.trace(arg(0), factor.checked_mul(number)?, sum, steps)?,
                 (None, None) => sum.add(value, factor, self)?,
             }
-        } else if let Op::Unary(Unary(UnaryOp::Neg)) = op {
+        } else if let Some(Unary(UnaryOp::Neg)) = op.as_op::<Unary>() {
             self.trace(arg(0), factor.checked_neg()?, sum, steps)?;
-        } else if matches!(op, Op::PVary(_)) || matches!(op, Op::Cast(_)) && self.is_integer(arg(0)) {
+        } else if op.is::<PVary>() || op.is::<Cast>() && self.is_integer(arg(0)) {
             self.trace(arg(0), factor, sum, steps)?;
         } else {
             sum.add(value, factor, self)?;
@@ -106,12 +108,12 @@ impl RowSearch<'_> {
     fn number(&self, value: Value) -> Option<i128> {
         let stmt = self.0.made_by(value)?;
         let op = stmt.op()?;
-        if let Op::Constant(constant) = op {
+        if let Some(constant) = op.as_op::<Constant>() {
             let dtype = constant.array.dtype();
             let bits = constant.array.bits.first().filter(|_| dtype.is_integer())?;
             return Some(to_int(dtype, *bits));
         }
-        let is_same = matches!(op, Op::Cast(_) | Op::PVary(_)) && self.is_integer(stmt.args[0]);
+        let is_same = (op.is::<Cast>() || op.is::<PVary>()) && self.is_integer(stmt.args[0]);
         if is_same { self.number(stmt.args[0]) } else { None }
     }
 

@@ -8,6 +8,7 @@
 use crate::array::{Array, Trap, indices};
 use crate::ops::Op;
 use crate::ops::collective::GroupCollective;
+use crate::ops::print::Print;
 use crate::program::control::{Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_grammar::codes::Code;
@@ -161,7 +162,7 @@ impl Evaluator<'_> {
     }
 
     fn op(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), EvalStopped> {
-        if let Op::Print(op) = op {
+        if let Some(op) = op.as_op::<Print>() {
             let values = stmt.args.iter().map(|&arg| self.shown(arg, active)).collect();
             self.printed.push(Printed { text: op.text.clone(), values });
             return Ok(());

@@ -15,6 +15,7 @@
 pub mod array;
 pub mod eval;
 pub mod lower;
+pub mod op;
 pub mod ops;
 pub mod print;
 pub mod program;

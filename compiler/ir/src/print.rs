@@ -13,7 +13,6 @@
 //! One statement a line, every type written. A value has the name of the user's variable if that is unique, otherwise a number in
 //! the order of printing; after differentiation names that are not unique get a number, and the derivative of `h` is `d_h`. Control flow prints as that of the language, a manual region as a `manual fn` above and a call of it.
 
-use crate::ops::Op;
 use crate::ops::is_builtin;
 use crate::ops::rules::Semantics;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
@@ -169,7 +168,7 @@ impl<'a> Printer<'a> {
         match &stmt.kind {
             StmtKind::Op(op) => {
                 let args: Vec<String> = stmt.args.iter().map(|&arg| self.name(arg)).collect();
-                let text = if let Op::Reshard(op) = op {
+                let text = if let Some(op) = op.as_op::<Reshard>() {
                     let to = Sharding { combine: ReduceOp::Sum, ..op.to.clone() };
                     Reshard { to, step: op.step }.print(&args, self.mesh)
                 } else {

@@ -18,6 +18,7 @@
 //! target are free.
 
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::ops::rules::Elements;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::local::window_of;
@@ -213,7 +214,7 @@ impl<'a> AlignmentGraph<'a> {
             }
             return;
         }
-        if let Op::Reshape(op) = op {
+        if let Some(op) = op.as_op::<Reshape>() {
             // A new dimension of size 1 costs nothing on any device: the operand is on all devices along its axes.
             stmt.args.iter().for_each(|&arg| self.fix(arg));
             let others = op.shape.iter().enumerate().filter(|(_, size)| **size != 1);

@@ -11,13 +11,13 @@
 //! after it. Effects, control flow and other collectives never move, so a group that such a statement needs is closed. Effects keep
 //! their order, and chains of collectives their length. The pass runs after all passes that move, share or drop statements.
 
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::combined::{Combined, Common};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_layout::cost::HELD_FOR_COMBINING;
 use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::reshard::step::ReshardStep;
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ impl Combiner<'_> {
 
     /// The properties that collectives must share to be combined, and the larger of the bytes of the operand and the result.
     fn part(&self, stmt: &Stmt) -> Option<(Common, usize)> {
-        let Some(Op::Reshard(op)) = stmt.op() else { return None };
+        let Some(op) = stmt.as_op::<Reshard>() else { return None };
         let ReshardStep::Collective(kind) = op.step else { return None };
         let from = self.func.ty(stmt.args[0]);
         let bytes = from.block_bytes(self.mesh).max(self.func.ty(stmt.results[0]).block_bytes(self.mesh));
@@ -208,8 +208,8 @@ impl Combiner<'_> {
         let origin = Origin::at(span).because(reasons.join("; "));
         let (mut to, mut args, mut results) = (Vec::new(), Vec::new(), Vec::new());
         for member in members {
-            if let StmtKind::Op(Op::Reshard(op)) = member.kind {
-                to.push(op.to);
+            if let Some(op) = member.as_op::<Reshard>() {
+                to.push(op.to.clone());
             }
             args.extend(member.args);
             results.extend(member.results);

@@ -20,8 +20,8 @@
 //! explicit axes types are already decided, so there the shapes may differ in dimensions of size 1 only: these are replicated, and
 //! all other dimensions keep their axes.
 
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::ops::update::Update;
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::typing::result_types;
@@ -55,18 +55,15 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], (mesh, is_expl
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks_mut().for_each(|inner| straighten(inner, func, uses, (mesh, is_explicit)));
         let known = stmts.len();
-        let back = match stmt.op() {
-            Some(Op::Reshape(op)) => Some((stmt.args[0], op.shape.clone())),
-            Some(Op::Update(op)) => Some((stmt.args[1], op.region())),
-            _ => None,
-        };
+        let reshaped = stmt.as_op::<Reshape>().map(|op| (stmt.args[0], op.shape.clone()));
+        let back = reshaped.or_else(|| Some((stmt.args[1], stmt.as_op::<Update>()?.region())));
         let direct = back.and_then(|(last, shape)| {
             let keeps_axes = Reshape::new(func.ty(last).shape(), &shape).trivial;
             let direct = detour(&makers, func, uses, last, &shape).filter(|_| !is_explicit || keeps_axes)?;
             Some((direct, last, shape))
         });
         let shorter = direct.and_then(|(direct, last, shape)| {
-            let is_assigned = matches!(stmt.op(), Some(Op::Update(_)));
+            let is_assigned = stmt.is::<Update>();
             let result = if is_assigned { in_shape(func, last, &shape, mesh)? } else { stmt.results[0] };
             let mut shorter = direct.stmts(func, (result, &shape), mesh)?;
             if is_assigned {
@@ -81,7 +78,7 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], (mesh, is_expl
             None => stmts.push(stmt),
         }
         for stmt in &stmts[known..] {
-            if matches!(stmt.op(), Some(Op::Reshape(_))) || is_elementwise(stmt) {
+            if stmt.is::<Reshape>() || is_elementwise(stmt) {
                 makers.insert(stmt.results[0], stmt.clone());
             }
         }
@@ -168,7 +165,7 @@ impl DetourSearch<'_> {
             return false;
         }
         self.followed += 1;
-        if let Some(Op::Reshape(_)) = maker.op() {
+        if let Some(_) = maker.as_op::<Reshape>() {
             self.found.around.insert(value, maker.args[0]);
             return self.func.ty(maker.args[0]).shape() == self.shape;
         }
@@ -190,9 +187,9 @@ impl DetourSearch<'_> {
         }
         // Assume false until known; this also bounds the depth of the search.
         self.leads.insert(value, false);
-        let leads = self.makers.get(&value).is_some_and(|maker| match maker.op() {
-            Some(Op::Reshape(_)) => self.func.ty(maker.args[0]).shape() == self.shape,
-            _ => maker.args.iter().any(|&arg| self.leads(arg)),
+        let leads = self.makers.get(&value).is_some_and(|maker| match maker.is::<Reshape>() {
+            true => self.func.ty(maker.args[0]).shape() == self.shape,
+            false => maker.args.iter().any(|&arg| self.leads(arg)),
         });
         self.leads.insert(value, leads);
         leads

@@ -10,6 +10,7 @@
 //! a reshape of the first.
 
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::reduce::Reduce;
 use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::control::Control;
@@ -107,7 +108,7 @@ impl Finder<'_> {
     /// Whether two statements are the same reduction of which one keeps the reduced dimensions, with size 1, and the other does not.
     /// False for partial values.
     fn are_reshaped(&self, a: &Stmt, b: &Stmt) -> bool {
-        let (Some(Op::Reduce(first)), Some(Op::Reduce(second))) = (a.op(), b.op()) else { return false };
+        let (Some(first), Some(second)) = (a.as_op::<Reduce>(), b.as_op::<Reduce>()) else { return false };
         // The layout of the dimensions that both results have; None for partial results and for split dimensions of size 1.
         let layout = |stmt: &Stmt, keepdims: bool| {
             let Sharding { dims, unreduced, .. } = &self.func.ty(stmt.results[0]).sharding;

@@ -242,7 +242,7 @@ impl<'a> Stencil<'a> {
             let offset = self.through(&map, &offset)?;
             return self.visit(func, stmt.args[0], offset, seen);
         }
-        if let Op::Update(update) = op {
+        if let Some(update) = op.as_op::<Update>() {
             let starts = starts(update)?;
             let whole = func.ty(stmt.args[0]);
             let changed = func.ty(stmt.args[1]);
@@ -517,7 +517,7 @@ impl StencilSteps<'_, '_> {
                 if let Some(map) = window_of(self.func, stmt).filter(|_| stmt.args.len() == 1) {
                     let through = self.through(&map, &offset);
                     self.inside(step, stmt.args[0], through)?
-                } else if let Op::Update(update) = op {
+                } else if let Some(update) = op.as_op::<Update>() {
                     let starts = starts(update)?;
                     let inner = offset.iter().zip(&starts).map(|(offset, start)| offset + start).collect();
                     let old = self.inside(step, stmt.args[0], offset.clone())?;

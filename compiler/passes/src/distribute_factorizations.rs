@@ -55,7 +55,6 @@ mod elimination;
 
 use crate::rewrite::rewritten;
 use spmdc_abi::{AxisSet, MatrixFunction, ReduceOp, TriangularSystem};
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::elementwise::Binary;
 use spmdc_ir::ops::linalg::Factorization;
@@ -67,7 +66,7 @@ use spmdc_ir::ops::slice::{Slice, SliceRange};
 use spmdc_ir::ops::transpose::Transpose;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::program::{Func, Module, Stmt, Value};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::step::Reshard;
@@ -110,7 +109,7 @@ fn steps(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
 
 /// A function of matrices whose rows are split, and the number of their blocks.
 fn split_rows(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<(MatrixFunction, usize)> {
-    let StmtKind::Op(Op::Factorization(Factorization(function))) = &stmt.kind else { return None };
+    let Some(Factorization(function)) = stmt.as_op::<Factorization>() else { return None };
     let ty = func.ty(stmt.args[0]);
     let parts = mesh.size_of(&ty.sharding.dims[ty.rank() - 2].axes);
     (parts > 1).then(|| (function.clone(), parts))

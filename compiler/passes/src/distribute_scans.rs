@@ -13,10 +13,10 @@
 //! request an `all_gather`.
 
 use crate::rewrite::rewritten;
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::scan::BlockTotals;
+use spmdc_ir::ops::scan::Scan;
 use spmdc_ir::program::build::Builder;
-use spmdc_ir::program::{Func, Module, Stmt, StmtKind};
+use spmdc_ir::program::{Func, Module, Stmt};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::DimSharding;
@@ -27,7 +27,7 @@ pub fn distribute_scans(module: Module) -> Module {
 }
 
 fn with_totals(mut stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
-    if let StmtKind::Op(Op::Scan(scan)) = &stmt.kind
+    if let Some(scan) = stmt.as_op::<Scan>()
         && stmt.args.len() == 1
     {
         let (x, axis) = (stmt.args[0], scan.axis);

@@ -14,7 +14,6 @@
 //! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `exchange_halos`, which would
 //! fetch these elements from the whole result.
 
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::slice::{Slice, SliceRange};
 use spmdc_ir::ops::sort::blocks::SortBlocks;
 use spmdc_ir::ops::sort::merge::MergeSorted;
@@ -22,7 +21,7 @@ use spmdc_ir::ops::sort::{LineOrder, Sort};
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::DimSharding;
@@ -78,7 +77,7 @@ struct Picked {
 impl Sorts<'_> {
     /// The dimension of a sort, if it is split.
     fn split_axis(&self, stmt: &Stmt) -> Option<(LineOrder, usize)> {
-        let StmtKind::Op(Op::Sort(Sort(order))) = &stmt.kind else { return None };
+        let Some(Sort(order)) = stmt.as_op::<Sort>() else { return None };
         let parts = self.mesh.size_of(&self.func.ty(stmt.args[0]).sharding.dims[order.axis].axes);
         (parts > 1).then(|| (order.clone(), parts))
     }

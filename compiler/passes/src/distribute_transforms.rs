@@ -29,6 +29,7 @@ use spmdc_abi::Transform;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::broadcast::Broadcast;
 use spmdc_ir::ops::fft::Fft;
+use spmdc_ir::ops::iota::Iota;
 use spmdc_ir::ops::rules::{Effect, Elements, Typing};
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::local::window_of;
@@ -102,7 +103,7 @@ struct OpenTransforms<'a> {
 
 /// The transformed dimension, if it is split.
 fn split_axis(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<usize> {
-    let StmtKind::Op(Op::Fft(op)) = &stmt.kind else { return None };
+    let Some(op) = stmt.as_op::<Fft>() else { return None };
     let parts = mesh.size_of(&func.ty(stmt.args[0]).sharding.dims[op.axis].axes);
     (parts > 1).then_some(op.axis)
 }
@@ -164,7 +165,7 @@ impl OpenTransforms<'_> {
 
     /// Replaces a transform along a split dimension.
     fn transform(&mut self, stmt: &Stmt, axis: usize) {
-        let StmtKind::Op(Op::Fft(Fft { transform, .. })) = stmt.kind else { unreachable!("a transform is an op") };
+        let &Fft { transform, .. } = stmt.as_op().expect("the statement is a transform");
         if let Transform::Complex { inverse } = transform
             && self.transform_back(stmt, axis, inverse)
         {
@@ -256,7 +257,7 @@ impl OpenTransforms<'_> {
             return None;
         }
         self.left -= 1;
-        if let Op::Iota(op) = &op {
+        if let Some(op) = op.as_op::<Iota>() {
             let make = |steps: &mut FourStep<'_>| steps.turned_indices(op.axis, op.ty.dtype);
             return is_exact(op.ty.dtype, cut).then(|| (self.with_steps(line, cut, &stmt.origin, make), false));
         }
@@ -409,7 +410,7 @@ impl OpenTransforms<'_> {
         if layout.is_aligned() {
             return None;
         }
-        if let Op::Reshard(_) = op {
+        if let Some(_) = op.as_op::<Reshard>() {
             let is_whole = self.func.ty(stmt.args[0]).sharding.unreduced.is_empty();
             return if is_whole { self.operand(stmt.args[0], value, layout, origin) } else { None };
         }

@@ -8,9 +8,11 @@
 //! one that varies along it: its devices have different parts. Casts between such states move nothing, and go.
 
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::collective::cast::PCast;
 use spmdc_ir::ops::rules::NamedAxes;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, StmtKind, Value};
+use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::types::AxisSet;
 use std::collections::BTreeMap;
@@ -78,8 +80,8 @@ impl Erasure<'_> {
                     }
                 }
             }
-            let is_request = |op: &Op| matches!(op, Op::Reshard(op) if op.step == ReshardStep::Request);
-            let is_cast = |op: &Op| matches!(op, Op::PCast(_));
+            let is_request = |op: &Op| op.as_op::<Reshard>().is_some_and(|op| op.step == ReshardStep::Request);
+            let is_cast = |op: &Op| op.is::<PCast>();
             let is_free = stmt.op().is_some_and(|op| is_request(op) || is_cast(op));
             let is_same = is_free && self.func.ty(stmt.args[0]) == self.func.ty(stmt.results[0]);
             debug_assert!(is_same || !stmt.op().is_some_and(is_cast), "a cast moves nothing");

@@ -13,11 +13,11 @@
 //! of an operand, or another window on it, becomes a part of `ghosted`, so nothing moves for it. If the blocks of the windows need no
 //! elements but those in the same blocks of the operand, nothing is copied.
 
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::ghosted::Ghosted;
+use spmdc_ir::ops::patches::Patches;
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
-use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::patch::PatchDim;
 use spmdc_layout::window::{DimMap, WindowMap};
@@ -53,8 +53,8 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
 
 /// Divides the windows of a statement into blocks; the statement that makes the blocks of the operand, if there is none with them.
 fn ghosts(stmt: &mut Stmt, func: &mut Func, mesh: &Mesh, views: &Views) -> Option<Stmt> {
-    let StmtKind::Op(Op::Patches(op)) = &mut stmt.kind else { return None };
-    let (mut operand, result) = (stmt.args[0], stmt.results[0]);
+    let (mut operand, result) = (*stmt.args.first()?, *stmt.results.first()?);
+    let op = stmt.as_op_mut::<Patches>()?;
     let (from, to) = (func.ty(operand).clone(), func.ty(result).sharding.clone());
     let of = |patch: &PatchDim| &from.sharding.dims[patch.dim];
     debug_assert!(

@@ -12,9 +12,9 @@
 //! halos are joined later, by `cse`. A window on a window of the same block becomes a window on the operand of the inner one, where
 //! that moves no more bytes: `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
 
+use spmdc_ir::ops::called;
 use spmdc_ir::ops::halo::{Halo, HaloPart};
 use spmdc_ir::ops::window::Window;
-use spmdc_ir::ops::{Op, called};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
@@ -67,22 +67,21 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
 
 /// Whether each halo is an operand of a later window of the block.
 fn halos_are_read(stmts: &[Stmt]) -> bool {
-    let halos = stmts.iter().enumerate().filter(|(_, stmt)| matches!(stmt.op(), Some(Op::Halo(_))));
+    let halos = stmts.iter().enumerate().filter(|(_, stmt)| stmt.is::<Halo>());
     let mut results = halos.flat_map(|(at, stmt)| stmt.results.iter().map(move |result| (at, result)));
-    results.all(|(at, result)| {
-        stmts[at + 1..].iter().any(|stmt| matches!(stmt.op(), Some(Op::Window(_))) && stmt.args[1..].contains(result))
-    })
+    results
+        .all(|(at, result)| stmts[at + 1..].iter().any(|stmt| stmt.is::<Window>() && stmt.args[1..].contains(result)))
 }
 
 /// Joins two halos to one statement.
 fn join(first: &mut Stmt, second: Stmt) {
-    let (StmtKind::Op(Op::Halo(known)), StmtKind::Op(Op::Halo(more))) = (&mut first.kind, second.kind) else {
-        unreachable!("a halo joins a halo only")
-    };
-    known.parts.extend(more.parts);
+    let more = second.as_op::<Halo>().expect("a halo joins a halo only");
+    let known = first.as_op_mut::<Halo>().expect("a halo joins a halo only");
+    known.parts.extend(more.parts.iter().cloned());
+    let parts = known.parts.len();
     first.args.extend(second.args);
     first.results.extend(second.results);
-    debug_assert_eq!(known.parts.len(), first.args.len(), "each operand has its part");
+    debug_assert_eq!(parts, first.args.len(), "each operand has its part");
 }
 
 /// Turns a statement into a window and returns the statement of its halos, if it needs any; None if the statement is local already.

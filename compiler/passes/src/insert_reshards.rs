@@ -29,6 +29,8 @@ mod sums;
 
 use costs::Costs;
 use spmdc_abi::ReduceOp;
+use spmdc_ir::ops::broadcast::Broadcast;
+use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::ops::rules::{Combines, Effect, Lowered, Typing};
 use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::{Op, called};
@@ -87,7 +89,7 @@ pub fn insert_reshards(module: Module, plans: &Plans, room: Room) -> Module {
 fn pinned(body: &Block) -> BTreeSet<Value> {
     let mut found = BTreeSet::new();
     body.walk(&mut |stmt| {
-        if let StmtKind::Op(Op::Reshard(_)) = &stmt.kind {
+        if let Some(_) = stmt.as_op::<Reshard>() {
             found.insert(stmt.args[0]);
         }
     });
@@ -254,7 +256,7 @@ impl Inserter<'_> {
         if to.is_aligned() || !to.unreduced.is_empty() {
             return None;
         }
-        let is_broadcast = matches!(op, Op::Broadcast(_));
+        let is_broadcast = op.is::<Broadcast>();
         let are_whole = |layout: &Sharding| !layout.is_aligned() && layout.unreduced.is_empty();
         // A broadcast of partial sums is one of whole sums, too.
         if !(is_broadcast || are_whole(&ty.sharding) && are_whole(&from.sharding)) {
@@ -303,7 +305,7 @@ impl Inserter<'_> {
         let (op, small, wanted) = self.source(value, to)?;
         let op = op.clone();
         // A broadcast is computed where it is used; other values are made once.
-        let is_broadcast = matches!(op, Op::Broadcast(_));
+        let is_broadcast = op.is::<Broadcast>();
         let at = if is_broadcast { self.open_blocks.len() - 1 } else { self.reach(value) };
         let ty = Type { sharding: to.clone(), ..self.func.ty(value).clone() };
         let moved = self.laid_out(small, &wanted, origin.clone());
@@ -398,7 +400,7 @@ impl Inserter<'_> {
             }
             StmtKind::Control(Control::Manual(op)) => self.region(op, args, results, origin),
             // A reshard of the program is a request already.
-            StmtKind::Op(Op::Reshard(_)) => {
+            StmtKind::Op(op) if op.is::<Reshard>() => {
                 if origin.reason.is_empty() {
                     *origin = origin.because(ASKED);
                 }
@@ -662,7 +664,7 @@ impl Inserter<'_> {
     fn candidates(&self, projection: &Projection, stmt: &Stmt) -> Vec<Vec<Vec<u8>>> {
         let tensors = self.tensors(projection, stmt);
         let is_stuck = |lists: &[Option<&[u8]>], factor: usize| match stmt.op() {
-            Some(Op::Reshape(_)) => lists[factor].is_none(),
+            Some(op) if op.is::<Reshape>() => lists[factor].is_none(),
             Some(op) => matches!(op.rules().lowered(), Lowered::Library(_)) && projection.whole[factor],
             None => false,
         };

@@ -46,7 +46,7 @@ impl ArgmaxRewriter<'_> {
         let mut stmts = Vec::with_capacity(block.stmts.len());
         for mut stmt in std::mem::take(&mut block.stmts) {
             stmt.blocks_mut().for_each(|inner| self.block(inner));
-            if let Some(Op::ArgReduce(find)) = stmt.op() {
+            if let Some(find) = stmt.as_op::<ArgReduce>() {
                 let mut found = self.local(find, &stmt);
                 if found.is_empty() && find.axes.len() > 1 {
                     found = self.flat(find, &stmt);

@@ -13,7 +13,6 @@
 //!
 //! It comes when layouts are known, before they are made to fit.
 
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::rules::Combines;
 use spmdc_ir::ops::slice::{Slice, SliceRange};
 use spmdc_ir::program::build::Builder;
@@ -175,7 +174,7 @@ fn takes_places(stmt: &Stmt) -> bool {
 }
 
 fn ranges(stmt: &Stmt) -> Option<&[(SliceRange, usize)]> {
-    if let Some(Op::Slice(slice)) = stmt.op() { Some(&slice.ranges) } else { None }
+    if let Some(slice) = stmt.as_op::<Slice>() { Some(&slice.ranges) } else { None }
 }
 
 /// The dimensions of the array that only it and the result have, each with that of the result.

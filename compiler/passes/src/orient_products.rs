@@ -14,11 +14,12 @@
 //! It comes after `partition`, when it is known what each device multiplies.
 
 use crate::rewrite::rewritten;
-use spmdc_ir::ops::Op;
+use spmdc_ir::ops::einsum::Einsum;
 use spmdc_ir::ops::einsum::orient::Turned;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Func, Module, Stage, Stmt};
 use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::types::Type;
 
 /// Transposes shared operands. The module stays at its stage.
@@ -28,12 +29,12 @@ pub fn orient_products(module: Module) -> Module {
 }
 
 fn oriented(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
-    let Some(Op::Einsum(product)) = stmt.op() else { return stmts.push(stmt) };
+    let Some(product) = stmt.as_op::<Einsum>() else { return stmts.push(stmt) };
     let Some(Turned { operand, transpose, product }) = product.turned(&stmt, func, mesh) else {
         return stmts.push(stmt);
     };
     let value = stmt.args[operand];
-    let is_received = |stmt: &Stmt| stmt.results.contains(&value) && matches!(stmt.op(), Some(Op::Reshard(_)));
+    let is_received = |stmt: &Stmt| stmt.results.contains(&value) && stmt.is::<Reshard>();
     if stmts.iter().any(is_received) {
         return stmts.push(stmt);
     }

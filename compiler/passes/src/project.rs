@@ -29,7 +29,6 @@ use self::needs::{NeededMeshes, needs};
 use crate::dce::dce;
 use spmdc_abi::Plane;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::message::{ReceiveMessage, SendMessage};
 use spmdc_ir::ops::rules::{Effect, NamedAxes};
 use spmdc_ir::ops::transfer::{Target, Transfer};
@@ -177,7 +176,7 @@ fn number(
     numbers: &mut BTreeMap<Value, u32>,
 ) {
     for stmt in &block.stmts {
-        if let Some(Op::Transfer(op)) = stmt.op()
+        if let Some(op) = stmt.as_op::<Transfer>()
             && let (Target::Mesh(to), Some(from)) = (op.to, of[stmt.args[0].0 as usize])
             && to != from
         {
@@ -251,7 +250,7 @@ impl Projector<'_> {
         body.results = results.iter().map(|&at| now(&renamed, self.func.body.results[at])).collect();
         body.walk_mut(&mut |stmt| {
             // The ends of transfers are made for this mesh.
-            if !matches!(stmt.op(), Some(Op::Receive(_) | Op::Send(_))) {
+            if !(stmt.is::<ReceiveMessage>() || stmt.is::<SendMessage>()) {
                 stmt.name_parts(&parts);
             }
             if let StmtKind::Op(op) = &mut stmt.kind
@@ -308,7 +307,9 @@ impl Projector<'_> {
         let mut stmts = Vec::new();
         for stmt in &block.stmts {
             match &stmt.kind {
-                StmtKind::Op(Op::Transfer(op)) => self.transfer(op, stmt, func, mesh, renamed, &mut stmts),
+                StmtKind::Op(op) if let Some(op) = op.as_op() => {
+                    self.transfer(op, stmt, func, mesh, renamed, &mut stmts)
+                }
                 StmtKind::Op(op) => {
                     let is_here = match op.rules().properties().effect {
                         effect @ (Effect::Text | Effect::File) => self.outputs.of(effect) == Some(self.on),

@@ -14,9 +14,14 @@
 
 use crate::dce::dce;
 use spmdc_ir::ops::Op;
+use spmdc_ir::ops::cast::Cast;
+use spmdc_ir::ops::dynamic_slice::DynamicSlice;
+use spmdc_ir::ops::elementwise::Select;
 use spmdc_ir::ops::elementwise::{Binary, Compare, Unary};
+use spmdc_ir::ops::index::Index;
 use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::ops::revise::{Revise, ReviseOp, ReviseStep};
+use spmdc_ir::ops::slice::Slice;
 use spmdc_ir::ops::slice::SliceRange;
 use spmdc_ir::ops::update::{Places, Update};
 use spmdc_ir::program::build::{Builder, statement};
@@ -39,7 +44,7 @@ pub fn revise_regions(mut module: Module) -> Module {
     }
     let mut applies = false;
     module.func.body.walk(&mut |stmt| {
-        applies |= matches!(stmt.op(), Some(Op::Update(op)) if is_split_at_run_time(op, &module.func, stmt.args[0]));
+        applies |= stmt.as_op::<Update>().is_some_and(|op| is_split_at_run_time(op, &module.func, stmt.args[0]));
     });
     if !applies {
         return module;
@@ -62,7 +67,7 @@ fn revise(block: &mut Block, func: &mut Func, mesh: &Mesh, uses: &[usize]) -> bo
             is_changed |= revise(inner, func, mesh, uses);
         }
         let found = stmt.op().and_then(|op| {
-            let Op::Update(op) = op else { return None };
+            let Some(op) = op.as_op::<Update>() else { return None };
             let is_split = is_split_at_run_time(op, func, stmt.args[0]);
             is_split.then(|| Revision::of(op, &stmt, &makers, func))??.finish(uses)
         });
@@ -108,24 +113,24 @@ fn is_split_at_run_time(op: &Update, func: &Func, x: Value) -> bool {
 
 /// Whether the op takes a region, or gives it in another shape.
 fn is_read(op: &Op) -> bool {
-    matches!(op, Op::Slice(_) | Op::Index(_) | Op::DynamicSlice(_) | Op::Reshape(_))
+    op.is::<Slice>() || op.is::<Index>() || op.is::<DynamicSlice>() || op.is::<Reshape>()
 }
 
 /// The step that an op is; None if it is not elementwise.
 fn step_op(op: &Op) -> Option<ReviseOp> {
-    if let Op::Unary(Unary(op)) = op {
+    if let Some(Unary(op)) = op.as_op::<Unary>() {
         return Some(ReviseOp::Unary(*op));
     }
-    if let Op::Binary(Binary(op)) = op {
+    if let Some(Binary(op)) = op.as_op::<Binary>() {
         return Some(ReviseOp::Binary(*op));
     }
-    if let Op::Compare(Compare(op)) = op {
+    if let Some(Compare(op)) = op.as_op::<Compare>() {
         return Some(ReviseOp::Compare(*op));
     }
-    if let Op::Cast(op) = op {
+    if let Some(op) = op.as_op::<Cast>() {
         return Some(ReviseOp::Cast(op.to));
     }
-    matches!(op, Op::Select(_)).then_some(ReviseOp::Select)
+    op.is::<Select>().then_some(ReviseOp::Select)
 }
 
 /// The replacement of an update.
@@ -175,7 +180,7 @@ impl<'a> Revision<'a> {
     fn of(op: &'a Update, stmt: &'a Stmt, makers: &'a BTreeMap<Value, Stmt>, func: &'a Func) -> Option<Revision<'a>> {
         let mut new = stmt.args[1];
         while let Some(stmt) = makers.get(&new)
-            && let Some(Op::Reshape(_)) = stmt.op()
+            && let Some(_) = stmt.as_op::<Reshape>()
         {
             new = stmt.args[0];
         }
@@ -321,24 +326,24 @@ impl<'a> Revision<'a> {
         let op = stmt.op().filter(|op| is_read(op))?;
         let mut read = self.read(stmt.args[0])?;
         let from = self.func.ty(stmt.args[0]).shape();
-        if let Op::Slice(op) = op {
+        if let Some(op) = op.as_op::<Slice>() {
             for (at, &(range, _)) in op.ranges.iter().enumerate() {
                 read.cut(at, range, from[at])?;
             }
         }
-        if let Op::DynamicSlice(op) = op {
+        if let Some(op) = op.as_op::<DynamicSlice>() {
             for (&(at, len), &start) in op.dims.iter().zip(&stmt.args[1..]) {
                 read.take(at, start, len)?;
             }
         }
-        if let Op::Index(op) = op {
+        if let Some(op) = op.as_op::<Index>() {
             for (&at, &start) in op.dims.iter().zip(&stmt.args[1..]) {
                 read.take(at, start, 1)?;
             }
             let kept = read.dims.iter().enumerate().filter(|(at, _)| !op.dims.contains(at));
             read.dims = kept.map(|(_, dim)| *dim).collect();
         }
-        if let Op::Reshape(op) = op {
+        if let Some(op) = op.as_op::<Reshape>() {
             let long = |shape: &[usize]| shape.iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
             if long(from) != long(&op.shape) {
                 return None;

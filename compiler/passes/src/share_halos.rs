@@ -16,8 +16,9 @@
 //! are at most as many exchanges as windows, and at most two for each split dimension. It comes after `hoist` and `cse`, which
 //! decide which halos there are and where they stand.
 
-use spmdc_ir::ops::Op;
+use spmdc_ir::ops::halo::Halo;
 use spmdc_ir::ops::margins::Margins;
+use spmdc_ir::ops::window::Window;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_layout::halo_flow::flow;
 use spmdc_layout::margin::{Margin, Spread, cover, joined};
@@ -138,7 +139,7 @@ impl Sharer<'_> {
 
     /// The margins and elements that a statement fetches, if it is the halo of a window that can share it.
     fn single(&self, stmt: &Stmt) -> Option<(Vec<Margin>, Moved)> {
-        let Some(Op::Halo(halo)) = stmt.op() else { return None };
+        let Some(halo) = stmt.as_op::<Halo>() else { return None };
         let [part] = halo.parts.as_slice() else { return None };
         let needs = Spread::new(&part.dims, &self.func.ty(stmt.args[0]).sharding, &part.to, self.mesh)?.margins();
         let flow = halo.flow(self.mesh);
@@ -218,11 +219,11 @@ impl Sharer<'_> {
 
 /// Lets a window whose halo was joined read the margins.
 fn read_margins(stmt: &mut Stmt, replaced: &Replaced) {
-    let StmtKind::Op(Op::Window(window)) = &mut stmt.kind else { return };
     let Some(margins) = stmt.args.get(1).and_then(|halo| replaced.get(halo)) else { return };
+    let Some(window) = stmt.as_op_mut::<Window>() else { return };
     debug_assert!(!window.halos.is_empty(), "a window without halos has one");
-    stmt.args.truncate(1);
-    stmt.args.extend(margins.iter().map(|(value, _)| *value));
     window.halos = margins.iter().map(|(_, margin)| margin.dim).collect();
     window.margins = margins.iter().map(|(_, margin)| Arc::clone(margin)).collect();
+    stmt.args.truncate(1);
+    stmt.args.extend(margins.iter().map(|(value, _)| *value));
 }

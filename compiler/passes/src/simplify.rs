@@ -7,9 +7,11 @@
 //! Only rewrites that are exact for every input are made: `x + 0` stays for floats, because it turns -0 into 0.
 
 use spmdc_ir::array::Array;
-use spmdc_ir::ops::Op;
+use spmdc_ir::ops::cast::Cast;
 use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::ops::elementwise::Binary;
+use spmdc_ir::ops::linalg::minors::Minors;
+use spmdc_ir::ops::with_partials::WithPartials;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::BinaryOp;
 
@@ -63,15 +65,15 @@ impl Simplifier<'_> {
         let &[result] = stmt.results.as_slice() else { return None };
         let op = stmt.op()?;
         // Only their derivatives, which have been taken, are others than those of the operand.
-        if let Op::WithPartials(_) | Op::Minors(_) = op {
+        if op.is::<WithPartials>() || op.is::<Minors>() {
             return Some(stmt.args[0]);
         }
-        let binary = if let Op::Binary(Binary(binary)) = op { Some(*binary) } else { None };
+        let binary = if let Some(Binary(binary)) = op.as_op::<Binary>() { Some(*binary) } else { None };
         let same = if binary == Some(BinaryOp::Mul) && self.is_one(stmt.args[1]) {
             stmt.args[0]
         } else if binary == Some(BinaryOp::Mul) && self.is_one(stmt.args[0]) {
             stmt.args[1]
-        } else if binary == Some(BinaryOp::Div) && self.is_one(stmt.args[1]) || matches!(op, Op::Cast(_)) {
+        } else if binary == Some(BinaryOp::Div) && self.is_one(stmt.args[1]) || op.is::<Cast>() {
             stmt.args[0]
         } else {
             return None;

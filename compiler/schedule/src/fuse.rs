@@ -33,6 +33,7 @@ use spmdc_layout::cost::{
     BEYOND_CACHES, LONG_EXPRESSION, LONG_NEST, REPEATED_INSTRUCTIONS, SHORT_REDUCTION, SHORT_SCALARS,
 };
 use spmdc_layout::mesh::Mesh;
+use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::reshard::step::ReshardStep;
 use std::collections::BTreeMap;
 
@@ -492,7 +493,7 @@ fn pointwise_loops<'a>(func: &'a Func, mesh: &Mesh, stmts: &[(&'a Stmt, usize)])
 
 /// Whether the statement joins the blocks of an array.
 fn is_gather(stmt: &Stmt) -> bool {
-    matches!(stmt.op(), Some(Op::Reshard(op)) if op.step == ReshardStep::Collective(CollectiveKind::AllGather))
+    stmt.as_op::<Reshard>().is_some_and(|op| op.step == ReshardStep::Collective(CollectiveKind::AllGather))
 }
 
 #[cfg(test)]

@@ -5,19 +5,18 @@ use spmdc_compiler::pipeline::{ContractChecker, HostOptions, MemoryLimit, Option
 use spmdc_compiler::totals;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Stage, StmtKind};
 use spmdc_ir::verify::Contract;
 use spmdc_layout::cost::Levels;
-use spmdc_layout::reshard::step::ReshardStep;
+use spmdc_layout::reshard::step::{Reshard, ReshardStep};
 
 /// The collectives that the compiler inserts, in order.
 fn collectives(source: &str) -> Vec<&'static str> {
     let compilation = compiled(source);
     let mut found = Vec::new();
     compilation.stage(Stage::Partitioned).unwrap().func.body.walk(&mut |stmt| {
-        if let Some(Op::Reshard(op)) = stmt.op()
+        if let Some(op) = stmt.as_op::<Reshard>()
             && let ReshardStep::Collective(kind) = op.step
         {
             found.push(kind.name());

@@ -82,6 +82,7 @@ pub mod window;
 pub mod windowed;
 pub mod with_partials;
 
+pub use crate::op::Op;
 use crate::ops::call::args::{Arg, Args};
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::errors::only_in_dumps;
@@ -89,7 +90,7 @@ use crate::ops::call::signature::{Signature, Status};
 use crate::ops::call::term::Term;
 use crate::ops::prelude::Written;
 use crate::program::explicit::Choice;
-use rules::{Exchange, Lowered, Rules};
+use rules::Rules;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -185,24 +186,12 @@ pub fn called(op: &str) -> String {
 }
 
 macro_rules! ops {
-    ($($(#[$doc:meta])* $variant:ident($ty:ty) $(= $first:literal $(| $more:literal)*)? $(in $names:expr)?,)*) => {
-        /// Every operation of the IR. [`rules`] lists the obligations of each.
-        #[derive(Clone, Debug, PartialEq)]
-        pub enum Op { $($(#[$doc])* $variant($ty),)* }
-
-        impl Op {
-            /// The rules of the op.
-            pub fn rules(&self) -> &dyn Rules {
-                match self { $(Op::$variant(op) => op,)* }
-            }
-
-            /// As [`Op::rules`], mutable, to replace the axes that the op names.
-            pub fn rules_mut(&mut self) -> &mut dyn Rules {
-                match self { $(Op::$variant(op) => op,)* }
-            }
-        }
-
-        $(impl From<$ty> for Op { fn from(op: $ty) -> Op { Op::$variant(op) } })*
+    ($($(#[$doc:meta])* $ty:ty $(= $first:literal $(| $more:literal)*)? $(=> $names:expr)?,)*) => {
+        // Each line is an op.
+        const _: () = {
+            const fn keeps<T: Rules>() {}
+            $(keeps::<$ty>();)*
+        };
 
         /// The names of ops in the language, each with its signatures and its implementation.
         const OPS: &[Functions] = &[
@@ -212,31 +201,6 @@ macro_rules! ops {
             )*
         ];
     };
-}
-
-impl Op {
-    /// Whether one element of the result is an expression of single elements of the operands.
-    pub fn is_pointwise(&self) -> bool {
-        self.rules().lowered().point().is_some()
-    }
-
-    /// The exchange between devices, if the op makes one.
-    pub fn exchange(&self) -> Option<&dyn Exchange> {
-        match self.rules().lowered() {
-            Lowered::Exchange(exchange) => Some(exchange),
-            Lowered::Point(_)
-            | Lowered::Nest(_)
-            | Lowered::Reduction(_)
-            | Lowered::Alias(_)
-            | Lowered::Library(_)
-            | Lowered::Request => None,
-        }
-    }
-
-    /// Whether the op has an effect besides its results; its statements are kept even if no result is used, and stay in order.
-    pub fn has_effect(&self) -> bool {
-        self.rules().properties().has_effect()
-    }
 }
 
 /// Functions that are not ops of their own: their calls emit other ops.
@@ -249,138 +213,138 @@ macro_rules! composites {
 
 ops! {
     /// A literal.
-    Constant(constant::Constant),
+    constant::Constant,
     /// A function of one operand, element by element.
-    Unary(elementwise::Unary) in elementwise::UNARY_NAMES,
+    elementwise::Unary => elementwise::UNARY_NAMES,
     /// A function of two operands, element by element.
-    Binary(elementwise::Binary) = "minimum" | "maximum" | "atan2" | "hypot" | "logaddexp" | "copysign"
+    elementwise::Binary = "minimum" | "maximum" | "atan2" | "hypot" | "logaddexp" | "copysign"
         | "nextafter" | "gcd" | "pow",
     /// A comparison, element by element.
-    Compare(elementwise::Compare),
+    elementwise::Compare,
     /// A choice, element by element.
-    Select(elementwise::Select) = "where",
+    elementwise::Select = "where",
     /// A product and a sum, rounded once.
-    Fma(fma::Fma) = "fma",
+    fma::Fma = "fma",
     /// Another element type.
-    Cast(cast::Cast) = "cast",
+    cast::Cast = "cast",
     /// A reduction over dimensions.
-    Reduce(reduce::Reduce) = "sum" | "prod" | "max" | "min" | "all" | "any",
+    reduce::Reduce = "sum" | "prod" | "max" | "min" | "all" | "any",
     /// The position of the largest or smallest element.
-    ArgReduce(reduce::ArgReduce) = "argmax" | "argmin",
+    reduce::ArgReduce = "argmax" | "argmin",
     /// Running totals along a dimension.
-    Scan(scan::Scan) = "cumsum" | "cumprod" | "cummax" | "cummin",
+    scan::Scan = "cumsum" | "cumprod" | "cummax" | "cummin",
     /// The totals of the blocks of a split dimension.
-    BlockTotals(scan::BlockTotals) = "block_totals",
+    scan::BlockTotals = "block_totals",
     /// Lines in the order of keys.
-    Sort(sort::Sort) = "sort" | "argsort" | "sort_together",
+    sort::Sort = "sort" | "argsort" | "sort_together",
     /// The lines of each block in the order of keys.
-    SortBlocks(sort::blocks::SortBlocks) = "sort_blocks",
+    sort::blocks::SortBlocks = "sort_blocks",
     /// Elements of the order of several sorted blocks.
-    MergeSorted(sort::merge::MergeSorted) = "merge_sorted",
+    sort::merge::MergeSorted = "merge_sorted",
     /// Factorizations of matrices, and triangular systems.
-    Factorization(linalg::Factorization) = "cholesky" | "triangular_solve" | "lu_solve" | "lu" | "lu_diagonal" | "lu_complete" | "qr" | "qr_signs" | "eigh" | "eig_planes" | "svd",
+    linalg::Factorization = "cholesky" | "triangular_solve" | "lu_solve" | "lu" | "lu_diagonal" | "lu_complete" | "qr" | "qr_signs" | "eigh" | "eig_planes" | "svd",
     /// Determinants, their logarithms and cofactors that have been computed, with the matrices.
-    Minors(linalg::minors::Minors) = "determinant" | "cofactors" | "log_determinant",
+    linalg::minors::Minors = "determinant" | "cofactors" | "log_determinant",
     /// Factorizations and products of the blocks of split rows.
-    MatrixBlocks(linalg::blocks::MatrixBlocks) = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
+    linalg::blocks::MatrixBlocks = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
     /// Steps of triangular systems with split rows.
-    TriangularBlocks(linalg::systems::TriangularBlocks) = "triangular_rows" | "triangular_sums",
+    linalg::systems::TriangularBlocks = "triangular_rows" | "triangular_sums",
     /// Fourier transforms of lines.
-    Fft(fft::Fft) = "fft_lines" | "fft_of_real" | "fft_to_real",
+    fft::Fft = "fft_lines" | "fft_of_real" | "fft_to_real",
     /// A sum of products of two operands.
-    Einsum(einsum::Einsum),
+    einsum::Einsum,
     /// Elements with equal indices in several dimensions.
-    Diagonal(einsum::diagonal::Diagonal),
+    einsum::diagonal::Diagonal,
     /// Static ranges of dimensions.
-    Slice(slice::Slice),
+    slice::Slice,
     /// A valid dynamic index, or an error that stops the program.
-    CheckIndex(index::CheckIndex) = "check_index",
+    index::CheckIndex = "check_index",
     /// Elements at other indices, in the general form.
-    Window(window::Window) = "window",
+    window::Window = "window",
     /// The elements that devices lack for a window.
-    Halo(halo::Halo) = "halo",
+    halo::Halo = "halo",
     /// The elements that devices lack for several windows.
-    Margins(margins::Margins) = "margins",
+    margins::Margins = "margins",
     /// Valid dynamic indices, or an error that stops the program.
-    CheckIndices(check_indices::CheckIndices) = "check_indices",
+    check_indices::CheckIndices = "check_indices",
     /// Elements at indices from arrays.
-    Gather(gather::Gather) = "gather",
+    gather::Gather = "gather",
     /// The windows of some dimensions, side by side.
-    Patches(patches::Patches) = "patches",
+    patches::Patches = "patches",
     /// Blocks with all elements that windows read.
-    Ghosted(ghosted::Ghosted) = "ghosted",
+    ghosted::Ghosted = "ghosted",
     /// Updates of elements at indices from arrays.
-    Scatter(scatter::Scatter) = "scatter",
+    scatter::Scatter = "scatter",
     /// Counts of the elements of a sorted array.
-    SearchSorted(searchsorted::SearchSorted) = "searchsorted",
+    searchsorted::SearchSorted = "searchsorted",
     /// Elements at dynamic indices.
-    Index(index::Index) = "index",
+    index::Index = "index",
     /// Regions at dynamic indices.
-    DynamicSlice(dynamic_slice::DynamicSlice) = "dynamic_slice",
+    dynamic_slice::DynamicSlice = "dynamic_slice",
     /// A region of an array replaced.
-    Update(update::Update) = "update",
+    update::Update = "update",
     /// A region of an array replaced by what is computed from its old elements.
-    Revise(revise::Revise) = "revise",
+    revise::Revise = "revise",
     /// Indices as values.
-    Iota(iota::Iota) = "iota",
+    iota::Iota = "iota",
     /// Random bits of a key, for each index.
-    RandomBits(random_bits::RandomBits) = "random_bits",
+    random_bits::RandomBits = "random_bits",
     /// Rows of a parameter that stays in its file.
-    ReadRows(read_rows::ReadRows) = "read_rows",
+    read_rows::ReadRows = "read_rows",
     /// Another key for each number.
-    FoldIn(fold_in::FoldIn) = "fold_in",
+    fold_in::FoldIn = "fold_in",
     /// NumPy broadcasting to a given shape.
-    Broadcast(broadcast::Broadcast) = "broadcast_to",
+    broadcast::Broadcast = "broadcast_to",
     /// The same elements in another shape.
-    Reshape(reshape::Reshape) = "reshape" | "ravel" | "squeeze" | "expand_dims",
+    reshape::Reshape = "reshape" | "ravel" | "squeeze" | "expand_dims",
     /// The dimensions in another order.
-    Transpose(transpose::Transpose) = "transpose" | "swapaxes" | "moveaxis",
+    transpose::Transpose = "transpose" | "swapaxes" | "moveaxis",
     /// Dimensions in reverse.
-    Flip(flip::Flip) = "flip",
+    flip::Flip = "flip",
     /// Elements moved around the end of a dimension.
-    Roll(roll::Roll) = "roll",
+    roll::Roll = "roll",
     /// Padding around an array.
-    Pad(pad::Pad) = "pad",
+    pad::Pad = "pad",
     /// Arrays one after another.
-    Concatenate(concatenate::Concatenate) = "concatenate" | "stack" | "hstack" | "vstack",
+    concatenate::Concatenate = "concatenate" | "stack" | "hstack" | "vstack",
     /// Shows values while running.
-    Print(print::Print) = "print",
+    print::Print = "print",
     /// Stops the program unless a condition holds.
-    Assert(print::Assert) = "assert",
+    print::Assert = "assert",
     /// Writes a file while running.
-    Save(save::Save) = "save",
+    save::Save = "save",
     /// Shows a layout while running.
-    ShowSharding(print::ShowSharding) = "show_sharding",
+    print::ShowSharding = "show_sharding",
     /// The same values, which count as others.
-    OptimizationBarrier(barrier::OptimizationBarrier) = "barrier",
+    barrier::OptimizationBarrier = "barrier",
     /// The same values, with partial derivatives of their own.
-    WithPartials(with_partials::WithPartials) = "with_partials",
+    with_partials::WithPartials = "with_partials",
     /// Moves a value to another mesh.
-    Transfer(transfer::Transfer) = "transfer",
+    transfer::Transfer = "transfer",
     /// The end of a transfer at which a value leaves.
-    Send(message::SendMessage) = "send",
+    message::SendMessage = "send",
     /// The end of a transfer at which a value arrives.
-    Receive(message::ReceiveMessage) = "receive",
+    message::ReceiveMessage = "receive",
     /// Gives a value another layout.
-    Reshard(spmdc_layout::reshard::step::Reshard) = "reshard" | "pin" | "pin_gradient" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
+    spmdc_layout::reshard::step::Reshard = "reshard" | "pin" | "pin_gradient" | "shard" | "all_reduce" | "reduce_scatter" | "collective_permute",
     /// Several small collectives at once; dumps name it as one of them.
-    Combined(combined::Combined),
+    combined::Combined,
     /// `psum` and similar collectives.
-    PAllReduce(collective::all_reduce::PAllReduce) = "psum" | "pmean" | "pmax" | "pmin",
+    collective::all_reduce::PAllReduce = "psum" | "pmean" | "pmax" | "pmin",
     /// The values of a group of devices, one after another.
-    PAllGather(collective::all_gather::PAllGather) = "all_gather",
+    collective::all_gather::PAllGather = "all_gather",
     /// The sum over a group, of which each device keeps a part.
-    PSumScatter(collective::reduce_scatter::PSumScatter) = "psum_scatter",
+    collective::reduce_scatter::PSumScatter = "psum_scatter",
     /// Each device sends a part to every other.
-    PAllToAll(collective::all_to_all::PAllToAll) = "all_to_all",
+    collective::all_to_all::PAllToAll = "all_to_all",
     /// Whole values from device to device.
-    PPermute(collective::permute::PPermute) = "ppermute" | "pshift",
+    collective::permute::PPermute = "ppermute" | "pshift",
     /// Marks a value as varying.
-    PVary(collective::vary::PVary) = "pvary",
+    collective::vary::PVary = "pvary",
     /// Gives a value another state along manual axes.
-    PCast(collective::cast::PCast) = "pcast",
+    collective::cast::PCast = "pcast",
     /// A device's position.
-    AxisIndex(collective::axis_index::AxisIndex) = "axis_index" | "axis_size",
+    collective::axis_index::AxisIndex = "axis_index" | "axis_size",
 }
 
 composites! {

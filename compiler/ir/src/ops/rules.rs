@@ -8,8 +8,8 @@ use super::derivative::Derivative;
 use crate::array::{Array, Trap};
 use crate::lower::builder::KernelBuilder;
 use crate::lower::work::Lowering;
+use crate::op::{Op, OpObject};
 use crate::ops::Mismatch;
-use crate::ops::Op;
 use crate::ops::collective::GroupCollective;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{CollectiveKind, ReduceOp};
@@ -68,7 +68,7 @@ pub trait PlacesResults {
 }
 
 /// All obligations of an op.
-pub trait Rules: Semantics {
+pub trait Rules: Semantics + OpObject {
     /// How its results change with its operands.
     fn derivative(&self) -> Derivative<'_>;
 

@@ -11,13 +11,13 @@
 use super::{Call, Mismatch, beyond, shape};
 use crate::array::{Array, Trap};
 use crate::lower::builder::KernelBuilder;
-use crate::ops::Op;
 use crate::ops::batching::Batching;
 use crate::ops::call::args::Args;
 use crate::ops::call::build::CallBuilder;
 use crate::ops::call::signature::{Signature, signatures};
 use crate::ops::call::term::Term;
 use crate::ops::derivative::Derivative;
+use crate::ops::margins::Margins;
 use crate::ops::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, Windowed,
@@ -370,7 +370,7 @@ impl Call for Window {
 fn margin(value: Value, build: &CallBuilder) -> Option<Arc<Margin>> {
     let mut before = build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev());
     let maker = before.find(|stmt| stmt.results.contains(&value))?;
-    let Some(Op::Margins(op)) = maker.op() else { return None };
+    let Some(op) = maker.as_op::<Margins>() else { return None };
     let at = maker.results.iter().position(|&result| result == value)?;
     op.parts.get(at).cloned()
 }

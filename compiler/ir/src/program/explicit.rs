@@ -37,7 +37,7 @@ pub fn layouts(
     mesh: &Mesh,
 ) -> Result<Vec<Sharding>, Mismatch> {
     derived(op, args, results, manual, mesh).map_err(|mut mismatch| {
-        if matches!(op, Op::Reshape(_)) && mismatch.code == Code::E0301 {
+        if op.is::<Reshape>() && mismatch.code == Code::E0301 {
             mismatch.choices.extend(reshaped_choices(args[0], &results[0], mesh));
         }
         mismatch.choices.sort_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -47,12 +47,12 @@ pub fn layouts(
 
 /// The layout of a reshape's operand on the explicit axes with which the result has layout `out`, and nothing moves.
 fn before_reshape(from: &Type, result: &ArrayType, out: &Sharding, mesh: &Mesh) -> Option<Sharding> {
-    let back = Op::Reshape(Reshape::new(&result.shape, from.shape()));
+    let back = Op::from(Reshape::new(&result.shape, from.shape()));
     let laid_out = Type { array: result.clone(), sharding: out.clone(), varying: AxisSet::EMPTY };
     let layout = derived(&back, &[&laid_out], std::slice::from_ref(&from.array), AxisSet::EMPTY, mesh).ok()?.pop()?;
     // The layout must also lead back: a dimension of one element loses its axes, for example.
     let operand = Type { sharding: layout.clone(), ..from.clone() };
-    let there = Op::Reshape(Reshape::new(from.shape(), &result.shape));
+    let there = Op::from(Reshape::new(from.shape(), &result.shape));
     let found = derived(&there, &[&operand], std::slice::from_ref(result), AxisSet::EMPTY, mesh).ok()?.pop()?;
     (found.close().dims == on_explicit(out, mesh).dims).then_some(layout)
 }

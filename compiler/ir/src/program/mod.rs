@@ -17,8 +17,8 @@ pub mod typing;
 pub mod units;
 pub mod walk;
 
-use crate::ops::Op;
-use crate::ops::rules::Effect;
+use crate::op::Op;
+use crate::ops::rules::{Effect, Rules};
 use control::Control;
 use origin::{Kin, Origin};
 use spmdc_abi::{CollectiveKind, LayoutDim, Plane};
@@ -225,6 +225,21 @@ impl Stmt {
             StmtKind::Op(op) => Some(op),
             StmtKind::Control(_) => None,
         }
+    }
+
+    /// Whether it is an op of this type.
+    pub fn is<T: Rules>(&self) -> bool {
+        self.op().is_some_and(Op::is::<T>)
+    }
+
+    /// The op, if it is of this type.
+    pub fn as_op<T: Rules>(&self) -> Option<&T> {
+        self.op()?.as_op()
+    }
+
+    /// As [`Stmt::as_op`], mutable.
+    pub fn as_op_mut<T: Rules>(&mut self) -> Option<&mut T> {
+        if let StmtKind::Op(op) = &mut self.kind { op.as_op_mut() } else { None }
     }
 
     /// The control flow; None for an op.

@@ -16,9 +16,9 @@ pub use self::regions::home;
 use self::regions::home_of_free;
 use super::control::Control;
 use super::{Block, Func, Stmt, StmtKind, Value};
-use crate::ops::Op;
 use crate::ops::rules::Effect;
 use crate::ops::transfer::Target;
+use crate::ops::transfer::Transfer;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -43,7 +43,7 @@ pub fn resolve(func: &mut Func, mesh: &Mesh) -> Result<(), Vec<Diagnostic>> {
     }
     func.body.walk_mut(&mut |stmt| {
         let result = stmt.results.first().copied();
-        if let (StmtKind::Op(Op::Transfer(op)), Some(result)) = (&mut stmt.kind, result) {
+        if let (Some(op), Some(result)) = (stmt.as_op_mut::<Transfer>(), result) {
             op.number = 0;
             if let (Target::Back | Target::Declared(_), Some(on)) = (op.to, found.of[result.0 as usize]) {
                 op.to = Target::Mesh(on);
@@ -64,12 +64,12 @@ pub fn resolve(func: &mut Func, mesh: &Mesh) -> Result<(), Vec<Diagnostic>> {
 }
 
 fn remove_identities(block: &mut Block, stays: &mut BTreeMap<Value, Value>) {
-    block.stmts.retain(|stmt| match stmt.op() {
-        Some(Op::Transfer(op)) if op.to == Target::Back => {
+    block.stmts.retain(|stmt| {
+        let goes_back = stmt.as_op::<Transfer>().is_some_and(|op| op.to == Target::Back);
+        if goes_back {
             stays.insert(stmt.results[0], stmt.args[0]);
-            false
         }
-        Some(_) | None => true,
+        !goes_back
     });
     block.stmts.iter_mut().flat_map(Stmt::blocks_mut).for_each(|inner| remove_identities(inner, stays));
 }
@@ -254,7 +254,7 @@ impl PlacementFinder<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
         let span = stmt.origin.span;
         match &stmt.kind {
-            StmtKind::Op(Op::Transfer(op)) => {
+            StmtKind::Op(op) if let Some(op) = op.as_op::<Transfer>() => {
                 let from = self.at(stmt.args[0]);
                 let on = match op.to {
                     Target::Mesh(to) => {

@@ -16,8 +16,20 @@ mod patches;
 pub mod windows;
 
 use crate::ops::Op;
+use crate::ops::combined::Combined;
+use crate::ops::fft::Fft;
+use crate::ops::ghosted::Ghosted;
+use crate::ops::halo::Halo;
+use crate::ops::linalg::Factorization;
+use crate::ops::margins::Margins;
+use crate::ops::patches::Patches;
 use crate::ops::rules::Typing;
+use crate::ops::scan::BlockTotals;
+use crate::ops::scan::Scan;
 use crate::ops::sort::Sort;
+use crate::ops::sort::blocks::SortBlocks;
+use crate::ops::sort::merge::MergeSorted;
+use crate::ops::window::Window;
 use crate::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use crate::program::local::window_of;
 use crate::program::typing::shapes;
@@ -26,6 +38,7 @@ use spmdc_grammar::span::Span;
 use spmdc_layout::blocks::is_summand;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::flow::{flow, is_free};
+use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{AxisSet, Type};
@@ -461,7 +474,7 @@ impl<'a> Verifier<'a> {
         let of_blocks = speaks_of_blocks(op, stmt.args.len());
         let may_have = self.stage >= Stage::Partitioned || self.contract == Contract::Between;
         self.expect(may_have || !of_blocks, |_| "speaks of blocks that there are not yet".to_string());
-        if let Op::Scan(scan) = op
+        if let Some(scan) = op.as_op::<Scan>()
             && self.stage >= Stage::Partitioned
         {
             let layout = &self.func.ty(stmt.args[0]).sharding.dims[scan.axis];
@@ -469,33 +482,35 @@ impl<'a> Verifier<'a> {
             let knows = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == parts;
             self.expect(knows, |_| "does not know the totals of the blocks before".to_string());
             if let Some(totals) = stmt.args.get(1) {
-                let is_its_own = self.totals.get(totals).is_some_and(
-                    |maker| matches!(maker.op(), Some(Op::BlockTotals(made)) if made.is_for(scan, parts) && maker.args[0] == stmt.args[0]),
-                );
+                let is_its_own = self.totals.get(totals).is_some_and(|maker| {
+                    maker
+                        .as_op::<BlockTotals>()
+                        .is_some_and(|made| made.is_for(scan, parts) && maker.args[0] == stmt.args[0])
+                });
                 self.expect(is_its_own, |it| format!("{} are not the totals of its blocks", it.display(*totals)));
             }
         }
-        if let Op::BlockTotals(_) = op {
+        if let Some(_) = op.as_op::<BlockTotals>() {
             self.totals.extend(stmt.results.iter().map(|&result| (result, stmt)));
         }
-        if let Op::Reshard(_) | Op::Combined(_) = op {
+        if op.is::<Reshard>() || op.is::<Combined>() {
             let moved = stmt.args.iter().zip(&stmt.results);
             let known = moved.filter_map(|(arg, &result)| Some((result, *self.totals.get(arg)?)));
             let known: Vec<(Value, &Stmt)> = known.collect();
             self.totals.extend(known);
         }
-        if let Op::Halo(_) | Op::Margins(_) | Op::Ghosted(_) = op {
+        if op.is::<Halo>() || op.is::<Margins>() || op.is::<Ghosted>() {
             self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
         self.sort(op, stmt);
-        if let Op::Factorization(_) = op {
+        if let Some(_) = op.as_op::<Factorization>() {
             let ty = self.func.ty(stmt.args[0]);
             let is_whole = ty.sharding.dims[ty.rank() - 2..]
                 .iter()
                 .all(|dim| dim.alignment.is_none() && self.mesh.size_of(&dim.axes) == 1);
             self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole matrices".to_string());
         }
-        if let Op::Fft(transform) = op {
+        if let Some(transform) = op.as_op::<Fft>() {
             let layout = &self.func.ty(stmt.args[0]).sharding.dims[transform.axis];
             let is_whole = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == 1;
             self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole lines".to_string());
@@ -503,7 +518,7 @@ impl<'a> Verifier<'a> {
         if let Typing::OfBlocks(_) = op.rules().typing() {
             return;
         }
-        if let Op::Reshard(reshard) = op {
+        if let Some(reshard) = op.as_op::<Reshard>() {
             let same = self.func.ty(stmt.results[0]).sharding == reshard.to;
             self.expect(same || self.stage < Stage::Partitioned, |_| "its result does not lie as it says".to_string());
             let is_made = self.stage < Stage::Partitioned
@@ -523,7 +538,7 @@ impl<'a> Verifier<'a> {
         if self.stage >= Stage::Partitioned && !(is_known && stmt.args.len() == 1) {
             match (window_of(self.func, stmt), op) {
                 (Some(map), _) => self.window(op, stmt, &map),
-                (None, Op::Patches(patches)) => self.patches(patches, stmt),
+                (None, op) if let Some(patches) = op.as_op::<Patches>() => self.patches(patches, stmt),
                 (None, _) if is_known => {}
                 (None, _) => {
                     if let Some(misfit) = blocks::misfit(self.func, self.mesh, (op, stmt)) {
@@ -569,17 +584,17 @@ impl<'a> Verifier<'a> {
 impl<'a> Verifier<'a> {
     /// A sort works on whole lines, and a merge takes its elements from blocks that are sorted in the same order.
     fn sort(&mut self, op: &Op, stmt: &'a Stmt) {
-        if let Op::Sort(Sort(order)) = op {
+        if let Some(Sort(order)) = op.as_op::<Sort>() {
             let layout = &self.func.ty(stmt.args[0]).sharding.dims[order.axis];
             let is_whole = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == 1;
             self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole lines".to_string());
         }
-        if let Op::SortBlocks(_) = op {
+        if let Some(_) = op.as_op::<SortBlocks>() {
             self.sorted.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
-        if let Op::MergeSorted(merge) = op {
+        if let Some(merge) = op.as_op::<MergeSorted>() {
             let first = self.sorted.get(&stmt.args[0]).map(|(maker, _)| *maker);
-            let maker = first.filter(|maker| matches!(maker.op(), Some(Op::SortBlocks(made)) if merge.is_of(made)));
+            let maker = first.filter(|maker| maker.as_op::<SortBlocks>().is_some_and(|made| merge.is_of(made)));
             let is_result = |(at, arg): (usize, &Value)| {
                 self.sorted
                     .get(arg)
@@ -600,11 +615,12 @@ fn stacked_layout(value: &Sharding) -> Sharding {
 
 /// Whether an op is defined only for values with a block on every device.
 fn speaks_of_blocks(op: &Op, operands: usize) -> bool {
-    let halos = matches!(op, Op::Window(window) if !window.halos.is_empty());
-    let patches = matches!(op, Op::Patches(patches) if patches::are_in_blocks(&patches.dims));
-    let totals = matches!(op, Op::Scan(_)) && operands > 1;
-    let is_step =
-        matches!(op, Op::Reshard(reshard) if matches!(reshard.step, ReshardStep::Slice | ReshardStep::Collective(_)));
+    let halos = op.as_op::<Window>().is_some_and(|window| !window.halos.is_empty());
+    let patches = op.as_op::<Patches>().is_some_and(|patches| patches::are_in_blocks(&patches.dims));
+    let totals = op.is::<Scan>() && operands > 1;
+    let is_step = op
+        .as_op::<Reshard>()
+        .is_some_and(|reshard| matches!(reshard.step, ReshardStep::Slice | ReshardStep::Collective(_)));
     halos || patches || totals || is_step || matches!(op.rules().typing(), Typing::OfBlocks(_))
 }
 

@@ -4,6 +4,7 @@
 
 use super::Verifier;
 use crate::ops::Op;
+use crate::ops::ghosted::Ghosted;
 use crate::ops::patches::Patches;
 use crate::program::Stmt;
 use spmdc_layout::patch::PatchDim;
@@ -32,7 +33,7 @@ impl Verifier<'_> {
         let are_whole = to.sharding.dims[elements].iter().all(|dim| self.mesh.size_of(&dim.axes) == 1);
         self.expect(are_whole, |_| "splits the elements of its windows".to_string());
         let made = self.halos.get(&stmt.args[0]).and_then(|(maker, _)| maker.op());
-        if let Some(Op::Ghosted(ghosted)) = made {
+        if let Some(ghosted) = made.and_then(Op::as_op::<Ghosted>) {
             let same = ghosted.patches().eq(patches.dims.iter().copied());
             self.expect(same, |it| format!("{} has the elements of other windows", it.display(stmt.args[0])));
         }

@@ -5,6 +5,8 @@
 
 use super::{Verifier, blocks};
 use crate::ops::Op;
+use crate::ops::halo::Halo;
+use crate::ops::margins::Margins;
 use crate::ops::window::Window;
 use crate::program::Stmt;
 use spmdc_layout::margin::{Margin, Spread};
@@ -20,7 +22,7 @@ impl Verifier<'_> {
         let (from, to) = (self.func.ty(stmt.args[0]), self.func.ty(stmt.results[0]));
         let alike = blocks::kept_sums(self.func, op, stmt) == Ok(to.sharding.unreduced);
         self.expect(alike, |_| "moves partial values".to_string());
-        let Op::Window(window) = op else {
+        let Some(window) = op.as_op::<Window>() else {
             let local = is_local(map, from, to, self.mesh);
             return self.expect(local, |_| "moves elements along a dimension that is split".to_string());
         };
@@ -38,9 +40,9 @@ impl Verifier<'_> {
         }
         for (&dim, &halo) in window.halos.iter().zip(&stmt.args[1..]) {
             let place = ((stmt.args[0], dim), (map.dims.as_slice(), &to.sharding));
-            let is_its_own = self.halos.get(&halo).is_some_and(
-                |&(maker, at)| matches!(maker.op(), Some(Op::Halo(made)) if made.is_for(at, place.0, place.1, &maker.args)),
-            );
+            let is_its_own = self.halos.get(&halo).is_some_and(|&(maker, at)| {
+                maker.as_op::<Halo>().is_some_and(|made| made.is_for(at, place.0, place.1, &maker.args))
+            });
             self.expect(is_its_own, |it| format!("{} is not what it lacks", it.display(halo)));
             let wanted = reaches.halo_type(dim, from, self.mesh);
             self.expect(*self.func.ty(halo) == wanted, |it| {
@@ -64,7 +66,7 @@ impl Verifier<'_> {
         for (known, &margin) in window.margins.iter().zip(&stmt.args[1..]) {
             let is_such = self.halos.get(&margin).is_some_and(|&(maker, at)| {
                 maker.args[0] == stmt.args[0]
-                    && matches!(maker.op(), Some(Op::Margins(made)) if made.parts.get(at) == Some(known))
+                    && maker.as_op::<Margins>().is_some_and(|made| made.parts.get(at) == Some(known))
             });
             self.expect(is_such, |it| format!("{} is no margin of its operand", it.display(margin)));
         }

@@ -27,6 +27,8 @@ use spmdc_ir::ops::concatenate::Concatenate;
 use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::ops::dynamic_slice::DynamicSlice;
 use spmdc_ir::ops::elementwise::Binary;
+use spmdc_ir::ops::message::{ReceiveMessage, SendMessage};
+use spmdc_ir::ops::read_rows::ReadRows;
 use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::ops::rules::{Effect, Elements, Manual};
 use spmdc_ir::ops::slice::SliceRange;
@@ -131,9 +133,9 @@ impl Ends {
 
     fn add(&mut self, stmt: &Stmt, is_in_loop: bool) {
         let mut is_end = true;
-        if let Some(Op::Send(op)) = stmt.op() {
+        if let Some(op) = stmt.as_op::<SendMessage>() {
             self.sends.insert(op.channel);
-        } else if let Some(Op::Receive(op)) = stmt.op() {
+        } else if let Some(op) = stmt.as_op::<ReceiveMessage>() {
             self.receives.insert(op.channel);
         } else {
             is_end = false;
@@ -310,7 +312,7 @@ fn is_cheap(func: &Func, stmt: &Stmt) -> bool {
         | Elements::Chosen(_) => true,
         Elements::Drawn | Elements::Ordered(_) | Elements::Elementwise | Elements::Negated | Elements::Other => false,
     };
-    is_pure && (moves || is_number) && !matches!(op, Op::ReadRows(_))
+    is_pure && (moves || is_number) && !op.is::<ReadRows>()
 }
 
 /// Cuts the loops of the program of one mesh.

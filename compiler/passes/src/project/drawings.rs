@@ -1,7 +1,7 @@
 //! Layouts that one mesh draws and another one prints: the drawing is known once the program of the first mesh has its layouts.
 
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::print::Print;
+use spmdc_ir::ops::print::ShowSharding;
 use spmdc_ir::program::{Module, StmtKind};
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub fn drawings(module: &Module) -> BTreeMap<u32, String> {
     let mut found = BTreeMap::new();
     module.func.body.walk(&mut |stmt| {
-        if let (Some(Op::ShowSharding(op)), [value]) = (stmt.op(), stmt.args.as_slice()) {
+        if let (Some(op), [value]) = (stmt.as_op::<ShowSharding>(), stmt.args.as_slice()) {
             found.extend(op.number.map(|number| (number, op.drawing(&module.func, &module.mesh, *value))));
         }
     });
@@ -20,7 +20,7 @@ pub fn drawings(module: &Module) -> BTreeMap<u32, String> {
 pub fn has_drawings(module: &Module) -> bool {
     let mut found = false;
     module.func.body.walk(&mut |stmt| {
-        found |= stmt.args.is_empty() && matches!(stmt.op(), Some(Op::ShowSharding(_)));
+        found |= stmt.args.is_empty() && stmt.is::<ShowSharding>();
     });
     found
 }
@@ -29,7 +29,7 @@ pub fn has_drawings(module: &Module) -> bool {
 pub fn with_drawings(mut module: Module, drawings: &BTreeMap<u32, String>) -> Module {
     module.func.body.walk_mut(&mut |stmt| {
         if let (StmtKind::Op(op), []) = (&mut stmt.kind, stmt.args.as_slice())
-            && let Op::ShowSharding(shown) = op
+            && let Some(shown) = op.as_op::<ShowSharding>()
         {
             let text = shown.number.and_then(|number| drawings.get(&number));
             *op = Print { text: text.cloned().unwrap_or_default() }.into();

@@ -17,6 +17,8 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::ops::Op;
 use spmdc_ir::ops::cast::Cast;
 use spmdc_ir::ops::dynamic_slice::DynamicSlice;
+use spmdc_ir::ops::print::Assert;
+use spmdc_ir::ops::print::Print;
 use spmdc_ir::ops::print::ShowSharding;
 use spmdc_ir::ops::reshape::Reshape;
 use spmdc_ir::ops::rules::Effect;
@@ -217,10 +219,12 @@ impl<'a> Mover<'a> {
         }
         let names: Vec<String> = axes.iter().map(|&axis| format!("{}={{}}", self.mesh.axes[axis].name)).collect();
         if let StmtKind::Op(op) = &mut stmt.kind {
-            let is_condition = usize::from(matches!(op, Op::Assert(_)));
-            if let Op::Print(spmdc_ir::ops::print::Print { text }) | Op::Assert(spmdc_ir::ops::print::Assert { text }) =
-                op
-            {
+            let is_condition = usize::from(op.is::<Assert>());
+            let text = match op.as_op_mut::<Print>() {
+                Some(op) => Some(&mut op.text),
+                None => op.as_op_mut::<Assert>().map(|op| &mut op.text),
+            };
+            if let Some(text) = text {
                 text.insert_str(0, &format!("{}: ", names.join(",")));
             }
             stmt.args.splice(is_condition..is_condition, counters.iter().copied());
@@ -246,7 +250,7 @@ impl<'a> Mover<'a> {
         {
             stmt.args[0] = self.made(arg, self.home.unwrap_or(DEFAULT), &origin, stmts);
         }
-        if let StmtKind::Op(Op::ShowSharding(op)) = &mut stmt.kind {
+        if let Some(op) = stmt.as_op_mut::<ShowSharding>() {
             op.number = number;
         }
         stmts.push(stmt);

@@ -31,6 +31,7 @@ use spmdc_layout::cost::SMALL_IN_LOOP;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::{AxisKind, Mesh};
 use spmdc_layout::projection::Projection;
+use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{AxisSet, Type};
 pub use step::{ANNOTATION, Choices};
@@ -86,8 +87,9 @@ pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>)
     even_borders(&mut module);
     let Func { body, values, .. } = &mut module.func;
     body.walk_mut(&mut |stmt| {
-        if let StmtKind::Op(Op::Reshard(op)) = &mut stmt.kind {
-            op.to = values[stmt.results[0].0 as usize].ty.sharding.clone();
+        let result = stmt.results.first().copied();
+        if let (Some(op), Some(result)) = (stmt.as_op_mut::<Reshard>(), result) {
+            op.to = values[result.0 as usize].ty.sharding.clone();
         }
     });
     module.stage = Stage::Propagated;

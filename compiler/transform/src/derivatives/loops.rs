@@ -16,7 +16,6 @@ use super::{captured, conformed, missing, needed_for, zeros};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::Op;
 use spmdc_ir::ops::call::build::CallBuilder;
 use spmdc_ir::ops::call::errors::rank_too_large;
 use spmdc_ir::ops::constant::Constant;
@@ -262,7 +261,7 @@ pub(super) fn is_sparse(build: &mut CallBuilder, value: Value, in_loop: bool) ->
 fn added_places(build: &mut CallBuilder, value: Value, in_loop: bool) -> Option<AddedPlaces> {
     let stmt = build.innermost().stmts.iter().rev().find(|stmt| stmt.results.contains(&value))?;
     let args = stmt.args.clone();
-    if let Some(Op::Update(op)) = stmt.op() {
+    if let Some(op) = stmt.as_op::<Update>() {
         let op = op.clone();
         let onto = (!is_zero(build, args[0])).then_some(args[0]);
         return (op.adds || onto.is_none()).then(|| AddedPlaces {
@@ -271,12 +270,12 @@ fn added_places(build: &mut CallBuilder, value: Value, in_loop: bool) -> Option<
             args: args[1..].to_vec(),
         });
     }
-    if let Some(Op::Scatter(op)) = stmt.op().filter(|_| in_loop) {
+    if let Some(op) = stmt.as_op::<Scatter>().filter(|_| in_loop) {
         let op = op.clone();
         return added_elements(build, op, value, &args);
     }
     // The cotangent of a few elements: outside of loops, and of larger parts, sums of padded values are computed in one go.
-    let Some(Op::Pad(Pad { widths, value: 0 })) = stmt.op().filter(|_| in_loop) else { return None };
+    let Some(Pad { widths, value: 0 }) = stmt.as_op::<Pad>().filter(|_| in_loop) else { return None };
     let widths = widths.clone();
     let part = build.ty(args[0]).shape();
     let is_few = FEW * part.iter().product::<usize>() <= build.ty(value).array.len();

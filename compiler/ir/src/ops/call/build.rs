@@ -6,11 +6,13 @@ use crate::ops::call::errors::{no_layout, rank_too_large, too_large};
 use crate::ops::call::term::Term;
 use crate::ops::collective::vary::PVary;
 use crate::ops::constant::Constant;
+use crate::ops::einsum::Einsum;
 use crate::ops::promote;
 use crate::ops::read_rows::refused_at;
 use crate::ops::rules::Effect;
 use crate::ops::shape;
 use crate::ops::transfer::Target;
+use crate::ops::transfer::Transfer;
 use crate::ops::{Mismatch, Op, builtin, called};
 use crate::program::explicit::{self, Choice, ChoiceEdit};
 use crate::program::origin::{DerivativePart, Lineage, Origin};
@@ -291,7 +293,7 @@ impl CallBuilder {
     /// Not generic, so that it is compiled once and not for each op.
     fn emit_op(&mut self, op: Op, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
         self.check_reached(&op)?;
-        if !matches!(op, Op::Reshard(_)) && args.iter().any(|&arg| self.comes_in(arg)) {
+        if !op.is::<Reshard>() && args.iter().any(|&arg| self.comes_in(arg)) {
             return Err(no_layout("an operand", self.span));
         }
         let types = self.func.types(args);
@@ -316,7 +318,7 @@ impl CallBuilder {
         }
         let origin = self.origin();
         let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
-        if let Op::Constant(Constant { array }) = &op
+        if let Some(Constant { array }) = op.as_op::<Constant>()
             && array.ty.rank() == 0
             && array.dtype().is_float()
         {
@@ -355,7 +357,7 @@ impl CallBuilder {
     /// mesh, so no enclosing condition may differ between them.
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
         let properties = op.rules().properties();
-        let moves = if let Op::Transfer(op) = op { matches!(op.to, Target::Mesh(_)) } else { false };
+        let moves = if let Some(op) = op.as_op::<Transfer>() { matches!(op.to, Target::Mesh(_)) } else { false };
         let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
             (Effect::Text | Effect::File | Effect::Layout, _) => self.mesh.all(),
             (Effect::None | Effect::Stops | Effect::Check | Effect::Message, _) if moves => self.mesh.all(),
@@ -416,8 +418,7 @@ impl CallBuilder {
         let own = called(op.rules().name());
         let Some(function) = &self.called else { return mismatch };
         // A function that is one product is called that.
-        let is_product =
-            matches!(op, Op::Einsum(_)) && builtin(function).is_some_and(|function| !function.is_written());
+        let is_product = op.is::<Einsum>() && builtin(function).is_some_and(|function| !function.is_written());
         if !is_product {
             let noun = own.strip_prefix("the ").map_or_else(|| own.clone(), |noun| format!("this {noun}"));
             mismatch.message = mismatch.message.replace(&noun, &format!("`{function}`"));

@@ -14,7 +14,7 @@ pub mod orient;
 mod ring;
 pub mod spec;
 
-use super::{Mismatch, Op};
+use super::Mismatch;
 use crate::array::{Array, Trap, indices};
 use crate::lower::work::{Lowering, Product, ProductDim};
 use crate::ops::batching::{Batch, Batched, BatchedOperand, Batching};
@@ -405,7 +405,9 @@ impl Einsum {
             let (from, whole) = (types[at], context.ty(stmt.args[at]));
             let cut = ring::gathered(from, whole)?;
             let label = labels[at].chars().nth(cut)?;
-            let Op::Reshard(Reshard { step: ReshardStep::Collective(kind), .. }) = gather else { return None };
+            let Some(Reshard { step: ReshardStep::Collective(kind), .. }) = gather.as_op::<Reshard>() else {
+                return None;
+            };
             Some(Box::new(GemmRing {
                 kind: *kind,
                 bytes: from.block_bytes(context.mesh) as u64,

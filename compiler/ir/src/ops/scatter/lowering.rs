@@ -6,7 +6,9 @@
 use super::{Onto, Scatter, operation};
 use crate::lower::library::{CallArray, LibraryCalls};
 use crate::lower::work::Lowering;
-use crate::ops::Op;
+use crate::ops::cast::Cast;
+use crate::ops::check_indices::CheckIndices;
+use crate::ops::constant::Constant;
 use crate::ops::elementwise::Binary;
 use crate::ops::gather::DimSource;
 use crate::ops::rules::{Definitions, Infer, Library, NestLowering, Reads};
@@ -233,17 +235,16 @@ impl IndexSource {
     fn of<'a>(value: Value, func: &'a Func, definition: Definitions<'a, '_>) -> IndexSource {
         let mut source = IndexSource { value, form: IndexForm::Plain, between: Vec::new() };
         let Some((op, stmt)) = definition(value) else { return source };
-        if let Op::CheckIndices(check) = op {
+        if let Some(check) = op.as_op::<CheckIndices>() {
             source.form = IndexForm::Checked(stmt.origin.span, check.extent);
             source.skip(stmt);
             return source;
         }
-        if let Op::Cast(_) = op
-            && func.ty(stmt.args[0]).dtype().is_integer()
-        {
+        if op.is::<Cast>() && func.ty(stmt.args[0]).dtype().is_integer() {
             source.skip(stmt);
         }
-        if let Some((Op::Binary(Binary(BinaryOp::Maximum)), stmt)) = definition(source.value)
+        if let Some((op, stmt)) = definition(source.value)
+            && op.as_op() == Some(&Binary(BinaryOp::Maximum))
             && func.ty(stmt.args[0]).sharding == func.ty(source.value).sharding
             && func.ty(stmt.args[0]).shape() == func.ty(source.value).shape()
             && is_zero(func, stmt.args[1])
@@ -277,7 +278,7 @@ impl IndexSource {
 fn is_zero(func: &Func, value: Value) -> bool {
     let mut zero = false;
     func.body.walk(&mut |stmt| {
-        if let (Some(Op::Constant(literal)), [result]) = (stmt.op(), stmt.results.as_slice()) {
+        if let (Some(literal), [result]) = (stmt.as_op::<Constant>(), stmt.results.as_slice()) {
             zero |= *result == value && literal.array.bits.iter().all(|&bits| bits == 0);
         }
     });

@@ -1,9 +1,9 @@
 //! The meshes of manual functions whose arguments are on no mesh.
 
 use super::Placement;
-use crate::ops::Op;
 use crate::ops::rules::Effect;
 use crate::ops::transfer::Target;
+use crate::ops::transfer::Transfer;
 use crate::program::control::Control;
 use crate::program::{Block, Stmt, StmtKind, Value};
 use spmdc_layout::mesh::Mesh;
@@ -58,7 +58,7 @@ impl WantedMeshes {
     fn block(&mut self, block: &Block) {
         for stmt in block.stmts.iter().rev() {
             match &stmt.kind {
-                StmtKind::Op(Op::Transfer(op)) => {
+                StmtKind::Op(op) if let Some(op) = op.as_op::<Transfer>() => {
                     if let Target::Mesh(to) | Target::Declared(to) = op.to {
                         self.want(stmt.args[0], Some(to));
                     }

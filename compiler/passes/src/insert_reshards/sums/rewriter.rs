@@ -2,7 +2,7 @@
 
 use super::{Inserter, Round, loop_of};
 use spmdc_abi::ReduceOp;
-use spmdc_ir::ops::{Op, called};
+use spmdc_ir::ops::called;
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::Origin;
@@ -50,7 +50,7 @@ impl Rewriter<'_, '_> {
                 for (arg, layout) in stmt.args.iter_mut().zip(&operands) {
                     *arg = self.operand(*arg, layout, &stmt.origin, &mut stmts);
                 }
-                if let StmtKind::Op(Op::Reshard(pin)) = &mut stmt.kind {
+                if let Some(pin) = stmt.as_op_mut::<Reshard>() {
                     pin.to.clone_from(&layout);
                 }
                 self.result(&mut stmt, 0, layout, &mut after);
