@@ -2,8 +2,6 @@
 
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::message::ReceiveMessage;
-use spmdc_ir::ops::message::SendMessage;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{ASKED, Lineage};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
@@ -11,6 +9,8 @@ use spmdc_layout::cost::{Trips, collective as of_collective, operations, reporte
 use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{AxisSet, DType};
+use spmdc_ops::message::ReceiveMessage;
+use spmdc_ops::message::SendMessage;
 
 /// A statement in which devices exchange data.
 #[derive(Clone, Debug, PartialEq)]

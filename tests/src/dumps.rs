@@ -2,7 +2,7 @@
 
 use crate::engine::{self, Failure};
 use spmdc_compiler::pipeline::Compilation;
-use spmdc_ir::print;
+use spmdc_inspect::print;
 use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 

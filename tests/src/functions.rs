@@ -5,7 +5,7 @@
 use crate::compare::{Tolerance, difference};
 use crate::engine;
 use spmdc_compiler::report::functions::{element_types, functions, parameters, program};
-use spmdc_ir::ops::call::signature::Signature;
+use spmdc_ir::call::signature::Signature;
 use spmdc_runtime::outputs;
 use std::fmt::Write as _;
 use std::path::Path;

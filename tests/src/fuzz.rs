@@ -74,9 +74,9 @@ pub fn print_and_read(data: &[u8]) {
     }
     let Ok(compilation) = engine::compiled("fuzz.spmd", &text, "", Some(Stage::Optimized)) else { return };
     for module in &compilation.stages {
-        let dump = spmdc_ir::print::module(module);
+        let dump = spmdc_inspect::print::module(module);
         let again = engine::compiled("dump.spmd", &dump, "", Some(module.stage));
-        let printed = again.map(|again| spmdc_ir::print::module(&again.stages[0]));
+        let printed = again.map(|again| spmdc_inspect::print::module(&again.stages[0]));
         assert_eq!(printed.as_ref(), Ok(&dump), "{text}");
     }
 }

@@ -6,7 +6,7 @@ use spmdc_check::sources::SourceSet;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Compilation, Options};
 use spmdc_compiler::report::json::module_json;
-use spmdc_ir::print::module_with_places;
+use spmdc_inspect::print::module_with_places;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::backend::{Destination, TextForm};
 use spmdc_layout::mesh::NamedMesh;

@@ -24,18 +24,17 @@ use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops;
-use spmdc_ir::ops::broadcast::broadcast;
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::concatenate::concatenate;
-use spmdc_ir::ops::reshape::reshape;
-use spmdc_ir::ops::shape;
-use spmdc_ir::ops::slice::{SliceRange, slice_dim};
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
+use spmdc_ir::shape;
 use spmdc_layout::mesh::AxisKind;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::DimSharding;
+use spmdc_ops::broadcast::broadcast;
+use spmdc_ops::concatenate::concatenate;
+use spmdc_ops::reshape::reshape;
+use spmdc_ops::reshard::Reshard;
+use spmdc_ops::slice::{SliceRange, slice_dim};
 
 /// Maximum number of values whose layouts are looked at, to find the annotation that decides the number of chunks.
 const MOST_STEPS: usize = 100;
@@ -84,7 +83,7 @@ impl Checker<'_> {
     }
 
     fn try_associative_scan(&mut self, args: Vec<Arg>, span: Span) -> Scanned<Term> {
-        let function = ops::builtin("associative_scan").expect("the table has it");
+        let function = spmdc_functions::builtin("associative_scan").expect("the table has it");
         self.build.span = span;
         let mut args = function.bind(args, span, self.build.exact)?;
         let (function, elems) = (args.required("f")?, args.required("elems")?);

@@ -10,11 +10,13 @@ use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::batching::{Batch, BatchedOperand, from_front, in_front};
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::{Term, whole_number};
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::{Term, whole_number};
 use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::rules::batching::{Batch, BatchedOperand};
 use spmdc_layout::types::Type;
+use spmdc_ops::batching::BatchForms;
+use spmdc_ops::batching::{from_front, in_front};
 use spmdc_transform::batching::map_over;
 
 /// The mapped dimension of a leaf, as written; None if it is not mapped.

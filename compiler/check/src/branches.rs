@@ -7,7 +7,7 @@ use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::term::{StaticScalar, Term};
+use spmdc_ir::call::term::{StaticScalar, Term};
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 use spmdc_layout::types::{AxisSet, DType, Type};

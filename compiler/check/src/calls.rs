@@ -7,17 +7,19 @@ use super::scopes::{Callable, Expansion, Lambda, LambdaSource, NamedTerm, Scope}
 use super::sizes::{Bindings, Size};
 use super::types::{SizeParams, Ty};
 use super::{Checker, MAX_EXPANDED};
+use spmdc_functions::prelude::Helper;
+use spmdc_functions::transformations::TRANSFORMATIONS;
+use spmdc_functions::{Body, Function, builtin, instead_of};
 use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, ParamNode, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::ops;
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
-use spmdc_ir::ops::call::term::{Term, TypeTerm};
-use spmdc_ir::ops::prelude::Helper;
-use spmdc_ir::ops::transformations::TRANSFORMATIONS;
-use spmdc_layout::reshard::step::{Reshard, ReshardStep};
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::build::CalledFunction;
+use spmdc_ir::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
+use spmdc_ir::call::term::{Term, TypeTerm};
+use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::types::{ArrayType, DType};
+use spmdc_ops::reshard::Reshard;
 use std::rc::Rc;
 
 /// Maximum nesting of function expansions.
@@ -151,10 +153,10 @@ impl Checker<'_> {
         if TRANSFORMATIONS.contains(&name) {
             return self.or_move_arguments(args, span, &|checker, args| checker.derivative(name, args, span));
         }
-        if let (None, false, Some(instead)) = (self.exact, self.in_prelude(), ops::instead_of(name)) {
+        if let (None, false, Some(instead)) = (self.exact, self.in_prelude(), instead_of(name)) {
             return self.report(only_in_dumps(&format!("`{name}`"), instead, span));
         }
-        if let Some(function) = ops::builtin(name) {
+        if let Some(function) = builtin(name) {
             let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
             let result = self.called(&function, args.clone(), span).map_err(|diagnostic| {
                 self.with_choices(diagnostic, span, &WrittenOperator::Call(name), &given, &|checker, moved, out| {
@@ -171,15 +173,18 @@ impl Checker<'_> {
     }
 
     /// A call of a function of the table.
-    pub(super) fn called(&mut self, function: &ops::Function, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
+    pub(super) fn called(&mut self, function: &Function, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
         self.build.span = span;
         // Of a function of the prelude, the program has called that one.
         let outer = self.build.called.take();
-        self.build.called = outer.clone().filter(|_| self.in_prelude()).or_else(|| Some(function.name.to_string()));
+        self.build.called = outer
+            .clone()
+            .filter(|_| self.in_prelude())
+            .or_else(|| Some(CalledFunction { name: function.name.to_string(), is_emitted: !function.is_written() }));
         let bound = function.bind(args, span, self.build.exact);
         let result = bound.and_then(|mut args| match function.body() {
-            ops::Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
-            ops::Body::Written(written) => self.call_written(written, &mut args, span),
+            Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
+            Body::Written(written) => self.call_written(written, &mut args, span),
         });
         self.build.called = outer;
         result

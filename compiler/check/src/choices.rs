@@ -10,13 +10,12 @@ use super::layouts::{Way, choose};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops;
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::{ShardingTerm, Term};
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::{ShardingTerm, Term};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{Choice, ChoiceEdit, cost_of_move, spaced, then};
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::Sharding;
+use spmdc_ops::reshard::Reshard;
 
 /// The expression with an ambiguous layout, in the syntax of the program.
 pub(super) enum WrittenOperator<'a> {
@@ -72,7 +71,7 @@ const MOST_TRIALS: usize = 48;
 
 /// Whether a shipped function has this parameter for programs.
 fn takes(function: &str, parameter: &str) -> bool {
-    ops::builtin(function).is_some_and(|function| function.signature().takes(parameter))
+    spmdc_functions::builtin(function).is_some_and(|function| function.signature().takes(parameter))
 }
 
 impl Checker<'_> {

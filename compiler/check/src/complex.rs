@@ -8,18 +8,19 @@ use super::choices::{WrittenOperator, with_terms};
 use super::errors::types as errors;
 use super::trees;
 use spmdc_abi::DType;
+use spmdc_functions::complex;
+use spmdc_functions::complex::{ComplexRule, OperatorRule};
 use spmdc_grammar::ast::{FnItem, InfixOp, PatternKind, PrefixOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops;
-use spmdc_ir::ops::call::args::{Arg, Args};
-use spmdc_ir::ops::call::signature::{Given, ParamKind, Signature};
-use spmdc_ir::ops::call::term::{Term, TypeTerm};
-use spmdc_ir::ops::complex::{self, ComplexRule, OperatorRule};
-use spmdc_ir::ops::masked::MaskedIndex;
-use spmdc_ir::ops::{index, update};
+use spmdc_ir::call::args::{Arg, Args};
+use spmdc_ir::call::errors::not_real;
+use spmdc_ir::call::signature::{Given, ParamKind, Signature};
+use spmdc_ir::call::term::{Term, TypeTerm};
 use spmdc_ir::program::Value;
 use spmdc_layout::types::{ArrayType, AxisSet};
+use spmdc_ops::masked::MaskedIndex;
+use spmdc_ops::{index, update};
 
 /// Calls.
 impl Checker<'_> {
@@ -45,7 +46,7 @@ impl Checker<'_> {
 
     /// The parameter that each argument is for, as far as the call shows it.
     fn parameters_of(name: &str, args: &[Arg]) -> Vec<&'static str> {
-        let Some(function) = ops::builtin(name) else { return vec![""; args.len()] };
+        let Some(function) = spmdc_functions::builtin(name) else { return vec![""; args.len()] };
         let params = function.signature().params;
         let mut positions = params.iter().filter(|param| param.given == Given::Either);
         let rest = params.iter().find(|param| param.given == Given::Rest).map_or("", |param| param.name);
@@ -65,7 +66,7 @@ impl Checker<'_> {
         for (arg, param) in args.into_iter().zip(known) {
             let is_taken = params.contains(&param) || matches!(arg.term, Term::Type(_));
             if !is_taken && arg.term.holds_complex() {
-                return self.report(complex::not_real(arg.span));
+                return self.report(not_real(arg.span));
             }
             self.build.span = span;
             let planes = match is_taken {
@@ -98,7 +99,7 @@ impl Checker<'_> {
         let factors: Vec<bool> = args.iter().zip(&known).map(is_factor).collect();
         let others = args.iter().zip(&factors).filter(|(_, is_factor)| !**is_factor);
         if let Some((other, _)) = others.into_iter().find(|(arg, _)| arg.term.holds_complex()) {
-            return self.report(complex::not_real(other.span));
+            return self.report(not_real(other.span));
         }
         let count = factors.iter().filter(|is_factor| **is_factor).count();
         if count > MOST_FACTORS {
@@ -177,14 +178,15 @@ impl Checker<'_> {
             return self.binary_terms(InfixOp::Ne, span, (x.term.clone(), x.span), (Term::Int(0), span));
         }
         if !to.complex {
-            return self.report(complex::not_real(x.span));
+            return self.report(not_real(x.span));
         }
         self.by_planes("cast", &["x"], args.clone(), span)
     }
 
     /// Expands a function of `complex.spmd` in place of the shipped function of this name, which has the same parameters.
     fn call_hiding(&mut self, name: &str, function: &FnItem, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
-        let signature: &'static Signature = ops::builtin(name).expect("the table's test looks for it").signature();
+        let signature: &'static Signature =
+            spmdc_functions::builtin(name).expect("the table's test looks for it").signature();
         let mut bound = Args::bind(signature.name, signature, args, span, false)?;
         let mut given = Vec::new();
         for param in signature.params {
@@ -257,7 +259,7 @@ impl Checker<'_> {
         for (term, place) in [&lhs, &rhs] {
             let is_number = term.static_scalar().is_some();
             if !is_number && !trees::is_number(term) && !matches!(term, Term::Complex(_)) {
-                return self.report(spmdc_ir::ops::call::errors::no_array(term, *place));
+                return self.report(spmdc_ir::call::errors::no_array(term, *place));
             }
             let term = if is_number { Some(term.clone()) } else { self.numeric(term, *place) };
             let Some(term) = term else { return Term::Poison };

@@ -8,7 +8,7 @@ use super::sizes;
 use spmdc_grammar::ast::{Expr, ExprKind, InfixOp, ItemKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::term::{StaticScalar, Term};
+use spmdc_ir::call::term::{StaticScalar, Term};
 
 #[derive(Clone, Debug)]
 pub enum ConstValue {

@@ -6,7 +6,7 @@ use super::scopes::NamedTerm;
 use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 

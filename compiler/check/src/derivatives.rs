@@ -9,23 +9,22 @@ use super::derived::{CustomVjp, Derived, Gradient, Jacobian, Leaf, Mapped, Pullb
 use super::rule_layouts::RuleFunction;
 use super::scopes::Callable;
 use super::trees;
+use spmdc_functions::complex::{DERIVATIVES, refused};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops;
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::complex::{DERIVATIVES, refused};
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::derivative::{conformed, is_differentiable, zeros_like};
-use spmdc_ir::ops::elementwise::Unary;
-use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value, walk};
 use spmdc_kernel::scalar::UnaryOp;
 use spmdc_layout::mesh::AxisKind;
-use spmdc_layout::reshard::step::Reshard;
+use spmdc_ops::constant::Constant;
+use spmdc_ops::derivative::{conformed, is_differentiable, zeros_like};
+use spmdc_ops::elementwise::Unary;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::reshard::Reshard;
 use spmdc_transform::derivatives::{pull_back, pullback, push_forward, repeated};
 use std::rc::Rc;
 
@@ -61,7 +60,7 @@ impl Checker<'_> {
     }
 
     fn try_derivative(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Derivation<Term> {
-        let function = ops::builtin(name).expect("the table has it");
+        let function = spmdc_functions::builtin(name).expect("the table has it");
         self.build.span = span;
         let mut args = function.bind(args, span, self.build.exact)?;
         if name == "stop_gradient" {
@@ -71,7 +70,7 @@ impl Checker<'_> {
             let mut stopped = Vec::new();
             for (_, leaf) in leaves {
                 if !leaf.is_operand() {
-                    return Err(Some(ops::call::errors::no_array(leaf, given.span)));
+                    return Err(Some(spmdc_ir::call::errors::no_array(leaf, given.span)));
                 }
                 stopped.push(if let Term::Array(value) = leaf {
                     Term::Array(self.build.stopped(*value))

@@ -1,7 +1,7 @@
 //! Functions that are transformations of others: derivatives, and functions of many elements at once.
 
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Block, Value};
 
 /// A function that is a transformation of another one.

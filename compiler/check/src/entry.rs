@@ -8,14 +8,14 @@ use super::sources::SourceSet;
 use super::types::{SizeParams, Ty};
 use super::{Checker, quotes, trees};
 use spmdc_abi::Plane;
+use spmdc_functions::complex::joined;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::complex::joined;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::placement;
 use spmdc_ir::program::{Func, Module, Param, ResultInfo, Stage};
 use spmdc_layout::sharding::Sharding;
+use spmdc_ops::builder;
 
 impl<'a> Checker<'a> {
     /// Expands the entry function, and then the functions that it did not reach.
@@ -112,7 +112,7 @@ impl<'a> Checker<'a> {
 
     /// Runs `body` on a new function, which is discarded.
     pub(super) fn in_new_function(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
-        let fresh = CallBuilder::new(self.build.mesh.clone(), Func::new(name));
+        let fresh = builder(self.build.mesh.clone(), Func::new(name));
         let outer = std::mem::replace(&mut self.build, fresh);
         body(self);
         self.build = outer;

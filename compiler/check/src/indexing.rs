@@ -10,14 +10,15 @@ use super::types::SizeParams;
 use super::windows::SliceBound;
 use spmdc_grammar::ast::{Expr, IndexNode, InfixOp};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::errors::too_large;
-use spmdc_ir::ops::call::term::whole_number;
-use spmdc_ir::ops::call::term::{Term, TypeTerm};
-use spmdc_ir::ops::masked::MaskedIndex;
-use spmdc_ir::ops::promote::holds_array;
-use spmdc_ir::ops::{index, put, shape, update};
+use spmdc_ir::call::errors::not_real;
+use spmdc_ir::call::errors::too_large;
+use spmdc_ir::call::term::whole_number;
+use spmdc_ir::call::term::{Term, TypeTerm};
 use spmdc_ir::program::Value;
+use spmdc_ir::shape;
 use spmdc_layout::types::{ArrayType, DType};
+use spmdc_ops::masked::MaskedIndex;
+use spmdc_ops::{index, put, update};
 
 impl Checker<'_> {
     pub(super) fn index(&mut self, term: Term, indices: &[IndexNode], span: Span, base: Span) -> Term {
@@ -121,7 +122,7 @@ impl Checker<'_> {
         }
         let Term::Array(old) = *old else { return Term::Poison };
         if value.0.holds_complex() {
-            return self.report(spmdc_ir::ops::complex::not_real(value.1));
+            return self.report(not_real(value.1));
         }
         self.assign_items(old, &items, op, value, place, span)
     }
@@ -251,10 +252,10 @@ impl Checker<'_> {
             (_, Term::Nothing) => Some(index::IndexItem::NewAxis(expr.span)),
             (Some(place), _) => Some(index::IndexItem::Place(Term::Int(place), expr.span)),
             (None, Term::Float(value)) => {
-                self.report(spmdc_ir::ops::call::errors::not_whole(value, expr.span));
+                self.report(spmdc_ir::call::errors::not_whole(value, expr.span));
                 None
             }
-            (None, Term::List(items)) if !items.iter().any(holds_array) => {
+            (None, Term::List(items)) if !items.iter().any(Term::holds_array) => {
                 Some(index::IndexItem::Place(Term::List(items), expr.span))
             }
             (None, Term::List(items)) => {
@@ -303,7 +304,7 @@ impl Checker<'_> {
                 Some(SliceBound::Number(place.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64))
             }
             (None, Term::Float(value)) => {
-                self.report(spmdc_ir::ops::call::errors::not_whole(value, expr.span));
+                self.report(spmdc_ir::call::errors::not_whole(value, expr.span));
                 None
             }
             (None, Term::Array(value)) => {

@@ -7,19 +7,21 @@ use super::Checker;
 use super::derivatives::{Derivation, without_aux};
 use super::derived::{Jacobian, Leaf};
 use super::trees;
+use spmdc_functions::complex::{DERIVATIVES, refused};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::batching::{Batch, from_front};
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::complex::{DERIVATIVES, refused};
-use spmdc_ir::ops::derivative::{is_differentiable, zeros_like};
-use spmdc_ir::ops::makers::identity;
-use spmdc_ir::ops::reshape::reshape;
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Stmt, Value};
-use spmdc_layout::reshard::step::Reshard;
+use spmdc_ir::rules::batching::Batch;
 use spmdc_layout::sharding::DimSharding;
+use spmdc_ops::batching::BatchForms;
+use spmdc_ops::batching::from_front;
+use spmdc_ops::derivative::{is_differentiable, zeros_like};
+use spmdc_ops::makers::identity;
+use spmdc_ops::reshape::reshape;
+use spmdc_ops::reshard::Reshard;
 use spmdc_transform::batching::map_over;
 use spmdc_transform::derivatives::{pullback, push_forward};
 
@@ -167,7 +169,7 @@ impl Checker<'_> {
         let ones = vec![1; shape.len() - self.build.ty(zero).rank()];
         let narrow = [self.build.ty(zero).shape(), ones.as_slice()].concat();
         let zero = reshape(&mut self.build, zero, &narrow)?;
-        Ok(spmdc_ir::ops::broadcast::broadcast(&mut self.build, zero, shape)?)
+        Ok(spmdc_ops::broadcast::broadcast(&mut self.build, zero, shape)?)
     }
 
     /// The directions of a value.

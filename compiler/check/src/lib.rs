@@ -54,12 +54,13 @@ use sources::SourceSet;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Func, Module, Stage};
 use spmdc_kernel::machine::Machine;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::AxisSet;
+use spmdc_ops::builder;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The options of the command line that concern checking.
@@ -101,7 +102,7 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
     let mut checker = Checker {
         set,
         names,
-        build: CallBuilder::new(Mesh::default(), Func::new(options.entry.as_deref().unwrap_or("main"))),
+        build: builder(Mesh::default(), Func::new(options.entry.as_deref().unwrap_or("main"))),
         diagnostics,
         warnings: Vec::new(),
         expansions: Vec::new(),

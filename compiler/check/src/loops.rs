@@ -11,13 +11,13 @@ use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr, InfixOp, PatternNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::term::{StaticScalar, Term, whole_number};
-use spmdc_ir::ops::promote;
+use spmdc_ir::call::term::{StaticScalar, Term, whole_number};
 use spmdc_ir::program::control::{Control, ForLoop, WhileLoop};
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 use spmdc_layout::cost;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ops::promote;
 
 /// A loop under construction.
 struct Loop<'e> {

@@ -16,15 +16,15 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::FnItem;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::collective::cast::{ManualState, cast};
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::control::{Control, ManualRegion};
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
 use spmdc_ir::program::{Block, Stage, Stmt, Value, walk};
 use spmdc_layout::mesh::AxisKind;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{ArrayType, AxisSet, Type};
+use spmdc_ops::collective::cast::{ManualState, cast};
+use spmdc_ops::reshard::Reshard;
 
 /// A leaf of an argument or result, with its declared type if there is one.
 struct BorderLeaf<'t> {

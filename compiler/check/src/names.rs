@@ -4,11 +4,10 @@
 
 use crate::errors;
 use crate::sources::SourceSet;
+use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::*;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::ops;
-use spmdc_ir::ops::is_builtin;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// An item of the program.
@@ -462,7 +461,9 @@ impl Resolver<'_> {
         candidates.extend(self.names.of_file(self.file));
         candidates.extend(self.axes.iter().chain(self.meshes).map(String::as_str));
         // `extend` would require all names to live as long as these.
-        ops::builtin_names().filter(|name| ops::instead_of(name).is_none()).for_each(|name| candidates.push(name));
+        spmdc_functions::builtin_names()
+            .filter(|name| spmdc_functions::instead_of(name).is_none())
+            .for_each(|name| candidates.push(name));
         candidates.extend(["true", "false", "None"]);
         let unknown = errors::names::unknown(name, span, &candidates);
         self.diagnostics.push(unknown);

@@ -2,12 +2,13 @@
 
 use super::Checker;
 use super::choices::{WrittenOperator, with_terms};
+use spmdc_functions::builtin;
 use spmdc_grammar::ast::{InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::{self, promote};
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::Term;
+use spmdc_ops::{self, promote};
 
 impl Checker<'_> {
     pub(super) fn unary_terms(&mut self, op: PrefixOp, span: Span, arg: (Term, Span)) -> Term {
@@ -52,7 +53,7 @@ impl Checker<'_> {
                 if out.is_some() {
                     let args = [left, right].map(|(term, span)| Arg { name: None, term: term.clone(), span: *span });
                     let moved = [left.clone(), right.clone()];
-                    let matmul = ops::builtin("matmul").expect("it is what the operator calls");
+                    let matmul = builtin("matmul").expect("it is what the operator calls");
                     return checker.called(&matmul, with_terms(&args, &moved, out, span), span);
                 }
                 promote::binary(&mut checker.build, op, (&left.0, left.1), (&right.0, right.1))

@@ -3,14 +3,14 @@
 
 use super::Checker;
 use super::scopes::{Expansion, NamedTerm, Scope};
+use spmdc_functions::prelude::{FILE, Written};
 use spmdc_grammar::ast::{FnItem, PatternKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_grammar::strip_spans::move_spans;
-use spmdc_ir::ops::call::args::Args;
-use spmdc_ir::ops::call::signature::ParamKind;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::prelude::{FILE, Written};
+use spmdc_ir::call::args::Args;
+use spmdc_ir::call::signature::ParamKind;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::Choice;
 

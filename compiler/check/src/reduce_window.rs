@@ -5,20 +5,19 @@
 //! elements lies a mask, and where one side is padding, the other side is the result.
 
 use super::Checker;
+use spmdc_functions::reduce_window::{elements_first, window_dims};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops;
-use spmdc_ir::ops::broadcast::{broadcast, filled};
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::elementwise::{Binary, Select};
-use spmdc_ir::ops::reduce_window::{elements_first, window_dims};
-use spmdc_ir::ops::reshape::reshape;
-use spmdc_ir::ops::slice::{SliceRange, slice_dim};
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::DType;
+use spmdc_ops::broadcast::{broadcast, filled};
+use spmdc_ops::elementwise::{Binary, Select};
+use spmdc_ops::reshape::reshape;
+use spmdc_ops::slice::{SliceRange, slice_dim};
 
 /// Some elements of each window, along the first dimension, and which of them are no padding: all of them if there is no mask.
 #[derive(Clone, Copy)]
@@ -48,7 +47,7 @@ impl Checker<'_> {
     }
 
     fn try_reduce_window(&mut self, args: Vec<Arg>, span: Span) -> Reduced<Value> {
-        let function = ops::builtin("reduce_window").expect("the table has it");
+        let function = spmdc_functions::builtin("reduce_window").expect("the table has it");
         self.build.span = span;
         let mut args = function.bind(args, span, self.build.exact)?;
         let value = args.array(&mut self.build, "x")?;
@@ -89,7 +88,7 @@ impl Checker<'_> {
                 let message = "`init` is a single number, which comes before the elements of each window";
                 return Err(Some(Diagnostic::error(Code::E0205, span, message)));
             }
-            let init = ops::promote::cast(&mut self.build, init, dtype)?;
+            let init = spmdc_ops::promote::cast(&mut self.build, init, dtype)?;
             let like = self.build.ty(all.value).shape().to_vec();
             let first = broadcast(&mut self.build, init, &like)?;
             all = self.combine_elements(&computation, WindowElements { value: first, exist: None }, all, span)?;

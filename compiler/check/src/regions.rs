@@ -12,11 +12,11 @@ use spmdc_grammar::ast::{AxisKind, FnItem, RegionNode};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::errors::no_layout;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::reshard::complete;
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::errors::no_layout;
+use spmdc_ir::call::term::Term;
 use spmdc_layout::types::AxisSet;
+use spmdc_ops::reshard::complete;
 
 /// The arguments of a call, each with its position, and its `out=`.
 type Given = (Vec<(Term, Span)>, Option<Arg>);

@@ -5,12 +5,12 @@ use super::layouts::{Way, choose};
 use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::derivative::is_differentiable;
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
 use spmdc_ir::program::typing::explicit_part;
 use spmdc_layout::types::Type;
+use spmdc_ops::derivative::is_differentiable;
 
 /// A function of `custom_vjp`, and what it has to give.
 pub enum RuleFunction {

@@ -3,12 +3,12 @@
 use super::Checker;
 use super::derived::Derived;
 use super::names::{Entity, ItemId};
+use spmdc_functions::is_builtin;
+use spmdc_functions::prelude::Helper;
 use spmdc_grammar::ast::{Expr, ItemKind, ParamNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::ops::call::term::{FunctionTerm, Term};
-use spmdc_ir::ops::is_builtin;
-use spmdc_ir::ops::prelude::Helper;
+use spmdc_ir::call::term::{FunctionTerm, Term};
 use spmdc_layout::types::{AxisSet, Type};
 use std::collections::HashMap;
 use std::rc::Rc;

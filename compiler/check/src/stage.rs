@@ -12,14 +12,14 @@ use spmdc_grammar::ast::Ident;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::combined::Combined;
+use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Block, Stage, StmtKind, Value};
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::Type;
+use spmdc_ops::combined::Combined;
+use spmdc_ops::reshard::Reshard;
 
 /// The stage that a header names. `ast` is the source itself.
 pub fn of_header(header: Option<&Ident>) -> Result<Option<Stage>, Diagnostic> {

@@ -9,12 +9,12 @@
 use super::errors::manual as errors;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::rules::{Effect, Elements, Linear, Manual};
+use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::origin::DerivativePart;
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Effect, Elements, Linear, Manual};
 use spmdc_layout::types::AxisSet;
 use std::collections::{BTreeMap, BTreeSet};
 

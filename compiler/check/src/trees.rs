@@ -2,11 +2,11 @@
 
 use super::{Checker, errors};
 use spmdc_abi::Plane;
+use spmdc_functions::complex::joined;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::errors::missing;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::complex::joined;
+use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::errors::missing;
+use spmdc_ir::call::term::Term;
 
 /// `the parameter \`p\`` and `w` give `field \`w\` of the parameter \`p\``.
 pub fn part_of(place: &str, field: &str) -> String {

@@ -10,22 +10,25 @@ use super::sizes::{Bindings, Size};
 use super::trees::{MAX_LEAVES, MAX_NESTING};
 use super::{Checker, trees};
 use spmdc_abi::{Plane, ReduceOp};
+use spmdc_functions::complex;
 use spmdc_grammar::ast::{
     self, DTypeName, DimAxes, ElementType, Expr, ExprKind, Ident, InfixOp, ItemKind, ShardingExpr, TypeExpr,
 };
 use spmdc_grammar::ast::{PrefixOp, TypeExprKind};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::errors::{not_whole, rank_too_large, too_large};
-use spmdc_ir::ops::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
-use spmdc_ir::ops::read_rows::refused_at;
-use spmdc_ir::ops::{complex, shape, transfer};
+use spmdc_ir::call::errors::{not_whole, rank_too_large, too_large};
+use spmdc_ir::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::explicit::{cost_of_move, spaced};
+use spmdc_ir::program::streams::refused_at;
+use spmdc_ir::shape;
 use spmdc_layout::mesh::{AxisKind, Mesh};
-use spmdc_layout::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::sharding::{self, DimSharding, Sharding};
 use spmdc_layout::types::MAX_RANK;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ops::reshard::Reshard;
+use spmdc_ops::transfer;
 use std::collections::BTreeMap;
 
 /// A type whose names are resolved; its sizes may mention size parameters.

@@ -4,13 +4,13 @@
 //! their difference is a number. So `x[i * B : (i + 1) * B]` has B elements, even if its bounds have names.
 
 use super::Checker;
-use spmdc_ir::ops::cast::Cast;
-use spmdc_ir::ops::collective::vary::PVary;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::elementwise::{Binary, Unary};
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_kernel::number::to_int;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+use spmdc_ops::cast::Cast;
+use spmdc_ops::collective::vary::PVary;
+use spmdc_ops::constant::Constant;
+use spmdc_ops::elementwise::{Binary, Unary};
 
 /// Maximum number of statements searched for the definition of a value, and of steps in tracing a bound: a bound is computed near
 /// the slice, and programs are large.

@@ -6,7 +6,7 @@ use spmdc_check::sizes::{Bindings, Size, SizeError, arithmetic};
 use spmdc_check::sources::{NoSources, Source, SourceSet, Sources};
 use spmdc_check::{CheckOptions, MeshOverride, check};
 use spmdc_grammar::ast::InfixOp;
-use spmdc_ir::print;
+use spmdc_inspect::print;
 
 fn options() -> CheckOptions {
     CheckOptions::default()

@@ -2,21 +2,20 @@
 //!
 //! | module | has |
 //! |---|---|
-//! | `array` | whole arrays, for the evaluator |
+//! | `array` | whole arrays, for the reference evaluator |
 //! | `program` | functions and statements, and the types of their results |
-//! | `ops` | the operations, one file each, and how calls become operands and attributes (`ops::call`) |
+//! | `op`, `rules` | the operation of a statement, and everything that it owes; no operation is defined here |
+//! | `call` | how calls become statements: arguments, signatures, and the builder, which infers types |
 //! | `lower` | from operations to kernels |
-//! | `print`, `verify`, `eval` | the text, the contracts and the meaning of a module |
 //!
-//! A statement holds an op, and an op builds and lowers statements: `program`, `ops` and `lower` depend on each other. All other
-//! modules use only modules above them in this list; a test checks that.
+//! A statement holds an op, and an op builds and lowers statements: `program`, `op`, `rules`, the builder and `lower` depend on each other.
 #![warn(missing_docs)]
 
 pub mod array;
-pub mod eval;
+pub mod call;
 pub mod lower;
+pub mod mismatch;
 pub mod op;
-pub mod ops;
-pub mod print;
 pub mod program;
-pub mod verify;
+pub mod rules;
+pub mod shape;

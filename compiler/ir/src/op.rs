@@ -1,6 +1,6 @@
 //! Operations of statements: any value that keeps [`Rules`].
 
-use crate::ops::rules::{Exchange, Lowered, Rules};
+use crate::rules::{Exchange, Lowered, Rules};
 use std::any::Any;
 use std::fmt;
 use std::panic::RefUnwindSafe;

@@ -17,12 +17,11 @@
 //! dimensions of size 1 that are cut out to be put in again: they stay on the device that needs them if the axes that split the
 //! target are free.
 
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::rules::Elements;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::rules::Elements;
 use spmdc_layout::cost::trips_inside;
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::hosts;
@@ -30,6 +29,7 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::projection::Projection;
 use spmdc_layout::sharding::DimSharding;
 use spmdc_layout::window::{DimMap, DimReach};
+use spmdc_ops::reshape::Reshape;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of alignments that are tried for one group in a round.

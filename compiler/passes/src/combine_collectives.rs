@@ -11,14 +11,14 @@
 //! after it. Effects, control flow and other collectives never move, so a group that such a statement needs is closed. Effects keep
 //! their order, and chains of collectives their length. The pass runs after all passes that move, share or drop statements.
 
-use spmdc_ir::ops::combined::{Combined, Common};
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_layout::cost::HELD_FOR_COMBINING;
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::reshard::step::ReshardStep;
+use spmdc_ops::combined::{Combined, Common};
+use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
 /// Combines collectives, block by block. The module stays at its stage.

@@ -20,14 +20,14 @@
 //! explicit axes types are already decided, so there the shapes may differ in dimensions of size 1 only: these are replicated, and
 //! all other dimensions keep their axes.
 
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::update::Update;
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::typing::result_types;
 use spmdc_ir::program::{Block, Func, Module, Stmt, Value};
 use spmdc_layout::mesh::{AxisKind, Mesh};
 use spmdc_layout::types::AxisSet;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::update::Update;
 use std::collections::BTreeMap;
 
 /// Maximum number of statements of a detour.

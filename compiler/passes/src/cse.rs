@@ -9,13 +9,13 @@
 //! alone. If two reductions differ in `keepdims` only, the second becomes
 //! a reshape of the first.
 
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::reduce::Reduce;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::rules::Effect;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::rules::Effect;
 use spmdc_layout::sharding::Sharding;
+use spmdc_ops::reduce::Reduce;
+use spmdc_ops::reshape::Reshape;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 

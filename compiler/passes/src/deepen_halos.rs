@@ -18,21 +18,13 @@
 //! Only loops whose trips compute all that they carry from windows on it, element by element, are changed: arrays that exceed the caches, in
 //! equal blocks.
 
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::broadcast::Broadcast;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::elementwise::{Binary, Compare, Select};
-use spmdc_ir::ops::ghosted::Ghosted;
-use spmdc_ir::ops::iota::Iota;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::rules::Elements;
-use spmdc_ir::ops::slice::{Slice, SliceRange};
-use spmdc_ir::ops::update::{Places, Update};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::rules::Elements;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::cost::Room;
 use spmdc_layout::mesh::Mesh;
@@ -40,6 +32,14 @@ use spmdc_layout::patch::PatchDim;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{ArrayType, DType, Type};
 use spmdc_layout::window::{DimMap, WindowMap};
+use spmdc_ops::broadcast::Broadcast;
+use spmdc_ops::constant::Constant;
+use spmdc_ops::elementwise::{Binary, Compare, Select};
+use spmdc_ops::ghosted::Ghosted;
+use spmdc_ops::iota::Iota;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::slice::{Slice, SliceRange};
+use spmdc_ops::update::{Places, Update};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest numbers of steps between two exchanges, the first that fits first.
@@ -267,11 +267,13 @@ impl<'a> Stencil<'a> {
             | Elements::Literal(_)
             | Elements::Counted
             | Elements::Drawn
+            | Elements::Rows
             | Elements::Moved
             | Elements::Window(_)
             | Elements::Framed(_)
             | Elements::Chosen(_)
             | Elements::Ordered(_)
+            | Elements::Transferred(_)
             | Elements::Other => None,
         }
     }

@@ -55,23 +55,23 @@ mod elimination;
 
 use crate::rewrite::rewritten;
 use spmdc_abi::{AxisSet, MatrixFunction, ReduceOp, TriangularSystem};
-use spmdc_ir::ops::broadcast::Broadcast;
-use spmdc_ir::ops::elementwise::Binary;
-use spmdc_ir::ops::linalg::Factorization;
-use spmdc_ir::ops::linalg::blocks::{BlockFunction, MatrixBlocks};
-use spmdc_ir::ops::linalg::systems::{SystemStep, TriangularBlocks};
-use spmdc_ir::ops::reduce::Reduce;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::slice::{Slice, SliceRange};
-use spmdc_ir::ops::transpose::Transpose;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Module, Stmt, Value};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::Type;
+use spmdc_ops::broadcast::Broadcast;
+use spmdc_ops::elementwise::Binary;
+use spmdc_ops::linalg::Factorization;
+use spmdc_ops::linalg::blocks::{BlockFunction, MatrixBlocks};
+use spmdc_ops::linalg::systems::{SystemStep, TriangularBlocks};
+use spmdc_ops::reduce::Reduce;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::reshard::Reshard;
+use spmdc_ops::slice::{Slice, SliceRange};
+use spmdc_ops::transpose::Transpose;
 use std::ops::Range;
 
 /// Gives every factorization of split rows its steps.

@@ -13,13 +13,13 @@
 //! request an `all_gather`.
 
 use crate::rewrite::rewritten;
-use spmdc_ir::ops::scan::BlockTotals;
-use spmdc_ir::ops::scan::Scan;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Func, Module, Stmt};
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::DimSharding;
+use spmdc_ops::reshard::Reshard;
+use spmdc_ops::scan::BlockTotals;
+use spmdc_ops::scan::Scan;
 
 /// Gives every scan along a split dimension the totals of all blocks.
 pub fn distribute_scans(module: Module) -> Module {

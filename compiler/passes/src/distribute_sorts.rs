@@ -14,19 +14,19 @@
 //! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `exchange_halos`, which would
 //! fetch these elements from the whole result.
 
-use spmdc_ir::ops::slice::{Slice, SliceRange};
-use spmdc_ir::ops::sort::blocks::SortBlocks;
-use spmdc_ir::ops::sort::merge::MergeSorted;
-use spmdc_ir::ops::sort::{LineOrder, Sort};
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::DimSharding;
 use spmdc_layout::types::Type;
 use spmdc_layout::window::DimMap;
+use spmdc_ops::reshard::Reshard;
+use spmdc_ops::slice::{Slice, SliceRange};
+use spmdc_ops::sort::blocks::SortBlocks;
+use spmdc_ops::sort::merge::MergeSorted;
+use spmdc_ops::sort::{LineOrder, Sort};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

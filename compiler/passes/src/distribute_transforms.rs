@@ -26,23 +26,23 @@ mod four_step;
 
 use four_step::{FourStep, LineMatrix};
 use spmdc_abi::Transform;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::broadcast::Broadcast;
-use spmdc_ir::ops::fft::Fft;
-use spmdc_ir::ops::iota::Iota;
-use spmdc_ir::ops::rules::{Effect, Elements, Typing};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Effect, Elements, Typing};
 use spmdc_layout::factors::{Factor, FactorKind};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::projection::{Assignment, Projection};
 use spmdc_layout::reshard::plan;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{DType, Type};
 use spmdc_layout::window::DimMap;
+use spmdc_ops::broadcast::Broadcast;
+use spmdc_ops::fft::Fft;
+use spmdc_ops::iota::Iota;
+use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
 /// Maximum number of elementwise statements that are repeated in another layout for one operand.
@@ -134,10 +134,12 @@ fn carries(elements: Elements<'_>) -> bool {
         Elements::Literal(_)
         | Elements::Counted
         | Elements::Drawn
+        | Elements::Rows
         | Elements::Chosen(_)
         | Elements::Ordered(_)
         | Elements::Elementwise
         | Elements::Negated
+        | Elements::Transferred(_)
         | Elements::Other => elements.are_elementwise() || elements.are_made_anywhere(),
     }
 }

@@ -7,14 +7,14 @@
 //! A reduced value is whole on every device, as one that nothing is said of. In `manual` regions a value that is unreduced along a manual axis is
 //! one that varies along it: its devices have different parts. Casts between such states move nothing, and go.
 
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::collective::cast::PCast;
-use spmdc_ir::ops::rules::NamedAxes;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, StmtKind, Value};
-use spmdc_layout::reshard::step::Reshard;
+use spmdc_ir::rules::NamedAxes;
 use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::types::AxisSet;
+use spmdc_ops::collective::cast::PCast;
+use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
 /// The program in which no type says reduced, and no value in a region is unreduced along a manual axis.

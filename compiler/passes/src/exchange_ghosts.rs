@@ -13,14 +13,14 @@
 //! of an operand, or another window on it, becomes a part of `ghosted`, so nothing moves for it. If the blocks of the windows need no
 //! elements but those in the same blocks of the operand, nothing is copied.
 
-use spmdc_ir::ops::ghosted::Ghosted;
-use spmdc_ir::ops::patches::Patches;
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::patch::PatchDim;
 use spmdc_layout::window::{DimMap, WindowMap};
+use spmdc_ops::ghosted::Ghosted;
+use spmdc_ops::patches::Patches;
 use std::collections::BTreeMap;
 
 /// Gives the windows of `patches` all elements that they read.

@@ -12,15 +12,15 @@
 //! halos are joined later, by `cse`. A window on a window of the same block becomes a window on the operand of the inner one, where
 //! that moves no more bytes: `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
 
-use spmdc_ir::ops::called;
-use spmdc_ir::ops::halo::{Halo, HaloPart};
-use spmdc_ir::ops::window::Window;
+use spmdc_ir::mismatch::called;
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_layout::margin::Spread;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::window::{DimMap, WindowMap};
+use spmdc_ops::halo::{Halo, HaloPart};
+use spmdc_ops::window::Window;
 use std::collections::BTreeMap;
 
 /// Gives every window the halos that it reads.

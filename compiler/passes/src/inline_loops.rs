@@ -9,13 +9,13 @@
 //! propagation, `why` and lints still see the loop.
 
 use crate::contract;
-use spmdc_ir::ops::broadcast::Broadcast;
-use spmdc_ir::ops::constant::Constant;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::DType;
+use spmdc_ops::broadcast::Broadcast;
+use spmdc_ops::constant::Constant;
 
 /// Inlines each `for` that is known to run once, innermost loops first. The module stays at its stage.
 pub fn inline_loops(mut module: Module) -> Module {

@@ -29,27 +29,28 @@ mod sums;
 
 use costs::Costs;
 use spmdc_abi::ReduceOp;
-use spmdc_ir::ops::broadcast::Broadcast;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::rules::{Combines, Effect, Lowered, Typing};
-use spmdc_ir::ops::slice::Slice;
-use spmdc_ir::ops::{Op, called};
+use spmdc_ir::mismatch::called;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::control::{Control, ForLoop, ManualRegion, WhileLoop};
 use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::local::{Alignments, alignments_of, kept_sums, natural, needed};
 use spmdc_ir::program::origin::{ASKED, Origin};
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Combines, Effect, Lowered, Typing};
 use spmdc_layout::cost::{self, Room};
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::projection::{Assignment, Projection};
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::reshard::{Planner, Plans};
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{AxisSet, Type};
 use spmdc_layout::window::{DimMap, Reaches, WindowMap};
+use spmdc_ops::broadcast::Broadcast;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::reshard::Reshard;
+use spmdc_ops::slice::Slice;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of combinations that are compared; beyond it, factors are chosen one after the other.

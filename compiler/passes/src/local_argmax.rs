@@ -13,18 +13,18 @@
 //! one device it is the argmax of the flattened array.
 
 use spmdc_abi::ReduceOp;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::elementwise::{Binary, Compare, Select};
-use spmdc_ir::ops::iota::Iota;
-use spmdc_ir::ops::reduce::{ArgReduce, Reduce};
-use spmdc_ir::ops::reshape::Reshape;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::DimSharding;
 use spmdc_layout::types::{ArrayType, DType, Type};
+use spmdc_ops::constant::Constant;
+use spmdc_ops::elementwise::{Binary, Compare, Select};
+use spmdc_ops::iota::Iota;
+use spmdc_ops::reduce::{ArgReduce, Reduce};
+use spmdc_ops::reshape::Reshape;
 
 /// Rewrites `argmax` and `argmin` of split dimensions, and of all dimensions.
 pub fn local_argmax(mut module: Module) -> Module {

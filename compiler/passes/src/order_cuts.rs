@@ -13,13 +13,13 @@
 //!
 //! It comes when layouts are known, before they are made to fit.
 
-use spmdc_ir::ops::rules::Combines;
-use spmdc_ir::ops::slice::{Slice, SliceRange};
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Block, Module, Stage, Stmt, Value};
+use spmdc_ir::rules::Combines;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, Type};
+use spmdc_ops::slice::{Slice, SliceRange};
 use std::collections::BTreeMap;
 
 /// Orders the cuts of arrays. The module stays at its stage.

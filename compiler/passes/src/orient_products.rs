@@ -14,13 +14,13 @@
 //! It comes after `partition`, when it is known what each device multiplies.
 
 use crate::rewrite::rewritten;
-use spmdc_ir::ops::einsum::Einsum;
-use spmdc_ir::ops::einsum::orient::Turned;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Func, Module, Stage, Stmt};
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::types::Type;
+use spmdc_ops::einsum::Einsum;
+use spmdc_ops::einsum::orient::Turned;
+use spmdc_ops::reshard::Reshard;
 
 /// Transposes shared operands. The module stays at its stage.
 pub fn orient_products(module: Module) -> Module {

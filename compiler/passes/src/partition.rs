@@ -10,13 +10,14 @@
 //! that one: a sum with a split target is scattered, not made whole and then cut. Afterwards all communication is explicit.
 
 use crate::contract;
-use spmdc_ir::ops::rules::Placement;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
+use spmdc_ir::rules::Placement;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::{Planner, Plans};
 use spmdc_layout::types::Type;
+use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
 /// Makes all communication explicit. The module is at stage `partitioned` afterwards.
@@ -119,10 +120,10 @@ fn expand(
         let mut at = from;
         for step in before {
             let ty = Type { sharding: step.to.clone(), ..goal.clone() };
-            at = build.emit(step.clone(), &[at], ty, &stmt.origin);
+            at = build.emit(Reshard::from(step.clone()), &[at], ty, &stmt.origin);
         }
         debug_assert_eq!(last.to, goal.sharding, "the steps of a request end where it asks for");
-        build.define(last.clone(), &[at], &[to], &stmt.origin);
+        build.define(Reshard::from(last.clone()), &[at], &[to], &stmt.origin);
         stmts.extend(build.finish());
     }
     block.results.iter_mut().for_each(|result| *result = replaced[result.0 as usize]);

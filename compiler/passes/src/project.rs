@@ -29,18 +29,19 @@ use self::needs::{NeededMeshes, needs};
 use crate::dce::dce;
 use spmdc_abi::Plane;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::message::{ReceiveMessage, SendMessage};
-use spmdc_ir::ops::rules::{Effect, NamedAxes};
-use spmdc_ir::ops::transfer::{Target, Transfer};
 use spmdc_ir::program::control::Control;
+use spmdc_ir::program::destination::Target;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::placement::{Placement, home, placement};
 use spmdc_ir::program::typing::explicit_part;
 use spmdc_ir::program::{Block, Func, Module, Param, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Effect, NamedAxes};
 use spmdc_layout::mesh::{AxisKind, Mesh, NamedMesh};
 use spmdc_layout::parts::AxisParts;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::AxisSet;
+use spmdc_ops::message::{ReceiveMessage, SendMessage};
+use spmdc_ops::transfer::Transfer;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The name of the mesh of one device that prints.
@@ -177,7 +178,7 @@ fn number(
 ) {
     for stmt in &block.stmts {
         if let Some(op) = stmt.as_op::<Transfer>()
-            && let (Target::Mesh(to), Some(from)) = (op.to, of[stmt.args[0].0 as usize])
+            && let (Target::Mesh(to), Some(from)) = (op.destination.to, of[stmt.args[0].0 as usize])
             && to != from
         {
             let part = |on: u8| order.iter().position(|&other| other == on).expect("the mesh of a value has a program");
@@ -370,7 +371,9 @@ impl Projector<'_> {
         stmts: &mut Vec<Stmt>,
     ) {
         let (arg, result) = (stmt.args[0], stmt.results[0]);
-        let Target::Mesh(to) = op.to else { unreachable!("a finished program names the mesh of each transfer") };
+        let Target::Mesh(to) = op.destination.to else {
+            unreachable!("a finished program names the mesh of each transfer")
+        };
         let Some(&channel) = self.numbers.get(&result) else {
             // It is there already, or on no mesh.
             if to == self.on {

@@ -13,17 +13,7 @@
 //! `dce` removes them.
 
 use crate::dce::dce;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::cast::Cast;
-use spmdc_ir::ops::dynamic_slice::DynamicSlice;
-use spmdc_ir::ops::elementwise::Select;
-use spmdc_ir::ops::elementwise::{Binary, Compare, Unary};
-use spmdc_ir::ops::index::Index;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::revise::{Revise, ReviseOp, ReviseStep};
-use spmdc_ir::ops::slice::Slice;
-use spmdc_ir::ops::slice::SliceRange;
-use spmdc_ir::ops::update::{Places, Update};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::build::{Builder, statement};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::typing::result_types;
@@ -31,6 +21,16 @@ use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::AxisSet;
+use spmdc_ops::cast::Cast;
+use spmdc_ops::dynamic_slice::DynamicSlice;
+use spmdc_ops::elementwise::Select;
+use spmdc_ops::elementwise::{Binary, Compare, Unary};
+use spmdc_ops::index::Index;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::revise::{Revise, ReviseOp, ReviseStep};
+use spmdc_ops::slice::Slice;
+use spmdc_ops::slice::SliceRange;
+use spmdc_ops::update::{Places, Update};
 use std::collections::BTreeMap;
 
 /// Maximum number of steps.

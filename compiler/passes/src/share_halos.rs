@@ -16,13 +16,13 @@
 //! are at most as many exchanges as windows, and at most two for each split dimension. It comes after `hoist` and `cse`, which
 //! decide which halos there are and where they stand.
 
-use spmdc_ir::ops::halo::Halo;
-use spmdc_ir::ops::margins::Margins;
-use spmdc_ir::ops::window::Window;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_layout::halo_flow::flow;
 use spmdc_layout::margin::{Margin, Spread, cover, joined};
 use spmdc_layout::mesh::Mesh;
+use spmdc_ops::halo::Halo;
+use spmdc_ops::margins::Margins;
+use spmdc_ops::window::Window;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -7,13 +7,13 @@
 //! Only rewrites that are exact for every input are made: `x + 0` stays for floats, because it turns -0 into 0.
 
 use spmdc_ir::array::Array;
-use spmdc_ir::ops::cast::Cast;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::elementwise::Binary;
-use spmdc_ir::ops::linalg::minors::Minors;
-use spmdc_ir::ops::with_partials::WithPartials;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_ops::cast::Cast;
+use spmdc_ops::constant::Constant;
+use spmdc_ops::elementwise::Binary;
+use spmdc_ops::linalg::minors::Minors;
+use spmdc_ops::with_partials::WithPartials;
 
 /// Applies the rewrites, first statement first, so that each sees simplified operands.
 pub fn simplify(mut module: Module) -> Module {

@@ -9,17 +9,17 @@
 //! without such places run in a kernel as they are. The pass runs after collectives are inserted, as `inline_loops`.
 
 use spmdc_ir::array::Array;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::rules::{Effect, Elements};
-use spmdc_ir::ops::slice::{Slice, SliceRange};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Effect, Elements};
 use spmdc_layout::cost::{UNROLLED_STATEMENTS, UNROLLED_TRIPS};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType, Type};
+use spmdc_ops::constant::Constant;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::slice::{Slice, SliceRange};
 use std::collections::BTreeMap;
 
 /// Known arrays of more elements are not followed.

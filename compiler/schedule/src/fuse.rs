@@ -23,18 +23,18 @@ use spmdc_abi::CollectiveKind;
 use spmdc_ir::lower::builder::{KernelBuilder, KernelContext};
 use spmdc_ir::lower::unroll::is_short;
 use spmdc_ir::lower::work::Temporaries;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::rules::{Effect, Lowered, Point, Reads};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Effect, Lowered, Point, Reads};
 use spmdc_kernel::loops::Inst;
 use spmdc_kernel::work::work as inst_work;
 use spmdc_layout::cost::{
     BEYOND_CACHES, LONG_EXPRESSION, LONG_NEST, REPEATED_INSTRUCTIONS, SHORT_REDUCTION, SHORT_SCALARS,
 };
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::reshard::step::ReshardStep;
+use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
 /// For each value, whether it is computed where it is used.

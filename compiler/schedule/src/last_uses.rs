@@ -6,7 +6,7 @@
 //! The memory of the old `p` can become that of the new one if `v` is computed before. Where the old array is still needed, it is
 //! copied anyway, and `v` can be computed in the loop nest that stores it.
 
-use spmdc_ir::ops::Op;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::walk::free_values;
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};

@@ -10,10 +10,10 @@
 
 use spmdc_ir::lower::builder::{KernelBuilder, KernelContext};
 use spmdc_ir::lower::work::{Lowering, Temporaries};
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::rules::{Effect, Reads};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::ForLoop;
 use spmdc_ir::program::{Func, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Effect, Reads};
 use spmdc_kernel::loops::{Affine, Elem, Kernel};
 use spmdc_kernel::nest::Nest;
 use spmdc_kernel::scalar::BinaryOp;

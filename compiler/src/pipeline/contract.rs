@@ -6,8 +6,8 @@
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_inspect::verify::{Contract, Violation, verify_change, verify_layouts};
 use spmdc_ir::program::{Block, Module};
-use spmdc_ir::verify::{Contract, Violation, verify_change, verify_layouts};
 use spmdc_layout::types::ArrayType;
 use std::cell::RefCell;
 
@@ -29,7 +29,7 @@ struct Broken {
 
 /// The types of the parameters and results of a program, which no pass changes.
 #[derive(Debug, PartialEq)]
-pub struct Signature(Vec<ArrayType>);
+pub struct EntryTypes(Vec<ArrayType>);
 
 impl ContractChecker {
     /// A checker that checks after each pass in debug builds, and if `verify`.
@@ -57,14 +57,14 @@ impl ContractChecker {
     }
 
     /// The signature of a module before a pass; None if passes are not checked.
-    pub fn signature(&self, module: &Module) -> Option<Signature> {
+    pub fn signature(&self, module: &Module) -> Option<EntryTypes> {
         let Block { params, results, .. } = &module.func.body;
         let arrays = || params.iter().chain(results).map(|&value| module.func.ty(value).array.clone()).collect();
-        self.checks_passes.then(|| Signature(arrays()))
+        self.checks_passes.then(|| EntryTypes(arrays()))
     }
 
     /// Checks that a pass has kept the signature.
-    pub fn same_signature(&self, pass: &'static str, before: Option<Signature>, module: &Module) {
+    pub fn same_signature(&self, pass: &'static str, before: Option<EntryTypes>, module: &Module) {
         if before != self.signature(module) {
             let text = "the types of the program's parameters and results have changed".to_string();
             self.broke(Some(pass), vec![Violation { span: Span::default(), text }]);

@@ -5,8 +5,8 @@
 use super::contract::ContractChecker;
 use super::passes::{PARTITION, PROPAGATE, PassLog, Resources, run};
 use crate::totals::{collectives, cost};
+use spmdc_inspect::verify::Contract;
 use spmdc_ir::program::Module;
-use spmdc_ir::verify::Contract;
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
 use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
 use std::cell::OnceCell;

@@ -3,8 +3,8 @@
 //! [`TIDY`], [`BEFORE_LAYOUT`], the choice of layouts (`layouts`, by the pass `propagate`), [`PARTITION`], [`OPTIMIZE`].
 
 use super::contract::ContractChecker;
+use spmdc_inspect::verify::Contract;
 use spmdc_ir::program::Module;
-use spmdc_ir::verify::Contract;
 use spmdc_layout::cost::Room;
 use spmdc_layout::reshard::Plans;
 use spmdc_passes::choose_alignments::choose_alignments;

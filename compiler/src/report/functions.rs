@@ -3,11 +3,12 @@
 use crate::pipeline::{self, Compilation, Options};
 use crate::totals::{Collective, collectives};
 use spmdc_check::sources::{NoSources, SourceSet};
+use spmdc_functions::Function;
+use spmdc_functions::complex;
+use spmdc_functions::complex::ComplexRule;
 use spmdc_grammar::ast::{FnItem, ItemKind, ParamNode, PatternKind, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::Function;
-use spmdc_ir::ops::call::signature::{Signature, Status};
-use spmdc_ir::ops::complex::{self, ComplexRule};
+use spmdc_ir::call::signature::{Signature, Status};
 use spmdc_ir::program::{Module, Stage};
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ pub const MESH: &str = "mesh (X = 2, Y = 2);";
 
 /// The available functions of the language, by name, without those that occur in dumps only.
 pub fn functions() -> Vec<Function> {
-    let mut found: Vec<Function> = spmdc_ir::ops::functions()
+    let mut found: Vec<Function> = spmdc_functions::functions()
         .filter(|function| match function.signature().status {
             Status::Shipped => true,
             Status::InDumps { .. } => false,

@@ -1,8 +1,8 @@
 //! The values that have names in the source.
 
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::rules::Placement;
 use spmdc_ir::program::{Block, Func, Value};
+use spmdc_ir::rules::Placement;
 use std::collections::{BTreeSet, HashMap};
 
 /// The variables of `let` and of assignments in program order; parts of structs and tuples by path. For an annotated variable it is

@@ -15,7 +15,7 @@ use spmdc_grammar::ast::{
 };
 use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::called;
+use spmdc_ir::mismatch::called;
 use spmdc_ir::program::origin::{Kin, Lineage};
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_layout::cost::{Levels, collective, reported_trips};

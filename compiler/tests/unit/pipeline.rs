@@ -5,11 +5,12 @@ use spmdc_compiler::pipeline::{ContractChecker, HostOptions, MemoryLimit, Option
 use spmdc_compiler::totals;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_inspect::verify::Contract;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Stage, StmtKind};
-use spmdc_ir::verify::Contract;
 use spmdc_layout::cost::Levels;
-use spmdc_layout::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::reshard::step::ReshardStep;
+use spmdc_ops::reshard::Reshard;
 
 /// The collectives that the compiler inserts, in order.
 fn collectives(source: &str) -> Vec<&'static str> {

@@ -7,8 +7,8 @@ use super::{
     windows,
 };
 use spmdc_abi::DType;
-use spmdc_ir::ops::promote::join;
 use spmdc_math::MathFn;
+use spmdc_ops::promote::join;
 
 /// What is not a function by name.
 pub const SYNTAX: &[&str] = &[

@@ -4,7 +4,7 @@ use super::precision::{Precision, fits};
 use super::programs::{Made, Variable, Writer};
 use super::{Array, all, floats, ints};
 use spmdc_abi::{DType, Kind};
-use spmdc_ir::ops::reduce::accumulated;
+use spmdc_ops::reduce::accumulated;
 
 /// An expression in `x`, how much of an error of `x` comes through, how many roundings it has, and how large it gets at most.
 type Smooth = (&'static str, f64, f64, f64);

@@ -6,8 +6,7 @@ use super::{Array, Draw, Mesh};
 use spmdc_abi::DType;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::ast::{ItemKind, PatternKind};
-use spmdc_ir::ops;
-use spmdc_ir::ops::call::signature::{Given, ParamKind, ParamSpec, Signature};
+use spmdc_ir::call::signature::{Given, ParamKind, ParamSpec, Signature};
 
 /// The libraries of the compiler, with the names that the programs give them.
 const LIBRARIES: [&str; 4] = ["linalg", "nn", "optim", "stats"];
@@ -24,7 +23,8 @@ pub enum Function {
 
 /// Everything that can be called.
 pub fn functions() -> Vec<Function> {
-    let shipped = ops::functions().map(|function| function.signature()).filter(|form| form.is_for_programs());
+    let shipped =
+        spmdc_functions::functions().map(|function| function.signature()).filter(|form| form.is_for_programs());
     let mut all: Vec<Function> = shipped.map(Function::Shipped).collect();
     all.extend(calls::SYNTAX.iter().map(|name| Function::Syntax(name)));
     let (set, diagnostics) = SourceSet::load("libraries.spmd", &imports(), &NoSources);

@@ -3,7 +3,6 @@
 //!
 //! `OPS_SAMPLES=200` tries more of each, `OPS_ONLY=roll` one of them, `OPS_NUMBER=17` one sample.
 
-use spmdc_ir::ops;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::engine;
@@ -83,7 +82,7 @@ fn agree(what: &str, expected: &[HostArray], found: &[HostArray]) -> Result<(), 
 fn mapped_functions_give_what_their_elements_give() {
     let only = std::env::var("OPS_ONLY").unwrap_or_default();
     let numbers = crate::only_or_all("OPS_NUMBER", "OPS_SAMPLES", 4);
-    let names = ops::builtin_names().chain(calls::SYNTAX.iter().copied());
+    let names = spmdc_functions::builtin_names().chain(calls::SYNTAX.iter().copied());
     let mut wrong = Vec::new();
     for name in names.filter(|name| only.is_empty() || *name == only) {
         if manual::NAMES.contains(&name) || calls::call(name, &mut Draw::new(name, 0)).is_none() {

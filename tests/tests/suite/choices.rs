@@ -7,7 +7,6 @@
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
 use spmdc_grammar::diagnostic::{Diagnostic, Edit};
-use spmdc_ir::ops;
 use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::engine::{self, Failure};
@@ -142,7 +141,7 @@ fn all_of(name: &str, numbers: Range<u64>, ambiguous: &AtomicUsize) -> Vec<Strin
 fn every_choice_of_every_function_compiles() {
     let only = std::env::var("OPS_ONLY").unwrap_or_default();
     let numbers = crate::only_or_all("CHOICES_NUMBER", "CHOICES_SAMPLES", 6);
-    let names = ops::builtin_names().chain(calls::SYNTAX.iter().copied());
+    let names = spmdc_functions::builtin_names().chain(calls::SYNTAX.iter().copied());
     let names: Vec<&str> = names.filter(|name| only.is_empty() || *name == only).collect();
     let ambiguous = AtomicUsize::new(0);
     let wrong = problems(&names, |name| all_of(name, numbers.clone(), &ambiguous));

@@ -2,8 +2,9 @@
 
 use spmdc_abi::DType;
 use spmdc_compiler::report::functions::{functions, program};
-use spmdc_ir::ops::call::signature::Dtypes;
-use spmdc_ir::ops::complex::{self, ComplexRule};
+use spmdc_functions::complex;
+use spmdc_functions::complex::ComplexRule;
+use spmdc_ir::call::signature::Dtypes;
 use spmdc_ir::program::Stage;
 use spmdc_tests::engine::compiled;
 use spmdc_tests::functions::page;

@@ -2,8 +2,8 @@
 
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, check};
+use spmdc_functions::is_builtin;
 use spmdc_grammar::{elsewhere, habits};
-use spmdc_ir::ops::is_builtin;
 
 /// Functions and other names in advice that are not shipped: those of the reader.
 const OWN: &[&str] = &[

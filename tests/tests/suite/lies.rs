@@ -4,7 +4,7 @@
 //! 1,000 dumps. `LIES=20000` tries more, `LIE=17` one, both together as many from there on.
 
 use spmdc_compiler::pipeline::Compilation;
-use spmdc_ir::print;
+use spmdc_inspect::print;
 use spmdc_ir::program::Stage;
 use spmdc_ir::program::control::Control;
 use spmdc_tests::compare::{Tolerance, difference};

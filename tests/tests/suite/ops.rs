@@ -3,7 +3,6 @@
 //!
 //! `OPS_SAMPLES=200` tries more of each, `OPS_ONLY=roll` one of them, `OPS_NUMBER=17` one sample.
 
-use spmdc_ir::ops;
 use spmdc_ir::program::Stage;
 use spmdc_runtime::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
@@ -167,7 +166,7 @@ fn holds(sample: &Sample, number: u64) -> Result<bool, String> {
 fn every_op_on_random_layouts() {
     let only = std::env::var("OPS_ONLY").unwrap_or_default();
     let numbers = crate::only_or_all("OPS_NUMBER", "OPS_SAMPLES", 12);
-    let names = ops::builtin_names().chain(calls::SYNTAX.iter().copied());
+    let names = spmdc_functions::builtin_names().chain(calls::SYNTAX.iter().copied());
     let names: Vec<&str> = names.filter(|name| only.is_empty() || *name == only).collect();
     let wrong = problems(&names, |name| differences(name, numbers.clone()));
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
@@ -205,12 +204,12 @@ fn differences(name: &str, numbers: Range<u64>) -> Vec<String> {
 /// A function without a random call is one that is not supported yet, one for dumps, or a collective of `manual` code.
 #[test]
 fn no_function_is_left_out() {
-    for name in ops::builtin_names() {
+    for name in spmdc_functions::builtin_names() {
         let known = calls::call(name, &mut Draw::new(name, 0)).is_some() || manual::NAMES.contains(&name);
         // Functions of trees make calls of other functions and no statement of their own; `save` writes files.
         // `transfer` has tests of its own, between several meshes.
         let is_elsewhere = matches!(name, "tree_map" | "tree_reduce" | "save" | "transfer");
-        if known || ops::instead_of(name).is_some() || is_elsewhere {
+        if known || spmdc_functions::instead_of(name).is_some() || is_elsewhere {
             continue;
         }
         let program = format!("fn main(x: f32[4]) {{ {name}({}) }}\n", if name == "key" { "42" } else { "x" });

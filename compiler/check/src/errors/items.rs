@@ -4,7 +4,7 @@ use spmdc_grammar::ast::Ident;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::errors::nearest;
+use spmdc_ir::call::errors::nearest;
 
 /// E0102
 pub fn defined_twice(name: &Ident, first: Span) -> Diagnostic {

@@ -6,7 +6,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_grammar::{elsewhere, habits};
-use spmdc_ir::ops::call::errors::nearest;
+use spmdc_ir::call::errors::nearest;
 
 /// E0101
 pub fn unknown(name: &str, span: Span, candidates: &[&str]) -> Diagnostic {

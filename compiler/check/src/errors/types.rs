@@ -4,7 +4,7 @@ use crate::trees::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::errors::nearest;
+use spmdc_ir::call::errors::nearest;
 
 /// E0203
 pub fn mismatch(place: &str, wanted: &str, found: &str, span: Span) -> Diagnostic {

@@ -1,7 +1,7 @@
 //! Builds one kernel. Ops describe their loop nests with it; fused operands are expanded in place.
 
 use crate::lower::work::Temporaries;
-use crate::ops::Op;
+use crate::op::Op;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{LayoutDim, Scalar};
 use spmdc_grammar::span::Span;

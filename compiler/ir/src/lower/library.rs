@@ -1,6 +1,6 @@
 //! Calls of the runtime's functions, in terms of values.
 
-use super::work::Lowering;
+use crate::lower::work::Lowering;
 use crate::lower::work::Work;
 use crate::program::Value;
 use spmdc_abi::{LibraryDim, LibraryFunction, LibraryOwners, Scalar};

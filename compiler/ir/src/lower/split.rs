@@ -6,7 +6,7 @@
 //!
 //! The borders of the parts depend on the shape alone, so the sum has the same bits on any number of cores.
 
-use super::peel::each_affine;
+use crate::lower::peel::each_affine;
 use crate::lower::work::{Lowering, Work};
 use crate::program::Value;
 use crate::program::origin::Origin;

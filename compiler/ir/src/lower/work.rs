@@ -1,9 +1,9 @@
 //! From the partitioned program to the schedule: the order of kernels and their buffers.
 
-use super::builder::{KernelBuilder, KernelContext};
-use super::library::LibraryCalls;
-use super::peel::each_affine;
-use crate::ops::Op;
+use crate::lower::builder::{KernelBuilder, KernelContext};
+use crate::lower::library::LibraryCalls;
+use crate::lower::peel::each_affine;
+use crate::op::Op;
 use crate::program::origin::Origin;
 use crate::program::{Func, Stmt, Value};
 use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar, TextPurpose};

@@ -1,12 +1,12 @@
 //! Builds statements for passes, which know the type of every result before they make it.
 //!
 //! Nothing is inferred and nothing can fail: a statement that does not fit its op is a defect of the pass, which an assertion
-//! detects at once. User code can be wrong, so types are inferred there: see [`ops::call::build`](crate::ops::call::build).
+//! detects at once. User code can be wrong, so types are inferred there: see [`ops::call::build`](crate::call::build).
 
-use super::typing;
-use super::{Func, Stmt, Value};
-use crate::ops::Op;
+use crate::op::Op;
 use crate::program::origin::Origin;
+use crate::program::typing;
+use crate::program::{Func, Stmt, Value};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::Type;
 

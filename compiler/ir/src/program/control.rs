@@ -2,7 +2,7 @@
 //!
 //! Control flow is no op: its types and layouts come from its blocks, and each pass handles it explicitly.
 
-use super::Block;
+use crate::program::Block;
 use spmdc_layout::parts::AxisParts;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::AxisSet;

@@ -1,8 +1,8 @@
 //! The layouts of operands and results that make a statement local under its factor rule.
 
-use crate::ops::rules::Effect;
 use crate::program::partial_sums::commutes_with_sum;
 use crate::program::{Func, Stmt};
+use crate::rules::Effect;
 use spmdc_abi::ReduceOp;
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::mesh::Mesh;

@@ -8,19 +8,21 @@
 
 pub mod build;
 pub mod control;
+pub mod destination;
 pub mod explicit;
 pub mod local;
 pub mod origin;
 pub mod partial_sums;
 pub mod placement;
+pub mod streams;
 pub mod typing;
 pub mod units;
 pub mod walk;
 
 use crate::op::Op;
-use crate::ops::rules::{Effect, Rules};
-use control::Control;
-use origin::{Kin, Origin};
+use crate::program::control::Control;
+use crate::program::origin::{Kin, Origin};
+use crate::rules::{Effect, Rules};
 use spmdc_abi::{CollectiveKind, LayoutDim, Plane};
 use spmdc_grammar::span::Span;
 use spmdc_layout::factors::Factors;

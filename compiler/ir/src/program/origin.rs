@@ -1,6 +1,6 @@
 //! The origin of a statement: its source position, its reason, and what derivatives have to do with it.
 
-use super::{Func, Value};
+use crate::program::{Func, Value};
 use spmdc_grammar::span::Span;
 use spmdc_layout::types::AxisSet;
 

@@ -7,8 +7,8 @@
 //! On auto axes the sum is combined before any other op. On explicit axes the program has chosen partial sums, so all ops that commute
 //! with the sum keep them, and any other op is an error (E0306).
 
-use crate::ops::Op;
-use crate::ops::rules::{Elements, Linear};
+use crate::op::Op;
+use crate::rules::{Elements, Linear};
 use spmdc_kernel::number::to_float;
 use spmdc_layout::types::{AxisSet, Type};
 
@@ -43,9 +43,11 @@ impl FactorBounds {
             }
             Elements::Counted
             | Elements::Drawn
+            | Elements::Rows
             | Elements::Framed(_)
             | Elements::Ordered(_)
             | Elements::Elementwise
+            | Elements::Transferred(_)
             | Elements::Other => FactorBounds::default(),
         }
     }

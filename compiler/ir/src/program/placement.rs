@@ -12,13 +12,13 @@
 
 mod regions;
 
-pub use self::regions::home;
-use self::regions::home_of_free;
-use super::control::Control;
-use super::{Block, Func, Stmt, StmtKind, Value};
-use crate::ops::rules::Effect;
-use crate::ops::transfer::Target;
-use crate::ops::transfer::Transfer;
+use super::destination::{Destination, Target};
+use crate::op::Op;
+use crate::program::control::Control;
+pub use crate::program::placement::regions::home;
+use crate::program::placement::regions::home_of_free;
+use crate::program::{Block, Func, Stmt, StmtKind, Value};
+use crate::rules::{Effect, Elements, NamedAxes};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -43,10 +43,16 @@ pub fn resolve(func: &mut Func, mesh: &Mesh) -> Result<(), Vec<Diagnostic>> {
     }
     func.body.walk_mut(&mut |stmt| {
         let result = stmt.results.first().copied();
-        if let (Some(op), Some(result)) = (stmt.as_op_mut::<Transfer>(), result) {
-            op.number = 0;
-            if let (Target::Back | Target::Declared(_), Some(on)) = (op.to, found.of[result.0 as usize]) {
-                op.to = Target::Mesh(on);
+        if let (StmtKind::Op(op), Some(result)) = (&mut stmt.kind, result)
+            && destination(op).is_some()
+        {
+            for named in op.rules_mut().named_axes() {
+                if let NamedAxes::Destination(op) = named {
+                    op.number = 0;
+                    if let (Target::Back | Target::Declared(_), Some(on)) = (op.to, found.of[result.0 as usize]) {
+                        op.to = Target::Mesh(on);
+                    }
+                }
             }
         }
     });
@@ -63,9 +69,15 @@ pub fn resolve(func: &mut Func, mesh: &Mesh) -> Result<(), Vec<Diagnostic>> {
     Ok(())
 }
 
+/// Where the value of a transfer goes; None for other ops.
+fn destination(op: &Op) -> Option<Destination> {
+    let elements = op.rules().properties().elements;
+    if let Elements::Transferred(destination) = elements { Some(destination) } else { None }
+}
+
 fn remove_identities(block: &mut Block, stays: &mut BTreeMap<Value, Value>) {
     block.stmts.retain(|stmt| {
-        let goes_back = stmt.as_op::<Transfer>().is_some_and(|op| op.to == Target::Back);
+        let goes_back = stmt.op().and_then(destination).is_some_and(|op| op.to == Target::Back);
         if goes_back {
             stays.insert(stmt.results[0], stmt.args[0]);
         }
@@ -254,7 +266,7 @@ impl PlacementFinder<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
         let span = stmt.origin.span;
         match &stmt.kind {
-            StmtKind::Op(op) if let Some(op) = op.as_op::<Transfer>() => {
+            StmtKind::Op(op) if let Some(op) = destination(op) => {
                 let from = self.at(stmt.args[0]);
                 let on = match op.to {
                     Target::Mesh(to) => {

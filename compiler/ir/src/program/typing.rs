@@ -4,11 +4,11 @@
 //! Defined once for the checker, for passes through the builder, and for the verifier. On auto axes a result's dimensions stay open
 //! here; `propagate` decides them.
 
-use crate::ops::read_rows::ReadRows;
-use crate::ops::read_rows::refused;
-use crate::ops::rules::Typing;
-use crate::ops::{Mismatch, Op, called};
+use crate::mismatch::{Mismatch, called};
+use crate::op::Op;
 use crate::program::explicit;
+use crate::program::streams::refused;
+use crate::rules::{Elements, Typing};
 use spmdc_layout::mesh::{AxisKind, Mesh};
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{ArrayType, AxisSet, Type};
@@ -50,7 +50,7 @@ pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatc
 
 /// E0223 for a stream where an op needs an array.
 fn check_streams(op: &Op, args: &[&Type]) -> Result<(), Mismatch> {
-    let reads = usize::from(op.is::<ReadRows>());
+    let reads = usize::from(matches!(op.rules().properties().elements, Elements::Rows));
     match args.iter().skip(reads).find(|ty| ty.array.is_stream) {
         Some(ty) => Err(refused(&called(op.rules().name()), &ty.array)),
         None => Ok(()),

@@ -1,6 +1,6 @@
 //! Functions that derivatives treat as one.
 
-use super::{Block, Stmt, Value};
+use crate::program::{Block, Stmt, Value};
 use std::ops::Range;
 
 /// The statements of a function that derivatives treat as one: those of which the first result has one of these numbers.

@@ -1,6 +1,6 @@
 //! Finds the values that a block uses from outside.
 
-use super::{Block, Value};
+use crate::program::{Block, Value};
 use std::collections::BTreeSet;
 
 /// The values that a block uses and that are defined outside it, in the order of their first use.

@@ -1,10 +1,8 @@
-//! Tests of the intermediate representation, in a file for each tested one: operations, lowering, verifier and evaluator.
+//! Tests of what every op is built on, in a file for each tested one.
 #![allow(clippy::unwrap_used)]
 
 mod array;
-mod eval;
+mod call;
 mod lower;
-mod ops;
 mod program;
-mod testing;
-mod verify;
+mod shape;

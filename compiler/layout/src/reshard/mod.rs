@@ -20,7 +20,7 @@ use crate::blocks::{exchange_axes, is_summand};
 use crate::cost;
 use crate::hosts;
 use crate::mesh::{AxisKind, Mesh};
-use crate::reshard::step::{Reshard, ReshardStep};
+use crate::reshard::step::{PlanStep, ReshardStep};
 use crate::sharding::{Sharding, block_range};
 use crate::types::{ArrayType, AxisSet, DType, Type};
 use search::ReshardSearch;
@@ -35,7 +35,7 @@ pub use search::MAX_PRICED;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// The steps; none if the layouts are the same.
-    pub steps: Vec<Reshard>,
+    pub steps: Vec<PlanStep>,
     /// Maximum bytes received by any device, and the cost of each collective.
     pub cost: f64,
     /// The number of steps that were priced to find it.
@@ -139,14 +139,14 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
         // Partial minima cannot become partial sums: they are made whole first.
         let whole = target.clone().with_unreduced(AxisSet::EMPTY, source.combine);
         let mut found = plan(array, &source, &whole, mesh);
-        found.steps.push(Reshard { to: target, step: ReshardStep::Slice });
+        found.steps.push(PlanStep { to: target, step: ReshardStep::Slice });
         return found;
     }
     let mut search = ReshardSearch::new(array, mesh, &source, &target);
     let (mut steps, cost) = search.run();
     let priced = search.priced;
     if steps.is_empty() && *from != target {
-        steps.push(Reshard { to: target.clone(), step: ReshardStep::Slice });
+        steps.push(PlanStep { to: target.clone(), step: ReshardStep::Slice });
     }
     let found = Plan { steps, cost: cost.bytes as f64, priced };
     match summand(array, &source, &target, mesh).filter(|_| found.cost > 0.0) {
@@ -154,7 +154,7 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
             // Blocks become summands where they lie.
             let mut direct = plan(array, &source, &own, mesh);
             direct.priced += found.priced;
-            direct.steps.push(Reshard { to: target, step: ReshardStep::Slice });
+            direct.steps.push(PlanStep { to: target, step: ReshardStep::Slice });
             if direct.cost < found.cost { direct } else { Plan { priced: direct.priced, ..found } }
         }
         None => found,

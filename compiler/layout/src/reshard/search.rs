@@ -27,7 +27,7 @@ use super::flow::{SAMPLE, flow, is_free, pattern};
 use crate::cost::{self, EFFORT_OF_ALL_TO_ALL, EFFORT_OF_STEP};
 use crate::hosts;
 use crate::mesh::Mesh;
-use crate::reshard::step::{Reshard, ReshardStep};
+use crate::reshard::step::{PlanStep, ReshardStep};
 use crate::sharding::{DimSharding, Sharding};
 use crate::types::{ArrayType, AxisSet};
 use spmdc_abi::CollectiveKind;
@@ -103,7 +103,7 @@ impl<'a> ReshardSearch<'a> {
     }
 
     /// The steps, and their total cost.
-    pub fn run(&mut self) -> (Vec<Reshard>, Cost) {
+    pub fn run(&mut self) -> (Vec<PlanStep>, Cost) {
         let start = State::of(self.from);
         let goal = State::of(self.to);
         let cap = self.block(&start.dims).max(self.block(&goal.dims));
@@ -174,7 +174,7 @@ impl<'a> ReshardSearch<'a> {
         self.priced >= MAX_PRICED
     }
 
-    fn steps(&self, known: &BTreeMap<State, Arrival>, goal: &State) -> Vec<Reshard> {
+    fn steps(&self, known: &BTreeMap<State, Arrival>, goal: &State) -> Vec<PlanStep> {
         let mut steps = Vec::new();
         let mut at = goal;
         while let Some((_, Some((before, step)))) = known.get(at) {
@@ -185,15 +185,15 @@ impl<'a> ReshardSearch<'a> {
         steps
     }
 
-    fn step(&self, to: &State, step: ReshardStep) -> Reshard {
+    fn step(&self, to: &State, step: ReshardStep) -> PlanStep {
         let combine = if self.from.unreduced.is_empty() { self.to.combine } else { self.from.combine };
         let sharding = Sharding { dims: to.dims.clone(), ..Sharding::replicated(0) };
-        Reshard { to: sharding.with_unreduced(to.unreduced, combine), step }
+        PlanStep { to: sharding.with_unreduced(to.unreduced, combine), step }
     }
 
     /// If blocks do not divide, there may be no named steps to the goal under the cap: then sums are made whole, and blocks move in
     /// one step.
-    fn direct(&self, start: &State, goal: &State) -> (Vec<Reshard>, Cost) {
+    fn direct(&self, start: &State, goal: &State) -> (Vec<PlanStep>, Cost) {
         let mut steps = Vec::new();
         let mut cost = Cost::default();
         let left = start.unreduced.minus(goal.unreduced);

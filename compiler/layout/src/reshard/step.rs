@@ -33,28 +33,11 @@ impl ReshardStep {
     }
 }
 
-/// A step to a layout.
+/// A step of a plan.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reshard {
+pub struct PlanStep {
     /// The layout after the step.
     pub to: Sharding,
     /// The kind of the step.
     pub step: ReshardStep,
-}
-
-impl Reshard {
-    /// A request for this layout.
-    pub fn request(to: Sharding) -> Reshard {
-        Reshard { to, step: ReshardStep::Request }
-    }
-
-    /// A pin of a gradient to this layout.
-    pub fn pin_of_gradient(to: Sharding) -> Reshard {
-        Reshard { to, step: ReshardStep::PinGradient }
-    }
-
-    /// A pin to this layout.
-    pub fn pin(to: Sharding) -> Reshard {
-        Reshard { to, step: ReshardStep::Pin }
-    }
 }

@@ -26,16 +26,6 @@
 
 use super::{part, triangular_solve, with_rows};
 use spmdc_abi::{CollectiveKind, MatrixFunction, TriangularSystem};
-use spmdc_ir::ops::cast::Cast;
-use spmdc_ir::ops::concatenate::Concatenate;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::einsum::Einsum;
-use spmdc_ir::ops::einsum::diagonal::Diagonal;
-use spmdc_ir::ops::elementwise::Binary;
-use spmdc_ir::ops::gather::Gather;
-use spmdc_ir::ops::linalg::Factorization;
-use spmdc_ir::ops::slice::{Slice, SliceRange};
-use spmdc_ir::ops::transpose::Transpose;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Stmt, Value};
@@ -44,9 +34,19 @@ use spmdc_layout::cost;
 use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::plan;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ops::cast::Cast;
+use spmdc_ops::concatenate::Concatenate;
+use spmdc_ops::constant::Constant;
+use spmdc_ops::einsum::Einsum;
+use spmdc_ops::einsum::diagonal::Diagonal;
+use spmdc_ops::elementwise::Binary;
+use spmdc_ops::gather::Gather;
+use spmdc_ops::linalg::Factorization;
+use spmdc_ops::reshard::Reshard;
+use spmdc_ops::slice::{Slice, SliceRange};
+use spmdc_ops::transpose::Transpose;
 use std::ops::Range;
 
 /// Panels of a matrix, if there are not more devices: narrow ones are fewer bytes, and each is some statements.

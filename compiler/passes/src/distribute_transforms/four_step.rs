@@ -27,28 +27,28 @@
 //! half-complex order are made of them.
 
 use spmdc_abi::{CollectiveKind, Transform};
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::cast::Cast;
-use spmdc_ir::ops::concatenate::Concatenate;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::elementwise::{Binary, Compare, Select, Unary};
-use spmdc_ir::ops::fft::Fft;
-use spmdc_ir::ops::flip::Flip;
-use spmdc_ir::ops::iota::Iota;
-use spmdc_ir::ops::pad::Pad;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::roll::Roll;
-use spmdc_ir::ops::slice::{Slice, SliceRange};
-use spmdc_ir::ops::transpose::Transpose;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Stmt, Value};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::{DimSharding, Sharding, block_range, blocks_hold_whole};
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ops::cast::Cast;
+use spmdc_ops::concatenate::Concatenate;
+use spmdc_ops::constant::Constant;
+use spmdc_ops::elementwise::{Binary, Compare, Select, Unary};
+use spmdc_ops::fft::Fft;
+use spmdc_ops::flip::Flip;
+use spmdc_ops::iota::Iota;
+use spmdc_ops::pad::Pad;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::reshard::Reshard;
+use spmdc_ops::roll::Roll;
+use spmdc_ops::slice::{Slice, SliceRange};
+use spmdc_ops::transpose::Transpose;
 use std::f64::consts::TAU;
 
 /// Lines of `rows * columns` points as matrices.

@@ -9,8 +9,8 @@
 //! ```
 
 use super::{Inserter, Stmt, Type, Value, statement};
-use spmdc_ir::ops::rules::Elements;
 use spmdc_ir::program::origin::Origin;
+use spmdc_ir::rules::Elements;
 use spmdc_layout::sharding::Sharding;
 
 impl Inserter<'_> {
@@ -34,7 +34,7 @@ impl Inserter<'_> {
         let again = match elements.are_elementwise() {
             true => from_drawn(),
             // The indices of rows follow the rows.
-            false => matches!(elements, Elements::Drawn) && (reads || stmt.args.iter().all(is_scalar)),
+            false => matches!(elements, Elements::Drawn | Elements::Rows) && (reads || stmt.args.iter().all(is_scalar)),
         };
         if again && !shape.is_empty() {
             self.drawn.insert(result, stmt.clone());

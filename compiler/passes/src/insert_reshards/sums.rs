@@ -47,18 +47,19 @@ use super::costs::{Costs, more_held};
 use super::{Inserter, OpenBlock, are_few};
 use rewriter::Rewriter;
 use spmdc_abi::ReduceOp;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::rules::{Combines, Linear};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::local::{alignments_of, natural};
 use spmdc_ir::program::partial_sums::{FactorBounds, passes_sums};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Combines, Linear};
 use spmdc_layout::cost;
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::projection::{Assignment, Projection};
-use spmdc_layout::reshard::step::{Reshard, ReshardStep};
+use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::AxisSet;
+use spmdc_ops::reshard::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of partial layouts of a value that are considered.

@@ -20,27 +20,26 @@
 //! whether a mesh would wait for ever, as a transfer holds one value, is decided by simulation (`compiler/pipeline`); so the loops are
 //! cut where the order of all transfers in a trip is known: not where one is in a loop within the loop.
 
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::broadcast::Broadcast;
-use spmdc_ir::ops::cast::Cast;
-use spmdc_ir::ops::concatenate::Concatenate;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::dynamic_slice::DynamicSlice;
-use spmdc_ir::ops::elementwise::Binary;
-use spmdc_ir::ops::message::{ReceiveMessage, SendMessage};
-use spmdc_ir::ops::read_rows::ReadRows;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::rules::{Effect, Elements, Manual};
-use spmdc_ir::ops::slice::SliceRange;
-use spmdc_ir::ops::update::{Places, Update};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::typing::unknown_layout;
 use spmdc_ir::program::walk::{defined_values, free_values};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
+use spmdc_ir::rules::{Effect, Elements, Manual};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::mesh::{AxisKind, Mesh};
 use spmdc_layout::types::{ArrayType, DType, Type};
+use spmdc_ops::broadcast::Broadcast;
+use spmdc_ops::cast::Cast;
+use spmdc_ops::concatenate::Concatenate;
+use spmdc_ops::constant::Constant;
+use spmdc_ops::dynamic_slice::DynamicSlice;
+use spmdc_ops::elementwise::Binary;
+use spmdc_ops::message::{ReceiveMessage, SendMessage};
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::slice::SliceRange;
+use spmdc_ops::update::{Places, Update};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a mesh may cut a loop.
@@ -310,9 +309,15 @@ fn is_cheap(func: &Func, stmt: &Stmt) -> bool {
         | Elements::Window(_)
         | Elements::Framed(_)
         | Elements::Chosen(_) => true,
-        Elements::Drawn | Elements::Ordered(_) | Elements::Elementwise | Elements::Negated | Elements::Other => false,
+        Elements::Drawn
+        | Elements::Rows
+        | Elements::Ordered(_)
+        | Elements::Elementwise
+        | Elements::Negated
+        | Elements::Transferred(_)
+        | Elements::Other => false,
     };
-    is_pure && (moves || is_number) && !op.is::<ReadRows>()
+    is_pure && (moves || is_number) && !matches!(properties.elements, Elements::Rows)
 }
 
 /// Cuts the loops of the program of one mesh.

@@ -1,9 +1,9 @@
 //! Where something happens in a statement.
 
-use spmdc_ir::ops::rules::Effect;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::placement::Placement;
 use spmdc_ir::program::{Func, Stmt, StmtKind, Value};
+use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::Mesh;
 use std::collections::BTreeSet;
 

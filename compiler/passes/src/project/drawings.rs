@@ -1,8 +1,8 @@
 //! Layouts that one mesh draws and another one prints: the drawing is known once the program of the first mesh has its layouts.
 
-use spmdc_ir::ops::print::Print;
-use spmdc_ir::ops::print::ShowSharding;
 use spmdc_ir::program::{Module, StmtKind};
+use spmdc_ops::print::Print;
+use spmdc_ops::print::ShowSharding;
 use std::collections::BTreeMap;
 
 /// The drawings of a program of one mesh, by their numbers.

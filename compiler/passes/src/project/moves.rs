@@ -14,21 +14,23 @@ use super::content::{DEFAULT, OutputMeshes, content, decides, effect};
 use super::needs::NeededMeshes;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::cast::Cast;
-use spmdc_ir::ops::dynamic_slice::DynamicSlice;
-use spmdc_ir::ops::print::Assert;
-use spmdc_ir::ops::print::Print;
-use spmdc_ir::ops::print::ShowSharding;
-use spmdc_ir::ops::reshape::Reshape;
-use spmdc_ir::ops::rules::Effect;
-use spmdc_ir::ops::transfer::{Target, Transfer};
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Control, ForLoop};
+use spmdc_ir::program::destination::Destination;
+use spmdc_ir::program::destination::Target;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::placement::{Placement, home};
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
+use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ops::cast::Cast;
+use spmdc_ops::dynamic_slice::DynamicSlice;
+use spmdc_ops::print::Assert;
+use spmdc_ops::print::Print;
+use spmdc_ops::print::ShowSharding;
+use spmdc_ops::reshape::Reshape;
+use spmdc_ops::transfer::Transfer;
 use std::collections::BTreeSet;
 
 /// Adds the transfers that the program does not write.
@@ -118,7 +120,7 @@ impl<'a> Mover<'a> {
 
     fn transfer(&mut self, value: Value, to: u8, ty: Type, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
         let moved = self.value(ty, to, origin);
-        let op = Transfer { to: Target::Mesh(to), number: 0, out: None };
+        let op = Transfer { destination: Destination { to: Target::Mesh(to), number: 0 }, out: None };
         stmts.push(Stmt::new(op.into(), vec![value], vec![moved], origin.clone()));
         moved
     }

@@ -4,11 +4,11 @@
 //! goes, and nowhere else.
 
 use super::content::{DEFAULT, OutputMeshes, content, decides};
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::rules::Effect;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::placement::Placement;
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
+use spmdc_ir::rules::Effect;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// For each value on no mesh, the meshes that need it.

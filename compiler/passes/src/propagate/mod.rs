@@ -23,17 +23,17 @@ pub use provenance::{Link, Provenance};
 
 use refine::Cuts;
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::rules::Placement;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
+use spmdc_ir::rules::Placement;
 use spmdc_layout::cost::SMALL_IN_LOOP;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::{AxisKind, Mesh};
 use spmdc_layout::projection::Projection;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{AxisSet, Type};
+use spmdc_ops::reshard::Reshard;
 pub use step::{ANNOTATION, Choices};
 use step::{Cause, OpNode, Slot, SlotDim};
 

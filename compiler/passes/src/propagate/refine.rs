@@ -9,9 +9,9 @@
 //! parts as ordinary axes.
 
 use super::{Borders, PropagationEdge, SlotGraph};
-use spmdc_ir::ops::is_builtin;
-use spmdc_ir::ops::rules::Effect;
+use spmdc_functions::is_builtin;
 use spmdc_ir::program::{Func, Module, Value};
+use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::MAX_AXES;
 use spmdc_layout::mesh::{Axis, AxisKind, AxisPart, Mesh};
 use spmdc_layout::parts::AxisParts;

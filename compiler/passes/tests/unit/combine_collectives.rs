@@ -2,7 +2,7 @@
 
 use crate::testing::compiled;
 use spmdc_compiler::report::plan::collectives;
-use spmdc_ir::print::module;
+use spmdc_inspect::print::module;
 use spmdc_ir::program::Stage;
 
 const PARAMS: &str = "x: f32[8@Y, 16@_], y: f32[8@Y, 32@_], z: f32[8@X, 64@_], n: i32[8@Y]";

@@ -1,7 +1,7 @@
 //! Tests of `commute_reshapes`: which detours over another shape vanish.
 
 use crate::testing::typed;
-use spmdc_ir::print::module;
+use spmdc_inspect::print::module;
 use spmdc_passes::commute_reshapes::commute_reshapes;
 use spmdc_passes::dce::dce;
 

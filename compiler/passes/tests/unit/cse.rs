@@ -1,7 +1,7 @@
 //! Tests of `cse`: equal expressions are computed once.
 
 use crate::testing::typed;
-use spmdc_ir::print::module;
+use spmdc_inspect::print::module;
 use spmdc_passes::cse::cse;
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of `dce`: what has no use vanishes.
 
 use crate::testing::typed;
-use spmdc_ir::print::module;
+use spmdc_inspect::print::module;
 use spmdc_passes::dce::dce;
 
 #[test]

@@ -7,7 +7,7 @@ use spmdc_passes::inline_loops::inline_loops;
 fn inlined(source: &str) -> String {
     let mut module = typed(source);
     module.stage = Stage::Partitioned;
-    spmdc_ir::print::module(&inline_loops(module))
+    spmdc_inspect::print::module(&inline_loops(module))
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::testing::compiled;
 use spmdc_compiler::report::plan::collectives;
-use spmdc_ir::print::module;
+use spmdc_inspect::print::module;
 use spmdc_ir::program::Stage;
 
 /// The program on X = 2, Y = 2 at stage `partitioned`, and the bytes that are received in each exchange.

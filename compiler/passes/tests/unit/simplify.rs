@@ -1,7 +1,7 @@
 //! Tests of `simplify`: which identities vanish.
 
 use crate::testing::typed;
-use spmdc_ir::print::module;
+use spmdc_inspect::print::module;
 use spmdc_passes::simplify::simplify;
 
 #[test]

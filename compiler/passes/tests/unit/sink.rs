@@ -11,7 +11,7 @@ fn sunk(body: &str) -> (String, String) {
     let params = "x: f32[9, 64], v: f32[64], w: f32[64], n: i32, k: i32, c: bool";
     let mut module = typed(&format!("fn main({params}) {{ {body} }}"));
     module.stage = Stage::Partitioned;
-    let text = spmdc_ir::print::module(&dce(sink(cse(module))));
+    let text = spmdc_inspect::print::module(&dce(sink(cse(module))));
     let at = text.find(" if ").unwrap_or(text.len());
     (text[..at].to_string(), text[at..].to_string())
 }

@@ -7,7 +7,7 @@ use spmdc_passes::unroll_loops::unroll_loops;
 fn unrolled(source: &str) -> String {
     let mut module = typed(source);
     module.stage = Stage::Partitioned;
-    spmdc_ir::print::module(&unroll_loops(module))
+    spmdc_inspect::print::module(&unroll_loops(module))
 }
 
 /// Whether a loop of these trips over `k` with this body, of arrays `p` and `x` of 64 elements, stays.

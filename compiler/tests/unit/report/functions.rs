@@ -1,7 +1,7 @@
 //! Tests of `report::functions`: the rules and exchanges that documentation shows.
 
 use spmdc_compiler::report::functions::{exchanges, rules};
-use spmdc_ir::ops::builtin;
+use spmdc_functions::builtin;
 
 #[test]
 fn a_reduced_dimension_costs_an_all_reduce() {

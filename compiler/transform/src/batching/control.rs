@@ -8,19 +8,21 @@ use super::Batcher;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::batching::{BatchedOperand, in_front};
-use spmdc_ir::ops::cast::Cast;
-use spmdc_ir::ops::elementwise::{Binary, Compare, Unary};
-use spmdc_ir::ops::index::Index;
-use spmdc_ir::ops::reduce::Reduce;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Stmt, Value};
+use spmdc_ir::rules::batching::BatchedOperand;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, DType, Type};
+use spmdc_ops::batching::BatchForms;
+use spmdc_ops::batching::in_front;
+use spmdc_ops::cast::Cast;
+use spmdc_ops::elementwise::{Binary, Compare, Unary};
+use spmdc_ops::index::Index;
+use spmdc_ops::reduce::Reduce;
+use spmdc_ops::reshard::Reshard;
 
 impl Batcher<'_> {
     /// As [`Batcher::mark`], for control flow.

@@ -15,18 +15,19 @@ mod control;
 mod units;
 
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::batching::{Batch, BatchedOperand, Batching};
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::constant::Constant;
-use spmdc_ir::ops::elementwise::Select;
+use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::walk::free_values;
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_ir::rules::batching::{Batch, BatchedOperand, Batching};
 use spmdc_layout::mesh::AxisKind;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::DimSharding;
 use spmdc_layout::types::Type;
+use spmdc_ops::batching::BatchForms;
+use spmdc_ops::constant::Constant;
+use spmdc_ops::elementwise::Select;
+use spmdc_ops::reshard::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The values of `outputs` for each element of a batch, which `stmts` compute from `inputs`: of each the value that the statements use, and

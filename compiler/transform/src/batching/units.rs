@@ -7,10 +7,11 @@
 use super::Batcher;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::batching::BatchedOperand;
-use spmdc_ir::ops::reduce::reduce;
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value};
+use spmdc_ir::rules::batching::BatchedOperand;
+use spmdc_ops::batching::BatchForms;
+use spmdc_ops::reduce::reduce;
 use std::ops::Range;
 
 impl Batcher<'_> {

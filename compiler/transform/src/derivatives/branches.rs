@@ -8,12 +8,12 @@ use super::reverse::Reverse;
 use super::units::repeat;
 use super::{captured, conformed, missing, needed_for, parts, total, zeros};
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::broadcast::filled;
-use spmdc_ir::ops::call::build::CallBuilder;
+use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::origin::DerivativePart;
 use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_layout::types::Type;
+use spmdc_ops::broadcast::filled;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// One branch of the reverse.

@@ -6,16 +6,17 @@ use super::{OpenBlocks, conformed, dependent, missing, needed_for, zeros};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::Op;
-use spmdc_ir::ops::broadcast::broadcast;
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::derivative::{Derivative, LinearMap, Linearity, Terms, zeros_like};
-use spmdc_ir::ops::reduce::reduce;
+use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
-use spmdc_layout::reshard::step::Reshard;
+use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_layout::types::Type;
+use spmdc_ops::broadcast::broadcast;
+use spmdc_ops::derivative::{Terms, zeros_like};
+use spmdc_ops::reduce::reduce;
+use spmdc_ops::reshard::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tangents of `outputs` for those of some values (`tangents`), on which the statements of the innermost block from `start` on let them

@@ -26,15 +26,16 @@ pub use units::repeated;
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::collective::all_reduce::summed_over;
-use spmdc_ir::ops::collective::cast::cast_to;
-use spmdc_ir::ops::derivative::{Derivative, conformed, is_differentiable, zeros};
+use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::Kin;
 use spmdc_ir::program::walk::{defined_values, free_values};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_ir::rules::derivative::Derivative;
 use spmdc_layout::types::{AxisSet, Type};
+use spmdc_ops::collective::all_reduce::summed_over;
+use spmdc_ops::collective::cast::cast_to;
+use spmdc_ops::derivative::{conformed, is_differentiable, zeros};
 use std::collections::BTreeSet;
 
 /// Adds the values that depend on some others by statements that change them, those inside blocks included.

@@ -9,15 +9,15 @@ use super::reverse::Reverse;
 use super::units::repeat;
 use super::{captured, missing, needed_for};
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::reshape::reshape;
+use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::control::{Control, ManualRegion};
 use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
 use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_layout::mesh::AxisKind;
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{ArrayType, AxisSet, Type};
+use spmdc_ops::reshape::reshape;
+use spmdc_ops::reshard::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The region under construction: its operands, and how each is cut.

@@ -5,9 +5,9 @@
 //! array of which each trip lays out its part, such as the weights of a layer, the reverse lays the part out again.
 //! Of an array that changes from trip to trip a branch keeps the small parts that it takes, so that the loop need not keep the whole.
 
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::rules::{Combines, Effect, Elements, Placement};
+use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::rules::{Combines, Effect, Elements, Placement};
 use spmdc_layout::mesh::AxisKind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -128,12 +128,17 @@ impl Kept<'_> {
             Elements::Literal(_)
             | Elements::Counted
             | Elements::Drawn
+            | Elements::Rows
             | Elements::Repeated
             | Elements::Moved
             | Elements::Negated
             | Elements::Window(_)
             | Elements::Framed(_) => true,
-            Elements::Chosen(_) | Elements::Ordered(_) | Elements::Elementwise | Elements::Other => {
+            Elements::Chosen(_)
+            | Elements::Ordered(_)
+            | Elements::Elementwise
+            | Elements::Transferred(_)
+            | Elements::Other => {
                 let is_number = |value: &Value| build.ty(*value).is_scalar();
                 self.lays_out_parts(build, stmt, args)
                     || matches!(properties.combines, Combines::Places(_))

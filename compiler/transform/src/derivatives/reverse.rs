@@ -6,14 +6,15 @@
 use super::loops::{accumulated, is_sparse};
 use super::{OpenBlocks, conformed, dependent, missing, parts, total, units};
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::call::build::CallBuilder;
-use spmdc_ir::ops::derivative::{Derivative, Linearity, PartialDerivative, Tangents, Terms, Weights, summed_to};
-use spmdc_ir::ops::reduce::reduced_shape;
-use spmdc_ir::ops::reshape::reshape;
+use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_ir::rules::derivative::{Derivative, Linearity, PartialDerivative, Tangents, Weights};
 use spmdc_kernel::scalar::UnaryOp;
+use spmdc_ops::derivative::{Terms, summed_to};
+use spmdc_ops::reduce::reduced_shape;
+use spmdc_ops::reshape::reshape;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The cotangents of `inputs` for those of some values (`seeds`), which the statements of the innermost block from `start` on compute from

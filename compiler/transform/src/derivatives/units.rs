@@ -7,12 +7,12 @@ use super::reverse::{Reverse, passed};
 use super::{captured, conformed, dependent, forward, zeros};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::ops::barrier::OptimizationBarrier;
-use spmdc_ir::ops::call::build::CallBuilder;
+use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{DerivativePart, Kin};
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_ops::barrier::OptimizationBarrier;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

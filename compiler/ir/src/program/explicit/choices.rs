@@ -1,7 +1,7 @@
 //! The errors about layouts that do not follow, and the edits of the program that resolve them, each with its cost.
 
-use super::{Context, FactorAxes, derived};
-use crate::ops::Mismatch;
+use crate::mismatch::Mismatch;
+use crate::program::explicit::{Context, FactorAxes, derived};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_layout::factors::{FactorKind, Factors};

@@ -1,11 +1,11 @@
 //! The meshes of manual functions whose arguments are on no mesh.
 
-use super::Placement;
-use crate::ops::rules::Effect;
-use crate::ops::transfer::Target;
-use crate::ops::transfer::Transfer;
+use super::destination;
 use crate::program::control::Control;
+use crate::program::destination::Target;
+use crate::program::placement::Placement;
 use crate::program::{Block, Stmt, StmtKind, Value};
+use crate::rules::Effect;
 use spmdc_layout::mesh::Mesh;
 
 /// The mesh on which those values of a manual function are that are on none: that of its arguments, of its results, or of other values in
@@ -58,7 +58,7 @@ impl WantedMeshes {
     fn block(&mut self, block: &Block) {
         for stmt in block.stmts.iter().rev() {
             match &stmt.kind {
-                StmtKind::Op(op) if let Some(op) = op.as_op::<Transfer>() => {
+                StmtKind::Op(op) if let Some(op) = destination(op) => {
                     if let Target::Mesh(to) | Target::Declared(to) = op.to {
                         self.want(stmt.args[0], Some(to));
                     }

@@ -2,9 +2,9 @@
 
 use super::{Round, SumNode, SumNodes, Sums, loop_of, of_trip};
 use spmdc_abi::ReduceOp;
-use spmdc_ir::ops::rules::Combines;
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
+use spmdc_ir::rules::Combines;
 use spmdc_layout::projection::Projection;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::AxisSet;

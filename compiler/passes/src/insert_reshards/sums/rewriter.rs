@@ -2,14 +2,14 @@
 
 use super::{Inserter, Round, loop_of};
 use spmdc_abi::ReduceOp;
-use spmdc_ir::ops::called;
+use spmdc_ir::mismatch::called;
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
-use spmdc_layout::reshard::step::Reshard;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{AxisSet, Type};
+use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
 /// The module with what has been decided.

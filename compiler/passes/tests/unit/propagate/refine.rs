@@ -1,7 +1,7 @@
 //! Tests of `propagate::refine`: axes that are cut into parts.
 
 use crate::testing::typed;
-use spmdc_ir::print;
+use spmdc_inspect::print;
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
 
 fn refined(text: &str, cuts: &[(u8, &[usize])]) -> Option<Refined> {

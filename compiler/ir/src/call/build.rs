@@ -1,0 +1,594 @@
+//! Builds statements; types are inferred, never asserted.
+//!
+//! The checker, the ops' calls and passes use it: they give operands and get values with types.
+
+use crate::call::errors::{no_layout, rank_too_large, too_large};
+use crate::call::term::Term;
+use crate::mismatch::PRODUCT;
+use crate::mismatch::{Mismatch, called};
+use crate::op::Op;
+use crate::program::destination::{Destination, Target};
+use crate::program::explicit;
+use crate::program::explicit::{Choice, ChoiceEdit};
+use crate::program::origin::{DerivativePart, Lineage, Origin};
+use crate::program::streams::refused_at;
+use crate::program::typing;
+use crate::program::units::Unit;
+use crate::program::{Block, Func, Stmt, Value};
+use crate::rules::{Effect, Elements, Placement};
+use crate::shape;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_kernel::number::to_float;
+use spmdc_layout::mesh::{AxisKind, Mesh};
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::MAX_RANK;
+use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The function of a call that is being read.
+#[derive(Clone, Debug)]
+pub struct CalledFunction {
+    /// Its name in the program.
+    pub name: String,
+    /// Whether its op, or composition of ops, emits statements, so that it has no body in the language.
+    pub is_emitted: bool,
+}
+
+/// The ops that the builder emits by itself. They are defined above it, so it is given them.
+pub struct BuilderOps {
+    /// A number, or a list of numbers, of this element type if one is given.
+    pub constant: fn(&Term, Option<DType>, Span) -> Result<Op, Diagnostic>,
+    /// A list of arrays as one array, along a new first dimension.
+    pub stacked: fn(&mut CallBuilder, &[Term], Option<DType>, Span) -> Result<Value, Diagnostic>,
+    /// The operand, which counts as varying along these axes.
+    pub vary: fn(Vec<u8>) -> Op,
+    /// The operand in another layout.
+    pub request: fn(Sharding) -> Op,
+}
+
+/// A function under construction: its values, its open blocks, and the context of the next statement.
+pub struct CallBuilder {
+    ops: &'static BuilderOps,
+    /// The mesh of the program.
+    pub mesh: Mesh,
+    /// The function; the builder adds the values of the results that it emits.
+    pub func: Func,
+    /// Open blocks, innermost last; statements go to the last one.
+    pub blocks: Vec<Block>,
+    /// The manual axes of the region that is being built; empty outside.
+    pub manual: AxisSet,
+    /// The axes that are turned in the `auto` and `explicit` functions around; the mesh of the builder has them so.
+    turned: AxisSet,
+    /// The enclosing conditions that may differ between devices: the axes along which they do, and their source positions. No
+    /// collective can span these axes here.
+    pub conditions: Vec<(AxisSet, Span)>,
+    /// The source position of new statements: the expression being checked.
+    pub span: Span,
+    /// What derivatives have to do with new statements.
+    pub lineage: Lineage,
+    /// The function whose call is being read, by its name in the program: several names make one op.
+    pub called: Option<CalledFunction>,
+    /// Whether types are given, because a dump is being read.
+    pub exact: bool,
+    /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the possible choices.
+    pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
+    /// Other names of arrays, each with the array.
+    aliases: BTreeMap<Value, Value>,
+    /// Those on which a derivative that is being taken depends as on other arrays, and those without derivatives.
+    opaque: BTreeSet<Value>,
+    /// The mesh to which each transfer of the program goes, by its number.
+    pub transfers: BTreeMap<u32, u8>,
+    /// The values of functions that derivatives treat as one: see [`Unit`].
+    pub units: Vec<Unit>,
+    /// The numbers that scalars of floats are.
+    literals: BTreeMap<Value, f64>,
+    /// The layouts in the types of streams: those of the rows that are read.
+    layouts_of_rows: BTreeMap<Value, Sharding>,
+}
+
+impl CallBuilder {
+    /// A builder with one open, empty block, outside `manual` code.
+    pub fn new(mesh: Mesh, func: Func, ops: &'static BuilderOps) -> CallBuilder {
+        CallBuilder {
+            ops,
+            mesh,
+            func,
+            blocks: vec![Block::default()],
+            manual: AxisSet::EMPTY,
+            turned: AxisSet::EMPTY,
+            conditions: Vec::new(),
+            span: Span::default(),
+            lineage: Lineage::default(),
+            called: None,
+            exact: false,
+            conflict: None,
+            aliases: BTreeMap::new(),
+            opaque: BTreeSet::new(),
+            transfers: BTreeMap::new(),
+            units: Vec::new(),
+            literals: BTreeMap::new(),
+            layouts_of_rows: BTreeMap::new(),
+        }
+    }
+
+    /// Another name of an array, so that derivatives by one are not those by the other. [`CallBuilder::without_aliases`] replaces it in the end.
+    pub fn alias(&mut self, value: Value) -> Value {
+        let origin = self.origin();
+        let ty = self.ty(value).clone();
+        let alias = self.func.new_value(ty, origin);
+        self.aliases.insert(alias, value);
+        alias
+    }
+
+    /// As [`CallBuilder::alias`]; until [`CallBuilder::make_transparent`], it counts as another array.
+    pub fn opaque_alias(&mut self, value: Value) -> Value {
+        let alias = self.alias(value);
+        self.opaque.insert(alias);
+        alias
+    }
+
+    /// Another name of an array, on which no derivative depends.
+    pub fn stopped(&mut self, value: Value) -> Value {
+        self.opaque_alias(value)
+    }
+
+    /// The number that a scalar is, if it is a float that was written down.
+    pub fn literal(&self, value: Value) -> Option<f64> {
+        self.literals.get(&self.original(value)).copied()
+    }
+
+    /// Gives the rows that are read of a stream this layout.
+    pub fn lay_out_rows(&mut self, stream: Value, layout: Sharding) {
+        debug_assert!(self.ty(stream).array.is_stream, "rows are those of a stream");
+        self.layouts_of_rows.insert(stream, layout);
+    }
+
+    /// The layout that the type of a stream gives to the rows that are read of it.
+    pub fn layout_of_rows(&self, mut stream: Value) -> Option<&Sharding> {
+        loop {
+            match (self.layouts_of_rows.get(&stream), self.aliases.get(&stream)) {
+                (Some(layout), _) => return Some(layout),
+                (None, Some(&of)) => stream = of,
+                (None, None) => return None,
+            }
+        }
+    }
+
+    /// From now on these are other names and no more.
+    pub fn make_transparent(&mut self, aliases: &[Value]) {
+        aliases.iter().for_each(|alias| {
+            self.opaque.remove(alias);
+        });
+    }
+
+    /// Lets the result of a statement that has been removed be another name of a value.
+    pub fn rename(&mut self, result: Value, value: Value) {
+        debug_assert_ne!(self.resolved(value), result, "a value is another name of itself");
+        self.aliases.insert(result, value);
+    }
+
+    /// The value that a value is another name of, up to opaque names.
+    pub fn resolved(&self, mut value: Value) -> Value {
+        while let (Some(&of), false) = (self.aliases.get(&value), self.opaque.contains(&value)) {
+            value = of;
+        }
+        value
+    }
+
+    /// The array that a value is another name of, if it is one, and whether derivatives by it are those by this name.
+    pub fn alias_of(&self, value: Value) -> Option<(Value, bool)> {
+        self.aliases.get(&value).map(|&of| (of, !self.opaque.contains(&value)))
+    }
+
+    /// A value like another one, which loses its name in the program to it.
+    pub fn renewed(&mut self, value: Value) -> Value {
+        let info = self.func.info(value).clone();
+        let new = self.func.new_value(info.ty, info.origin);
+        self.func.info_mut(new).kin = info.kin;
+        self.move_name(value, new);
+        new
+    }
+
+    /// Gives a value the name that another one has in the program.
+    pub fn move_name(&mut self, from: Value, to: Value) {
+        let info = self.func.info_mut(from);
+        let (name, named) = (info.name.take(), info.named);
+        if name.is_some() {
+            let info = self.func.info_mut(to);
+            (info.name, info.named) = (name, named);
+        }
+    }
+
+    /// The value itself or the first one that it is another name of, opaque names included, for which `holds`.
+    pub fn first_name(&self, mut value: Value, holds: impl Fn(Value) -> bool) -> Option<Value> {
+        loop {
+            if holds(value) {
+                return Some(value);
+            }
+            value = *self.aliases.get(&value)?;
+        }
+    }
+
+    /// The value that a value is another name of, in the end.
+    pub fn original(&self, mut value: Value) -> Value {
+        while let Some(&of) = self.aliases.get(&value) {
+            value = of;
+        }
+        value
+    }
+
+    /// Forgets all values from a number on, because the statements that define them have been removed.
+    pub fn forget_values(&mut self, count: usize) {
+        let first = Value(count as u32);
+        self.func.values.truncate(count);
+        self.func.other_names.retain(|&(_, _, value)| value < first);
+        self.aliases.split_off(&first);
+        self.opaque.split_off(&first);
+        self.literals.split_off(&first);
+        self.layouts_of_rows.split_off(&first);
+        self.units.retain(|unit| unit.values.end <= first.0);
+        self.units.iter_mut().for_each(|unit| unit.tangents.retain(|range| range.end <= first.0));
+    }
+
+    /// Replaces other names of arrays by these arrays.
+    pub fn without_aliases(&mut self) {
+        let aliases = std::mem::take(&mut self.aliases);
+        if aliases.is_empty() {
+            return;
+        }
+        let original = |mut value: Value| {
+            while let Some(&of) = aliases.get(&value) {
+                value = of;
+            }
+            value
+        };
+        self.func.replace_uses(original);
+        let names = std::mem::take(&mut self.func.other_names);
+        self.func.other_names = names.into_iter().map(|(place, name, value)| (place, name, original(value))).collect();
+    }
+
+    /// The type of a value of the function.
+    pub fn ty(&self, value: Value) -> &Type {
+        self.func.ty(value)
+    }
+
+    /// The origin of new statements: the current span, in the functions around.
+    pub fn origin(&self) -> Origin {
+        self.origin_at(self.span)
+    }
+
+    /// As [`CallBuilder::origin`], at another place.
+    pub fn origin_at(&self, span: Span) -> Origin {
+        Origin { span, lineage: self.lineage, turned: self.turned, ..Origin::default() }
+    }
+
+    /// Goes on with what [`CallBuilder::origin`] has given before.
+    pub fn resume(&mut self, origin: &Origin) {
+        (self.span, self.lineage) = (origin.span, origin.lineage);
+        self.turn(origin.turned);
+    }
+
+    /// Gives new statements the position of this one, and its lineage within the present one.
+    pub fn follow(&mut self, origin: &Origin, outer: Lineage) {
+        (self.span, self.lineage) = (origin.span, origin.lineage.within(outer));
+        self.turn(origin.turned);
+    }
+
+    /// The axes that are turned.
+    pub fn turned(&self) -> AxisSet {
+        self.turned
+    }
+
+    /// From now on these axes are turned, and no others: [`Origin::turned`]. Returns those of before.
+    pub fn turn(&mut self, axes: AxisSet) -> AxisSet {
+        self.mesh.turn(self.turned.either(axes));
+        std::mem::replace(&mut self.turned, axes)
+    }
+
+    /// Whether an array comes to explicit axes along which the compiler decides its layout where it was made, so that its type does not say how
+    /// it lies.
+    pub fn comes_in(&self, value: Value) -> bool {
+        let explicit = self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
+        let ty = self.ty(value);
+        if explicit.is_empty() || self.exact || ty.rank() == 0 || ty.array.is_stream {
+            return false;
+        }
+        let turned = self.func.info(self.original(value)).origin.turned.either(self.turned);
+        !turned.intersect(explicit).is_empty()
+    }
+
+    /// As [`CallBuilder::turn`], to where a value was made.
+    pub fn turn_to(&mut self, value: Value) -> AxisSet {
+        self.turn(self.func.info(value).origin.turned)
+    }
+
+    /// Adds a statement to the innermost block and returns its results.
+    pub fn emit(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
+        self.emit_op(op.into(), args)
+    }
+
+    /// Not generic, so that it is compiled once and not for each op.
+    fn emit_op(&mut self, op: Op, args: &[Value]) -> Result<Vec<Value>, Diagnostic> {
+        self.check_reached(&op)?;
+        let asks = matches!(op.rules().properties().placement, Placement::Requested(_) | Placement::Moved);
+        if !asks && args.iter().any(|&arg| self.comes_in(arg)) {
+            return Err(no_layout("an operand", self.span));
+        }
+        let types = self.func.types(args);
+        let inferred = match self.exact {
+            true => typing::shapes(&op, &types, &self.mesh),
+            false => typing::result_types(&op, &types, self.manual, &self.mesh),
+        };
+        let results = match inferred {
+            Ok(results) => results,
+            Err(mismatch) => {
+                if let Some(moves) = self.decided_by_derivative(&mismatch) {
+                    return self.emit_moved(op, args, moves);
+                }
+                return Err(self.operand_mismatch(self.as_called(&op, mismatch), args));
+            }
+        };
+        if results.iter().any(|ty| shape::elements(ty.shape()).is_none()) {
+            return Err(too_large(self.span));
+        }
+        if let Some(ty) = results.iter().find(|ty| ty.rank() > MAX_RANK) {
+            return Err(rank_too_large(ty.rank(), self.span));
+        }
+        let origin = self.origin();
+        let results: Vec<Value> = results.into_iter().map(|ty| self.func.new_value(ty, origin.clone())).collect();
+        if let Some(array) = op.rules().properties().elements.literal()
+            && array.ty.rank() == 0
+            && array.dtype().is_float()
+        {
+            self.literals.insert(results[0], to_float(array.dtype(), array.bits[0]));
+        }
+        let stmt = Stmt::new(op, args.to_vec(), results.clone(), origin);
+        self.innermost().stmts.push(stmt);
+        Ok(results)
+    }
+
+    /// The operands that move where a statement of a derivative has an ambiguous layout, each with its new layout. No text of the program says
+    /// how such a statement lies: the least of its choices is taken, as the tangent or gradient gets the layout of its value anyway.
+    fn decided_by_derivative(&self, mismatch: &Mismatch) -> Option<Vec<(usize, Sharding)>> {
+        if self.lineage.part == DerivativePart::Value {
+            return None;
+        }
+        mismatch.choices.iter().find_map(|choice| match &choice.edit {
+            ChoiceEdit::Reshard { operand, to } => Some(vec![(*operand, to.clone())]),
+            ChoiceEdit::Reshards(moves) => Some(moves.clone()),
+            ChoiceEdit::Out(_) => None,
+        })
+    }
+
+    /// As [`CallBuilder::emit`], after some operands have moved.
+    fn emit_moved(&mut self, op: Op, args: &[Value], moves: Vec<(usize, Sharding)>) -> Result<Vec<Value>, Diagnostic> {
+        let mut args = args.to_vec();
+        for (operand, to) in moves {
+            let to = typing::explicit_part(&to, &self.mesh);
+            debug_assert_ne!(self.ty(args[operand]).sharding, to, "a choice changes a layout");
+            args[operand] = self.emit1((self.ops.request)(to), &[args[operand]])?;
+        }
+        self.emit_op(op, &args)
+    }
+
+    /// A collective runs on all devices of its group, a line is printed for all, and all have a part of a value that moves to another
+    /// mesh, so no enclosing condition may differ between them.
+    fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
+        let properties = op.rules().properties();
+        let moves = matches!(properties.elements, Elements::Transferred(Destination { to: Target::Mesh(_), .. }));
+        let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
+            (Effect::Text | Effect::File | Effect::Layout, _) => self.mesh.all(),
+            (Effect::None | Effect::Stops | Effect::Check | Effect::Message, _) if moves => self.mesh.all(),
+            (Effect::None | Effect::Stops | Effect::Check | Effect::Message, Some(group)) => {
+                group.axes().iter().map(|&axis| usize::from(axis)).collect()
+            }
+            (Effect::None | Effect::Stops | Effect::Check | Effect::Message, None) => return Ok(()),
+        };
+        let blocking = self.conditions.iter().find(|(varies, _)| !varies.intersect(axes).is_empty());
+        let Some((varies, place)) = blocking else { return Ok(()) };
+        let axes = self.mesh.display_set(varies.intersect(axes));
+        let message = format!(
+            "`{}` needs all devices along {axes}, but a condition around it varies over {axes}",
+            self.called.as_ref().map_or(op.rules().name(), |called| called.name.as_str())
+        );
+        Err(Diagnostic::error(Code::E0502, self.span, message)
+            .label(*place, format!("this may differ between devices along {axes}"))
+            .help("some devices would wait for ever: make the condition the same on all, as `pmax` does, or move this out of it"))
+    }
+
+    /// As [`CallBuilder::emit`], for ops with one result.
+    pub fn emit1(&mut self, op: impl Into<Op>, args: &[Value]) -> Result<Value, Diagnostic> {
+        Ok(self.emit(op, args)?[0])
+    }
+
+    /// The innermost block; opens one if none is open.
+    pub fn innermost(&mut self) -> &mut Block {
+        if self.blocks.is_empty() {
+            self.blocks.push(Block::default());
+        }
+        let last = self.blocks.len() - 1;
+        &mut self.blocks[last]
+    }
+
+    /// An operand error at the current source position.
+    pub fn mismatch(&self, mismatch: Mismatch) -> Diagnostic {
+        let mut diagnostic = Diagnostic::error(mismatch.code, self.span, mismatch.message);
+        diagnostic.help = mismatch.help;
+        diagnostic
+    }
+
+    /// Adds labels at the origins of conflicting types, unless the message itself is there.
+    pub fn with_types<'t>(
+        &self,
+        mut diagnostic: Diagnostic,
+        types: impl IntoIterator<Item = (&'t Type, Span)>,
+    ) -> Diagnostic {
+        for (ty, origin) in types {
+            if origin != diagnostic.span && diagnostic.labels.iter().all(|label| label.span != origin) {
+                diagnostic = diagnostic.label(origin, format!("this is `{}`", self.display_closed(ty)));
+            }
+        }
+        diagnostic
+    }
+
+    /// The mismatch in the words of the program: it names the function that is called, where that is made of several ops.
+    fn as_called(&self, op: &Op, mut mismatch: Mismatch) -> Mismatch {
+        let own = called(op.rules().name());
+        let Some(function) = &self.called else { return mismatch };
+        // A function that is one product is called that.
+        if own != PRODUCT || !function.is_emitted {
+            let noun = own.strip_prefix("the ").map_or_else(|| own.clone(), |noun| format!("this {noun}"));
+            mismatch.message = mismatch.message.replace(&noun, &format!("`{}`", function.name));
+        }
+        mismatch
+    }
+
+    /// As [`CallBuilder::mismatch`], with labels at the origins of the operands.
+    fn operand_mismatch(&mut self, mut mismatch: Mismatch, args: &[Value]) -> Diagnostic {
+        let choices = std::mem::take(&mut mismatch.choices);
+        let mut diagnostic = self.mismatch(mismatch);
+        if args.len() > 1 {
+            let types = args.iter().map(|&arg| (self.ty(arg), self.func.info(arg).origin.span));
+            diagnostic = self.with_types(diagnostic, types);
+        }
+        if !choices.is_empty() {
+            let list = |choice: &Choice| format!("`{}`: {}", choice.text(None, &self.mesh), choice.note);
+            let mut lines: Vec<String> = choices.iter().map(list).collect();
+            // One value may be both operands.
+            lines.dedup();
+            diagnostic.help = Some(lines.join("\n"));
+            self.conflict = Some((args.to_vec(), choices));
+        }
+        diagnostic
+    }
+
+    /// The initial layout of a value's type: replicated on explicit axes, otherwise open.
+    pub fn unknown_layout(&self, rank: usize) -> Sharding {
+        typing::unknown_layout(rank, &self.mesh)
+    }
+
+    /// The type of a value created here.
+    pub fn replicated(&self, array: ArrayType) -> Type {
+        Type { sharding: self.unknown_layout(array.rank()), array, varying: AxisSet::EMPTY }
+    }
+
+    /// The type of a value without its annotations on auto axes, which apply to that value only.
+    pub fn carried_type(&self, value: Value) -> Type {
+        let ty = self.ty(value);
+        Type { sharding: self.explicit_part(ty), ..ty.clone() }
+    }
+
+    /// The type of the gradients of a value without annotations on auto axes: its layout is the dual of the value's.
+    pub fn gradient_type(&self, value: Value) -> Type {
+        let ty = self.carried_type(value);
+        Type { sharding: ty.sharding.dual(), ..ty }
+    }
+
+    /// The layout of a product whose result is a gradient of a value, for its `out=`: that of the gradient; along axes over which the operands
+    /// give no partial sums, the result is whole first. None without explicit axes.
+    pub fn out_of_gradient(&self, op: &Op, args: &[Value], of: Value) -> Option<Sharding> {
+        let explicit = self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
+        if explicit.is_empty() {
+            return None;
+        }
+        let ty = self.gradient_type(of);
+        let partial = explicit::partial_axes(op, &self.func.types(args), &ty.array, &self.mesh);
+        let unreduced = ty.sharding.unreduced.intersect(partial).intersect(explicit);
+        let out = Sharding { reduced: ty.sharding.reduced.intersect(explicit), ..ty.sharding };
+        Some(out.with_unreduced(unreduced, ReduceOp::Sum))
+    }
+
+    /// The type of `trips` values of one type along a new first dimension.
+    pub fn stacked_type(&self, value: Value, trips: usize) -> Type {
+        let mut ty = self.carried_type(value);
+        ty.array.shape.insert(0, trips);
+        ty.sharding.dims.insert(0, self.unknown_layout(1).dims[0].clone());
+        ty
+    }
+
+    /// Whether types decide layouts along some axis.
+    pub fn has_explicit_axes(&self) -> bool {
+        self.mesh.axes.iter().any(|axis| axis.kind == AxisKind::Explicit)
+    }
+
+    /// The part of a layout that the value's type decides: all of it on explicit axes, on manual ones what is unreduced or reduced.
+    pub fn explicit_part(&self, ty: &Type) -> Sharding {
+        let own = typing::explicit_part(&ty.sharding, &self.mesh);
+        let reduced = own.reduced.union(ty.sharding.reduced.intersect(self.manual));
+        let unreduced = own.unreduced.union(ty.sharding.unreduced.intersect(self.manual));
+        Sharding { reduced, ..own }.with_unreduced(unreduced, ty.sharding.combine)
+    }
+
+    /// A value in the layout that the type of another decides.
+    pub fn in_layout_of(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
+        let (own, wanted) = (self.explicit_part(self.ty(value)), self.explicit_part(self.ty(like)));
+        if own == wanted && !self.comes_in(value) {
+            Ok(value)
+        } else {
+            self.emit1((self.ops.request)(wanted), &[value])
+        }
+    }
+
+    /// As [`CallBuilder::in_layout_of`], varying along the axes of the other value.
+    pub fn laid_out_like(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
+        let value = self.in_layout_of(value, like)?;
+        let varying = self.ty(like).varying;
+        self.vary(value, varying)
+    }
+
+    /// A type as in messages: without open dimensions.
+    pub fn display_closed(&self, ty: &Type) -> String {
+        Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.mesh)
+    }
+
+    /// As [`CallBuilder::display_closed`], with the axes of every dimension if otherwise none would be written: `f32[8@_]`.
+    pub fn annotated(&self, ty: &Type) -> String {
+        let is_quiet = ty.sharding.dims.iter().all(|dim| dim.axes.is_empty());
+        let text = self.display_closed(ty);
+        match text.split_once('[') {
+            Some((dtype, rest)) if is_quiet => {
+                let dims: Vec<String> = ty.shape().iter().map(|size| format!("{size}@_")).collect();
+                let suffixes = rest.split_once(']').map_or("", |(_, suffixes)| suffixes);
+                format!("{dtype}[{}]{suffixes}", dims.join(","))
+            }
+            Some(_) | None => text,
+        }
+    }
+
+    /// The value, marked as varying along these axes, too.
+    pub fn vary(&mut self, value: Value, axes: AxisSet) -> Result<Value, Diagnostic> {
+        let missing = axes.minus(self.ty(value).varying);
+        if missing.is_empty() {
+            return Ok(value);
+        }
+        let axes = missing.iter().map(|axis| axis as u8).collect();
+        self.emit1((self.ops.vary)(axes), &[value])
+    }
+
+    /// The value; E0223 if it is a stream, which `place` in a program cannot be.
+    pub fn in_memory(&self, value: Value, place: &str, span: Span) -> Result<Value, Diagnostic> {
+        match &self.ty(value).array {
+            stream if stream.is_stream => Err(refused_at(place, stream, span)),
+            _ => Ok(value),
+        }
+    }
+
+    /// The array of a term; numbers and lists of them become constants, of `dtype` if given.
+    pub fn materialize(&mut self, term: &Term, dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
+        if let Term::Array(value) = term {
+            return Ok(*value);
+        }
+        if !term.is_operand() {
+            return Err(crate::call::errors::no_array(term, span));
+        }
+        if let Term::List(items) = term
+            && items.iter().any(Term::holds_array)
+        {
+            return (self.ops.stacked)(self, items, dtype, span);
+        }
+        self.emit1((self.ops.constant)(term, dtype, span)?, &[])
+    }
+}

@@ -1,0 +1,86 @@
+//! The ops, one file each.
+//!
+//! An op is a small struct of its attributes that implements [`Rules`](spmdc_ir::rules::Rules). A call of one of its names in the language is
+//! handled by its [`Call`](spmdc_ir::call::Call), which emits statements. `spmdc_functions` has the table of these names. Most ops have the
+//! language's name in the IR, too, and print as a call that reads back as the same op.
+#![warn(missing_docs)]
+
+pub mod barrier;
+pub mod batching;
+pub mod beyond;
+pub mod broadcast;
+pub mod cast;
+pub mod check_indices;
+pub mod collective;
+pub mod combined;
+pub mod concatenate;
+pub mod constant;
+pub mod derivative;
+pub mod dynamic_slice;
+pub mod einsum;
+pub mod elementwise;
+pub mod fft;
+pub mod flip;
+pub mod fma;
+pub mod fold_in;
+pub mod gather;
+pub mod ghosted;
+pub mod halo;
+pub mod index;
+pub mod iota;
+pub mod keys;
+pub mod linalg;
+pub mod makers;
+pub mod margins;
+pub mod masked;
+pub mod message;
+pub mod pad;
+pub mod partials;
+pub mod patches;
+pub mod print;
+pub mod products;
+pub mod promote;
+pub mod put;
+pub mod random_bits;
+pub mod read_rows;
+pub mod reduce;
+pub mod region;
+pub mod reshape;
+pub mod reshard;
+pub mod revise;
+pub mod roll;
+pub mod save;
+pub mod scan;
+pub mod scatter;
+pub mod searchsorted;
+pub mod slice;
+pub mod sort;
+pub mod take;
+pub mod transfer;
+pub mod transpose;
+pub mod trigamma;
+pub mod update;
+pub mod window;
+pub mod windowed;
+pub mod with_partials;
+
+use crate::collective::vary::PVary;
+use crate::constant::Constant;
+use crate::promote::stacked;
+use crate::reshard::Reshard;
+use spmdc_ir::call::build::{BuilderOps, CallBuilder};
+use spmdc_ir::program::Func;
+use spmdc_layout::mesh::Mesh;
+
+/// The ops that the builder emits by itself.
+static BUILDER_OPS: BuilderOps = BuilderOps {
+    constant: |term, dtype, span| Ok(Constant::from_term(term, dtype, span)?.into()),
+    stacked,
+    vary: |axes| PVary { axes }.into(),
+    request: |to| Reshard::request(to).into(),
+};
+
+/// A builder with one open, empty block, outside `manual` code.
+pub fn builder(mesh: Mesh, func: Func) -> CallBuilder {
+    CallBuilder::new(mesh, func, &BUILDER_OPS)
+}

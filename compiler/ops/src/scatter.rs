@@ -1,0 +1,668 @@
+//! `scatter(x, v, i, of="sum", dims=(0,))`: updates of the elements that `gather(x, i, dims=(0,))` takes. `x[i] = v` and `x[i] += v`
+//! become it, and sums over the elements with equal indices.
+//!
+//! Updates of one element are combined in the order of the updates; without an operation the last one remains. Without `x` the
+//! result begins with the identity element.
+//!
+//! Factors: the dimensions of `x` pass, as each device applies the updates that fall into its block; of split rows it needs all
+//! updates and indices. Without `x` the index arrays' dimensions are reduced by the operation: every device combines its own updates,
+//! and its result is partial.
+
+mod lowering;
+
+use crate::batching::BatchForms;
+use crate::batching::from_front;
+use crate::broadcast::{broadcast, filled};
+use crate::derivative::{Terms, zeros_like};
+use crate::elementwise::Unary;
+use crate::gather::{DimSource, Gather};
+use crate::iota::Iota;
+use crate::products::{ScatteredFactors, exists};
+use crate::promote::cast;
+use crate::reduce::{Reduce, reduction_name};
+use crate::reshape::reshape;
+use crate::reshard::{complete, explicit_out};
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::array::{Array, Trap, indices};
+use spmdc_ir::call::Call;
+use spmdc_ir::call::args::Args;
+use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::signature::{Signature, signatures};
+use spmdc_ir::call::term::Term;
+use spmdc_ir::mismatch::Mismatch;
+use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
+use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity, Tangents};
+use spmdc_ir::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules, Semantics,
+    Typing,
+};
+use spmdc_ir::shape;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::Sharding;
+use spmdc_layout::types::{ArrayType, DType};
+
+/// Maximum number of updates that are compared with each other to find those that remain.
+const FEW_PLACES: usize = 16;
+/// `scatter(x, v, i, of="sum", dims=(0,), at=0)`: the updates `v` broadcast to the shape of `gather(x, i, dims=(0,), at=0)`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scatter {
+    /// The places that are updated: those that this gather takes.
+    pub places: Gather,
+    /// The operation; None: the update replaces the element.
+    pub combine: Option<ReduceOp>,
+    /// The elements that are updated.
+    pub onto: Onto,
+    /// The user's `out=` on explicit axes, or the layout of the array that is assigned to.
+    pub out: Option<Sharding>,
+}
+
+/// The array that a scatter updates.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Onto {
+    /// The first operand.
+    Operand,
+    /// An array of this shape of identity elements.
+    Identity(Vec<usize>),
+    /// An array of this shape of the number that also keeps the sign of zero when it is added: -0 for floats.
+    Nothing(Vec<usize>),
+}
+
+/// The number that broadcasting leaves of an index along dimensions of these sizes, aligned at the end.
+fn broadcast_index(index: &[usize], sizes: &[usize]) -> Vec<usize> {
+    let skipped = index.len() - sizes.len();
+    sizes.iter().zip(&index[skipped..]).map(|(&size, &at)| if size == 1 { 0 } else { at }).collect()
+}
+
+impl Scatter {
+    /// The number of operands before the updates.
+    fn skipped(&self) -> usize {
+        usize::from(self.onto == Onto::Operand)
+    }
+
+    /// The array that is updated, from the operands' types.
+    fn target(&self, args: &[&ArrayType]) -> ArrayType {
+        match &self.onto {
+            Onto::Operand => args[0].clone(),
+            Onto::Identity(shape) | Onto::Nothing(shape) => ArrayType::new(args[0].dtype, shape),
+        }
+    }
+
+    /// The types of the operands of the gather.
+    fn gathered<'a>(&self, target: &'a ArrayType, args: &[&'a ArrayType]) -> Vec<&'a ArrayType> {
+        std::iter::once(target).chain(args[self.skipped() + 1..].iter().copied()).collect()
+    }
+
+    /// The bits with which elements begin; None if they are those of an operand.
+    fn start(&self, dtype: DType) -> Option<u64> {
+        match (&self.onto, self.combine) {
+            (Onto::Operand, _) => None,
+            (Onto::Nothing(_), _) => Some(number::nothing_added(dtype)),
+            (Onto::Identity(_), Some(op)) => Some(number::identity_element(op, dtype)),
+            (Onto::Identity(_), None) => Some(0),
+        }
+    }
+
+    /// For each dimension of the updates' full shape the dimension of the target that it is, or None for those of the index arrays.
+    pub fn rows(&self, target: &ArrayType, full: &[usize]) -> Vec<Option<usize>> {
+        let mut rows = vec![None; full.len()];
+        let rank = full.len() + self.places.dims.len() + self.places.batch.len() - target.rank();
+        for (dim, source) in self.places.roles(target.rank(), rank).into_iter().enumerate() {
+            if let DimSource::Kept(at) = source {
+                rows[at] = Some(dim);
+            }
+        }
+        rows
+    }
+}
+
+impl Semantics for Scatter {
+    fn name(&self) -> &'static str {
+        "scatter"
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let result: Vec<usize> = results[0].shape.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();
+        let gathered = self.gathered(results[0], args);
+        let full = self.places.infer(&gathered).expect("the places have been inferred").swap_remove(0).shape;
+        let rank = full.len() + self.places.dims.len() + self.places.batch.len() - results[0].rank();
+        let kind = match (&self.onto, self.combine) {
+            (Onto::Identity(_) | Onto::Nothing(_), Some(op)) => FactorKind::Reduce(op),
+            (Onto::Identity(_) | Onto::Nothing(_), None) | (Onto::Operand, _) => FactorKind::Whole,
+        };
+        // The factors of the updates' dimensions.
+        let mut of: Vec<Option<usize>> =
+            self.rows(results[0], &full).into_iter().map(|row| row.map(|dim| result[dim])).collect();
+        for (dim, source) in self.places.roles(results[0].rank(), rank).into_iter().enumerate() {
+            if let DimSource::Batch(place) = source {
+                of[self.places.at + place] = Some(result[dim]);
+            }
+        }
+        let of: Vec<usize> =
+            of.into_iter().zip(&full).map(|(known, &size)| known.unwrap_or_else(|| rule.add(size, kind))).collect();
+        let dims: Vec<Vec<usize>> = result.iter().map(|&factor| vec![factor]).collect();
+        if self.onto == Onto::Operand {
+            rule.operands.push(dims.clone());
+        }
+        let places = &of[self.places.at..self.places.at + rank];
+        let arrays = args[self.skipped()..].iter().enumerate();
+        for (position, array) in arrays {
+            let all = if position == 0 { &of } else { places };
+            let own = array.shape.iter().zip(&all[all.len() - array.rank()..]);
+            let own = own.map(|(&size, &factor)| {
+                vec![if rule.factors[factor].size == size { factor } else { rule.add(size, FactorKind::Whole) }]
+            });
+            let own = own.collect();
+            rule.operands.push(own);
+        }
+        rule.results.push(dims);
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let types: Vec<&ArrayType> = args.iter().map(|array| &array.ty).collect();
+        let target = self.target(&types);
+        let full = self.places.infer(&self.gathered(&target, &types)).expect("the checker has typed the scatter");
+        let (full, dtype) = (&full[0].shape, target.dtype);
+        let mut result = match self.start(dtype) {
+            Some(bits) => Array::filled(target.clone(), bits),
+            None => args[0].clone(),
+        };
+        if self.places.has_no_place(&target.shape) {
+            return Ok(vec![result]);
+        }
+        let (updates, places) = (args[self.skipped()], &args[self.skipped() + 1..]);
+        let rank = full.len() + self.places.dims.len() + self.places.batch.len() - target.rank();
+        let roles = self.places.roles(target.rank(), rank);
+        let strides = shape::strides(&target.shape);
+        for index in order(full, self.places.at, rank) {
+            let of = &index[self.places.at..self.places.at + rank];
+            let own = roles.iter().map(|source| match *source {
+                DimSource::Indexed(array) => places[array].get(&broadcast_index(of, places[array].shape())) as usize,
+                DimSource::Batch(dim) => of[dim],
+                DimSource::Kept(dim) => index[dim],
+            });
+            let own: Vec<usize> = own.collect();
+            if own.iter().zip(&target.shape).any(|(at, size)| at >= size) {
+                continue;
+            }
+            let update = updates.get(&broadcast_index(&index, updates.shape()));
+            let element = &mut result.bits[own.iter().zip(&strides).map(|(at, stride)| at * stride).sum::<usize>()];
+            *element = match self.combine {
+                None => update,
+                Some(op) => {
+                    number::eval_binary(operation(op), dtype, *element, update).expect("typing knows the operation")
+                }
+            };
+        }
+        Ok(vec![result])
+    }
+
+    fn print(&self, args: &[String], mesh: &Mesh) -> String {
+        let of = self.combine.map_or("set", reduction_name);
+        let onto = match &self.onto {
+            Onto::Operand => String::new(),
+            Onto::Identity(shape) => format!(", shape={}", shape::tuple(shape)),
+            Onto::Nothing(shape) => format!(", shape={}, signed=true", shape::tuple(shape)),
+        };
+        let places = self.places.print(args, mesh);
+        let attributes = places.find("dims=").map_or("", |at| &places[at..places.len() - 1]);
+        let out = self.out.as_ref().map_or(String::new(), |out| format!(", out={}", out.display(mesh)));
+        format!("scatter({}, of=\"{of}\"{onto}, {attributes}{out})", args.join(", "))
+    }
+
+    fn flops(&self, args: &[&ArrayType], results: &[&ArrayType]) -> u64 {
+        let full = self.places.infer(&self.gathered(results[0], args)).map_or(0, |full| full[0].len());
+        full as u64
+    }
+}
+
+/// The indices of the updates in the order in which they are applied: the index arrays' dimensions vary last.
+fn order(full: &[usize], at: usize, rank: usize) -> impl Iterator<Item = Vec<usize>> {
+    let places: Vec<Vec<usize>> = indices(&full[at..at + rank]).collect();
+    let others: Vec<usize> = full[..at].iter().chain(&full[at + rank..]).copied().collect();
+    let joined = move |place: &Vec<usize>| {
+        let place = place.clone();
+        indices(&others).map(move |mut index| {
+            index.splice(at..at, place.iter().copied());
+            index
+        })
+    };
+    places.into_iter().flat_map(move |place| joined(&place).collect::<Vec<_>>())
+}
+
+fn operation(op: ReduceOp) -> BinaryOp {
+    match op {
+        ReduceOp::Sum => BinaryOp::Add,
+        ReduceOp::Product => BinaryOp::Mul,
+        ReduceOp::Max => BinaryOp::Maximum,
+        ReduceOp::Min => BinaryOp::Minimum,
+        ReduceOp::And => BinaryOp::And,
+        ReduceOp::Or => BinaryOp::Or,
+    }
+}
+
+impl Infer for Scatter {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        if args.len() < self.skipped() + 2 {
+            return Err(Mismatch::new(Code::E0201, "a scatter needs updates and indices"));
+        }
+        let target = self.target(args);
+        let updates = args[self.skipped()];
+        if target.dtype != updates.dtype {
+            let message = format!("elements of {} cannot be updated by {}", target.dtype.name(), updates.dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
+        }
+        let is_defined = match self.combine {
+            None => true,
+            Some(ReduceOp::Sum | ReduceOp::Product) => target.dtype.is_float() || target.dtype.is_integer(),
+            Some(ReduceOp::Max | ReduceOp::Min) => target.dtype != DType::Key,
+            Some(ReduceOp::And | ReduceOp::Or) => target.dtype == DType::Bool,
+        };
+        if !is_defined || (self.combine != Some(ReduceOp::Sum) && matches!(self.onto, Onto::Nothing(_))) {
+            let message = format!("this scatter is not defined for {}", target.dtype.name());
+            return Err(Mismatch::new(Code::E0215, message));
+        }
+        let full = self.places.infer(&self.gathered(&target, args))?.swap_remove(0).shape;
+        if shape::broadcast(&[&full, &updates.shape]).ok().as_ref() != Some(&full) {
+            let message = format!("{updates} does not broadcast to the {} elements updated", shape::display(&full));
+            return Err(Mismatch::new(Code::E0204, message));
+        }
+        Ok(vec![target])
+    }
+}
+
+impl Rules for Scatter {
+    fn derivative(&self) -> Derivative<'_> {
+        match self.combine {
+            None | Some(ReduceOp::Sum) => Derivative::Linear(self),
+            Some(ReduceOp::Product | ReduceOp::Max | ReduceOp::Min) => Derivative::Tangents(self),
+            Some(ReduceOp::And | ReduceOp::Or) => Derivative::Zero,
+        }
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Library(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        let combines = match (&self.onto, self.combine) {
+            (Onto::Identity(_) | Onto::Nothing(_), Some(op)) => Combines::Elements(op),
+            (Onto::Identity(_) | Onto::Nothing(_), None) | (Onto::Operand, _) => Combines::Nothing,
+        };
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Out(self.out.as_ref()),
+            linear: Linear::No,
+            combines,
+            elements: Elements::Other,
+            keeps_alignment: false,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl Batched for Scatter {
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let first = self.skipped();
+        let (updates, places) = (operands[first], &operands[first + 1..]);
+        let of_places = places.iter().any(|place| place.is_mapped());
+        let rank = stmt.args[first + 1..].iter().map(|&place| build.ty(place).rank()).max().unwrap_or(0);
+        let full = build.ty(stmt.results[0]).rank() - self.places.dims.len() - self.places.batch.len() + rank;
+        let with_size = |shape: &Vec<usize>| [&[batch.size], shape.as_slice()].concat();
+        let onto = match &self.onto {
+            Onto::Operand => Onto::Operand,
+            Onto::Identity(shape) => Onto::Identity(with_size(shape)),
+            Onto::Nothing(shape) => Onto::Nothing(with_size(shape)),
+        };
+        let at = self.places.mapped_at(of_places);
+        let updates = match updates {
+            BatchedOperand::Mapped(_) => {
+                let aligned = batch.aligned(build, updates, full)?;
+                from_front(build, aligned, at)?
+            }
+            BatchedOperand::Same(value) => {
+                let mut shape = build.ty(value).shape().to_vec();
+                if let Some(place) = (shape.len() + at).checked_sub(full) {
+                    shape.insert(place, 1);
+                }
+                reshape(build, value, &shape)?
+            }
+        };
+        let mut args = Vec::new();
+        if self.onto == Onto::Operand {
+            args.push(batch.mapped(build, operands[0])?);
+        }
+        args.push(updates);
+        args.extend(Gather::aligned_places(build, &stmt.args[first + 1..], batch, places)?);
+        let places = self.places.in_batch(batch, true, of_places);
+        let mut out = self.out.clone();
+        out.iter_mut().for_each(|out| batch.add_to(out, 0));
+        build.emit(Scatter { places, combine: self.combine, onto, out }, &args)
+    }
+}
+
+impl LinearMap for Scatter {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together((0..=self.skipped()).collect())
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        at: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let replaces = self.combine.is_none();
+        if at < self.skipped() {
+            if !replaces {
+                return Ok(cotangent);
+            }
+            let zero = Terms(build).number(cotangent, 0.0)?;
+            let args = self.with_indices(stmt, &[cotangent, zero]);
+            return build.emit1(self.clone(), &args);
+        }
+        let found = self.taken(build, stmt, cotangent)?;
+        let found = self.without_left_out(build, stmt, found)?;
+        if !replaces {
+            return Ok(found);
+        }
+        // Of several updates of one element, that which is left has its cotangent.
+        let zero = Terms(build).number(found, 0.0)?;
+        let places: usize = self.places_shape(build, stmt).iter().product();
+        if places == 1 && self.places.batch.is_empty() {
+            return Ok(found);
+        }
+        if places <= FEW_PLACES && self.places.batch.is_empty() {
+            let is_left = self.is_left_of_few(build, stmt, found)?;
+            return Terms(build).select(is_left, found, zero);
+        }
+        let full = build.ty(found).shape().to_vec();
+        let count = full.iter().product();
+        let numbers = build.emit1(Iota { ty: ArrayType::new(DType::I64, &[count]), axis: 0 }, &[])?;
+        let numbers = reshape(build, numbers, &full)?;
+        let shape = build.ty(cotangent).shape().to_vec();
+        let none = filled(build, DType::I64, 0, &shape)?;
+        let own = Scatter { onto: Onto::Operand, ..self.clone() };
+        let left = build.emit1(own, &self.with_indices(stmt, &[none, numbers]))?;
+        let left = build.emit1(self.places.clone(), &self.with_indices(stmt, &[left]))?;
+        let is_left = Terms(build).compare(CompareOp::Eq, left, numbers)?;
+        Terms(build).select(is_left, found, zero)
+    }
+}
+
+impl Scatter {
+    /// The shape of the index arrays together.
+    fn places_shape(&self, build: &CallBuilder, stmt: &Stmt) -> Vec<usize> {
+        let shapes: Vec<&[usize]> =
+            stmt.args[self.skipped() + 1..].iter().map(|&array| build.ty(array).shape()).collect();
+        shape::broadcast(&shapes).expect("typing refuses index arrays that do not broadcast")
+    }
+
+    /// Whether no later update has the same indices, for a few updates: each is compared with each. In the dimensions of `like`, the shape
+    /// of the updates.
+    fn is_left_of_few(&self, build: &mut CallBuilder, stmt: &Stmt, like: Value) -> Result<Value, Diagnostic> {
+        let places = self.places_shape(build, stmt);
+        let count: usize = places.iter().product();
+        let numbers = build.emit1(Iota { ty: ArrayType::new(DType::I64, &[count]), axis: 0 }, &[])?;
+        let beside = |build: &mut CallBuilder, array: Value| -> Result<[Value; 2], Diagnostic> {
+            Ok([reshape(build, array, &[count, 1])?, reshape(build, array, &[1, count])?])
+        };
+        let [own, other] = beside(build, numbers)?;
+        let mut replaced = Terms(build).compare(CompareOp::Lt, own, other)?;
+        for &array in &stmt.args[self.skipped() + 1..] {
+            let array = broadcast(build, array, &places)?;
+            let [own, other] = beside(build, array)?;
+            let same = Terms(build).compare(CompareOp::Eq, own, other)?;
+            replaced = Terms(build).binary(BinaryOp::And, replaced, same)?;
+        }
+        let replaced = build.emit1(Reduce::new(ReduceOp::Or, &[1], false), &[replaced])?;
+        let is_left = build.emit1(Unary(UnaryOp::Not), &[replaced])?;
+        let behind = build.ty(like).rank() - self.places.at - places.len();
+        reshape(build, is_left, &[places.as_slice(), &vec![1; behind]].concat())
+    }
+
+    /// The elements of an array like the result at the indices of this scatter, in the layout of its updates on explicit axes.
+    fn taken(&self, build: &mut CallBuilder, stmt: &Stmt, from: Value) -> Result<Value, Diagnostic> {
+        let updates = stmt.args[self.skipped()];
+        let args = self.with_indices(stmt, &[from]);
+        let full = self.places.infer(&build.func.arrays(&args)).map_err(|mismatch| build.mismatch(mismatch))?;
+        let full = &full[0].shape;
+        let mut gather = self.places.clone();
+        if build.has_explicit_axes() {
+            let ty = build.ty(updates);
+            let (own, shape, skipped) = (build.explicit_part(ty), ty.shape(), full.len() - ty.rank());
+            let mut out = build.unknown_layout(full.len());
+            for (at, dim) in own.dims.into_iter().enumerate().filter(|(at, _)| shape[*at] == full[skipped + at]) {
+                out.dims[skipped + at] = dim;
+            }
+            let of = build.explicit_part(build.ty(from));
+            let partial = of.unreduced.minus(out.used_axes());
+            out.reduced = of.reduced.minus(out.used_axes());
+            gather.out = Some(out.with_unreduced(partial, ReduceOp::Sum));
+        }
+        build.emit1(gather, &args)
+    }
+}
+
+impl Tangents for Scatter {
+    fn tangents(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Vec<Option<Value>>, Diagnostic> {
+        let total = match self.combine {
+            Some(ReduceOp::Product) => self.tangent_of_product(build, stmt, given)?,
+            Some(ReduceOp::Sum | ReduceOp::Max | ReduceOp::Min | ReduceOp::And | ReduceOp::Or) | None => {
+                self.tangent_of_extreme(build, stmt, given)?
+            }
+        };
+        Ok(vec![Some(total)])
+    }
+}
+
+impl Scatter {
+    /// The tangent of each factor times the product of all other factors of its element, as for `prod`.
+    fn tangent_of_product(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Value, Diagnostic> {
+        let (updates, result) = (stmt.args[self.skipped()], stmt.results[0]);
+        let old = if self.onto == Onto::Operand { Some(stmt.args[0]) } else { None };
+        let (dtype, shape) = (build.ty(result).dtype(), build.ty(result).shape().to_vec());
+        let mut total = None;
+        if let (Some(_), Some(tangent)) = (old, given[0]) {
+            let one = filled(build, DType::F64, DType::F64.narrow(1.0), &shape)?;
+            let factors = cast(build, updates, DType::F64)?;
+            let product = self.combined(build, stmt, ReduceOp::Product, Some(one), factors)?;
+            let product = cast(build, product, dtype)?;
+            total = Some(Terms(build).mul(tangent, product)?);
+        }
+        if let Some(tangent) = given[self.skipped()] {
+            let like = self.with_indices(stmt, &[result]);
+            let like: Vec<&ArrayType> = like.iter().map(|&value| &build.ty(value).array).collect();
+            let full = self.places.infer(&like).map_err(|mismatch| build.mismatch(mismatch))?.swap_remove(0).shape;
+            let factors = cast(build, updates, DType::F64)?;
+            let factors = broadcast(build, factors, &full)?;
+            let indices = &stmt.args[self.skipped() + 1..];
+            let mut weight =
+                ScatteredFactors { places: &self.places, indices, target: &shape }.of_others(build, factors)?;
+            if let Some(old) = old {
+                let old = cast(build, old, DType::F64)?;
+                let old = self.taken(build, stmt, old)?;
+                weight = Terms(build).mul(old, weight)?;
+            }
+            let weight = cast(build, weight, dtype)?;
+            let tangent = broadcast(build, tangent, &full)?;
+            let part = Terms(build).mul(tangent, weight)?;
+            let start = match total {
+                Some(total) => Some(total),
+                None => old.map(|old| zeros_like(build, old)).transpose()?,
+            };
+            total = Some(self.combined(build, stmt, ReduceOp::Sum, start, part)?);
+        }
+        match total {
+            Some(total) => Ok(total),
+            None => zeros_like(build, result),
+        }
+    }
+
+    /// Updates combined at the indices of this scatter, from `start` on, or from identity elements.
+    fn combined(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        op: ReduceOp,
+        start: Option<Value>,
+        updates: Value,
+    ) -> Result<Value, Diagnostic> {
+        let op = Scatter { combine: Some(op), ..self.clone() };
+        let operands: Vec<Value> = start.into_iter().chain([updates]).collect();
+        debug_assert_eq!(operands.len(), self.skipped() + 1, "the start is there if this scatter has one");
+        build.emit1(op, &self.with_indices(stmt, &operands))
+    }
+
+    /// Equal largest or smallest elements share the derivative, as those of a reduction do.
+    fn tangent_of_extreme(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Value, Diagnostic> {
+        let (updates, result) = (stmt.args[self.skipped()], stmt.results[0]);
+        let shape = build.ty(result).shape().to_vec();
+        let chosen = build.emit1(self.places.clone(), &self.with_indices(stmt, &[result]))?;
+        let full = build.ty(chosen).shape().to_vec();
+        let all = broadcast(build, updates, &full)?;
+        let is_chosen = Terms(build).compare(CompareOp::Eq, all, chosen)?;
+        let share = Terms(build).indicator(is_chosen, result)?;
+        let share = self.without_left_out(build, stmt, share)?;
+        let zero = Terms(build).number(result, 0.0)?;
+        let zeros = broadcast(build, zero, &shape)?;
+        let sum = Scatter { combine: Some(ReduceOp::Sum), onto: Onto::Operand, places: self.places.clone(), out: None };
+        let mut start = zeros;
+        let mut own = None;
+        if self.onto == Onto::Operand {
+            let stays = Terms(build).compare(CompareOp::Eq, stmt.args[0], result)?;
+            let weight = Terms(build).indicator(stays, result)?;
+            (start, own) = (weight, Some(weight));
+        }
+        let count = build.emit1(sum.clone(), &self.with_indices(stmt, &[start, share]))?;
+        let one = Terms(build).number(result, 1.0)?;
+        let count = Terms(build).binary(BinaryOp::Maximum, count, one)?;
+        let mut total = match (own, given[0]) {
+            (Some(weight), Some(tangent)) => Terms(build).mul(tangent, weight)?,
+            (Some(_) | None, _) => zeros,
+        };
+        if let Some(tangent) = given[self.skipped()] {
+            let tangent = broadcast(build, tangent, &full)?;
+            let part = Terms(build).mul(tangent, share)?;
+            total = build.emit1(sum, &self.with_indices(stmt, &[total, part]))?;
+        }
+        Terms(build).div(total, count)
+    }
+
+    /// Values of all updates, and zeros for those that are left out because there is no such element. Only a new array leaves any out: the
+    /// indices of updates of another one have been checked.
+    fn without_left_out(&self, build: &mut CallBuilder, stmt: &Stmt, values: Value) -> Result<Value, Diagnostic> {
+        let shape = match &self.onto {
+            Onto::Identity(shape) => shape,
+            Onto::Operand | Onto::Nothing(_) => return Ok(values),
+        };
+        let is_kept = exists(build, &self.places, &stmt.args[self.skipped() + 1..], shape)?;
+        // Rows lie behind the dimensions of the indices.
+        let (own, rank) = (build.ty(is_kept).shape().to_vec(), build.ty(values).rank());
+        let behind = shape.len() - self.places.dims.len() - self.places.batch.len() - self.places.at;
+        debug_assert!(own.len() + behind <= rank, "the indices are those of the updates");
+        let is_kept = reshape(build, is_kept, &[own, vec![1; behind]].concat())?;
+        let zero = Terms(build).number(values, 0.0)?;
+        Terms(build).select(is_kept, values, zero)
+    }
+
+    /// Operands, and the index arrays behind them.
+    fn with_indices(&self, stmt: &Stmt, operands: &[Value]) -> Vec<Value> {
+        operands.iter().chain(&stmt.args[self.skipped() + 1..]).copied().collect()
+    }
+}
+
+impl Call for Scatter {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// Updates of elements at indices from arrays.
+        scatter(
+            x: Array, [rest] operands: Array, [named] of: String = "set", [named] shape: Ints = None,
+            [named] signed: Bool = false, [named] dims: Ints = None, [named] batch: Of("pairs of dimensions") = None,
+            [named] at: Int = 0, [named] out: Sharding = None,
+        ) in_dumps "" "write x[indices] = v or x[indices] += v, or segment_sum(v, indices, num_segments=n)";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let span = args.span;
+        let unknown = |what: &str| Diagnostic::error(Code::E0201, span, format!("`scatter` does not know {what}"));
+        let combine = match args.take("of") {
+            Some(arg) => {
+                let name = spmdc_ir::call::args::as_string(&arg, "of")?;
+                let all = [ReduceOp::Sum, ReduceOp::Product, ReduceOp::Max, ReduceOp::Min, ReduceOp::And, ReduceOp::Or];
+                match (all.into_iter().find(|&op| reduction_name(op) == name), name.as_str()) {
+                    (Some(op), _) => Some(op),
+                    (None, "set") => None,
+                    (None, _) => return Err(unknown(&name)),
+                }
+            }
+            None => None,
+        };
+        let signed = args.optional_bool("signed")?.unwrap_or(false);
+        let onto = match args.optional_ints("shape")? {
+            Some(given) => {
+                let shape = given.into_iter().map(|size| usize::try_from(size).map_err(|_| unknown("this shape")));
+                let shape = shape.collect::<Result<Vec<usize>, Diagnostic>>()?;
+                if signed { Onto::Nothing(shape) } else { Onto::Identity(shape) }
+            }
+            None => Onto::Operand,
+        };
+        let places = Gather::read(args)?;
+        let mut operands = vec![args.array(build, "x")?];
+        for arg in args.rest("operands") {
+            let dtype = if operands.len() < 1 + usize::from(onto == Onto::Operand) {
+                build.ty(operands[0]).dtype()
+            } else {
+                DType::I64
+            };
+            operands.push(build.materialize(&arg.term, Some(dtype), arg.span)?);
+        }
+        let mut op = Scatter { places, combine, onto, out: None };
+        if let Some((out, span)) = args.optional_sharding("out")? {
+            let types = build.func.arrays(&operands);
+            let rank = op.infer(&types).map_err(|mismatch| build.mismatch(mismatch))?[0].rank();
+            op.out = explicit_out(build, &complete(out.sharding, rank, span)?);
+        }
+        Ok(Term::Array(build.emit1(op, &operands)?))
+    }
+}

@@ -1,0 +1,139 @@
+//! The calls of sorts: `sort argsort lexsort top_k`.
+
+use crate::reshape::reshape;
+use crate::slice::{SliceRange, slice_dim};
+use crate::sort::{LineOrder, Sort, places, sort_together, term};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::call::Call;
+use spmdc_ir::call::args::{Arg, Args, as_int};
+use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::signature::{Signature, signatures};
+use spmdc_ir::call::term::Term;
+use spmdc_ir::program::Value;
+use spmdc_ir::shape;
+
+/// Maximum number of keys in the rows of one array.
+const MOST_KEYS: usize = 100;
+
+/// The calls of `lexsort`.
+pub struct LexSort;
+
+/// The calls of `top_k`.
+pub struct TopK;
+
+impl Call for Sort {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The elements in ascending or descending order; equal ones keep theirs, NaN is the largest. Without an axis those of the flattened array.
+        sort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { sort(x, axis=1) }";
+        /// The indices of the elements in ascending or descending order. Without an axis those of the flattened array.
+        argsort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argsort(x, axis=1) }";
+        /// Arrays in the order of the first ones.
+        sort_together([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false, [named] signed_zeros: Bool = false)
+        in_dumps "" "write `sort`, `argsort` or `lexsort`";
+    };
+
+    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        if name == "sort_together" {
+            let order = LineOrder::read(args)?;
+            let operands = args.arrays(build, "operands")?;
+            return Ok(term(&sort_together(build, &operands, order)?));
+        }
+        let value = args.array(build, "a")?;
+        let axis = match args.take("axis") {
+            None => Some(-1),
+            Some(Arg { term: Term::Nothing, .. }) => None,
+            Some(arg) => Some(as_int(&arg, "axis")?),
+        };
+        // All sorts are stable.
+        args.optional_bool("stable")?;
+        let descending = args.optional_bool("descending")?.unwrap_or(false);
+        let (value, axis) = line(build, value, axis, args)?;
+        let order = LineOrder { keys: 1, axis, descending, signed_zeros: false };
+        if name == "sort" {
+            return Ok(Term::Array(sort_together(build, &[value], order)?[0]));
+        }
+        let places = places(build, value, axis)?;
+        Ok(Term::Array(sort_together(build, &[value, places], order)?[1]))
+    }
+}
+
+/// The array and the dimension of its lines; without an axis the flattened array.
+fn line(
+    build: &mut CallBuilder,
+    value: Value,
+    axis: Option<i64>,
+    args: &Args<'_>,
+) -> Result<(Value, usize), Diagnostic> {
+    let Some(axis) = axis else {
+        let len = build.ty(value).array.len();
+        return Ok((reshape(build, value, &[len])?, 0));
+    };
+    let axis = shape::axis(axis, build.ty(value).rank(), args.span)?;
+    Ok((value, axis))
+}
+
+impl Call for LexSort {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The indices that sort by several keys: by the last one first, among equal elements by the one before it, and so on.
+        lexsort(keys: Of("tuple of arrays, or array"), axis: Int = -1), NumbersAndBools, "(a: i32[6], b: f32[6]) { lexsort((b, a)) }";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let given = args.required("keys")?;
+        let mut keys = match given.term.sequence() {
+            Some(items) => {
+                let items = items.to_vec();
+                items.iter().map(|item| build.materialize(item, None, given.span)).collect::<Result<Vec<Value>, _>>()?
+            }
+            None => {
+                let all = build.materialize(&given.term, None, given.span)?;
+                let ty = build.ty(all).array.clone();
+                let Some((&count, rest)) = ty.shape.split_first() else {
+                    return Err(Diagnostic::error(Code::E0206, given.span, "`lexsort` of a scalar"));
+                };
+                if count > MOST_KEYS {
+                    let message = format!("`lexsort` by {count} keys, of at most {MOST_KEYS}");
+                    return Err(Diagnostic::error(Code::E0205, given.span, message));
+                }
+                let mut key = |at: usize| {
+                    let row = slice_dim(build, all, 0, SliceRange::between(at, at + 1))?;
+                    reshape(build, row, rest)
+                };
+                (0..count).map(&mut key).collect::<Result<Vec<Value>, _>>()?
+            }
+        };
+        keys.reverse();
+        let Some(&first) = keys.first() else {
+            return Err(Diagnostic::error(Code::E0201, given.span, "`lexsort` needs a key"));
+        };
+        let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), build.ty(first).rank(), args.span)?;
+        let order = LineOrder { keys: keys.len(), axis, descending: false, signed_zeros: false };
+        keys.push(places(build, first, axis)?);
+        let sorted = sort_together(build, &keys, order)?;
+        Ok(Term::Array(sorted[sorted.len() - 1]))
+    }
+}
+
+impl Call for TopK {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The k largest elements of each line, descending, and their indices; equal ones keep their order, NaN is the largest, -0 is less than 0.
+        top_k(operand: Array, k: Int, axis: Int = -1), NumbersAndBools, "(x: f32[4, 6]) { top_k(x, 2) }";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let value = args.array(build, "operand")?;
+        let k = args.int("k")?;
+        let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), build.ty(value).rank(), args.span)?;
+        let size = build.ty(value).shape()[axis];
+        let Some(k) = usize::try_from(k).ok().filter(|&k| k <= size) else {
+            return Err(Diagnostic::error(Code::E0205, args.span, format!("the {k} largest of lines of {size}")));
+        };
+        let places = places(build, value, axis)?;
+        let order = LineOrder { keys: 1, axis, descending: true, signed_zeros: build.ty(value).dtype().is_float() };
+        let sorted = sort_together(build, &[value, places], order)?;
+        let taken = sorted.iter().map(|&result| slice_dim(build, result, axis, SliceRange::between(0, k)));
+        let taken = taken.collect::<Result<Vec<Value>, _>>()?;
+        Ok(term(&taken))
+    }
+}

@@ -1,0 +1,312 @@
+//! Stable sorts of lines along a dimension: `sort argsort lexsort top_k`.
+//!
+//! Every dimension passes through. A device sorts the lines of its own block, by a function of the runtime. If the dimension is split,
+//! `distribute_sorts` makes two statements of the sort: [`SortBlocks`](blocks::SortBlocks) sorts each block, and
+//! [`MergeSorted`](merge::MergeSorted) takes from the sorted blocks of all devices exactly the elements of the device's block of the result.
+//!
+//! NaNs are equal to each other and larger than all numbers; -0 and 0 are equal: the order of `jax.lax.sort`. For `jax.lax.top_k` -0 is less than 0.
+
+pub mod blocks;
+mod calls;
+pub mod merge;
+mod selection;
+
+use crate::cast::Cast;
+use crate::gather::Gather;
+use crate::iota::Iota;
+use spmdc_abi::{LibraryFunction, SortLines};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::array::{Array, Trap};
+use spmdc_ir::call::args::Args;
+use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::term::Term;
+use spmdc_ir::lower::library::{CallArray, LibraryCalls};
+use spmdc_ir::lower::work::Lowering;
+use spmdc_ir::mismatch::Mismatch;
+use spmdc_ir::program::{Func, Stmt, Value};
+use spmdc_ir::rules::batching::Batching;
+use spmdc_ir::rules::derivative::{Derivative, Tangents};
+use spmdc_ir::rules::{
+    Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
+    Placement, Properties, Reads, Rules, Semantics, Typing,
+};
+use spmdc_ir::shape;
+use spmdc_kernel::number;
+use spmdc_layout::cost;
+use spmdc_layout::factors::{FactorKind, Factors};
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::sharding::block_range;
+use spmdc_layout::types::{ArrayType, DType};
+use std::cmp::Ordering;
+
+pub use crate::sort::calls::{LexSort, TopK};
+pub use crate::sort::selection::last_lines;
+pub use crate::sort::selection::{Chosen, Quantiles};
+
+/// Lines along a dimension in the order of keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LineOrder {
+    /// The number of operands that are keys; the first decides first. The others follow the keys.
+    pub keys: usize,
+    /// The dimension of the lines.
+    pub axis: usize,
+    /// Whether the largest comes first. Equal elements stay in their order.
+    pub descending: bool,
+    /// Whether -0 is less than 0, not equal to it.
+    pub signed_zeros: bool,
+}
+
+/// `sort_together(x, y, keys=1, axis=0)`: one result for each operand, in the order of the keys.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sort(pub LineOrder);
+
+impl LineOrder {
+    /// E0206 or E0205 unless the operands have one shape with this dimension; E0215 for keys without an order.
+    fn check(&self, args: &[&ArrayType]) -> Result<(), Mismatch> {
+        let Some(first) = args.first().filter(|_| (1..=args.len()).contains(&self.keys)) else {
+            return Err(Mismatch::new(Code::E0205, "a sort needs a key"));
+        };
+        if self.axis >= first.rank() {
+            return Err(Mismatch::new(Code::E0206, format!("a sort along axis {} of {first}", self.axis)));
+        }
+        if let Some(other) = args.iter().find(|other| other.shape != first.shape) {
+            return Err(Mismatch::new(Code::E0205, format!("a sort of {first} together with {other}")));
+        }
+        if let Some(key) = args[..self.keys].iter().find(|key| key.dtype == DType::Key) {
+            return Err(Mismatch::new(Code::E0215, format!("{} has no order", key.dtype.name())));
+        }
+        if i32::try_from(first.shape[self.axis]).is_err() {
+            return Err(Mismatch::new(Code::E0205, format!("lines of {first} are longer than 2^31 - 1 elements")));
+        }
+        Ok(())
+    }
+
+    /// The order of two elements of the operands.
+    fn compare(&self, args: &[&Array], a: usize, b: usize) -> Ordering {
+        let keys = args[..self.keys].iter().map(|key| self.compare_keys(key.dtype(), key.bits[a], key.bits[b]));
+        let order = keys.fold(Ordering::Equal, Ordering::then);
+        if self.descending { order.reverse() } else { order }
+    }
+
+    /// The order of two elements of a key: NaN is the largest.
+    fn compare_keys(&self, dtype: DType, a: u64, b: u64) -> Ordering {
+        if !dtype.is_float() {
+            return number::to_int(dtype, a).cmp(&number::to_int(dtype, b));
+        }
+        let (a, b) = (number::to_float(dtype, a), number::to_float(dtype, b));
+        let order = a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()));
+        let are_zeros = self.signed_zeros && a == 0.0 && b == 0.0;
+        if are_zeros { a.total_cmp(&b) } else { order }
+    }
+
+    /// The operands with each line sorted in `parts` blocks.
+    fn sorted(&self, args: &[&Array], parts: usize) -> Vec<Array> {
+        let mut results: Vec<Array> = args.iter().map(|&array| array.clone()).collect();
+        let size = args[0].shape()[self.axis];
+        let (firsts, stride) = shape::lines(args[0].shape(), self.axis);
+        for first in firsts {
+            for part in 0..parts {
+                let block = block_range(size, parts, part);
+                let mut order: Vec<usize> = block.clone().map(|at| first + at * stride).collect();
+                order.sort_by(|&a, &b| self.compare(args, a, b));
+                for (at, from) in block.zip(order) {
+                    for (result, array) in results.iter_mut().zip(args) {
+                        result.bits[first + at * stride] = array.bits[from];
+                    }
+                }
+            }
+        }
+        results
+    }
+
+    fn print(&self) -> String {
+        let descending = if self.descending { ", descending=true" } else { "" };
+        let signed_zeros = if self.signed_zeros { ", signed_zeros=true" } else { "" };
+        format!("keys={}, axis={}{descending}{signed_zeros}", self.keys, self.axis)
+    }
+
+    /// Reads the attributes as [`LineOrder::print`] writes them.
+    fn read(args: &mut Args<'_>) -> Result<LineOrder, Diagnostic> {
+        let (keys, axis) = (args.int("keys")?, args.int("axis")?);
+        let descending = args.optional_bool("descending")?.unwrap_or(false);
+        let signed_zeros = args.optional_bool("signed_zeros")?.unwrap_or(false);
+        let number = |number: i64| {
+            usize::try_from(number)
+                .map_err(|_| Diagnostic::error(Code::E0210, args.span, "a sort needs keys and an axis"))
+        };
+        Ok(LineOrder { keys: number(keys)?, axis: number(axis)?, descending, signed_zeros })
+    }
+
+    fn lines(&self) -> SortLines {
+        SortLines { keys: self.keys, descending: self.descending, signed_zeros: self.signed_zeros }
+    }
+
+    /// The scratch memory for sorting lines of up to `len` elements.
+    fn scratch(&self, lowering: &mut Lowering<'_>, results: &[Value], len: usize) -> CallArray {
+        let dtypes: Vec<DType> = results.iter().map(|&result| lowering.ty(result).dtype()).collect();
+        let contiguous = lowering.call_array(results[0], &[self.axis]).dims[0].stride == 1;
+        let (dtype, elements) = self.lines().scratch(&dtypes, contiguous, len as u64);
+        lowering.call_scratch(results[0], &[self.axis], dtype, elements as usize)
+    }
+
+    /// Sorts the lines of each device's block.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) {
+        let axis = [self.axis];
+        let len = lowering.ty(stmt.args[0]).block_shape(lowering.mesh)[self.axis];
+        let arrays = |values: &[Value]| values.iter().map(|&value| lowering.call_array(value, &axis)).collect();
+        let (operands, mut results): (_, Vec<CallArray>) = (arrays(&stmt.args), arrays(&stmt.results));
+        let batch = lowering.call_batch(stmt.results[0], &axis);
+        results.push(self.scratch(lowering, &stmt.results, len));
+        lowering.library(LibraryCalls {
+            function: LibraryFunction::Sort(self.lines()),
+            operands,
+            results,
+            batch,
+            owners: None,
+            cost: cost::of_sort(len, stmt.args.len()),
+            checks: Vec::new(),
+        });
+    }
+}
+
+/// The comparisons of a sort of lines.
+fn comparisons(args: &[&ArrayType], axis: usize) -> u64 {
+    let len = args[0].shape[axis].max(2) as f64;
+    (args[0].len() as f64 * len.log2().ceil()) as u64
+}
+
+impl Semantics for Sort {
+    fn name(&self) -> &'static str {
+        "sort_together"
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
+    }
+
+    fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
+        let mut rule = Factors::new();
+        let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
+        rule.operands = vec![dims.clone(); args.len()];
+        rule.results = vec![dims; results.len()];
+        rule
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        Ok(self.0.sorted(args, 1))
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        format!("sort_together({}, {})", args.join(", "), self.0.print())
+    }
+
+    fn flops(&self, args: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        comparisons(args, self.0.axis)
+    }
+}
+
+impl Infer for Sort {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        self.0.check(args)?;
+        Ok(args.iter().map(|&array| array.clone()).collect())
+    }
+}
+
+/// The properties of sorts.
+fn properties(elements: Elements<'static>) -> Properties<'static> {
+    Properties {
+        effect: Effect::None,
+        manual: Manual::Local,
+        placement: Placement::Follows,
+        linear: Linear::No,
+        combines: Combines::Nothing,
+        elements,
+        keeps_alignment: false,
+    }
+}
+
+impl Rules for Sort {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Tangents(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::shifted(Sort(LineOrder { axis: self.0.axis + 1, ..self.0.clone() }))
+    }
+
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Library(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        properties(Elements::Ordered(self.0.axis))
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Tangents for Sort {
+    /// The elements of the tangents in the order of the keys.
+    fn tangents(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        given: &[Option<Value>],
+    ) -> Result<Vec<Option<Value>>, Diagnostic> {
+        let axis = self.0.axis;
+        let mut keys = stmt.args[..self.0.keys].to_vec();
+        keys.push(places(build, stmt.args[0], axis)?);
+        let order = build.emit(self.clone(), &keys)?[self.0.keys];
+        let order = build.emit1(Cast { to: DType::I64 }, &[order])?;
+        let rank = build.ty(order).rank();
+        let batch: Vec<(usize, usize)> = (0..rank).filter(|&dim| dim != axis).map(|dim| (dim, dim)).collect();
+        let mut found = Vec::new();
+        for tangent in given {
+            found.push(match tangent {
+                Some(tangent) => Some(build.emit1(Gather::new(vec![axis], batch.clone(), 0), &[*tangent, order])?),
+                None => None,
+            });
+        }
+        Ok(found)
+    }
+}
+
+impl NestLowering for Sort {
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        self.0.lower(lowering, stmt);
+        Ok(())
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Buffer
+    }
+}
+
+impl Library for Sort {
+    fn streams(&self, _: usize, _: &Stmt, _: &Stmt, _: &Func, _: &Mesh) -> bool {
+        false
+    }
+
+    fn computes<'a>(&self, _: usize, _: &Stmt, _: &'a Func, _: Definitions<'a, '_>) -> Vec<Value> {
+        Vec::new()
+    }
+}
+
+/// Emits a sort of operands of one shape.
+fn sort_together(build: &mut CallBuilder, operands: &[Value], order: LineOrder) -> Result<Vec<Value>, Diagnostic> {
+    build.emit(Sort(order), operands)
+}
+
+/// The index of each element along a dimension, i32.
+fn places(build: &mut CallBuilder, like: Value, axis: usize) -> Result<Value, Diagnostic> {
+    let ty = ArrayType::new(DType::I32, build.ty(like).shape());
+    build.emit1(Iota { ty, axis }, &[])
+}
+
+/// The results of a call as a term.
+fn term(results: &[Value]) -> Term {
+    Term::of_results(results)
+}

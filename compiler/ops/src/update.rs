@@ -1,0 +1,462 @@
+//! Assignment to elements: `u[1:-1, 0] = v` makes a new `u` with a region replaced, and `u[1:-1, 0] += v` one with a region added to.
+//!
+//! Factors: the dimensions of the array pass, as every device writes the part of the region in its block. The new values are a part
+//! of each dimension that the region cuts, and are needed where that part is; a single value for all elements is replicated anyway.
+
+use crate::batching::BatchForms;
+use crate::batching::shifted;
+use crate::derivative::Terms;
+use crate::dynamic_slice::{DynamicSlice, indices_along};
+use crate::elementwise::Unary;
+use crate::gather::Gather;
+use crate::index;
+use crate::index::{IndexItem, IndexPlan, IndexedDim, Taken};
+use crate::promote;
+use crate::promote::Operand;
+use crate::put;
+pub use crate::region::Places;
+use crate::region::{
+    RegionWrite, check_region, parse_places, print_places, region_factors, region_replaced, region_shape,
+};
+use crate::reshape::reshape;
+use crate::scatter::{Onto, Scatter};
+use crate::slice::SliceRange;
+use crate::slice::slice;
+use crate::transpose::transpose;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::ast::InfixOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
+use spmdc_ir::array::{Array, Trap};
+use spmdc_ir::call::Call;
+use spmdc_ir::call::args::Args;
+use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::signature::{Signature, signatures};
+use spmdc_ir::call::term::Term;
+use spmdc_ir::lower::builder::KernelBuilder;
+use spmdc_ir::lower::work::Lowering;
+use spmdc_ir::mismatch::Mismatch;
+use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
+use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
+use spmdc_ir::rules::{
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
+    Rules, Semantics, Typing,
+};
+use spmdc_ir::shape;
+use spmdc_kernel::loops::Elem;
+use spmdc_kernel::number;
+use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+use spmdc_layout::factors::Factors;
+use spmdc_layout::mesh::Mesh;
+use spmdc_layout::types::{ArrayType, DType};
+
+/// `update(x, v, i, at=((0, 1, 4), ()))`: operands are the array, the new values (which broadcast to the region), and a checked
+/// index for each dynamic dimension, where `()` replaces one element and `(4,)` four. With `add=true` the new values are added to the
+/// old elements, which no device needs of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Update {
+    /// For each dimension of the array, the indices that are replaced.
+    pub at: Vec<Places>,
+    /// Whether the new values are added to the old elements.
+    pub adds: bool,
+}
+
+impl Update {
+    /// The replacement of a region.
+    pub fn replacing(at: Vec<Places>) -> Update {
+        Update { at, adds: false }
+    }
+
+    /// The shape of the region.
+    pub fn region(&self) -> Vec<usize> {
+        region_shape(&self.at)
+    }
+}
+
+impl Semantics for Update {
+    fn name(&self) -> &'static str {
+        "update"
+    }
+
+    fn typing(&self) -> Typing<'_> {
+        Typing::ByFactors(self)
+    }
+
+    fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
+        region_factors(&self.at, args, 1)
+    }
+
+    fn eval(&self, args: &[&Array]) -> Result<Vec<Array>, Trap> {
+        let dtype = args[0].dtype();
+        let element = |old: u64, new: &[u64]| match self.adds {
+            false => Some(new[0]),
+            true => number::eval_binary(BinaryOp::Add, dtype, old, new[0]),
+        };
+        Ok(vec![region_replaced(&self.at, args, 1, element).expect("typing knows the addition")])
+    }
+
+    fn print(&self, args: &[String], _: &Mesh) -> String {
+        let add = if self.adds { ", add=true" } else { "" };
+        format!("update({}, at={}{add})", args.join(", "), print_places(&self.at))
+    }
+
+    fn flops(&self, _: &[&ArrayType], _: &[&ArrayType]) -> u64 {
+        if self.adds { self.region().iter().map(|&len| len as u64).product() } else { 0 }
+    }
+}
+
+impl Infer for Update {
+    fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
+        let (x, v) = (args[0], args[1]);
+        check_region(&self.at, args, 1)?;
+        if x.dtype != v.dtype {
+            let message = format!("elements of {} cannot be replaced by {}", x.dtype.name(), v.dtype.name());
+            return Err(Mismatch::new(Code::E0203, message));
+        }
+        if self.adds && !(x.dtype.is_float() || x.dtype.is_integer()) {
+            return Err(Mismatch::new(Code::E0215, format!("addition is not defined for {}", x.dtype.name())));
+        }
+        Ok(vec![x.clone()])
+    }
+}
+
+impl Rules for Update {
+    fn derivative(&self) -> Derivative<'_> {
+        Derivative::Linear(self)
+    }
+
+    fn batching(&self, _: usize) -> Batching<'_> {
+        Batching::Rule(self)
+    }
+
+    fn lowered(&self) -> Lowered<'_> {
+        Lowered::Nest(self)
+    }
+
+    fn properties(&self) -> Properties<'_> {
+        Properties {
+            effect: Effect::None,
+            manual: Manual::Local,
+            placement: Placement::Follows,
+            linear: Linear::Places(&[0, 1]),
+            combines: Combines::Nothing,
+            elements: Elements::Other,
+            keeps_alignment: true,
+        }
+    }
+
+    fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
+        Vec::new()
+    }
+}
+
+impl Batched for Update {
+    /// With a start for each element, a scatter at the indices of each.
+    fn batched(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        batch: &Batch,
+        operands: &[BatchedOperand],
+    ) -> Result<Vec<Value>, Diagnostic> {
+        let array = batch.mapped(build, operands[0])?;
+        let rank = self.at.len();
+        if !operands[2..].iter().any(|start| start.is_mapped()) {
+            let at = [&[Places::Range(SliceRange::all(batch.size))], self.at.as_slice()].concat();
+            let mut args = vec![array, batch.aligned(build, operands[1], rank)?];
+            args.extend(operands[2..].iter().map(|start| start.value()));
+            return build.emit(Update { at, adds: self.adds }, &args);
+        }
+        let shape = build.ty(stmt.args[0]).shape().to_vec();
+        let is_whole = |dim: &usize| self.at[*dim] == Places::Range(SliceRange::all(shape[*dim]));
+        let (kept, dims): (Vec<usize>, Vec<usize>) = (0..rank).partition(is_whole);
+        let mut starts = operands[2..].iter();
+        let mut places = Vec::new();
+        for (at, &dim) in dims.iter().enumerate() {
+            let (range, start) = match self.at[dim] {
+                Places::Range(range) => (range, None),
+                Places::Dynamic(len) => {
+                    let start = *starts.next().expect("each dynamic dimension has an index");
+                    (SliceRange::all(len), Some(batch.aligned(build, start, dims.len())?))
+                }
+            };
+            places.push(indices_along(build, (at, dims.len()), range, start)?);
+        }
+        // The dimensions of the region in the order of the scatter: those of the index arrays first.
+        let mut order: Vec<usize> = dims.iter().chain(&kept).copied().collect();
+        let value = match operands[1] {
+            BatchedOperand::Mapped(_) => {
+                order = std::iter::once(0).chain(shifted(&order)).collect();
+                batch.aligned(build, operands[1], rank)?
+            }
+            BatchedOperand::Same(value) => {
+                let mut shape = build.ty(value).shape().to_vec();
+                shape.splice(0..0, vec![1; rank - shape.len()]);
+                reshape(build, value, &shape)?
+            }
+        };
+        let value = transpose(build, value, &order)?;
+        let places_of = Gather::new(dims, Vec::new(), 0).in_batch(batch, true, true);
+        let combine = self.adds.then_some(ReduceOp::Sum);
+        let scatter = Scatter { places: places_of, combine, onto: Onto::Operand, out: None };
+        build.emit(scatter, &[vec![array, value], places].concat())
+    }
+}
+
+impl LinearMap for Update {
+    fn linearity(&self, _: &Stmt) -> Linearity {
+        Linearity::Together(vec![0, 1])
+    }
+
+    fn transposed(
+        &self,
+        build: &mut CallBuilder,
+        stmt: &Stmt,
+        at: usize,
+        cotangent: Value,
+    ) -> Result<Value, Diagnostic> {
+        let starts = &stmt.args[2..];
+        if at == 0 && self.adds {
+            return Ok(cotangent);
+        }
+        if at == 0 {
+            let zero = Terms(build).number(cotangent, 0.0)?;
+            let args: Vec<Value> = [cotangent, zero].into_iter().chain(starts.iter().copied()).collect();
+            return build.emit1(self.clone(), &args);
+        }
+        let dynamic = |(dim, places): (usize, &Places)| match places {
+            Places::Dynamic(len) => Some((dim, *len)),
+            Places::Range(_) => None,
+        };
+        let dims: Vec<(usize, usize)> = self.at.iter().enumerate().filter_map(dynamic).collect();
+        let mut part = cotangent;
+        if !dims.is_empty() {
+            let args: Vec<Value> = std::iter::once(part).chain(starts.iter().copied()).collect();
+            part = build.emit1(DynamicSlice { dims }, &args)?;
+        }
+        let range = |places: &Places| match places {
+            Places::Dynamic(len) => SliceRange::all(*len),
+            Places::Range(range) => *range,
+        };
+        let ranges: Vec<SliceRange> = self.at.iter().map(range).collect();
+        slice(build, part, &ranges)
+    }
+}
+
+impl NestLowering for Update {
+    /// A copy, which vanishes if the old array is not needed any more, and a kernel over a device's part of the region. Along a
+    /// split dimension with a dynamic index each device tests whether it has the element; if there are several, or blocks of several lengths, it
+    /// tests all elements of its block. New values that are computed from other elements of
+    /// a large array, most of which they replace, go into an array of their own, as do the elements around them.
+    fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
+        let ty = lowering.ty(stmt.args[0]);
+        let dtype = ty.dtype();
+        let element = |kernel: &mut KernelBuilder<'_>, old: Option<Elem>, new: &[Elem]| match old {
+            None => new[0],
+            Some(old) => kernel.binary(BinaryOp::Add, dtype, old, new[0]),
+        };
+        let write = RegionWrite { at: &self.at, values: 1, reads_old: self.adds, element: &element };
+        let is_large = ty.block_bytes(lowering.mesh) > lowering.mesh.machine.private_bytes;
+        let around = if is_large { self.around(ty.shape()) } else { None };
+        write.lower(lowering, stmt, around);
+        Ok(())
+    }
+
+    fn reads(&self, operand: usize, args: &[&ArrayType]) -> Reads {
+        match operand {
+            1 if args[1].shape == self.region() => Reads::Once,
+            1 => Reads::Often,
+            _ => Reads::Buffer,
+        }
+    }
+}
+
+impl Update {
+    /// The parts of an array around the region, each by a range for each dimension, if the region is a box of at least half of the array.
+    fn around(&self, shape: &[usize]) -> Option<Vec<Vec<SliceRange>>> {
+        let range = |places: &Places| match places {
+            Places::Range(range) if range.step == 1 && !self.adds => Some(*range),
+            Places::Range(_) | Places::Dynamic(_) => None,
+        };
+        let region: Vec<SliceRange> = self.at.iter().map(range).collect::<Option<_>>()?;
+        let len = |ranges: &[SliceRange]| ranges.iter().map(|range| range.len as u64).product::<u64>();
+        let all: Vec<SliceRange> = shape.iter().map(|&size| SliceRange::all(size)).collect();
+        if 2 * len(&region) < len(&all) {
+            return None;
+        }
+        let mut parts = Vec::new();
+        for dim in 0..shape.len() {
+            let SliceRange { start, len, .. } = region[dim];
+            for (start, len) in [(0, start), (start + len, shape[dim] - start - len)] {
+                let own = SliceRange { start, len, step: 1 };
+                let part = [&region[..dim], &[own], &all[dim + 1..]].concat();
+                parts.extend((len > 0).then_some(part));
+            }
+        }
+        Some(parts)
+    }
+}
+
+/// `x[items] = new`: the array with the elements replaced.
+pub fn set(
+    build: &mut CallBuilder,
+    value: Value,
+    items: &[IndexItem],
+    new: Operand<'_>,
+    span: Span,
+) -> Result<Value, Diagnostic> {
+    let shape = build.ty(value).shape().to_vec();
+    let plan = index::plan(build, &shape, items, span)?;
+    if plan.has_arrays() {
+        return put::set(build, value, &plan, new);
+    }
+    assign(build, value, &plan, new, false)
+}
+
+/// `x[items] op= new` for `+=` and `-=` of numbers that the type of the array holds: with the new values added to the elements, of which no device
+/// needs those of another. None for all others.
+pub fn add(
+    build: &mut CallBuilder,
+    value: Value,
+    items: &[IndexItem],
+    op: InfixOp,
+    new: Operand<'_>,
+    span: Span,
+) -> Result<Option<Value>, Diagnostic> {
+    let dtype = build.ty(value).dtype();
+    let is_own = if let Term::Array(new) = new.0 {
+        let given = build.ty(*new).dtype();
+        given == dtype || promote::join(given, dtype) == Some(dtype)
+    } else {
+        matches!(new.0, Term::Int(_)) || matches!(new.0, Term::Float(_)) && dtype.is_float()
+    };
+    let is_addition = matches!(op, InfixOp::Add | InfixOp::Sub) && (dtype.is_float() || dtype.is_integer());
+    if !is_own || !is_addition || items.iter().any(|item| index::is_array(build, item)) {
+        return Ok(None);
+    }
+    let shape = build.ty(value).shape().to_vec();
+    let plan = index::plan(build, &shape, items, span)?;
+    let mut addend = assigned(build, dtype, new)?;
+    let (target, from) = (plan.result_shape(), build.ty(addend).shape().to_vec());
+    // A longer sum does not fit, and neither does a sum that is broadcast.
+    if from.len() > target.len() || shape::broadcast(&[&from, &target]).ok().as_ref() != Some(&target) {
+        return Ok(None);
+    }
+    if op == InfixOp::Sub {
+        addend = build.emit1(Unary(UnaryOp::Neg), &[addend])?;
+    }
+    assign(build, value, &plan, (&Term::Array(addend), new.1), true).map(Some)
+}
+
+/// Assigns to the elements that the plan takes without index arrays.
+fn assign(
+    build: &mut CallBuilder,
+    value: Value,
+    plan: &IndexPlan,
+    new: Operand<'_>,
+    adds: bool,
+) -> Result<Value, Diagnostic> {
+    let ty = build.ty(value).array.clone();
+    let mut new_value = assigned(build, ty.dtype, new)?;
+    let target = plan.result_shape();
+    let from = build.ty(new_value).shape().to_vec();
+    let fits = from.len() <= target.len() && shape::broadcast(&[&from, &target]).ok().as_ref() == Some(&target);
+    if !fits {
+        let (from, to) = (shape::display(&from), shape::display(&target));
+        let message = format!("values of shape {from} do not broadcast to the {to} elements assigned to");
+        return Err(Diagnostic::error(Code::E0204, new.1, message));
+    }
+    // The new values by the dimensions of the array, from the last one back: new dimensions vanish, single elements have size 1.
+    let mut sizes = Vec::new();
+    let mut slots = plan.result.iter().rev().zip(from.iter().rev().map(Some).chain(std::iter::repeat(None)));
+    for (dim, taken) in plan.taken.iter().enumerate().rev() {
+        if matches!(taken, Taken::Fixed(_) | Taken::Dynamic(_)) {
+            sizes.push(Some(1));
+            continue;
+        }
+        let slot = slots.find(|(slot, _)| **slot == IndexedDim::Dim(dim));
+        sizes.push(slot.and_then(|(_, size)| size.copied()));
+    }
+    sizes.reverse();
+    // Leading dimensions that the new values lack are broadcast.
+    let first = sizes.iter().position(|size| matches!(size, Some(size) if *size != 1)).unwrap_or(sizes.len());
+    let sizes: Vec<usize> = sizes[first..].iter().map(|size| size.unwrap_or(1)).collect();
+    // Backward ranges become forward ranges with reversed values.
+    let mut at = Vec::new();
+    let mut reversed = vec![false; ty.rank()];
+    let mut args = vec![value];
+    for (dim, taken) in plan.taken.iter().enumerate() {
+        at.push(match taken {
+            Taken::Fixed(range) => Places::Range(*range),
+            Taken::Range(range) if range.step < 0 => {
+                reversed[dim] = true;
+                let start = range.at(range.len - 1);
+                Places::Range(SliceRange { start, step: -range.step, len: range.len })
+            }
+            Taken::Range(range) => Places::Range(*range),
+            Taken::Dynamic(place) => {
+                args.push(*place);
+                Places::Dynamic(1)
+            }
+            Taken::Window(place, len) => {
+                args.push(*place);
+                Places::Dynamic(*len)
+            }
+            Taken::Places(_) => continue,
+        });
+    }
+    new_value = reshape(build, new_value, &sizes)?;
+    let skipped = ty.rank() - sizes.len();
+    let turned: Vec<SliceRange> = sizes
+        .iter()
+        .enumerate()
+        .map(|(dim, &size)| match reversed[skipped + dim] && size > 1 {
+            true => SliceRange { start: size - 1, step: -1, len: size },
+            false => SliceRange::all(size),
+        })
+        .collect();
+    new_value = crate::slice::slice(build, new_value, &turned)?;
+    args.insert(1, new_value);
+    build.emit1(Update { at, adds }, &args)
+}
+
+/// New values in the type of the array: numbers take it, and arrays are converted if only precision is lost.
+pub fn assigned(build: &mut CallBuilder, dtype: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
+    let value = build.materialize(term, Some(dtype), span)?;
+    let given = build.ty(value).dtype();
+    if given == dtype || promote::join(given, dtype) == Some(dtype) || (given.is_float() && dtype.is_float()) {
+        return promote::cast(build, value, dtype);
+    }
+    let message = format!("elements of type {} cannot be assigned values of type {}", dtype.name(), given.name());
+    Err(Diagnostic::error(Code::E0203, span, message).help(format!("convert them first, as in {}(v)", dtype.name())))
+}
+
+impl Call for Update {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// An array with a region replaced.
+        update(
+            x: Array, v: Array, [rest] places: Array, [named] at: Of("places") = None,
+            [named] add: Bool = false,
+        )
+        in_dumps "" "write x[i] = v, for an `x` that is `let mut`";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        let at = args.take("at");
+        let adds = args.optional_bool("add")?.unwrap_or(false);
+        let malformed = || {
+            let message = "`update` needs `at=`, for each dimension (start, step, length), (length,) or ()";
+            Diagnostic::error(Code::E0210, args.span, message)
+        };
+        let at = at.and_then(|arg| parse_places(&arg.term)).ok_or_else(malformed)?;
+        let value = args.array(build, "x")?;
+        let dtype = build.ty(value).dtype();
+        let mut operands = vec![value, args.array_like(build, "v", dtype)?];
+        for arg in args.rest("places") {
+            operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
+        }
+        Ok(Term::Array(build.emit1(Update { at, adds }, &operands)?))
+    }
+}
