@@ -6,7 +6,7 @@ use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{ASKED, Lineage};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
 use spmdc_layout::cost::{Trips, collective as of_collective, operations, reported_trips};
-use spmdc_layout::hosts;
+use spmdc_layout::crossings;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{AxisSet, DType};
 use spmdc_ops::message::ReceiveMessage;
@@ -125,7 +125,7 @@ fn end_of_transfer(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Optio
         received_by_all: if arrives { whole } else { 0 },
         // The other mesh may be on the same hosts, and is not known here.
         crossing: if arrives {
-            hosts::different_blocks(ty.shape(), &ty.sharding.dims, mesh) * ty.dtype().size() as u64
+            crossings::different_blocks(ty.shape(), &ty.sharding.dims, mesh) * ty.dtype().size() as u64
         } else {
             0
         },
@@ -196,7 +196,7 @@ fn flops(module: &Module, often: impl Fn(Trips) -> u64) -> u64 {
 pub fn cost(partitioned: &Module) -> f64 {
     let moved = collectives(partitioned).into_iter();
     let price = |each: &Collective| {
-        of_collective(each.received) as f64 + hosts::between(each.crossing as f64, &partitioned.mesh)
+        of_collective(each.received) as f64 + crossings::between(each.crossing as f64, &partitioned.mesh)
     };
     let moved: f64 = moved.map(|each| price(&each) * each.assumed_trips as f64).sum();
     moved + operations(flops(partitioned, |trips| trips.assumed), 1)

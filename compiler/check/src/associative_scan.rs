@@ -24,7 +24,7 @@ use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;

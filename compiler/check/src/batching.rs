@@ -10,7 +10,7 @@ use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::{Term, whole_number};
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, BatchedOperand};

@@ -13,7 +13,7 @@ use spmdc_functions::{Body, Function, builtin, instead_of};
 use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, ParamNode, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::build::CalledFunction;
 use spmdc_ir::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
 use spmdc_ir::call::term::{Term, TypeTerm};

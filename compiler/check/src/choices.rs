@@ -10,10 +10,10 @@ use super::layouts::{Way, choose};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::{ShardingTerm, Term};
 use spmdc_ir::program::Value;
-use spmdc_ir::program::explicit::{Choice, ChoiceEdit, cost_of_move, spaced, then};
+use spmdc_ir::program::choice::{Choice, ChoiceEdit, cost_of_move, spaced, then};
 use spmdc_layout::sharding::Sharding;
 use spmdc_ops::reshard::Reshard;
 

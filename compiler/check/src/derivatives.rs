@@ -13,7 +13,7 @@ use spmdc_functions::complex::{DERIVATIVES, refused};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};

@@ -1,6 +1,6 @@
 //! Functions that are transformations of others: derivatives, and functions of many elements at once.
 
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Block, Value};
 

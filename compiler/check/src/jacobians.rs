@@ -11,7 +11,7 @@ use spmdc_functions::complex::{DERIVATIVES, refused};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batch;

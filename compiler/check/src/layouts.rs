@@ -7,7 +7,7 @@ use super::assigned::Assigned;
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, StmtNode, StmtNodeKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::program::explicit::{cost_of_move, spaced};
+use spmdc_ir::program::choice::{cost_of_move, spaced};
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::Type;
 

@@ -6,7 +6,7 @@ use spmdc_functions::builtin;
 use spmdc_grammar::ast::{InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ops::{self, promote};
 

@@ -12,7 +12,7 @@ use spmdc_ir::call::args::Args;
 use spmdc_ir::call::signature::ParamKind;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
-use spmdc_ir::program::explicit::Choice;
+use spmdc_ir::program::choice::Choice;
 
 /// The error in a call of the prelude: the first finding, and the choices if a layout is ambiguous.
 pub(super) type Refusal = (Diagnostic, Option<(Vec<Value>, Vec<Choice>)>);

@@ -12,7 +12,7 @@ use spmdc_grammar::ast::{AxisKind, FnItem, RegionNode};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::errors::no_layout;
 use spmdc_ir::call::term::Term;
 use spmdc_layout::types::AxisSet;

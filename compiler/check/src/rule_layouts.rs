@@ -5,10 +5,10 @@ use super::layouts::{Way, choose};
 use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
-use spmdc_ir::program::explicit::{cost_of_move, spaced};
-use spmdc_ir::program::typing::explicit_part;
+use spmdc_ir::program::choice::{cost_of_move, spaced};
+use spmdc_layout::explicit::explicit_part;
 use spmdc_layout::types::Type;
 use spmdc_ops::derivative::is_differentiable;
 

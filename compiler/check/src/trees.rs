@@ -4,7 +4,7 @@ use super::{Checker, errors};
 use spmdc_abi::Plane;
 use spmdc_functions::complex::joined;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::errors::missing;
 use spmdc_ir::call::term::Term;
 

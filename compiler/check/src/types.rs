@@ -19,7 +19,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::call::errors::{not_whole, rank_too_large, too_large};
 use spmdc_ir::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::program::Value;
-use spmdc_ir::program::explicit::{cost_of_move, spaced};
+use spmdc_ir::program::choice::{cost_of_move, spaced};
 use spmdc_ir::program::streams::refused_at;
 use spmdc_ir::shape;
 use spmdc_layout::mesh::{AxisKind, Mesh};

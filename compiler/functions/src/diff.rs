@@ -3,7 +3,8 @@
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::Call;
-use spmdc_ir::call::args::{Arg, Args};
+use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;

@@ -4,7 +4,7 @@
 use spmdc_abi::Width;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::call::args::{Arg, as_dtype, as_int, as_ints, as_sharding};
+use spmdc_ir::call::arg::{Arg, as_dtype, as_int, as_ints, as_sharding};
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::{Term, TypeTerm, whole_number};
 use spmdc_ir::program::Value;

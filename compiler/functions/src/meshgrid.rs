@@ -3,6 +3,7 @@
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::as_string;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
@@ -23,7 +24,7 @@ impl Call for Meshgrid {
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let sparse = args.optional_bool("sparse")?.unwrap_or(false);
         let indexing = match args.take("indexing") {
-            Some(arg) => spmdc_ir::call::args::as_string(&arg, "indexing")?,
+            Some(arg) => as_string(&arg, "indexing")?,
             None => "xy".to_string(),
         };
         if indexing != "xy" && indexing != "ij" {

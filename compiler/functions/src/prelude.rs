@@ -12,7 +12,7 @@ use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
-use spmdc_ir::call::args::{Arg, as_bool, as_int, as_ints};
+use spmdc_ir::call::arg::{Arg, as_bool, as_int, as_ints};
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::not_real;
 use spmdc_ir::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};

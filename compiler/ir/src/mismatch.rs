@@ -1,6 +1,6 @@
 //! Errors about operands, before they have a source position.
 
-use crate::program::explicit::Choice;
+use crate::program::choice::Choice;
 use spmdc_grammar::codes::Code;
 use spmdc_kernel::scalar::symbol_of;
 

@@ -7,7 +7,7 @@
 
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, Sharding};
-use crate::types::AxisSet;
+use spmdc_abi::AxisSet;
 use spmdc_abi::Scalar;
 use std::ops::Range;
 

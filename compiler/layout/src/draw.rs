@@ -5,7 +5,8 @@
 //! A table that is too wide continues below itself.
 
 use crate::mesh::Mesh;
-use crate::types::{ArrayType, AxisSet, Type};
+use crate::types::{ArrayType, Type};
+use spmdc_abi::AxisSet;
 use std::fmt::Write;
 use std::ops::Range;
 

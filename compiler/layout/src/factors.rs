@@ -4,7 +4,8 @@
 //! consists of, major to minor. A product is `ik,kj->ij` with `k` of kind [`FactorKind::Reduce`]; a reshape of `[8,16]` to `[128]`
 //! is `ab->(ab)`. Propagation, the types of explicit axes, partitioning, and cost follow from the rule.
 
-use crate::types::{ArrayType, DType};
+use crate::types::ArrayType;
+use spmdc_abi::DType;
 use spmdc_abi::ReduceOp;
 
 /// The effect on an op of splitting one of its factors over devices.

@@ -4,9 +4,9 @@
 //! device takes and gives is a product of what it takes and gives along each dimension, so no box is looked at: a fetch on a mesh of `n` by
 //! `n` devices costs `n` steps for each dimension and `n * n` products. Otherwise all boxes are listed.
 
-use super::hosts;
+use super::crossings;
 use super::mesh::Mesh;
-use super::types::AxisSet;
+use spmdc_abi::AxisSet;
 use spmdc_abi::{FetchDim, FetchRun};
 use std::collections::BTreeMap;
 
@@ -222,7 +222,7 @@ pub fn flow_of_boxes(fetches: &[Vec<FetchDim>], mesh: &Mesh) -> HaloFlow {
         flow.total += received * (mesh.device_count() / mesh.size_of(&axes));
     }
     let elements = |(_, runs): &(usize, Vec<FetchRun>)| runs.iter().map(|run| run.len).product::<usize>();
-    flow.crossing = hosts::taken(&axes, &taken, &elements, mesh);
+    flow.crossing = crossings::taken(&axes, &taken, &elements, mesh);
     for boxes in provided.values() {
         let shape = |runs: &[FetchRun]| runs.iter().map(|run| run.len).collect::<Vec<usize>>();
         let elements: usize = boxes.iter().map(|(_, runs)| shape(runs).iter().product::<usize>()).sum();

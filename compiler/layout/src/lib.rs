@@ -7,12 +7,15 @@
 //! | `factors`, `projection` | the factor rules of ops, and shardings in terms of factors |
 //! | `cost` | the cost model: constants with unit and source, and the formulas that combine them |
 //! | `reshard` | the cheapest steps from one layout to another |
+//! | `explicit` | the part of a layout that types decide |
 //! | `draw` | drawings of layouts |
 #![warn(missing_docs)]
 
 pub mod blocks;
 pub mod cost;
+pub mod crossings;
 pub mod draw;
+pub mod explicit;
 pub mod factors;
 pub mod halo_flow;
 pub mod hosts;

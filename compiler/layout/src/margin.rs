@@ -13,8 +13,8 @@
 
 use super::mesh::Mesh;
 use super::sharding::{DimSharding, Sharding};
-use super::types::{ArrayType, Type};
 use super::window::{DimMap, overlap};
+use crate::types::{ArrayType, Type};
 use spmdc_abi::FetchDim;
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! The mesh: named axes over the devices.
 
 use crate::hosts::Hosts;
-use crate::types::AxisSet;
+use spmdc_abi::AxisSet;
 pub use spmdc_grammar::ast::AxisKind;
 use spmdc_kernel::machine::Machine;
 

@@ -1,7 +1,7 @@
 //! The parts of cut axes, which replace the whole axis in layouts and ops.
 
 use crate::sharding::Sharding;
-use crate::types::AxisSet;
+use spmdc_abi::AxisSet;
 
 /// For each axis of a mesh, its parts in the cut mesh, major to minor; the axis itself if it is not cut.
 pub struct AxisParts(pub Vec<Vec<u8>>);

@@ -9,7 +9,7 @@
 use crate::factors::{DimFactors, FactorKind, Factors};
 use crate::mesh::Mesh;
 use crate::sharding::blocks_hold_whole;
-use crate::types::AxisSet;
+use spmdc_abi::AxisSet;
 
 /// For each factor the axes that split it, major to minor.
 pub type Assignment = Vec<Vec<u8>>;

@@ -5,7 +5,7 @@
 //! trailing blocks perhaps shorter or empty.
 
 use crate::mesh::Mesh;
-use crate::types::AxisSet;
+use spmdc_abi::AxisSet;
 use spmdc_abi::ReduceOp;
 use std::ops::Range;
 

@@ -70,10 +70,15 @@ use crate::promote::stacked;
 use crate::reshard::Reshard;
 use spmdc_ir::call::build::{BuilderOps, CallBuilder};
 use spmdc_ir::program::Func;
+use spmdc_ir::program::explicit::partial_axes;
+use spmdc_ir::program::typing::{result_types, shapes};
 use spmdc_layout::mesh::Mesh;
 
-/// The ops that the builder emits by itself.
+/// What the builder uses of the modules above it.
 static BUILDER_OPS: BuilderOps = BuilderOps {
+    types: result_types,
+    shapes,
+    partial_axes,
     constant: |term, dtype, span| Ok(Constant::from_term(term, dtype, span)?.into()),
     stacked,
     vary: |axes| PVary { axes }.into(),

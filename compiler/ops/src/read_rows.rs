@@ -26,7 +26,7 @@ use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
-use spmdc_ir::lower::library::{CallArray, LibraryCalls};
+use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::streams::refused_at;

@@ -27,6 +27,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::as_string;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
@@ -628,7 +629,7 @@ impl Call for Scatter {
         let unknown = |what: &str| Diagnostic::error(Code::E0201, span, format!("`scatter` does not know {what}"));
         let combine = match args.take("of") {
             Some(arg) => {
-                let name = spmdc_ir::call::args::as_string(&arg, "of")?;
+                let name = as_string(&arg, "of")?;
                 let all = [ReduceOp::Sum, ReduceOp::Product, ReduceOp::Max, ReduceOp::Min, ReduceOp::And, ReduceOp::Or];
                 match (all.into_iter().find(|&op| reduction_name(op) == name), name.as_str()) {
                     (Some(op), _) => Some(op),

@@ -15,6 +15,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::as_string;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
@@ -246,7 +247,7 @@ impl Call for SearchSorted {
         let (a, v) = (args.required("a")?, args.required("v")?);
         let right = match args.take("side") {
             None => false,
-            Some(arg) => match spmdc_ir::call::args::as_string(&arg, "side")?.as_str() {
+            Some(arg) => match as_string(&arg, "side")?.as_str() {
                 "left" => false,
                 "right" => true,
                 other => {

@@ -21,6 +21,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::as_string;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
@@ -208,7 +209,7 @@ impl Taker {
         };
         let mode = args.take("mode");
         let mode = match &mode {
-            Some(arg) => OutOfBounds::of_name(&spmdc_ir::call::args::as_string(arg, "mode")?, arg.span)?,
+            Some(arg) => OutOfBounds::of_name(&as_string(arg, "mode")?, arg.span)?,
             None => OutOfBounds::Raise,
         };
         Ok(Taker { x, axis, mode, span: args.span })

@@ -19,7 +19,6 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::destination::{Destination, Target};
-use spmdc_ir::program::typing::explicit_part;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
@@ -27,6 +26,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties, Rules,
     Semantics, Typing,
 };
+use spmdc_layout::explicit::explicit_part;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::{DimSharding, Sharding};

@@ -23,8 +23,8 @@ use spmdc_ir::program::local::window_of;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_ir::rules::Elements;
 use spmdc_layout::cost::trips_inside;
+use spmdc_layout::crossings;
 use spmdc_layout::factors::FactorKind;
-use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::projection::Projection;
 use spmdc_layout::sharding::DimSharding;
@@ -437,8 +437,8 @@ impl<'a> AlignmentGraph<'a> {
             };
             let lacking = reach.average();
             let (bytes, axes) = (lacking * edge.bytes, from.axes.iter().chain(&to.axes));
-            let beside = hosts::beside_others(axes.map(|&axis| usize::from(axis)).collect(), self.mesh);
-            let cost = edge.trips * hosts::exchange(lacking > 0.0, bytes, bytes * beside as f64, self.mesh);
+            let beside = crossings::beside_others(axes.map(|&axis| usize::from(axis)).collect(), self.mesh);
+            let cost = edge.trips * crossings::exchange(lacking > 0.0, bytes, bytes * beside as f64, self.mesh);
             all += cost;
             if edge.from == group {
                 given += cost;

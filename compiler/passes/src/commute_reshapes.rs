@@ -56,7 +56,7 @@ fn straighten(block: &mut Block, func: &mut Func, uses: &[usize], (mesh, is_expl
         stmt.blocks_mut().for_each(|inner| straighten(inner, func, uses, (mesh, is_explicit)));
         let known = stmts.len();
         let reshaped = stmt.as_op::<Reshape>().map(|op| (stmt.args[0], op.shape.clone()));
-        let back = reshaped.or_else(|| Some((stmt.args[1], stmt.as_op::<Update>()?.region())));
+        let back = reshaped.or_else(|| stmt.as_op::<Update>().map(|op| (stmt.args[1], op.region())));
         let direct = back.and_then(|(last, shape)| {
             let keeps_axes = Reshape::new(func.ty(last).shape(), &shape).trivial;
             let direct = detour(&makers, func, uses, last, &shape).filter(|_| !is_explicit || keeps_axes)?;

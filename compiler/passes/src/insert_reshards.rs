@@ -39,8 +39,8 @@ use spmdc_ir::program::origin::{ASKED, Origin};
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_ir::rules::{Combines, Effect, Lowered, Typing};
 use spmdc_layout::cost::{self, Room};
+use spmdc_layout::crossings;
 use spmdc_layout::factors::FactorKind;
-use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::projection::{Assignment, Projection};
 use spmdc_layout::reshard::{Planner, Plans};
@@ -526,8 +526,8 @@ impl Inserter<'_> {
         let halos = reaches.halos();
         let bytes =
             halos.iter().map(|&dim| reaches.halo_type(dim, ty, self.mesh).block_bytes(self.mesh)).sum::<usize>();
-        let beside = hosts::beside_others(from.used_axes().union(ty.sharding.used_axes()), self.mesh);
-        Some(hosts::exchange(!halos.is_empty(), bytes as f64, bytes as f64 * beside as f64, self.mesh))
+        let beside = crossings::beside_others(from.used_axes().union(ty.sharding.used_axes()), self.mesh);
+        Some(crossings::exchange(!halos.is_empty(), bytes as f64, bytes as f64 * beside as f64, self.mesh))
     }
 
     /// A window fetches missing elements by halos, so operand and result may have different layouts.

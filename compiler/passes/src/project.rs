@@ -32,10 +32,11 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::destination::Target;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::placement::{Placement, home, placement};
-use spmdc_ir::program::typing::explicit_part;
+use spmdc_ir::program::placement::meshes::ValueMeshes;
+use spmdc_ir::program::placement::{home, placement};
 use spmdc_ir::program::{Block, Func, Module, Param, Stmt, StmtKind, Value};
 use spmdc_ir::rules::{Effect, NamedAxes};
+use spmdc_layout::explicit::explicit_part;
 use spmdc_layout::mesh::{AxisKind, Mesh, NamedMesh};
 use spmdc_layout::parts::AxisParts;
 use spmdc_layout::sharding::Sharding;
@@ -171,7 +172,7 @@ fn keep_unused(func: &Func, parts: &mut [MeshProjection], to: usize) {
 /// Numbers the transfers between different meshes, in program order.
 fn number(
     block: &Block,
-    of: &Placement,
+    of: &ValueMeshes,
     order: &[u8],
     channels: &mut Vec<ChannelInfo>,
     numbers: &mut BTreeMap<Value, u32>,
@@ -193,7 +194,7 @@ fn number(
 struct Projector<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
-    of: &'a Placement,
+    of: &'a ValueMeshes,
     numbers: &'a BTreeMap<Value, u32>,
     needs: &'a NeededMeshes,
     on: u8,

@@ -6,7 +6,7 @@ use spmdc_abi::{
     ReduceStep, Shards, Step,
 };
 use spmdc_layout::cost::{of_barrier, of_copy, of_product};
-use spmdc_layout::hosts;
+use spmdc_layout::crossings;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::DimSharding;
 
@@ -44,15 +44,15 @@ impl TimedProgram<'_> {
     fn crossing(self, step: &Step) -> u64 {
         let of_blocks = |axes: &[u8], place: Place, bytes: u64| {
             let group: AxisSet = axes.iter().map(|&axis| usize::from(axis)).collect();
-            hosts::of_group(CollectiveKind::AllGather, (group, self.own_axes(place)), bytes, self.layouts)
+            crossings::of_group(CollectiveKind::AllGather, (group, self.own_axes(place)), bytes, self.layouts)
         };
         match step {
             Step::Exchange(ExchangeStep { from, to, .. }) => {
                 let (before, after) = (dims_of(&from.layout), dims_of(&to.layout));
-                let moved = hosts::moved(&sizes_of(&to.layout), &before, &after, self.layouts);
+                let moved = crossings::moved(&sizes_of(&to.layout), &before, &after, self.layouts);
                 moved * to.layout.dtype.size() as u64
             }
-            Step::Reduce(ReduceStep { from, to, reduce, .. }) => hosts::combined(
+            Step::Reduce(ReduceStep { from, to, reduce, .. }) => crossings::combined(
                 (&sizes_of(&to.layout), to.layout.dtype.size()),
                 (&dims_of(&from.layout), &dims_of(&to.layout)),
                 (*reduce, AxisSet::EMPTY),
@@ -61,9 +61,9 @@ impl TimedProgram<'_> {
             Step::Permute(step) => {
                 let group = step.axes.iter().map(|&axis| usize::from(axis)).collect();
                 let split = (group, self.own_axes(step.from));
-                hosts::of_group(CollectiveKind::CollectivePermute, split, step.bytes, self.layouts)
+                crossings::of_group(CollectiveKind::CollectivePermute, split, step.bytes, self.layouts)
             }
-            Step::Fetch(step) => step.bytes * hosts::beside_others(step.group, self.layouts),
+            Step::Fetch(step) => step.bytes * crossings::beside_others(step.group, self.layouts),
             Step::Gemm(gemm) => gemm
                 .ring
                 .as_ref()

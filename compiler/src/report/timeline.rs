@@ -11,7 +11,7 @@ use crate::hosts::HostOptions;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Bound, Channel, LibraryFunction, Message, Program, Site, Step};
 use spmdc_layout::cost::{of_barrier, of_copy, reported_trips};
-use spmdc_layout::hosts;
+use spmdc_layout::crossings;
 use spmdc_layout::mesh::Mesh;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -122,7 +122,7 @@ impl ChannelTime {
     fn of(channel: &Channel, layouts: &[Mesh]) -> ChannelTime {
         let [from, to] = [channel.from, channel.to].map(|part| &layouts[part as usize]);
         let (sent, received) = (dims_of(&channel.sent), dims_of(&channel.received));
-        let elements = hosts::transferred(&sizes_of(&channel.received), (&sent, from), (&received, to));
+        let elements = crossings::transferred(&sizes_of(&channel.received), (&sent, from), (&received, to));
         let bytes = elements * channel.received.dtype.size() as u64;
         let levels = to.hosts.as_ref().map(|hosts| hosts.levels);
         let message = |bytes: u64| levels.map_or(0.0, |levels| levels.time_between(bytes));

@@ -4,7 +4,7 @@ use crate::testing::{self, int, ints};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::args::Arg;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ops::windowed::{Padding, WindowDim, padded};
 

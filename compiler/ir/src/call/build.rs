@@ -7,12 +7,10 @@ use crate::call::term::Term;
 use crate::mismatch::PRODUCT;
 use crate::mismatch::{Mismatch, called};
 use crate::op::Op;
+use crate::program::choice::{Choice, ChoiceEdit};
 use crate::program::destination::{Destination, Target};
-use crate::program::explicit;
-use crate::program::explicit::{Choice, ChoiceEdit};
 use crate::program::origin::{DerivativePart, Lineage, Origin};
 use crate::program::streams::refused_at;
-use crate::program::typing;
 use crate::program::units::Unit;
 use crate::program::{Block, Func, Stmt, Value};
 use crate::rules::{Effect, Elements, Placement};
@@ -22,6 +20,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_kernel::number::to_float;
+use spmdc_layout::explicit;
 use spmdc_layout::mesh::{AxisKind, Mesh};
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::MAX_RANK;
@@ -37,8 +36,17 @@ pub struct CalledFunction {
     pub is_emitted: bool,
 }
 
-/// The ops that the builder emits by itself. They are defined above it, so it is given them.
+/// The types of results, on meshes with explicit axes, too; the errors are those of the op and of the rule of explicit axes.
+pub type InferTypes = fn(&Op, &[&Type], AxisSet, &Mesh) -> Result<Vec<Type>, Mismatch>;
+
+/// What the builder uses of the crates and modules above it: the rule for types, and the ops that it emits by itself.
 pub struct BuilderOps {
+    /// The types of the results of an op in a region over these manual axes: [`result_types`](crate::program::typing::result_types).
+    pub types: InferTypes,
+    /// As `types`, without the rule of explicit axes: [`shapes`](crate::program::typing::shapes).
+    pub shapes: fn(&Op, &[&Type], &Mesh) -> Result<Vec<Type>, Mismatch>,
+    /// The axes over which an op can give partial sums: [`partial_axes`](crate::program::explicit::partial_axes).
+    pub partial_axes: fn(&Op, &[&Type], &ArrayType, &Mesh) -> AxisSet,
     /// A number, or a list of numbers, of this element type if one is given.
     pub constant: fn(&Term, Option<DType>, Span) -> Result<Op, Diagnostic>,
     /// A list of arrays as one array, along a new first dimension.
@@ -319,8 +327,8 @@ impl CallBuilder {
         }
         let types = self.func.types(args);
         let inferred = match self.exact {
-            true => typing::shapes(&op, &types, &self.mesh),
-            false => typing::result_types(&op, &types, self.manual, &self.mesh),
+            true => (self.ops.shapes)(&op, &types, &self.mesh),
+            false => (self.ops.types)(&op, &types, self.manual, &self.mesh),
         };
         let results = match inferred {
             Ok(results) => results,
@@ -367,7 +375,7 @@ impl CallBuilder {
     fn emit_moved(&mut self, op: Op, args: &[Value], moves: Vec<(usize, Sharding)>) -> Result<Vec<Value>, Diagnostic> {
         let mut args = args.to_vec();
         for (operand, to) in moves {
-            let to = typing::explicit_part(&to, &self.mesh);
+            let to = explicit::explicit_part(&to, &self.mesh);
             debug_assert_ne!(self.ty(args[operand]).sharding, to, "a choice changes a layout");
             args[operand] = self.emit1((self.ops.request)(to), &[args[operand]])?;
         }
@@ -467,7 +475,7 @@ impl CallBuilder {
 
     /// The initial layout of a value's type: replicated on explicit axes, otherwise open.
     pub fn unknown_layout(&self, rank: usize) -> Sharding {
-        typing::unknown_layout(rank, &self.mesh)
+        explicit::unknown_layout(rank, &self.mesh)
     }
 
     /// The type of a value created here.
@@ -495,7 +503,7 @@ impl CallBuilder {
             return None;
         }
         let ty = self.gradient_type(of);
-        let partial = explicit::partial_axes(op, &self.func.types(args), &ty.array, &self.mesh);
+        let partial = (self.ops.partial_axes)(op, &self.func.types(args), &ty.array, &self.mesh);
         let unreduced = ty.sharding.unreduced.intersect(partial).intersect(explicit);
         let out = Sharding { reduced: ty.sharding.reduced.intersect(explicit), ..ty.sharding };
         Some(out.with_unreduced(unreduced, ReduceOp::Sum))
@@ -516,7 +524,7 @@ impl CallBuilder {
 
     /// The part of a layout that the value's type decides: all of it on explicit axes, on manual ones what is unreduced or reduced.
     pub fn explicit_part(&self, ty: &Type) -> Sharding {
-        let own = typing::explicit_part(&ty.sharding, &self.mesh);
+        let own = explicit::explicit_part(&ty.sharding, &self.mesh);
         let reduced = own.reduced.union(ty.sharding.reduced.intersect(self.manual));
         let unreduced = own.unreduced.union(ty.sharding.unreduced.intersect(self.manual));
         Sharding { reduced, ..own }.with_unreduced(unreduced, ty.sharding.combine)

@@ -1,5 +1,6 @@
 //! Calls of shipped functions: their arguments, the terms of arguments during checking, and their errors.
 
+pub mod arg;
 pub mod args;
 pub mod build;
 pub mod errors;

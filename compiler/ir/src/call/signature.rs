@@ -3,8 +3,7 @@
 //! They are defined beside the [`Call`](crate::call::Call) of the op that implements the functions. The binder, the messages,
 //! `spmdc explain` and `docs/functions.md` read them.
 
-use crate::call::args;
-use crate::call::args::Arg;
+use crate::call::arg::{self, Arg};
 use crate::call::errors;
 use crate::call::term::Term;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -169,14 +168,14 @@ impl ParamKind {
         match self {
             ParamKind::Array if arg.term.is_operand() || matches!(arg.term, Term::Complex(_)) => Ok(()),
             ParamKind::Array => Err(errors::no_array(&arg.term, arg.span)),
-            ParamKind::Int => args::as_int(arg, param).map(drop),
-            ParamKind::Ints => args::as_ints(arg, param).map(drop),
-            ParamKind::Bool => args::as_bool(arg, param).map(drop),
-            ParamKind::String => args::as_string(arg, param).map(drop),
-            ParamKind::Type => args::as_type(arg, param, function).map(drop),
-            ParamKind::ElementType => args::as_dtype(arg, param).map(drop),
-            ParamKind::Sharding => args::as_sharding(arg, param).map(drop),
-            ParamKind::Axes => args::as_axes(arg, param).map(drop),
+            ParamKind::Int => arg::as_int(arg, param).map(drop),
+            ParamKind::Ints => arg::as_ints(arg, param).map(drop),
+            ParamKind::Bool => arg::as_bool(arg, param).map(drop),
+            ParamKind::String => arg::as_string(arg, param).map(drop),
+            ParamKind::Type => arg::as_type(arg, param, function).map(drop),
+            ParamKind::ElementType => arg::as_dtype(arg, param).map(drop),
+            ParamKind::Sharding => arg::as_sharding(arg, param).map(drop),
+            ParamKind::Axes => arg::as_axes(arg, param).map(drop),
             ParamKind::Of(_) => Ok(()),
         }
     }
@@ -201,7 +200,7 @@ impl ParamSpec {
 
 /// The error for sizes where a function takes a type.
 fn sizes_without_type(function: &str, parameter: &str, sizes: Arg) -> Diagnostic {
-    args::as_type(&sizes, parameter, function).expect_err("a tuple of numbers is no type")
+    arg::as_type(&sizes, parameter, function).expect_err("a tuple of numbers is no type")
 }
 
 impl Signature {

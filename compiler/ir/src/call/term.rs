@@ -1,6 +1,6 @@
 //! Terms: the meaning of an expression during checking, an array of the program or an object that exists at compile time only.
 
-use crate::program::Value;
+use crate::program::value::Value;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, AxisSet, DType};
 use std::rc::Rc;

@@ -4,6 +4,8 @@
 //! `unroll` writes a few results one after the other, and `terms` the terms of a short reduction.
 
 pub mod builder;
+pub mod calls;
+pub mod cutout;
 pub mod library;
 pub mod peel;
 pub mod split;

@@ -13,7 +13,7 @@
 //! The cuts may differ from device to device. Devices that fill a buffer together divide the range of the uncut kernel, so each
 //! part has its position in that range ([`Cutout`]).
 
-use crate::lower::work::Cutout;
+use crate::lower::cutout::Cutout;
 use spmdc_abi::{DType, Scalar};
 use spmdc_kernel::grain::grain;
 use spmdc_kernel::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, affines, affines_mut, operands, operands_mut};

@@ -1,7 +1,8 @@
 //! From the partitioned program to the schedule: the order of kernels and their buffers.
 
 use crate::lower::builder::{KernelBuilder, KernelContext};
-use crate::lower::library::LibraryCalls;
+use crate::lower::calls::LibraryCalls;
+use crate::lower::cutout::Cutout;
 use crate::lower::peel::each_affine;
 use crate::op::Op;
 use crate::program::origin::Origin;
@@ -71,21 +72,6 @@ pub struct Fetch {
     pub dtype: DType,
     /// For each dimension the runs that are copied.
     pub dims: Vec<FetchDim>,
-}
-
-/// The position of the range of a kernel in that of the larger kernel that it was cut out of. Devices that fill a buffer together
-/// divide the range of the larger kernel: it is equal on all of them, while the cuts may differ.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Cutout {
-    /// Length of the larger kernel's range.
-    pub whole: Scalar,
-    /// The unit of the larger kernel's range that is unit 0 of this one's.
-    pub first: Scalar,
-    /// Whether another part, over the same buffers, comes right before it. Each device works on the same units of both, so no
-    /// device waits between them.
-    pub continues: bool,
-    /// As in [`spmdc_abi::KernelStep`], of the larger kernel.
-    pub grain: u32,
 }
 
 /// One unit of work, in terms of values; memory and machine code come later.

@@ -21,8 +21,6 @@ use spmdc_layout::types::{ArrayType, AxisSet, Type};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 
-pub use crate::program::explicit::choices::{Choice, ChoiceEdit, cost_of_move, spaced, then};
-
 /// The axes of each factor; for one operand empty where it does not split the factor.
 pub type FactorAxes = Vec<Vec<u8>>;
 

@@ -7,6 +7,7 @@
 //! Every value is defined once. A block sees the values of its enclosing blocks.
 
 pub mod build;
+pub mod choice;
 pub mod control;
 pub mod destination;
 pub mod explicit;
@@ -14,11 +15,14 @@ pub mod local;
 pub mod origin;
 pub mod partial_sums;
 pub mod placement;
+pub mod reasons;
 pub mod streams;
 pub mod typing;
 pub mod units;
+pub mod value;
 pub mod walk;
 
+pub use self::value::Value;
 use crate::op::Op;
 use crate::program::control::Control;
 use crate::program::origin::{Kin, Origin};
@@ -31,24 +35,7 @@ use spmdc_layout::parts::AxisParts;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, AxisSet, Type};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::sync::Arc;
-
-/// A value, by number; it prints as its name in dumps.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Value(pub u32);
-
-impl fmt::Debug for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "v{}", self.0)
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "v{}", self.0)
-    }
-}
 
 /// The progress of a program through the pipeline. Dumps name it in their first line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -10,15 +10,16 @@
 //!
 //! The meshes follow from the statements alone, so no pass has to keep them.
 
+pub mod meshes;
 mod regions;
 
-use super::destination::{Destination, Target};
-use crate::op::Op;
+use self::meshes::{ValueMeshes, destination};
+use super::destination::Target;
 use crate::program::control::Control;
 pub use crate::program::placement::regions::home;
 use crate::program::placement::regions::home_of_free;
 use crate::program::{Block, Func, Stmt, StmtKind, Value};
-use crate::rules::{Effect, Elements, NamedAxes};
+use crate::rules::{Effect, NamedAxes};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -26,11 +27,8 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::AxisSet;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// For each value, the mesh to which it is committed, by its position in [`Mesh::named`]; None if it is made wherever it is needed.
-pub type Placement = Vec<Option<u8>>;
-
 /// The meshes of all values; E0602 for operands on different ones, and for values on meshes without their axes.
-pub fn placement(func: &Func, mesh: &Mesh) -> Result<Placement, Vec<Diagnostic>> {
+pub fn placement(func: &Func, mesh: &Mesh) -> Result<ValueMeshes, Vec<Diagnostic>> {
     let found = found(func, mesh);
     if found.errors.is_empty() { Ok(found.of) } else { Err(found.errors) }
 }
@@ -67,12 +65,6 @@ pub fn resolve(func: &mut Func, mesh: &Mesh) -> Result<(), Vec<Diagnostic>> {
     };
     func.replace_uses(original);
     Ok(())
-}
-
-/// Where the value of a transfer goes; None for other ops.
-fn destination(op: &Op) -> Option<Destination> {
-    let elements = op.rules().properties().elements;
-    if let Elements::Transferred(destination) = elements { Some(destination) } else { None }
 }
 
 fn remove_identities(block: &mut Block, stays: &mut BTreeMap<Value, Value>) {
@@ -133,7 +125,7 @@ fn found_with<'a>(func: &'a Func, mesh: &'a Mesh, free: &BTreeSet<Value>) -> Pla
 struct PlacementFinder<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
-    of: Placement,
+    of: ValueMeshes,
     /// The results of control flow that conditions do not commit.
     free: BTreeSet<Value>,
     /// The results of control flow that a condition has committed, and that a value on another mesh is combined with.

@@ -9,8 +9,9 @@ use crate::op::Op;
 use crate::program::explicit;
 use crate::program::streams::refused;
 use crate::rules::{Elements, Typing};
+use spmdc_layout::explicit::unknown_layout;
 use spmdc_layout::mesh::{AxisKind, Mesh};
-use spmdc_layout::sharding::{DimSharding, Sharding};
+use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 /// The types of the results of a statement that is in a region over the axes `manual`; these are empty outside.
@@ -75,24 +76,4 @@ fn arrays<'a>(args: &[&'a Type]) -> Vec<&'a ArrayType> {
 
 fn varying(op: &Op, args: &[&Type]) -> AxisSet {
     op.rules().properties().varying(args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying)))
-}
-
-/// The initial layout of a value: open if there are auto axes, otherwise replicated.
-pub fn unknown_layout(rank: usize, mesh: &Mesh) -> Sharding {
-    let open = !mesh.of_kind(AxisKind::Auto).is_empty();
-    let dims = vec![DimSharding { axes: Vec::new(), open, alignment: None }; rank];
-    Sharding { dims, ..Sharding::replicated(0) }
-}
-
-/// The part of a value's layout that its type decides: its explicit axes; all else is open.
-pub fn explicit_part(layout: &Sharding, mesh: &Mesh) -> Sharding {
-    let explicit = mesh.of_kind(AxisKind::Explicit);
-    let open = !mesh.of_kind(AxisKind::Auto).is_empty();
-    let dims = layout.dims.iter().map(|dim| {
-        let axes = dim.axes.iter().copied().filter(|&axis| explicit.contains(usize::from(axis))).collect();
-        DimSharding { axes, open, alignment: None }
-    });
-    let unreduced = layout.unreduced.intersect(explicit);
-    Sharding { dims: dims.collect(), reduced: layout.reduced.intersect(explicit), ..Sharding::replicated(0) }
-        .with_unreduced(unreduced, layout.combine)
 }

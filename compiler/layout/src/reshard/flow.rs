@@ -14,7 +14,7 @@
 use crate::blocks::is_slice;
 use crate::mesh::Mesh;
 use crate::sharding::{DimSharding, Sharding, block_range};
-use crate::types::AxisSet;
+use spmdc_abi::AxisSet;
 
 /// Number of devices that are counted before a search uses an estimate.
 pub const SAMPLE: usize = 128;

@@ -18,13 +18,14 @@ pub mod step;
 
 use crate::blocks::{exchange_axes, is_summand};
 use crate::cost;
-use crate::hosts;
+use crate::crossings;
 use crate::mesh::{AxisKind, Mesh};
 use crate::reshard::step::{PlanStep, ReshardStep};
 use crate::sharding::{Sharding, block_range};
-use crate::types::{ArrayType, AxisSet, DType, Type};
+use crate::types::{ArrayType, Type};
 use search::ReshardSearch;
 use spmdc_abi::CollectiveKind;
+use spmdc_abi::{AxisSet, DType};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -237,7 +238,7 @@ impl Traffic {
             bytes,
             received,
             total,
-            crossing: hosts::of_group(kind, (group, of.distinct_axes()), bytes, mesh),
+            crossing: crossings::of_group(kind, (group, of.distinct_axes()), bytes, mesh),
         }
     }
 }
@@ -274,12 +275,12 @@ pub fn traffic(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Tra
 /// Maximum bytes that any host receives from others in this step.
 fn crossing(from: &Type, to: &Type, mesh: &Mesh) -> u64 {
     let (summed, size) = (summed(&from.sharding, &to.sharding, mesh), from.dtype().size());
-    let moved = hosts::moved(from.shape(), &from.sharding.dims, &to.sharding.dims, mesh) * size as u64;
+    let moved = crossings::moved(from.shape(), &from.sharding.dims, &to.sharding.dims, mesh) * size as u64;
     if summed.is_empty() {
         return moved;
     }
     let dims = (&from.sharding.dims[..], &to.sharding.dims[..]);
-    moved + hosts::combined((from.shape(), size), dims, (summed, to.sharding.unreduced), mesh)
+    moved + crossings::combined((from.shape(), size), dims, (summed, to.sharding.unreduced), mesh)
 }
 
 /// The shape of a collective's operand on one device: the part of its block that its group needs. For a permutation, which sends as

@@ -25,11 +25,12 @@
 
 use super::flow::{SAMPLE, flow, is_free, pattern};
 use crate::cost::{self, EFFORT_OF_ALL_TO_ALL, EFFORT_OF_STEP};
-use crate::hosts;
+use crate::crossings;
 use crate::mesh::Mesh;
 use crate::reshard::step::{PlanStep, ReshardStep};
 use crate::sharding::{DimSharding, Sharding};
-use crate::types::{ArrayType, AxisSet};
+use crate::types::ArrayType;
+use spmdc_abi::AxisSet;
 use spmdc_abi::CollectiveKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -232,20 +233,21 @@ impl<'a> ReshardSearch<'a> {
         let size = self.array.dtype.size() as u64;
         let mut cost =
             Cost { bytes: cost::collective(worst * size), total: total.saturating_mul(size), effort: EFFORT_OF_STEP };
-        cost.bytes = cost.bytes.saturating_add(hosts::between((crossing * size) as f64, self.mesh) as u64);
+        cost.bytes = cost.bytes.saturating_add(crossings::between((crossing * size) as f64, self.mesh) as u64);
         cost
     }
 
     /// Maximum number of elements that any host lacks after a step without sums.
     fn moved(&self, from: &[DimSharding], to: &[DimSharding]) -> u64 {
-        hosts::moved(&self.array.shape, from, to, self.mesh)
+        crossings::moved(&self.array.shape, from, to, self.mesh)
     }
 
     /// Maximum number of elements of partial values, and of results, that any host receives while values along these axes are combined and
     /// blocks move.
     fn combined(&self, axes: AxisSet, from: &State, to: &State) -> u64 {
         let size = self.array.dtype.size();
-        let bytes = hosts::combined((&self.array.shape, size), (&from.dims, &to.dims), (axes, to.unreduced), self.mesh);
+        let bytes =
+            crossings::combined((&self.array.shape, size), (&from.dims, &to.dims), (axes, to.unreduced), self.mesh);
         bytes / size as u64 + self.moved(&from.dims, &to.dims)
     }
 

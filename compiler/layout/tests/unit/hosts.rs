@@ -2,7 +2,8 @@
 
 use spmdc_abi::CollectiveKind;
 use spmdc_layout::cost::Levels;
-use spmdc_layout::hosts::{Hosts, beside_others, combined, moved, of_group, transferred};
+use spmdc_layout::crossings::{beside_others, combined, moved, of_group, transferred};
+use spmdc_layout::hosts::Hosts;
 use spmdc_layout::mesh::{Axis, AxisKind, Mesh};
 use spmdc_layout::sharding::DimSharding;
 use spmdc_layout::types::AxisSet;

@@ -4,7 +4,8 @@ use crate::testing::mesh;
 use spmdc_abi::ReduceOp;
 use spmdc_layout::blocks::exchange_axes;
 use spmdc_layout::cost::Levels;
-use spmdc_layout::hosts::{self, Hosts};
+use spmdc_layout::crossings;
+use spmdc_layout::hosts::Hosts;
 use spmdc_layout::mesh::{Axis, AxisKind, Mesh};
 use spmdc_layout::reshard::flow::{ReshardFlow, SAMPLE, flow, is_even, pattern};
 use spmdc_layout::reshard::step::ReshardStep;
@@ -392,7 +393,7 @@ fn fewer_bytes_cross_hosts_that_are_known() {
                 assert!(with <= without, "{with} bytes and not {without}: {from:?} to {to:?}");
                 fewer += usize::from(with < without);
                 // At least what a host lacks.
-                let lacks = hosts::moved(&shape, &from.dims, &to.dims, &known) * 4;
+                let lacks = crossings::moved(&shape, &from.dims, &to.dims, &known) * 4;
                 assert!(with >= lacks, "{with} bytes of {lacks}: {from:?} to {to:?}");
             }
         }

@@ -18,7 +18,7 @@ use spmdc_abi::{LibraryFunction, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap};
-use spmdc_ir::lower::library::{CallArray, LibraryCalls};
+use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Func, Stmt, Value};

@@ -2,8 +2,9 @@
 
 use super::Reshape;
 use spmdc_ir::op::Op;
-use spmdc_ir::program::explicit::{Choice, ChoiceEdit, cost_of_move, derived, then};
-use spmdc_ir::program::typing::explicit_part;
+use spmdc_ir::program::choice::{Choice, ChoiceEdit, cost_of_move, then};
+use spmdc_ir::program::explicit::derived;
+use spmdc_layout::explicit::explicit_part;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{ArrayType, AxisSet, Type};

@@ -12,7 +12,7 @@ use crate::scatter::{Onto, Scatter, operation};
 use spmdc_abi::{LibraryDim, LibraryFunction, ReduceOp, Scalar, ScatterIndex, ScatterParts, ScatterRows};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
-use spmdc_ir::lower::library::{CallArray, LibraryCalls};
+use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::program::{Func, Stmt, Value};
 use spmdc_ir::rules::{Definitions, Infer, Library, NestLowering, Reads};

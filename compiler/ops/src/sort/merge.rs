@@ -23,7 +23,7 @@ use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
-use spmdc_ir::lower::library::{CallArray, LibraryCalls};
+use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::Stmt;
@@ -34,8 +34,8 @@ use spmdc_ir::rules::{
 };
 use spmdc_ir::shape;
 use spmdc_layout::cost;
+use spmdc_layout::crossings;
 use spmdc_layout::factors::Factors;
-use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
 use spmdc_layout::sharding::{DimSharding, block_range};
@@ -208,7 +208,7 @@ impl Exchange for MergeSorted {
         let bytes = (operand.iter().product::<usize>() * sizes) as u64;
         let group: AxisSet = self.axes(args[0]).iter().map(|&axis| usize::from(axis)).collect();
         let axes = (group, group.union(args[0].distinct_axes()));
-        let crossing = hosts::of_group(CollectiveKind::AllToAll, axes, received, mesh);
+        let crossing = crossings::of_group(CollectiveKind::AllToAll, axes, received, mesh);
         Traffic { operand, bytes, received, total: received * mesh.device_count() as u64, crossing }
     }
 }

@@ -21,7 +21,7 @@ use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::Term;
-use spmdc_ir::lower::library::{CallArray, LibraryCalls};
+use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Func, Stmt, Value};

@@ -31,7 +31,7 @@ use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Stmt, Value};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::cost;
-use spmdc_layout::hosts;
+use spmdc_layout::crossings;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::plan;
 use spmdc_layout::sharding::{DimSharding, Sharding};
@@ -88,8 +88,8 @@ fn layouts(a: &Type, parts: usize, mesh: &Mesh) -> Layouts {
     let of_panel = |panel: &Range<usize>| {
         let received = (n - panel.start) * panel.len() * bytes;
         // Of all panels together a host has the same share as of a gather.
-        let crossing = hosts::of_group(CollectiveKind::AllGather, split, received.div_ceil(parts) as u64, mesh);
-        hosts::exchange(true, received as f64, crossing as f64, mesh)
+        let crossing = crossings::of_group(CollectiveKind::AllGather, split, received.div_ceil(parts) as u64, mesh);
+        crossings::exchange(true, received as f64, crossing as f64, mesh)
     };
     let of_panels: f64 = panels.iter().map(of_panel).sum();
     let whole = with_rows(a, [n, n], &DimSharding::default());
@@ -138,8 +138,8 @@ pub fn solve(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stm
     let Layouts { panels, columns, more } = layouts(&a, parts, mesh);
     let block = with_rows(&sides, [n.div_ceil(parts), sides.shape()[rank + 1]], &DimSharding::default());
     let block = block.block_bytes(mesh) as u64;
-    let crossing = hosts::of_group(CollectiveKind::AllReduce, split_axes(&a), block, mesh);
-    let of_sum = hosts::exchange(true, cost::all_reduce(parts as u64, block) as f64, crossing as f64, mesh);
+    let crossing = crossings::of_group(CollectiveKind::AllReduce, split_axes(&a), block, mesh);
+    let of_sum = crossings::exchange(true, cost::all_reduce(parts as u64, block) as f64, crossing as f64, mesh);
     let of_sums = (parts - 1) as f64 * of_sum;
     // The solution is wanted on all devices, as far as is known here.
     let solution = with_rows(&sides, [n, sides.shape()[rank + 1]], &DimSharding::default());

@@ -32,7 +32,7 @@ use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Stmt, Value};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
-use spmdc_layout::hosts;
+use spmdc_layout::crossings;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::{DimSharding, Sharding, block_range, blocks_hold_whole};
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
@@ -117,13 +117,13 @@ impl LineExchanges {
         let of_one = |exchange: &LineExchange| {
             let (received, crossing) = match *exchange {
                 LineExchange::Turn { received, held } => {
-                    (received, hosts::of_group(CollectiveKind::AllToAll, (axes, all), (held * bytes) as u64, mesh))
+                    (received, crossings::of_group(CollectiveKind::AllToAll, (axes, all), (held * bytes) as u64, mesh))
                 }
                 LineExchange::Shift { received } => {
-                    (received, (received * bytes) as u64 * hosts::beside_others(axes, mesh))
+                    (received, (received * bytes) as u64 * crossings::beside_others(axes, mesh))
                 }
             };
-            hosts::exchange(received > 0, (received * bytes) as f64, crossing as f64, mesh)
+            crossings::exchange(received > 0, (received * bytes) as f64, crossing as f64, mesh)
         };
         self.all.iter().map(of_one).sum()
     }

@@ -9,8 +9,8 @@ use spmdc_ir::program::local::{Alignments, alignments_of, natural, needed};
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_layout::blocks::received;
 use spmdc_layout::cost::{Room, held_in_loop, operations};
+use spmdc_layout::crossings;
 use spmdc_layout::factors::FactorKind;
-use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::projection::{Assignment, Projection};
 use spmdc_layout::sharding::Sharding;
@@ -255,8 +255,8 @@ impl<'a> Costs<'a> {
                 true => {
                     let elements = received(&array.shape, &from, &to, mesh);
                     let bytes = elements * array.dtype.size() as f64;
-                    let beside = hosts::beside_others(from.used_axes().union(to.used_axes()), mesh);
-                    (0.0, Some(hosts::exchange(elements > 0.0, bytes, bytes * beside as f64, mesh)))
+                    let beside = crossings::beside_others(from.used_axes().union(to.used_axes()), mesh);
+                    (0.0, Some(crossings::exchange(elements > 0.0, bytes, bytes * beside as f64, mesh)))
                 }
                 false => (self.inserter.planner.bound(array, &from, &to), None),
             };

@@ -23,11 +23,11 @@
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::typing::unknown_layout;
 use spmdc_ir::program::walk::{defined_values, free_values};
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_ir::rules::{Effect, Elements, Manual};
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_layout::explicit::unknown_layout;
 use spmdc_layout::mesh::{AxisKind, Mesh};
 use spmdc_layout::types::{ArrayType, DType, Type};
 use spmdc_ops::broadcast::Broadcast;

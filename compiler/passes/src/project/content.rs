@@ -1,7 +1,7 @@
 //! Where something happens in a statement.
 
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::placement::Placement;
+use spmdc_ir::program::placement::meshes::ValueMeshes;
 use spmdc_ir::program::{Func, Stmt, StmtKind, Value};
 use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::Mesh;
@@ -32,7 +32,7 @@ impl OutputMeshes {
 
 /// The mesh with most bytes of what a program saves, of equal ones the first: the other arrays move to it, and no file overtakes another
 /// one. `None` if a `manual` function saves, whose values leave it as text does, or if all saved arrays are on no mesh.
-pub(super) fn mesh_of_files(func: &Func, of: &Placement, mesh: &Mesh) -> Option<u8> {
+pub(super) fn mesh_of_files(func: &Func, of: &ValueMeshes, mesh: &Mesh) -> Option<u8> {
     let mut bytes = vec![0; mesh.named.len()];
     let mut is_in_manual = false;
     func.body.walk(&mut |stmt| {
@@ -58,7 +58,7 @@ pub(super) fn effect(stmt: &Stmt) -> Option<Effect> {
 }
 
 /// The meshes on which a statement does something.
-pub(super) fn content(stmt: &Stmt, of: &Placement, outputs: OutputMeshes, found: &mut BTreeSet<u8>) {
+pub(super) fn content(stmt: &Stmt, of: &ValueMeshes, outputs: OutputMeshes, found: &mut BTreeSet<u8>) {
     let at = |value: &Value| of[value.0 as usize];
     found.extend(stmt.results.iter().filter_map(at));
     match &stmt.kind {

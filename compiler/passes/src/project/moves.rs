@@ -19,7 +19,8 @@ use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::destination::Destination;
 use spmdc_ir::program::destination::Target;
 use spmdc_ir::program::origin::Origin;
-use spmdc_ir::program::placement::{Placement, home};
+use spmdc_ir::program::placement::home;
+use spmdc_ir::program::placement::meshes::ValueMeshes;
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
 use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::Mesh;
@@ -36,7 +37,7 @@ use std::collections::BTreeSet;
 /// Adds the transfers that the program does not write.
 pub(super) struct Mover<'a> {
     pub func: &'a mut Func,
-    pub of: &'a mut Placement,
+    pub of: &'a mut ValueMeshes,
     pub mesh: &'a Mesh,
     pub outputs: OutputMeshes,
     /// The meshes that need values which are on none.
@@ -53,7 +54,7 @@ pub(super) struct Mover<'a> {
 impl<'a> Mover<'a> {
     pub fn new(
         func: &'a mut Func,
-        of: &'a mut Placement,
+        of: &'a mut ValueMeshes,
         mesh: &'a Mesh,
         outputs: OutputMeshes,
         needs: &'a NeededMeshes,

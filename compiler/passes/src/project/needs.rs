@@ -6,7 +6,7 @@
 use super::content::{DEFAULT, OutputMeshes, content, decides};
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::placement::Placement;
+use spmdc_ir::program::placement::meshes::ValueMeshes;
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
 use spmdc_ir::rules::Effect;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,7 +28,7 @@ impl NeededMeshes {
 }
 
 /// The meshes that need each value; none where no condition on a mesh decides about a value on none.
-pub(super) fn needs(func: &Func, of: &Placement, outputs: OutputMeshes) -> NeededMeshes {
+pub(super) fn needs(func: &Func, of: &ValueMeshes, outputs: OutputMeshes) -> NeededMeshes {
     let is_at = |value: &Value| of[value.0 as usize].is_some();
     let mut is_needed = false;
     func.body.walk(&mut |stmt| is_needed |= !stmt.results.iter().all(is_at) && decides(stmt).iter().any(is_at));
@@ -47,7 +47,7 @@ pub(super) fn needs(func: &Func, of: &Placement, outputs: OutputMeshes) -> Neede
 }
 
 struct NeedsFinder<'a> {
-    of: &'a Placement,
+    of: &'a ValueMeshes,
     outputs: OutputMeshes,
     needs: NeededMeshes,
     changed: bool,

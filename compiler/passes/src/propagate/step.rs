@@ -10,8 +10,8 @@
 //! before operands, and an operand takes no axis that the result could not take.
 
 use spmdc_grammar::span::Span;
+use spmdc_layout::crossings;
 use spmdc_layout::factors::FactorKind;
-use spmdc_layout::hosts;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::projection::Projection;
 use spmdc_layout::sharding::DimSharding;
@@ -434,7 +434,7 @@ impl OpNode {
         let moved = |tensor: usize| {
             let from = [DimSharding::closed(self.axes(tensor, factor, slots, mesh)?.to_vec())];
             let section = slots[self.slots[tensor]].bytes / size.max(1);
-            Some(hosts::moved(&[size], &from, &to, mesh) * section as u64)
+            Some(crossings::moved(&[size], &from, &to, mesh) * section as u64)
         };
         (0..self.projection.rule.operands.len()).filter_map(moved).sum()
     }

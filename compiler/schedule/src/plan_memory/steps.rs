@@ -8,7 +8,7 @@ use spmdc_abi::{
     LibraryArray, LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 use spmdc_grammar::span::Span;
-use spmdc_ir::lower::library::{CallArray, LibraryCalls};
+use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::{Product, ProductDim, Side, Work, layout_of};
 use spmdc_ir::program::Value;
 use spmdc_kernel::grain::grain;

@@ -1,16 +1,15 @@
 //! The meshes of manual functions whose arguments are on no mesh.
 
-use super::destination;
+use super::meshes::{ValueMeshes, destination};
 use crate::program::control::Control;
 use crate::program::destination::Target;
-use crate::program::placement::Placement;
 use crate::program::{Block, Stmt, StmtKind, Value};
 use crate::rules::Effect;
 use spmdc_layout::mesh::Mesh;
 
 /// The mesh on which those values of a manual function are that are on none: that of its arguments, of its results, or of other values in
 /// it, otherwise the first one with its axes; None if no mesh has them.
-pub fn home(region: &Stmt, of: &Placement, mesh: &Mesh) -> Option<u8> {
+pub fn home(region: &Stmt, of: &ValueMeshes, mesh: &Mesh) -> Option<u8> {
     let Some(Control::Manual(op)) = region.control() else { return None };
     let at = |value: &Value| of[value.0 as usize];
     let mut inside = None;
@@ -21,7 +20,7 @@ pub fn home(region: &Stmt, of: &Placement, mesh: &Mesh) -> Option<u8> {
 }
 
 /// As [`home`], for a function with results on no mesh: first of all a mesh that needs one of these.
-pub(super) fn home_of_free(region: &Stmt, whole: &Block, of: &Placement, mesh: &Mesh) -> Option<u8> {
+pub(super) fn home_of_free(region: &Stmt, whole: &Block, of: &ValueMeshes, mesh: &Mesh) -> Option<u8> {
     let Some(Control::Manual(op)) = region.control() else { return None };
     let is_committed = region.args.iter().any(|arg| of[arg.0 as usize].is_some());
     let mut needs = WantedMeshes { wanted: of.clone(), changed: !is_committed };
@@ -36,7 +35,7 @@ pub(super) fn home_of_free(region: &Stmt, whole: &Block, of: &Placement, mesh: &
 
 /// For each value the mesh on which it is or is needed.
 struct WantedMeshes {
-    wanted: Placement,
+    wanted: ValueMeshes,
     changed: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Loops cut at the borders of tests.
 
 use spmdc_abi::{DType, Scalar};
+use spmdc_ir::lower::cutout::Cutout;
 use spmdc_ir::lower::peel::peel;
-use spmdc_ir::lower::work::Cutout;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::machine::Machine;
 

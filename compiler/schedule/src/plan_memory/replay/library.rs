@@ -3,7 +3,7 @@
 use super::{Replay, Spot, Stopped, fault, offsets};
 use spmdc_abi::mesh::share;
 use spmdc_abi::{LibraryArray, LibraryFunction, LibraryStep, ScatterRows};
-use spmdc_ir::lower::library::LibraryCalls;
+use spmdc_ir::lower::calls::LibraryCalls;
 use std::ops::Range;
 
 impl<'a> Replay<'a> {
