@@ -84,8 +84,8 @@ impl Checker<'_> {
 
     fn try_associative_scan(&mut self, args: Vec<Arg>, span: Span) -> Scanned<Term> {
         let function = spmdc_functions::builtin("associative_scan").expect("the table has it");
-        self.build.span = span;
-        let mut args = function.bind(args, span, self.build.exact)?;
+        self.build.set_span(span);
+        let mut args = function.bind(args, span, self.build.is_exact())?;
         let (function, elems) = (args.required("f")?, args.required("elems")?);
         let reverse = args.optional_bool("reverse")?.unwrap_or(false);
         let axis = args.optional_int("axis")?.unwrap_or(0);
@@ -124,7 +124,7 @@ impl Checker<'_> {
         let mut axes = self.annotated_axes(value, dim, &mut 0);
         if axes.is_empty() && ty.sharding.dims[dim].open {
             let others = ty.sharding.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| usize::from(axis)).collect();
-            let possible = self.build.mesh.of_kind(AxisKind::Auto).minus(self.build.manual).minus(others);
+            let possible = self.build.mesh.of_kind(AxisKind::Auto).minus(self.build.manual()).minus(others);
             axes = possible.iter().map(|axis| axis as u8).collect();
         }
         self.build.mesh.size_of(&axes)
@@ -348,7 +348,7 @@ impl Checker<'_> {
         }
         let given = trees_of.iter().map(|term| Arg { name: None, term: term.clone(), span: scan.place }).collect();
         let term = self.call_term(&scan.function.term, given, scan.span, scan.function.span);
-        self.build.span = scan.span;
+        self.build.set_span(scan.span);
         if term.is_poisoned() {
             return Err(None);
         }

@@ -72,7 +72,7 @@ impl Checker<'_> {
         self.mapped_axes = around;
         let (result, outputs, stmts) = expanded?;
         let inputs: Vec<(Value, Value)> = leaves.iter().map(|leaf| (leaf.element, leaf.value)).collect();
-        self.build.span = span;
+        self.build.set_span(span);
         let outputs = map_over(&mut self.build, &stmts, &inputs, &outputs, found.batch.clone())?;
         self.placed(mapped, &result, outputs, &found.batch, span)
     }
@@ -154,7 +154,7 @@ impl Checker<'_> {
 
     /// The argument for one element, for the statements of its expansion.
     fn one_element(&mut self, found: &Found, value: Value, dim: usize, place: Span) -> Derivation<MappedLeaf> {
-        self.build.span = place;
+        self.build.set_span(place);
         let mut value = in_front(&mut self.build, value, dim)?;
         let used = self.build.ty(value).sharding.used_axes();
         let is_free = found.batch.layout.axes.iter().all(|&axis| !used.contains(usize::from(axis)));
@@ -182,7 +182,7 @@ impl Checker<'_> {
     ) -> Derivation<(Term, Vec<Value>, Vec<Stmt>)> {
         let start = self.build.innermost().stmts.len();
         let result = self.call_term(&function.term, args, span, function.span);
-        self.build.span = span;
+        self.build.set_span(span);
         let outputs = self.result_arrays(&result, span);
         let stmts = self.build.innermost().stmts.split_off(start);
         Ok((result, outputs?, stmts))

@@ -7,6 +7,7 @@ use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::{StaticScalar, Term};
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
@@ -82,11 +83,7 @@ impl Checker<'_> {
         cond: Span,
         expand: impl FnOnce(&mut Self) -> Term,
     ) -> Expanded {
-        self.build.conditions.push((varies, cond));
-        self.build.blocks.push(IrBlock::default());
-        let value = expand(self);
-        let block = self.build.blocks.pop().expect("the block that was opened above");
-        self.build.conditions.pop();
+        let (block, value) = self.under(varies, cond, |checker| checker.in_block(IrBlock::default(), expand));
         let finals = variables
             .iter()
             .map(|variable| self.local(&variable.name).map_or(Term::Poison, |binding| binding.term.clone()))
@@ -244,9 +241,7 @@ impl Checker<'_> {
         if self.exact.is_some() {
             return Some(value);
         }
-        self.build.blocks.push(std::mem::take(block));
-        let value = self.build.vary(value, axes);
-        *block = self.build.blocks.pop().expect("the block that was opened above");
+        let value = self.build.resume_block(block, |build| build.vary(value, axes));
         value.map_err(|diagnostic| self.report(diagnostic)).ok()
     }
 
@@ -272,11 +267,8 @@ impl Checker<'_> {
         if let Term::Array(value) = term {
             return Some(*value);
         }
-        self.build.blocks.push(std::mem::take(block));
-        self.build.span = span;
-        let value = self.build.materialize(term, dtype, span);
-        *block = self.build.blocks.pop().expect("the block that was opened above");
-        match value {
+        self.build.set_span(span);
+        match self.build.resume_block(block, |build| build.materialize(term, dtype, span)) {
             Ok(value) => Some(value),
             Err(diagnostic) => {
                 self.report(diagnostic);

@@ -126,7 +126,7 @@ impl Checker<'_> {
 
     pub(super) fn call_shipped(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
         if let (true, Some(helper)) = (self.in_prelude(), Helper::named(name)) {
-            self.build.span = span;
+            self.build.set_span(span);
             let result = helper.call(&args, &mut self.build);
             return self.or_report(result);
         }
@@ -174,14 +174,14 @@ impl Checker<'_> {
 
     /// A call of a function of the table.
     pub(super) fn called(&mut self, function: &Function, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
-        self.build.span = span;
+        self.build.set_span(span);
         // Of a function of the prelude, the program has called that one.
         let outer = self.build.called.take();
         self.build.called = outer
             .clone()
             .filter(|_| self.in_prelude())
             .or_else(|| Some(CalledFunction { name: function.name.to_string(), is_emitted: !function.is_written() }));
-        let bound = function.bind(args, span, self.build.exact);
+        let bound = function.bind(args, span, self.build.is_exact());
         let result = bound.and_then(|mut args| match function.body() {
             Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
             Body::Written(written) => self.call_written(written, &mut args, span),
@@ -198,7 +198,7 @@ impl Checker<'_> {
         };
         match (term, asked) {
             (Term::Array(value), Some(to)) => {
-                self.build.span = span;
+                self.build.set_span(span);
                 let result = self.build.emit1(Reshard { to, step: ReshardStep::Pin }, &[value]).map(Term::Array);
                 self.or_report(result)
             }

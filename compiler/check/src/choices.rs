@@ -88,7 +88,7 @@ impl Checker<'_> {
         if self.in_prelude() || self.leaves_choices {
             return diagnostic;
         }
-        let Some((operands, choices)) = self.build.conflict.take() else { return diagnostic };
+        let Some((operands, choices)) = self.build.take_conflict() else { return diagnostic };
         let expression = Ambiguous { span, written, given, again };
         let proposed = self.proposed(&expression, given, &operands, choices, &Change::default());
         let mut left = MOST_TRIALS;
@@ -141,28 +141,26 @@ impl Checker<'_> {
 
     /// Checks the expression after a change, and removes its statements; if it is still ambiguous, the change with each of the new choices.
     fn tried(&mut self, expression: &Ambiguous<'_>, change: &Change) -> Result<(), Vec<Change>> {
-        let (values, found, open) = (self.build.func.values.len(), self.diagnostics.len(), self.build.blocks.len());
-        let stmts = self.build.innermost().stmts.len();
-        let (span, called) = (self.build.span, self.build.called.take());
+        let (mark, found) = (self.build.mark(), self.diagnostics.len());
+        let (span, called) = (self.build.span(), self.build.called.take());
         let mut moved = Vec::new();
         for (term, place) in expression.given {
             moved.push((self.moved(term, *place, change), *place));
         }
-        self.build.span = span;
+        self.build.set_span(span);
         self.leaves_choices = true;
         let result = (expression.again)(self, &moved, change.out.as_ref());
         self.leaves_choices = false;
-        let conflict = self.build.conflict.take();
+        let conflict = self.build.take_conflict();
         let is_right = result.is_ok_and(|term| !term.is_poisoned()) && self.diagnostics.len() == found;
         let next = match conflict {
             Some((operands, choices)) => self.proposed(expression, &moved, &operands, choices, change),
             None => Vec::new(),
         };
         self.diagnostics.truncate(found);
-        self.build.blocks.truncate(open);
-        self.build.innermost().stmts.truncate(stmts);
-        self.build.forget_values(values);
-        (self.build.span, self.build.called) = (span, called);
+        self.build.roll_back(&mark);
+        self.build.set_span(span);
+        self.build.called = called;
         if is_right { Ok(()) } else { Err(next) }
     }
 
@@ -173,7 +171,7 @@ impl Checker<'_> {
             return if let Term::List(_) = term { Term::List(parts) } else { Term::Tuple(parts) };
         }
         let Some((_, step, to)) = change.moves.iter().find(|(other, ..)| *other == place) else { return term.clone() };
-        self.build.span = place;
+        self.build.set_span(place);
         if *step == Move::Ravel {
             let out = Term::Sharding(ShardingTerm { sharding: to.clone() });
             return self.call_builtin("ravel", vec![(None, term.clone(), place), (Some("out"), out, place)], place);
@@ -400,7 +398,7 @@ impl Checker<'_> {
             return self.or_report(result);
         }
         let found = self.diagnostics.len();
-        self.build.conflict = None;
+        self.build.set_conflict(None);
         self.leaves_choices = true;
         let result = again(self, given, None);
         self.leaves_choices = false;
@@ -409,7 +407,7 @@ impl Checker<'_> {
         let is_one = self.diagnostics[found..]
             .windows(2)
             .all(|pair| (pair[0].code, pair[0].span) == (pair[1].code, pair[1].span));
-        if self.build.conflict.is_some() && is_one && self.diagnostics.len() > found {
+        if self.build.has_conflict() && is_one && self.diagnostics.len() > found {
             self.diagnostics.truncate(found + 1);
             let diagnostic = self.diagnostics.pop().expect("one has been found");
             let diagnostic = self.with_choices(diagnostic, span, written, given, again);
@@ -440,7 +438,7 @@ impl Checker<'_> {
         if is_ambiguous {
             let diagnostic = self.diagnostics.pop().expect("one has been found");
             let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
-            self.build.conflict = Some((Vec::new(), Vec::new()));
+            self.build.set_conflict(Some((Vec::new(), Vec::new())));
             let again: Again<'_> = &|checker, moved, _| Ok(call(checker, with_terms(&args, moved, None, span)));
             let diagnostic = self.with_choices(diagnostic, span, &WrittenOperator::Operator(None), &given, again);
             self.diagnostics.push(diagnostic);

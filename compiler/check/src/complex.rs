@@ -69,7 +69,7 @@ impl Checker<'_> {
             if !is_taken && arg.term.holds_complex() {
                 return self.report(not_real(arg.span));
             }
-            self.build.span = span;
+            self.build.set_span(span);
             let planes = match is_taken {
                 true => complex::planes(&mut self.build, &arg.term),
                 false => Ok([arg.term.clone(), arg.term.clone()]),
@@ -146,7 +146,7 @@ impl Checker<'_> {
         }
         let re = self.call_real(name, args, span);
         let Term::Array(value) = re else { return re };
-        self.build.span = span;
+        self.build.set_span(span);
         let im = complex::zero_like(&mut self.build, value).map(|im| Term::complex(value, im));
         self.or_report(im)
     }
@@ -171,7 +171,7 @@ impl Checker<'_> {
             }
             let re = self.call_builtin("cast", vec![(None, array, x.span), (None, plane, span)], span);
             let Term::Array(value) = re else { return re };
-            self.build.span = span;
+            self.build.set_span(span);
             let im = complex::zero_like(&mut self.build, value).map(|im| Term::complex(value, im));
             return self.or_report(im);
         };
@@ -215,7 +215,7 @@ impl Checker<'_> {
             return self.value(term, span).map(Term::Array);
         }
         // A list with complex numbers in it.
-        self.build.span = span;
+        self.build.set_span(span);
         let made = complex::complex(&mut self.build, (term, span), None);
         match made {
             Ok(made) => Some(made),
@@ -346,7 +346,7 @@ impl Checker<'_> {
             return Term::Poison;
         };
         let is_real = !matches!(new, Term::Complex(_));
-        self.build.span = span;
+        self.build.set_span(span);
         let masked = match MaskedIndex::of(&mut self.build, planes[0], items, place) {
             Ok(masked) => masked,
             Err(diagnostic) => return self.report(diagnostic),
@@ -399,7 +399,7 @@ impl Checker<'_> {
         let Some(combined) = combined.planes() else { return Term::Poison };
         let mut results = Vec::new();
         for ((plane, new), own) in planes.into_iter().zip(combined).zip(elements) {
-            self.build.span = span;
+            self.build.set_span(span);
             let new = Term::Array(new);
             let result = match &masked {
                 Some(masked) => masked.set(&mut self.build, plane, own, (&new, span), span),

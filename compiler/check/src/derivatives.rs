@@ -14,6 +14,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
@@ -61,8 +62,8 @@ impl Checker<'_> {
 
     fn try_derivative(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Derivation<Term> {
         let function = spmdc_functions::builtin(name).expect("the table has it");
-        self.build.span = span;
-        let mut args = function.bind(args, span, self.build.exact)?;
+        self.build.set_span(span);
+        let mut args = function.bind(args, span, self.build.is_exact())?;
         if name == "stop_gradient" {
             let given = args.required("x")?;
             let mut leaves = Vec::new();
@@ -73,7 +74,7 @@ impl Checker<'_> {
                     return Err(Some(spmdc_ir::call::errors::no_array(leaf, given.span)));
                 }
                 stopped.push(if let Term::Array(value) = leaf {
-                    Term::Array(self.build.stopped(*value))
+                    Term::Array(self.build.stopped_alias(*value))
                 } else {
                     leaf.clone()
                 });
@@ -145,8 +146,8 @@ impl Checker<'_> {
                 let help = "derivatives are those by floats: convert it, as in f32(x), or take the gradient by other `argnums`";
                 return Err(Some(Diagnostic::error(Code::E0215, arg.span, message).help(help)));
             }
-            self.build.span = arg.span;
-            leaves.push(Leaf { given, copy: self.build.opaque_alias(given), is_imaginary: false });
+            self.build.set_span(arg.span);
+            leaves.push(Leaf { given, copy: self.build.stopped_alias(given), is_imaginary: false });
         }
         let mut copies = leaves.iter().map(|leaf| Term::Array(leaf.copy));
         let term = trees::rebuild(&arg.term, &mut copies);
@@ -163,7 +164,7 @@ impl Checker<'_> {
         if result.is_poisoned() {
             return Err(None);
         }
-        self.build.span = span;
+        self.build.set_span(span);
         Ok((result, start))
     }
 
@@ -187,7 +188,7 @@ impl Checker<'_> {
         let all: Vec<Leaf> = leaves.iter().flatten().copied().collect();
         let inputs: Vec<Value> = all.iter().map(|leaf| leaf.copy).collect();
         let found = pull_back(&mut self.build, start, &inputs, &[(loss, seed)])?;
-        self.build.make_transparent(&inputs);
+        self.build.release(&inputs);
         let found = self.laid_out(&found, &all)?;
         let mut found = found.into_iter().map(Term::Array);
         let mut gradients: Vec<Term> = forms.iter().map(|form| trees::rebuild(form, &mut found)).collect();
@@ -242,11 +243,11 @@ impl Checker<'_> {
     /// The cotangents of leaves, each with the layout of its leaf.
     fn laid_out(&mut self, found: &[Value], leaves: &[Leaf]) -> Derivation<Vec<Value>> {
         let mut laid_out = Vec::new();
-        let around = self.build.lineage;
+        let around = self.build.lineage();
         for (&value, leaf) in found.iter().zip(leaves) {
             let order = self.build.func.info(value).origin.lineage.order;
             let of = Some(leaf.given);
-            self.build.lineage = Lineage { part: DerivativePart::Gradient, of, order, ..Lineage::default() };
+            self.build.set_lineage(Lineage { part: DerivativePart::Gradient, of, order, ..Lineage::default() });
             let value = self.conjugated(value, leaf.is_imaginary)?;
             let sharding = self.build.ty(leaf.given).sharding.clone();
             let is_auto = self.build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);
@@ -257,7 +258,7 @@ impl Checker<'_> {
                 value
             });
         }
-        self.build.lineage = around;
+        self.build.set_lineage(around);
         Ok(laid_out)
     }
 
@@ -272,7 +273,7 @@ impl Checker<'_> {
         let given = primals.into_iter().map(|arg| arg.term).collect();
         let copies: Vec<Value> = inputs.iter().flatten().map(|leaf: &Leaf| leaf.copy).collect();
         let reverse = pullback(&mut self.build, start, &copies, &arrays(&output))?;
-        self.build.make_transparent(&copies);
+        self.build.release(&copies);
         let pullback = Pullback { reverse, inputs, given, output: output.clone() };
         let pullback = Callable::Derived(Rc::new(Derived::Pullback(pullback))).into_term();
         Ok(Term::Tuple(vec![output, pullback]))
@@ -284,7 +285,7 @@ impl Checker<'_> {
             return Err(Some(Diagnostic::error(Code::E0204, span, message)));
         };
         let seeds = self.like(&pullback.output, arg, "cotangent")?;
-        self.build.span = span;
+        self.build.set_span(span);
         let all: Vec<Leaf> = pullback.inputs.iter().flatten().copied().collect();
         let flags = trees::imaginary(&pullback.output);
         let seeds: Vec<Value> = seeds
@@ -330,7 +331,7 @@ impl Checker<'_> {
         }
         let tangents = push_forward(&mut self.build, start, &seeds, &results)?;
         let copies: Vec<Value> = seeds.iter().map(|&(copy, _)| copy).collect();
-        self.build.make_transparent(&copies);
+        self.build.release(&copies);
         let mut terms = Vec::new();
         for (tangent, &result) in tangents.into_iter().zip(&results) {
             terms.push(Term::Array(match tangent {
@@ -372,7 +373,7 @@ impl Checker<'_> {
             for (_, leaf) in found {
                 names.push(if let Term::Array(given) = leaf {
                     let given = &self.build.in_memory(*given, "an argument of a function of `custom_vjp`", arg.span)?;
-                    let name = self.build.opaque_alias(*given);
+                    let name = self.build.stopped_alias(*given);
                     inputs.push((name, *given));
                     Term::Array(name)
                 } else {
@@ -397,9 +398,8 @@ impl Checker<'_> {
         let result = trees::rebuild(&result, &mut terms.into_iter());
         let values = first..self.build.func.values.len() as u32;
 
-        self.build.blocks.push(Block::default());
-        let rule = self.custom_rule(custom, args, &result, (&forms, &inputs), span);
-        self.build.blocks.pop();
+        let (_, rule) = self
+            .in_block(Block::default(), |checker| checker.custom_rule(custom, args, &result, (&forms, &inputs), span));
         let (forward, forward_outputs, reverse) = rule?;
         let own = Block { stmts: self.build.innermost().stmts[start..].to_vec(), ..Block::default() };
         let again = Block {
@@ -410,7 +410,7 @@ impl Checker<'_> {
         let mut captured = walk::free_values(&own);
         captured.extend(walk::free_values(&again));
         captured.retain(|value| !names.contains(value) && !outputs.contains(value));
-        self.build.make_transparent(&names);
+        self.build.release(&names);
         let rule = CustomRule { inputs, captured, outputs, forward, forward_outputs, reverse };
         self.build.units.push(Unit::new(values, UnitKind::Custom(Box::new(rule))));
         Ok(result)

@@ -186,7 +186,7 @@ impl<'a> Checker<'a> {
             let info = self.build.func.info_mut(value);
             (info.name, info.named) = (Some(path.clone()), span);
             self.build.func.params.push(Param { name: path, span, plane, on });
-            self.build.blocks[0].params.push(value);
+            self.build.outermost().params.push(value);
             terms.push(Term::Array(value));
         }
         let _ = span;
@@ -206,11 +206,11 @@ impl<'a> Checker<'a> {
             let name = if path.is_empty() { "0".to_string() } else { path[1..].to_string() };
             if let Some(value) = self.value(leaf, span).and_then(|value| self.in_memory(value, "a result", span)) {
                 self.build.func.results.push(ResultInfo { name, span, plane });
-                self.build.blocks[0].results.push(value);
+                self.build.outermost().results.push(value);
             }
         }
-        self.build.func.body = std::mem::take(&mut self.build.blocks[0]);
-        self.build.without_aliases();
+        self.build.func.body = std::mem::take(self.build.outermost());
+        self.build.retire_aliases();
     }
 }
 

@@ -108,7 +108,7 @@ impl Checker<'_> {
         if matches!(term, Term::Poison) {
             return None;
         }
-        self.build.span = span;
+        self.build.set_span(span);
         match self.build.materialize(term, None, span) {
             Ok(value) => Some(value),
             Err(diagnostic) => {

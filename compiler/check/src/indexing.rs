@@ -57,7 +57,7 @@ impl Checker<'_> {
         let given = [vec![(Term::Array(value), base)], arrays_of(items)].concat();
         self.or_choose(span, &WrittenOperator::Index, &given, &|checker, moved, _| {
             let Some([(Term::Array(value), _)]) = moved.first_chunk() else { return Ok(Term::Poison) };
-            checker.build.span = span;
+            checker.build.set_span(span);
             index::get(&mut checker.build, *value, &with_arrays(items, &moved[1..]), span).map(Term::Array)
         })
     }
@@ -90,14 +90,14 @@ impl Checker<'_> {
             return self.index_complex(planes, &items, span, base);
         }
         let Term::Array(value) = array else { return Term::Poison };
-        self.build.span = span;
+        self.build.set_span(span);
         let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
         self.or_report(result)
     }
 
     /// One row of an array, for patterns.
     pub(super) fn element(&mut self, value: Value, at: usize, span: Span) -> Term {
-        self.build.span = span;
+        self.build.set_span(span);
         let items = [index::IndexItem::Place(Term::Int(at as i128), span)];
         let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
         self.or_report(result)
@@ -155,7 +155,7 @@ impl Checker<'_> {
         span: Span,
     ) -> Term {
         let mut new = value;
-        self.build.span = span;
+        self.build.set_span(span);
         match MaskedIndex::of(&mut self.build, old, items, place) {
             Ok(None) => {}
             Ok(Some(masked)) => return self.masked_assign(old, &masked, op, new, (place, span)),
@@ -176,7 +176,7 @@ impl Checker<'_> {
                     return self.or_report(added);
                 }
             }
-            self.build.span = place;
+            self.build.set_span(place);
             let current = index::get(&mut self.build, old, items, place).map(Term::Array);
             let current = self.or_report(current);
             new = (self.binary_terms(op, span, (current, place), new), span);
@@ -184,7 +184,7 @@ impl Checker<'_> {
         if matches!(new.0, Term::Poison) {
             return Term::Poison;
         }
-        self.build.span = span;
+        self.build.set_span(span);
         let result = update::set(&mut self.build, old, items, (&new.0, new.1), span).map(Term::Array);
         self.or_report(result)
     }
@@ -200,7 +200,7 @@ impl Checker<'_> {
     ) -> Term {
         let spread = masked.spread(&mut self.build, (&new.0, new.1));
         let mut new = (self.or_report(spread), new.1);
-        self.build.span = place;
+        self.build.set_span(place);
         let current = index::get(&mut self.build, old, &masked.items, place).map(Term::Array);
         let current = self.or_report(current);
         let Term::Array(elements) = current else { return Term::Poison };
@@ -217,7 +217,7 @@ impl Checker<'_> {
         if matches!(new.0, Term::Poison) {
             return Term::Poison;
         }
-        self.build.span = span;
+        self.build.set_span(span);
         let result = masked.set(&mut self.build, old, elements, (&new.0, new.1), span).map(Term::Array);
         self.or_report(result)
     }

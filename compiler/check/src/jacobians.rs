@@ -65,7 +65,7 @@ impl Checker<'_> {
         let parts =
             if inputs <= outputs { self.along_inputs(&expanded, span)? } else { self.along_outputs(&expanded, span)? };
         let copies: Vec<Value> = expanded.inputs.iter().map(|leaf| leaf.copy).collect();
-        self.build.make_transparent(&copies);
+        self.build.release(&copies);
         let mut rows = Vec::new();
         for row in parts {
             let mut row = row.into_iter().map(Term::Array);
@@ -109,7 +109,7 @@ impl Checker<'_> {
     fn along_inputs(&mut self, function: &Differentiated<'_>, span: Span) -> Derivation<Vec<Vec<Value>>> {
         let mut rows = vec![Vec::new(); function.outputs.len()];
         for input in &function.inputs {
-            self.build.span = span;
+            self.build.set_span(span);
             let basis = self.basis(input.copy)?;
             let (result, start) = self.expanded(function.function, function.args.clone(), span)?;
             let (value, _) = without_aux(result, function.has_aux, span)?;
@@ -144,7 +144,7 @@ impl Checker<'_> {
         let copies: Vec<Value> = function.inputs.iter().map(|leaf| leaf.copy).collect();
         let mut rows = Vec::new();
         for &output in &function.outputs {
-            self.build.span = span;
+            self.build.set_span(span);
             let basis = self.basis(output)?;
             let reverse = pullback(&mut self.build, function.start, &copies, &[output])?;
             let basis = Basis { one: reverse.params[0], ..basis };

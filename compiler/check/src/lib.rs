@@ -55,6 +55,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Func, Module, Stage};
 use spmdc_kernel::machine::Machine;
@@ -124,7 +125,10 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
         recomputed: &options.recomputed,
     };
     match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
-        Ok(exact) => (checker.exact, checker.build.exact) = (exact, exact.is_some()),
+        Ok(exact) => {
+            checker.build.set_exact(exact.is_some());
+            checker.exact = exact;
+        }
         Err(diagnostic) => checker.diagnostics.push(diagnostic),
     }
     checker.check_sets(&options.sets);
@@ -195,11 +199,17 @@ struct Checker<'a> {
     recomputed: &'a [Span],
 }
 
+impl Scoped for Checker<'_> {
+    fn builder(&mut self) -> &mut CallBuilder {
+        &mut self.build
+    }
+}
+
 impl Checker<'_> {
     /// Records a finding and returns the term that replaces the expression.
     fn report(&mut self, diagnostic: Diagnostic) -> Term {
         if self.in_prelude() {
-            let conflict = self.build.conflict.take();
+            let conflict = self.build.take_conflict();
             self.refused.get_or_insert((diagnostic, conflict));
             return Term::Poison;
         }

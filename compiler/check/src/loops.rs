@@ -11,6 +11,8 @@ use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr, InfixOp, PatternNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_ir::call::build::BuilderMark;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::{StaticScalar, Term, whole_number};
 use spmdc_ir::program::control::{Control, ForLoop, WhileLoop};
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
@@ -77,12 +79,20 @@ enum Stop {
 }
 
 /// The state of the function under construction before a trial.
-struct Mark {
-    values: usize,
-    blocks: usize,
-    stmts: usize,
+struct Trial {
+    build: BuilderMark,
     diagnostics: usize,
-    conditions: usize,
+}
+
+/// The blocks of a loop whose trips keep the types of its carried values.
+struct LoopBlocks {
+    /// The condition of a `while`; empty for other loops.
+    cond: IrBlock,
+    body: IrBlock,
+    /// The values of all trips, if the loop collects them.
+    collected: Option<Term>,
+    /// Variables with an error in them.
+    failed: Vec<String>,
 }
 
 /// The carried variables after a trip.
@@ -178,7 +188,7 @@ impl Checker<'_> {
 
     /// The trips of a loop between dynamic bounds: `max(0, ceil((end - start) / step))`, in 64 bits.
     fn counted(&mut self, start: Value, end: Value, step: i64, span: Span) -> Result<(Vec<Value>, Stride), Diagnostic> {
-        self.build.span = span;
+        self.build.set_span(span);
         let mut wide = |value: Value| promote::cast(&mut self.build, value, DType::I64).map(Term::Array);
         let (first, last) = if step > 0 { (wide(start)?, wide(end)?) } else { (wide(end)?, wide(start)?) };
         let size = i128::from(step.abs());
@@ -198,7 +208,7 @@ impl Checker<'_> {
 
     /// A dynamic bound: an i32 scalar.
     fn loop_bound(&mut self, term: &Term, span: Span) -> Option<Value> {
-        self.build.span = span;
+        self.build.set_span(span);
         let value = if let Term::Array(value) = term {
             let ty = self.build.ty(*value);
             if !ty.is_scalar() || !ty.dtype().is_integer() {
@@ -239,16 +249,16 @@ impl Checker<'_> {
             }));
         }
         let mut state = Loop { kind, body, span, carried, leaves, varies: AxisSet::EMPTY, differing: Vec::new() };
-        let mark = self.mark();
-        let Some(term) = self.settled(&mut state, &mark) else { return Term::Poison };
+        let trial = Trial { build: self.build.mark(), diagnostics: self.diagnostics.len() };
+        let Some(term) = self.settled(&mut state, &trial) else { return Term::Poison };
         if state.differing.is_empty() {
             return term;
         }
         let differing = std::mem::take(&mut state.differing);
         let errors: Vec<Diagnostic> =
-            differing.iter().map(|leaf| self.layout_error(&mut state, &mark, leaf, &differing)).collect();
+            differing.iter().map(|leaf| self.layout_error(&mut state, &trial, leaf, &differing)).collect();
         // The trials of other layouts are over: further errors are those of the original loop.
-        let term = self.settled(&mut state, &mark).unwrap_or(Term::Poison);
+        let term = self.settled(&mut state, &trial).unwrap_or(Term::Poison);
         errors.into_iter().for_each(|error| {
             self.report(error);
         });
@@ -256,17 +266,16 @@ impl Checker<'_> {
     }
 
     /// Expands the loop until a trip keeps the types of its carried values.
-    fn settled(&mut self, state: &mut Loop, mark: &Mark) -> Option<Term> {
+    fn settled(&mut self, state: &mut Loop, trial: &Trial) -> Option<Term> {
         // Every round gives at least one leaf another element type or more varying axes, which bounds their number.
         let rounds = 2 + state.leaves.len() * (2 + self.build.mesh.axes.len());
         for _ in 0..rounds {
-            self.roll_back(mark, &state.carried);
+            self.roll_back(trial, &state.carried);
             match self.try_loop(state) {
                 Ok(term) => return Some(term),
                 Err(Stop::Again) => {}
                 Err(Stop::Failed) => {
-                    self.build.blocks.truncate(mark.blocks);
-                    self.build.conditions.truncate(mark.conditions);
+                    self.build.leave(&trial.build);
                     break;
                 }
             }
@@ -277,12 +286,18 @@ impl Checker<'_> {
 
     /// The error for a carried variable with another layout after a trip, and the possible edits: reshard it in each trip, or, if
     /// the trips keep that layout, reshard it before the loop.
-    fn layout_error(&mut self, state: &mut Loop, mark: &Mark, differing: &Differing, all: &[Differing]) -> Diagnostic {
+    fn layout_error(
+        &mut self,
+        state: &mut Loop,
+        trial: &Trial,
+        differing: &Differing,
+        all: &[Differing],
+    ) -> Diagnostic {
         let (before, after) = (&differing.before.0, &differing.after.0);
         let layouts = [before, after].map(|ty| self.build.explicit_part(ty));
         let mistakes = self.diagnostics.len();
         state.leaves[differing.leaf].layout = Some(layouts[1].clone());
-        let is_kept = self.settled(state, mark).is_some()
+        let is_kept = self.settled(state, trial).is_some()
             && self.diagnostics.len() <= mistakes
             && state
                 .differing
@@ -309,22 +324,9 @@ impl Checker<'_> {
         choose(error, ways.into_iter().flatten().collect())
     }
 
-    fn mark(&mut self) -> Mark {
-        Mark {
-            values: self.build.func.values.len(),
-            blocks: self.build.blocks.len(),
-            stmts: self.build.innermost().stmts.len(),
-            diagnostics: self.diagnostics.len(),
-            conditions: self.build.conditions.len(),
-        }
-    }
-
-    fn roll_back(&mut self, mark: &Mark, carried: &[Carried]) {
-        self.build.blocks.truncate(mark.blocks);
-        self.build.innermost().stmts.truncate(mark.stmts);
-        self.build.forget_values(mark.values);
-        self.build.conditions.truncate(mark.conditions);
-        self.diagnostics.truncate(mark.diagnostics);
+    fn roll_back(&mut self, trial: &Trial, carried: &[Carried]) {
+        self.build.roll_back(&trial.build);
+        self.diagnostics.truncate(trial.diagnostics);
         for variable in carried {
             self.set_variable(&variable.name, variable.term.clone());
         }
@@ -347,10 +349,20 @@ impl Checker<'_> {
             }
         }
         let place = if let CarriedKind::While { cond } = &state.kind { cond.span } else { state.span };
-        self.build.conditions.push((state.varies, place));
+        let blocks = self.under(state.varies, place, |checker| checker.loop_blocks(state, &types))?;
+        let LoopBlocks { cond, body, collected, failed } = blocks;
+        let term = self.emit_loop(state, inits, (cond, body), &types, collected);
+        for name in failed {
+            self.set_variable(&name, Term::Poison);
+        }
+        Ok(term)
+    }
+
+    /// The blocks of a loop, under its condition.
+    fn loop_blocks(&mut self, state: &mut Loop, types: &[Type]) -> Result<LoopBlocks, Stop> {
         let (cond, varies) = match &state.kind {
             CarriedKind::While { cond } => {
-                let (block, flag) = self.condition_block(cond, state, &types)?;
+                let (block, flag) = self.condition_block(cond, state, types)?;
                 (block, self.build.ty(flag).varying)
             }
             CarriedKind::For { bounds, .. } => {
@@ -367,12 +379,26 @@ impl Checker<'_> {
         }
 
         let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
-        let mut param_types = types.clone();
+        let mut param_types = types.to_vec();
         if counters == 1 {
             let counter = self.build.replicated(ArrayType::scalar(DType::I32));
             param_types.insert(0, Type { varying: varies, ..counter });
         }
-        let params = self.open_block(&param_types, state.span);
+        let params = self.new_params(&param_types, state.span);
+        let start = IrBlock { params: params.clone(), ..IrBlock::default() };
+        let (body, filled) = self.in_block(start, |checker| checker.fill_body(state, types, &params));
+        let (results, collected, failed) = filled?;
+        Ok(LoopBlocks { cond, body: IrBlock { results, ..body }, collected, failed })
+    }
+
+    /// The statements of a trip: its results, the collected values, and the variables with an error in them.
+    fn fill_body(
+        &mut self,
+        state: &mut Loop,
+        types: &[Type],
+        params: &[Value],
+    ) -> Result<(Vec<Value>, Option<Term>, Vec<String>), Stop> {
+        let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
         self.turn_as_declared(state, &params[counters..]);
         self.set_leaves(state, &params[counters..]);
         let first = self.build.func.values.len() as u32;
@@ -392,7 +418,7 @@ impl Checker<'_> {
             self.report(errors::dropped_in_loop(last.span, counters == 1));
         }
 
-        let trip = self.trip(state, &types, &params[counters..])?;
+        let trip = self.trip(state, types, &params[counters..])?;
         if self.recomputed.contains(&state.span) {
             self.recompute_from(first);
         }
@@ -401,13 +427,7 @@ impl Checker<'_> {
         if let CarriedKind::For { collect: true, .. } = &state.kind {
             collected = self.collected(&value, state.body, &mut results);
         }
-        let body = self.close_block(params, results);
-        self.build.conditions.pop();
-        let term = self.emit_loop(state, inits, (cond, body), &types, collected);
-        for name in trip.failed {
-            self.set_variable(&name, Term::Poison);
-        }
-        Ok(term)
+        Ok((results, collected, trip.failed))
     }
 
     /// The value of the loop's variable in a trip.
@@ -424,11 +444,15 @@ impl Checker<'_> {
 
     /// The block of the condition. Devices leave the loop when it fails, so the block itself is under the condition.
     fn condition_block(&mut self, cond: &Expr, state: &Loop, types: &[Type]) -> Result<(IrBlock, Value), Stop> {
-        let params = self.open_block(types, state.span);
-        self.set_leaves(state, &params);
-        let term = self.expr(cond);
-        let flag = self.condition(&term, cond.span).ok_or(Stop::Failed)?;
-        Ok((self.close_block(params, vec![flag]), flag))
+        let params = self.new_params(types, state.span);
+        let start = IrBlock { params: params.clone(), ..IrBlock::default() };
+        let (block, flag) = self.in_block(start, |checker| {
+            checker.set_leaves(state, &params);
+            let term = checker.expr(cond);
+            checker.condition(&term, cond.span).ok_or(Stop::Failed)
+        });
+        let flag = flag?;
+        Ok((IrBlock { results: vec![flag], ..block }, flag))
     }
 
     /// Compares the carried variables after the body with those before it.
@@ -552,7 +576,7 @@ impl Checker<'_> {
     fn initial_values(&mut self, state: &Loop) -> Result<Vec<Value>, Stop> {
         let mut values = Vec::new();
         for leaf in state.leaves.iter().filter(|leaf| !leaf.is_static) {
-            self.build.span = state.span;
+            self.build.set_span(state.span);
             let value = self.build.materialize(&leaf.initial, leaf.dtype, state.span);
             let value = value.and_then(|value| self.build.vary(value, leaf.varying));
             match value.and_then(|value| self.build.in_memory(value, "a variable that a loop carries", state.span)) {
@@ -582,7 +606,7 @@ impl Checker<'_> {
             Some(StaticScalar::Bool(_)) => true,
             None => !matches!(next, Term::Array(_)),
         };
-        self.build.span = span;
+        self.build.set_span(span);
         let value = match self.build.materialize(next, weak.then_some(wanted.dtype()), span) {
             Ok(value) => value,
             Err(diagnostic) => {
@@ -624,16 +648,10 @@ impl Checker<'_> {
         }
     }
 
-    fn open_block(&mut self, types: &[Type], span: Span) -> Vec<Value> {
+    /// The parameters of a block.
+    fn new_params(&mut self, types: &[Type], span: Span) -> Vec<Value> {
         let origin = self.build.origin_at(span);
-        let params: Vec<Value> = types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect();
-        self.build.blocks.push(IrBlock { params: params.clone(), ..IrBlock::default() });
-        params
-    }
-
-    fn close_block(&mut self, params: Vec<Value>, results: Vec<Value>) -> IrBlock {
-        let stmts = self.build.blocks.pop().expect("a block is open").stmts;
-        IrBlock { params, stmts, results }
+        types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect()
     }
 
     /// Gives the carried variables the values of their leaves.

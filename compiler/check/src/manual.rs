@@ -16,6 +16,7 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::FnItem;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::choice::{cost_of_move, spaced};
 use spmdc_ir::program::control::{Control, ManualRegion};
@@ -63,7 +64,7 @@ struct Region {
 impl Checker<'_> {
     pub(super) fn call_manual(&mut self, id: ItemId, function: &FnItem, terms: Vec<(Term, Span)>, span: Span) -> Term {
         let name = &function.name.name;
-        if !self.build.manual.is_empty() {
+        if !self.build.manual().is_empty() {
             return self.report(errors_of_manual::nested(name, span));
         }
         let listed = function.region.as_ref().map_or(&[] as &[_], |region| &region.axes);
@@ -75,7 +76,6 @@ impl Checker<'_> {
         };
         self.expansions.push(function_expansion(id, function, Some(span)));
         let result = self.manual_region(function, axes, terms, span);
-        self.build.manual = AxisSet::EMPTY;
         self.expansions.pop();
         result.unwrap_or(Term::Poison)
     }
@@ -104,19 +104,19 @@ impl Checker<'_> {
             }
             inner.push(trees::rebuild(&term, &mut parts.into_iter()));
         }
-        let outer_depth = self.build.blocks.len();
-        self.build.manual = axes;
-        self.build.blocks.push(std::mem::take(&mut region.block));
-        for (param, term) in function.params.iter().zip(inner) {
-            self.bind_pattern(&param.pattern, term, false);
-        }
-        self.note_template(function);
-        let result = self.block(&function.body);
-        let ret = function.ret.as_ref().map(|ret| self.resolve(ret, &params));
-        let left = self.leave(function, axes, &result, ret.as_ref(), &bindings);
-        region.block = std::mem::take(self.build.innermost());
-        self.build.blocks.truncate(outer_depth);
-        self.build.manual = AxisSet::EMPTY;
+        let start = std::mem::take(&mut region.block);
+        let fill = |checker: &mut Self| {
+            for (param, term) in function.params.iter().zip(inner) {
+                checker.bind_pattern(&param.pattern, term, false);
+            }
+            checker.note_template(function);
+            let result = checker.block(&function.body);
+            let ret = function.ret.as_ref().map(|ret| checker.resolve(ret, &params));
+            let left = checker.leave(function, axes, &result, ret.as_ref(), &bindings);
+            (result, left)
+        };
+        let (block, (result, left)) = self.in_region(axes, |checker| checker.in_block(start, fill));
+        region.block = block;
         let Left { values, types, outputs, spread } = left?;
         region.block.results = values;
         for warning in summed::warnings(&self.build, &region.block, &spread) {
@@ -200,7 +200,7 @@ impl Checker<'_> {
         let operand = if found.sharding == to || exact.is_some() || is_stream {
             value
         } else {
-            self.build.span = span;
+            self.build.set_span(span);
             let moved = self.build.emit1(Reshard::request(to), &[value]);
             let moved = match moved {
                 Ok(moved) => moved,
@@ -331,7 +331,7 @@ impl Checker<'_> {
             return None;
         }
         let is_literal = !matches!(leaf.term, Term::Array(_));
-        self.build.span = span;
+        self.build.set_span(span);
         let dtype = leaf.ty.filter(|_| is_literal).map(|ty| ty.dtype);
         let mut value = match self.build.materialize(&leaf.term, dtype, span) {
             Ok(value) => value,
@@ -424,7 +424,7 @@ impl Checker<'_> {
 
     /// A result in the state along manual axes in which it leaves.
     fn cast_to(&mut self, value: Value, output: &Sharding, span: Span) -> Result<Value, Diagnostic> {
-        self.build.span = span;
+        self.build.set_span(span);
         let own = self.build.ty(value).clone();
         let varying = output.used_axes().union(output.unreduced.minus(own.sharding.unreduced));
         let value = self.build.vary(value, varying)?;
@@ -464,7 +464,7 @@ impl Checker<'_> {
 
     /// The value, marked as varying along further axes.
     pub(super) fn vary_as(&mut self, value: Value, axes: AxisSet, span: Span) -> Result<Value, Diagnostic> {
-        self.build.span = span;
+        self.build.set_span(span);
         self.build.vary(value, axes)
     }
 }

@@ -18,7 +18,7 @@ impl Checker<'_> {
         if arg.0.holds_complex() {
             return self.complex_prefix(op, span, arg);
         }
-        self.build.span = span;
+        self.build.set_span(span);
         let result = promote::unary(&mut self.build, op, (&arg.0, arg.1));
         self.or_report(result)
     }
@@ -30,7 +30,7 @@ impl Checker<'_> {
         if lhs.0.holds_complex() || rhs.0.holds_complex() {
             return self.complex_infix(op, span, lhs, rhs);
         }
-        self.build.span = span;
+        self.build.set_span(span);
         let result = promote::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));
         let result = result.map_err(|diagnostic| {
             if op == InfixOp::BitXor && diagnostic.code == Code::E0215 {

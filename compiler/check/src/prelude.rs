@@ -87,12 +87,12 @@ impl Checker<'_> {
         }
         let term = self.block(&function.body);
         self.expansions.pop();
-        self.build.span = span;
+        self.build.set_span(span);
         self.value_acts = acts;
         match std::mem::replace(&mut self.refused, refused) {
             None => Ok(term),
             Some((diagnostic, conflict)) => {
-                self.build.conflict = conflict;
+                self.build.set_conflict(conflict);
                 Err(diagnostic)
             }
         }

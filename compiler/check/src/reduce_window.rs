@@ -48,8 +48,8 @@ impl Checker<'_> {
 
     fn try_reduce_window(&mut self, args: Vec<Arg>, span: Span) -> Reduced<Value> {
         let function = spmdc_functions::builtin("reduce_window").expect("the table has it");
-        self.build.span = span;
-        let mut args = function.bind(args, span, self.build.exact)?;
+        self.build.set_span(span);
+        let mut args = function.bind(args, span, self.build.is_exact())?;
         let value = args.array(&mut self.build, "x")?;
         let (init, computation) = (args.required("init")?, args.required("computation")?);
         let (shape, dtype) = (self.build.ty(value).shape().to_vec(), self.build.ty(value).dtype());
@@ -115,7 +115,7 @@ impl Checker<'_> {
     ) -> Reduced<WindowElements> {
         let given = [before, after].map(|side| Arg { name: None, term: Term::Array(side.value), span });
         let term = self.call_term(&function.term, given.to_vec(), span, function.span);
-        self.build.span = span;
+        self.build.set_span(span);
         if term.is_poisoned() {
             return Err(None);
         }

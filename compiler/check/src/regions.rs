@@ -85,11 +85,11 @@ impl Checker<'_> {
     /// The axes of a region; None if there is an error.
     fn axes_of_region(&mut self, function: &FnItem, region: &RegionNode, call: Span) -> Option<AxisSet> {
         if region.axes.is_empty() {
-            return Some(self.build.mesh.all().minus(self.build.manual));
+            return Some(self.build.mesh.all().minus(self.build.manual()));
         }
         let known: Option<Vec<u8>> = region.axes.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
         let axes: AxisSet = known?.into_iter().map(usize::from).collect();
-        let over_manual = axes.intersect(self.build.manual);
+        let over_manual = axes.intersect(self.build.manual());
         if over_manual.is_empty() {
             return Some(axes);
         }

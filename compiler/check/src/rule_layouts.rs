@@ -85,7 +85,7 @@ impl Checker<'_> {
     fn lies_like(&self, found: &Type, wanted: &Type) -> bool {
         let part = |ty: &Type| {
             let own = explicit_part(&ty.sharding, &self.build.mesh);
-            let [unreduced, reduced] = [own.unreduced, own.reduced].map(|axes| axes.minus(self.build.manual));
+            let [unreduced, reduced] = [own.unreduced, own.reduced].map(|axes| axes.minus(self.build.manual()));
             (own.close().dims, unreduced, reduced)
         };
         part(found) == part(wanted)

@@ -90,8 +90,8 @@ impl Checker<'_> {
 
     /// Sets the combining operation of a step that leaves some values partial to that of its operand.
     fn combine_in_step(&mut self, value: Value, combine: ReduceOp) {
-        let stmts = self.build.blocks.last_mut().map(|block| block.stmts.iter_mut().rev());
-        let stmt = stmts.and_then(|mut stmts| stmts.find(|stmt| stmt.results.contains(&value)));
+        let mut stmts = self.build.innermost().stmts.iter_mut().rev();
+        let stmt = stmts.find(|stmt| stmt.results.contains(&value));
         let Some(stmt) = stmt else { return };
         let at = stmt.results.iter().position(|&result| result == value).expect("the statement has this result");
         let to = match stmt.as_op_mut::<Reshard>() {
@@ -105,7 +105,7 @@ impl Checker<'_> {
 
     /// The operation that combines partial values is not written: it follows from the op, or from partial operands.
     fn combine_of(&self, value: Value) -> ReduceOp {
-        let blocks = self.build.blocks.last();
+        let blocks = self.build.blocks().last();
         let stmt = blocks.and_then(|block: &Block| block.stmts.iter().rev().find(|stmt| stmt.results.contains(&value)));
         let Some(stmt) = stmt else { return ReduceOp::Sum };
         let operand =

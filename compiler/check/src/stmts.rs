@@ -238,7 +238,7 @@ impl Checker<'_> {
     fn adapted(&mut self, old: &Term, value: Term, span: Span) -> Term {
         if let (Some([re, _]), Some(_)) = (old.planes(), value.number()) {
             let dtype = self.build.ty(re).dtype();
-            self.build.span = span;
+            self.build.set_span(span);
             let adapted = match self.build.ty(re).is_scalar() {
                 true => complex::complex(&mut self.build, (&value, span), Some(dtype)),
                 false => Ok(value),
@@ -256,7 +256,7 @@ impl Checker<'_> {
         if !fits || !ty.is_scalar() {
             return value;
         }
-        self.build.span = span;
+        self.build.set_span(span);
         let adapted = self.build.materialize(&value, Some(dtype), span).map(Term::Array);
         self.or_report(adapted)
     }

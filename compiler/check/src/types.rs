@@ -411,7 +411,7 @@ impl Checker<'_> {
             let name = self.build.mesh.name(axis).to_string();
             return self.report(shardings::axis_twice(&name, literal.span));
         }
-        let manual = sharding.named_axes().intersect(self.build.manual);
+        let manual = sharding.named_axes().intersect(self.build.manual());
         if !manual.is_empty() {
             let axes = self.build.mesh.display_set(manual);
             return self.report(errors::manual::layout_over_manual(&axes, literal.span));
@@ -547,7 +547,7 @@ impl Checker<'_> {
         if self.shape_of(&term).as_deref() != Some(&declared.shape) || matches!(term, Term::Array(_)) {
             return self.other_numbers(&term, &wanted, span, place);
         }
-        self.build.span = span;
+        self.build.set_span(span);
         let made = complex::complex(&mut self.build, (&term, span), (!is_array).then_some(ty.dtype));
         let Some(planes) = self.or_report(made).planes() else { return Term::Poison };
         if self.build.ty(planes[0]).dtype() != ty.dtype {
@@ -564,7 +564,7 @@ impl Checker<'_> {
             let found = self.display_term(&term);
             return self.report(errors_of_types::mismatch(place, &wanted.to_string(), &found, span));
         }
-        self.build.span = span;
+        self.build.set_span(span);
         let value = match self.build.materialize(&term, is_number.then_some(ty.dtype), span) {
             Ok(value) => value,
             Err(diagnostic) => return self.report(diagnostic),
@@ -616,7 +616,7 @@ impl Checker<'_> {
 
     /// Applies the layout of an annotation: checked on explicit axes, asked for where a value comes to them, pinned on auto ones.
     pub(super) fn lay_out(&mut self, value: Value, layout: Sharding, span: Span, place: &str) -> Term {
-        let manual = self.build.manual;
+        let manual = self.build.manual();
         let over_manual = layout.used_axes().intersect(manual);
         if !over_manual.is_empty() {
             let axes = self.build.mesh.display_set(over_manual);
@@ -627,7 +627,7 @@ impl Checker<'_> {
         let value = match (self.crosses || self.build.comes_in(value)) && !explicit.is_empty() {
             true => {
                 let ty = Type { sharding: layout.clone(), ..self.build.ty(value).clone() };
-                self.build.span = span;
+                self.build.set_span(span);
                 match self.build.emit1(Reshard::request(self.build.explicit_part(&ty)), &[value]) {
                     Ok(value) => value,
                     Err(diagnostic) => return self.report(diagnostic),
@@ -676,7 +676,7 @@ impl Checker<'_> {
         if to == found.sharding {
             return Term::Array(value);
         }
-        self.build.span = span;
+        self.build.set_span(span);
         let pinned = self.build.emit1(Reshard { to, step: ReshardStep::Pin }, &[value]).map(Term::Array);
         self.or_report(pinned)
     }

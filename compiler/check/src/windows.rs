@@ -46,7 +46,7 @@ impl LinearIndex {
 impl Checker<'_> {
     /// The statement that defines a value, if it is near.
     pub(super) fn made_by(&self, value: Value) -> Option<&Stmt> {
-        let near = self.build.blocks.iter().rev().flat_map(|block| block.stmts.iter().rev()).take(NEAR);
+        let near = self.build.blocks().iter().rev().flat_map(|block| block.stmts.iter().rev()).take(NEAR);
         near.into_iter().find(|stmt| stmt.results.contains(&value))
     }
 

@@ -541,7 +541,7 @@ pub fn pair(build: &mut CallBuilder, re: Operand<'_>, im: Operand<'_>) -> Result
     let dtype = plane_dtype(build, &[re, im])?;
     let (re, im) = (promote::to_dtype(build, re, dtype)?, promote::to_dtype(build, im, dtype)?);
     let shape = shape::broadcast(&[build.ty(re).shape(), build.ty(im).shape()])
-        .map_err(|mismatch| Diagnostic::error(mismatch.code, build.span, mismatch.message))?;
+        .map_err(|mismatch| Diagnostic::error(mismatch.code, build.span(), mismatch.message))?;
     let [re, im] = [re, im].map(|plane| broadcast(build, plane, &shape));
     let (re, im) = laid_out_alike(build, re?, im?)?;
     Ok(Term::complex(re, im))

@@ -119,7 +119,7 @@ pub fn unit(build: &mut CallBuilder, args: &[Arg]) -> Result<Value, Diagnostic> 
     let ty = type_of(build, &args[1])?;
     let Some(format) = ty.dtype.format() else {
         let message = format!("these random numbers are floats, not {}", ty.dtype.name());
-        let error = Diagnostic::error(Code::E0215, build.span, message);
+        let error = Diagnostic::error(Code::E0215, build.span(), message);
         return Err(error.help("`randint` draws integers, `bernoulli` bools, `bits` all bits"));
     };
     // As many random bits as the type has, but only 8 if they fill the mantissa.

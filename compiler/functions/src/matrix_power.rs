@@ -11,7 +11,7 @@ use spmdc_ops::{broadcast, makers};
 /// Emits the products of which the power consists; the exponent is not negative. E0205 unless the last two dimensions are equal.
 pub fn power(build: &mut CallBuilder, value: Value, exponent: i64) -> Result<Value, Diagnostic> {
     debug_assert!(exponent >= 0, "a negative power is that of the inverse");
-    let span = build.span;
+    let span = build.span();
     let shape = build.ty(value).shape().to_vec();
     let [.., rows, columns] = *shape else {
         let message = format!("`matrix_power` takes matrices, not {}", build.ty(value).array);

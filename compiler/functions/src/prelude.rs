@@ -430,7 +430,7 @@ impl Helper {
 
     /// The result of a call; emits statements if needed. An argument of the wrong kind is a defect of the prelude.
     pub fn call(self, args: &[Arg], build: &mut CallBuilder) -> Result<Term, Diagnostic> {
-        let span = build.span;
+        let span = build.span();
         if args.iter().any(|arg| matches!(arg.term, Term::Complex(_))) {
             return self.of_complex(args, build);
         }
@@ -578,7 +578,7 @@ impl Helper {
 impl Helper {
     /// The result of a call with complex numbers.
     fn of_complex(self, args: &[Arg], build: &mut CallBuilder) -> Result<Term, Diagnostic> {
-        let span = build.span;
+        let span = build.span();
         // By planes, of which the imaginary one does not matter for a shape.
         let real = |build: &mut CallBuilder| -> Result<Vec<Arg>, Diagnostic> {
             let plane = |arg: &Arg| Ok(Arg { term: complex::planes(build, &arg.term)?[0].clone(), ..arg.clone() });
@@ -662,7 +662,7 @@ pub fn scale(norm: &Arg, n: i64, inverse: bool) -> Result<Term, Diagnostic> {
 
 /// A value with this many elements along a dimension: the first ones, or all and zeros after them.
 pub fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) -> Result<Value, Diagnostic> {
-    let span = build.span;
+    let span = build.span();
     let sizes = build.ty(value).shape().to_vec();
     let axis = shape::axis(axis, sizes.len(), span)?;
     let Some(n) = usize::try_from(n).ok().filter(|&n| n > 0) else {

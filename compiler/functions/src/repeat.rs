@@ -22,7 +22,7 @@ pub struct Repeat;
 /// `times` copies of a dimension: of the whole dimension (`outer`), or of each element.
 fn copies(build: &mut CallBuilder, value: Value, dim: usize, times: usize, outer: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
-    let len = sizes[dim].checked_mul(times).ok_or_else(|| too_large(build.span))?;
+    let len = sizes[dim].checked_mul(times).ok_or_else(|| too_large(build.span()))?;
     let explicit = build.mesh.of_kind(AxisKind::Explicit);
     let axes = build.ty(value).sharding.dims[dim].axes.iter().copied();
     let devices = build.mesh.size_of(&axes.filter(|axis| explicit.contains(usize::from(*axis))).collect::<Vec<_>>());

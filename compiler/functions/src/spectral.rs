@@ -108,7 +108,7 @@ pub fn transforms(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnos
 
 /// The dimensions of a transform, each with the number of its points if the call gives it.
 fn lines(build: &CallBuilder, sizes: &[usize], s: &Arg, axes: &Arg) -> Result<Vec<(usize, Option<i64>)>, Diagnostic> {
-    let refused = |message: String| Err(Diagnostic::error(Code::E0205, build.span, message));
+    let refused = |message: String| Err(Diagnostic::error(Code::E0205, build.span(), message));
     let points = if let Term::Nothing = s.term { None } else { Some(as_ints(s, "s")?) };
     let axes = match (&axes.term, &points) {
         (Term::Nothing, None) => (0..sizes.len()).collect(),
@@ -118,7 +118,7 @@ fn lines(build: &CallBuilder, sizes: &[usize], s: &Arg, axes: &Arg) -> Result<Ve
         (Term::Nothing, Some(points)) => {
             return refused(format!("`s` has {} sizes for {} dimensions", points.len(), sizes.len()));
         }
-        _ => shape::axes(&as_ints(axes, "axes")?, sizes.len(), build.span)?,
+        _ => shape::axes(&as_ints(axes, "axes")?, sizes.len(), build.span())?,
     };
     if axes.is_empty() {
         return refused(String::from("a Fourier transform along no dimension"));

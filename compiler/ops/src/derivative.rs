@@ -119,10 +119,10 @@ pub fn zeros_of(build: &mut CallBuilder, like: Value) -> Result<Value, Diagnosti
 
 /// A cotangent in the layout that a type decides, varying at least along its axes. Along manual axes it may stay a part: the sum of parts is taken later.
 pub fn conformed(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Value, Diagnostic> {
-    let value = if build.manual.is_empty() { value } else { cast_to(build, value, to)? };
+    let value = if build.manual().is_empty() { value } else { cast_to(build, value, to)? };
     let (own, mut wanted) = (build.explicit_part(build.ty(value)), build.explicit_part(to));
     // No layout is wanted along manual axes, where parts stay parts.
-    let manual = build.manual;
+    let manual = build.manual();
     let states = |own: AxisSet, wanted: AxisSet| wanted.minus(manual).union(own.intersect(manual));
     wanted.reduced = states(own.reduced, wanted.reduced);
     let unreduced = states(own.unreduced, wanted.unreduced);

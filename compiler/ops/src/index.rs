@@ -31,6 +31,7 @@ use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::builder::KernelBuilder;
@@ -303,10 +304,7 @@ fn checked_place(
         let message = format!("an index must be an integer, not {ty}");
         return Err(Diagnostic::error(Code::E0203, span, message));
     }
-    let outer = std::mem::replace(&mut build.span, span);
-    let checked = build.emit1(CheckIndex { extent, len }, &[place]);
-    build.span = outer;
-    checked
+    build.at(span, build.lineage(), |build| build.emit1(CheckIndex { extent, len }, &[place]))
 }
 
 /// `x[items]`
@@ -462,7 +460,7 @@ impl Batched for CheckIndex {
         }
         // A region can begin at so many places. Those that count from the end are counted from the start before.
         let places = beginnings(self.extent, self.len);
-        let index = convert(build, DType::I64, (&Term::Array(index), build.span))?;
+        let index = convert(build, DType::I64, (&Term::Array(index), build.span()))?;
         let number = |number: usize| Constant::scalar(DType::I64, number as u64);
         let (zero, extent, none) =
             (build.emit1(number(0), &[])?, build.emit1(number(self.extent), &[])?, build.emit1(number(places), &[])?);

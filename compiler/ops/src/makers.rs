@@ -231,7 +231,7 @@ fn mask(build: &mut CallBuilder, sizes: &[usize], k: i64, op: CompareOp, span: S
 
 /// The identity matrix with so many rows.
 pub fn identity(build: &mut CallBuilder, dtype: DType, rows: usize) -> Result<Value, Diagnostic> {
-    let diagonal = mask(build, &[rows, rows], 0, CompareOp::Eq, build.span)?;
+    let diagonal = mask(build, &[rows, rows], 0, CompareOp::Eq, build.span())?;
     promote::cast(build, diagonal, dtype)
 }
 

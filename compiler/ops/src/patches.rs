@@ -191,7 +191,7 @@ impl LinearMap for Patches {
         let extents = build.ty(stmt.args[0]).shape().to_vec();
         if self.dims.iter().map(|patch| patch.size).sum::<usize>() > MOST_TERMS {
             let message = format!("windows with more than {MOST_TERMS} elements have no derivative yet");
-            return Err(Diagnostic::error(Code::E0220, build.span, message));
+            return Err(Diagnostic::error(Code::E0220, build.span(), message));
         }
         let mut all = cotangent;
         for (position, patch) in self.dims.iter().enumerate().rev() {

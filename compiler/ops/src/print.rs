@@ -163,7 +163,7 @@ pub fn filled(
         ));
     }
     let is_plain = |piece: &Piece| if let Piece::Value(spec) = piece { !spec.complex } else { true };
-    if !build.exact && !parts.iter().all(is_plain) {
+    if !build.is_exact() && !parts.iter().all(is_plain) {
         let error = Diagnostic::error(Code::E0218, span, "`j` is for dumps: it joins two planes");
         return Err(error.help("`{}` shows complex numbers as such"));
     }

@@ -241,7 +241,7 @@ pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Res
         && rhs.0.number() == Some(0.0)
     {
         // 1 for all numbers and for NaN: no derivative depends on the base.
-        let constant = Term::Array(build.stopped(*base));
+        let constant = Term::Array(build.stopped_alias(*base));
         return elementwise::binary(build, BinaryOp::Pow, (&constant, lhs.1), rhs);
     }
     let (Term::Int(exponent), Term::Array(base)) = (rhs.0, lhs.0) else {

@@ -667,7 +667,7 @@ impl Call for ArgReduce {
         let axes = match given {
             Some(Arg { term: Term::Int(axis), span, .. }) => vec![shape::axis(axis as i64, rank, span)?],
             // As a dump says "all of them".
-            Some(Arg { term: Term::Tuple(_), .. }) if build.exact => (0..rank).collect(),
+            Some(Arg { term: Term::Tuple(_), .. }) if build.is_exact() => (0..rank).collect(),
             Some(Arg { term, span, .. }) => {
                 let message = format!("`axis` must be an integer, not {}", term.describe());
                 return Err(Diagnostic::error(Code::E0210, span, message));

@@ -166,7 +166,7 @@ impl Batched for Reshard {
             let (axis, layout) = (build.mesh.display_axes(&[axis]), self.to.display(&build.mesh));
             let message =
                 format!("each element would be split as `{layout}`, but the elements are split over {axis} themselves");
-            return Err(Diagnostic::error(Code::E0303, build.span, message)
+            return Err(Diagnostic::error(Code::E0303, build.span(), message)
                 .help(format!("the mapped dimension keeps its layout: reshard an argument before the call of `vmap`, so that {axis} splits one of both")));
         }
         build.emit(Reshard { to, step: self.step }, &[operands[0].value()])
@@ -341,11 +341,11 @@ fn in_layout_of(args: &mut Args<'_>, build: &mut CallBuilder, value: Value) -> R
 /// The part of `out=` that an op itself must know: the explicit axes; dimensions are open as long as there are auto ones. None
 /// without explicit axes.
 pub fn explicit_out(build: &CallBuilder, given: &Sharding) -> Option<Sharding> {
-    let explicit = build.mesh.of_kind(AxisKind::Explicit).minus(build.manual);
+    let explicit = build.mesh.of_kind(AxisKind::Explicit).minus(build.manual());
     if explicit.is_empty() {
         return None;
     }
-    let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual).is_empty();
+    let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual()).is_empty();
     let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
     let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, alignment: None }).collect();
     let [unreduced, reduced] = [given.unreduced, given.reduced].map(|axes| axes.intersect(explicit));
@@ -375,7 +375,7 @@ pub fn made_with_layout(
         Some(given.sharding.clone())
     });
     let value = match (make(build, operand), given) {
-        (Err(ambiguous), Some(out)) if build.conflict.take().is_some() => {
+        (Err(ambiguous), Some(out)) if build.take_conflict().is_some() => {
             let to = before(build, &out)?.ok_or(ambiguous)?;
             let laid_out = build.emit1(Reshard::request(to), &[operand])?;
             make(build, laid_out)?

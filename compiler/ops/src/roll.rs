@@ -244,7 +244,7 @@ impl Call for Roll {
             }
             let rolled = match flat(build, value, shift, &sizes) {
                 // The blocks are not blocks of the flattened array: the dimensions are rolled with carry.
-                Err(_) if build.conflict.take().is_some() => carried(build, value, shift, sizes.len())?,
+                Err(_) if build.take_conflict().is_some() => carried(build, value, shift, sizes.len())?,
                 rolled => rolled?,
             };
             return Ok(Term::Array(rolled));

@@ -24,6 +24,7 @@ use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::as_string;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
@@ -101,10 +102,7 @@ pub fn indices(
         }
         return Err(Diagnostic::error(Code::E0203, span, format!("indices must be integers, not {ty}")));
     }
-    let outer = std::mem::replace(&mut build.span, span);
-    let found = in_bounds(build, value, (&ty, span), extent, mode);
-    build.span = outer;
-    found
+    build.at(span, build.lineage(), |build| in_bounds(build, value, (&ty, span), extent, mode))
 }
 
 /// The integers of a term that is known at compile time, as i64.

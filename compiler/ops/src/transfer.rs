@@ -199,7 +199,7 @@ impl Call for Transfer {
             };
             return Ok(Term::Array(build.emit1(Reshard::request(layout), &[value])?));
         }
-        let lacking = build.manual.minus(build.mesh.named[usize::from(to)].axis_set());
+        let lacking = build.manual().minus(build.mesh.named[usize::from(to)].axis_set());
         if !lacking.is_empty() {
             return Err(without_manual_axes(build, to, lacking));
         }
@@ -208,7 +208,7 @@ impl Call for Transfer {
             let sharding = Sharding { unreduced: Default::default(), ..ty.sharding.clone() };
             value = build.emit1(Reshard::request(sharding), &[value])?;
         }
-        let span = args.peek("sharding").map_or(build.span, |arg| arg.span);
+        let span = args.peek("sharding").map_or(build.span(), |arg| arg.span);
         let wanted = layout_of_call(args, build.ty(value).rank())?.map(|layout| (layout, span));
         let own = build.mesh.named[usize::from(to)].axis_set();
         if let Some((layout, span)) = &wanted {
@@ -223,7 +223,7 @@ impl Call for Transfer {
         let number = build.func.values.len() as u32;
         build.transfers.insert(number, to);
         let given = wanted.map(|(layout, _)| layout);
-        let out = match build.exact {
+        let out = match build.is_exact() {
             true => given.clone(),
             false => given.as_ref().and_then(|given| explicit_out(build, given)),
         };
@@ -252,5 +252,5 @@ fn without_manual_axes(build: &CallBuilder, to: u8, lacking: AxisSet) -> Diagnos
         mesh.describe()
     );
     let help = format!("return the value, and `transfer` it to `{}` outside of the `manual` function", mesh.name);
-    Diagnostic::error(Code::E0602, build.span, message).help(help)
+    Diagnostic::error(Code::E0602, build.span(), message).help(help)
 }

@@ -175,7 +175,7 @@ fn dilated(build: &mut CallBuilder, value: Value, dim: usize, by: usize, bits: u
         return Ok(value);
     }
     let Some(whole) = size.checked_mul(by).filter(|&whole| whole <= MAX_ELEMENTS) else {
-        return Err(too_large(build.span));
+        return Err(too_large(build.span()));
     };
     let mut columns = shape.clone();
     columns.insert(dim + 1, 1);
@@ -202,7 +202,7 @@ pub fn padded(
         let total = size as i64 + before + after;
         let Ok(total) = usize::try_from(total) else {
             let message = format!("the padding of dimension {dim} leaves out more elements than there are");
-            return Err(Diagnostic::error(Code::E0205, build.span, message));
+            return Err(Diagnostic::error(Code::E0205, build.span(), message));
         };
         let cut = |width: i64| usize::try_from(-width).unwrap_or(0).min(size);
         let kept = SliceRange::between(cut(before), size - cut(after));

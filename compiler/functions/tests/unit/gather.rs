@@ -37,6 +37,6 @@ fn the_call_of_a_dump_gives_the_same() {
     let batch = Term::Tuple(vec![testing::ints(&[0, 0])]);
     testing::call(&mut build, "gather", &[x, i], &[("dims", testing::ints(&[1])), ("batch", batch)]).unwrap();
     let op = Gather::new(vec![1], vec![(0, 0)], 0);
-    assert_eq!(build.blocks[0].stmts[0].op(), Some(&op.into()));
+    assert_eq!(build.blocks()[0].stmts[0].op(), Some(&op.into()));
     assert_eq!(testing::printed(&build), ["gather(a, b, dims=(1,), batch=((0, 0),), at=0)"]);
 }

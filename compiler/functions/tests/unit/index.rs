@@ -79,6 +79,6 @@ fn the_call_of_a_dump_gives_the_same() {
     let x = testing::parameter(&mut build, DType::F32, &[2, 3]);
     let i = testing::parameter(&mut build, DType::I64, &[]);
     testing::call(&mut build, "index", &[Term::Array(x), Term::Array(i)], &[("dims", testing::ints(&[1]))]).unwrap();
-    assert_eq!(build.blocks[0].stmts[0].op(), Some(&Index { dims: vec![1] }.into()));
-    assert_eq!(build.ty(build.blocks[0].stmts[0].results[0]).shape(), [2]);
+    assert_eq!(build.blocks()[0].stmts[0].op(), Some(&Index { dims: vec![1] }.into()));
+    assert_eq!(build.ty(build.blocks()[0].stmts[0].results[0]).shape(), [2]);
 }

@@ -21,7 +21,7 @@ fn the_call_of_a_dump_gives_the_same() {
     patches(&mut build, x, &[(0, (3, 2, 1))], 2).unwrap();
     assert_eq!(testing::printed(&build), ["patches(a, dims=[(0, 3, 3, 2, 1, 1)], at=2)"]);
     let dims = Term::List(vec![testing::ints(&[0, 3, 3, 2, 1, 1])]);
-    build.exact = true;
+    build.set_exact(true);
     testing::call(&mut build, "patches", &[Term::Array(x)], &[("dims", dims), ("at", testing::int(2))]).unwrap();
-    assert_eq!(build.blocks[0].stmts[0].op(), build.blocks[0].stmts[1].op());
+    assert_eq!(build.blocks()[0].stmts[0].op(), build.blocks()[0].stmts[1].op());
 }

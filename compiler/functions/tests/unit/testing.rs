@@ -28,7 +28,7 @@ pub fn builder() -> CallBuilder {
 
 pub fn parameter(build: &mut CallBuilder, dtype: DType, shape: &[usize]) -> Value {
     let value = build.func.new_value(Type::open(ArrayType::new(dtype, shape)), Origin::default());
-    build.blocks[0].params.push(value);
+    build.outermost().params.push(value);
     value
 }
 
@@ -48,7 +48,7 @@ pub fn call(
     rest.extend(named.iter().map(|(name, term)| arg(Some(name), term)));
     let function = builtin(name).unwrap_or_else(|| panic!("`{name}` is not in the table"));
     let Body::Emitted(emit) = function.body() else { panic!("`{name}` is written in the prelude") };
-    let mut args = function.bind(rest, Span::default(), build.exact)?;
+    let mut args = function.bind(rest, Span::default(), build.is_exact())?;
     emit(name, &mut args, build)
 }
 
@@ -73,7 +73,7 @@ pub fn evaluate(build: &CallBuilder, inputs: &[Value], arrays: &[Array], result:
     for (value, array) in inputs.iter().zip(arrays) {
         known[value.0 as usize] = Some(array.clone());
     }
-    for stmt in &build.blocks[0].stmts {
+    for stmt in &build.blocks()[0].stmts {
         let args: Vec<Array> = stmt.args.iter().filter_map(|arg| known[arg.0 as usize].clone()).collect();
         let op = stmt.op().expect("calls make no control flow");
         let results = op.rules().eval(&args.iter().collect::<Vec<_>>());
@@ -92,7 +92,7 @@ pub fn printed(build: &CallBuilder) -> Vec<String> {
         let names: Vec<String> = (0..count).map(|i| char::from(b'a' + i as u8).to_string()).collect();
         op.rules().print(&names, &build.mesh)
     };
-    build.blocks[0].stmts.iter().filter_map(|stmt| Some(print(stmt.op()?, stmt.args.len()))).collect()
+    build.blocks()[0].stmts.iter().filter_map(|stmt| Some(print(stmt.op()?, stmt.args.len()))).collect()
 }
 
 /// The words of a key.

@@ -90,5 +90,5 @@ fn the_call_of_a_dump_gives_the_same() {
     let at = Term::Tuple(vec![testing::ints(&[0, 2, 2])]);
     testing::call(&mut build, "update", &[x, Term::Int(1)], &[("at", at)]).unwrap();
     let wanted = Update::replacing(vec![Places::Range(SliceRange { start: 0, step: 2, len: 2 })]);
-    assert_eq!(build.blocks[0].stmts[1].op(), Some(&wanted.into()));
+    assert_eq!(build.blocks()[0].stmts[1].op(), Some(&wanted.into()));
 }

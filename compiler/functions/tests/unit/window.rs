@@ -31,5 +31,5 @@ fn the_call_of_a_dump_gives_the_same() {
     testing::call(&mut build, "window", &[x], &[("dims", dims), ("bits", Term::Int(9))]).unwrap();
     assert_eq!(testing::printed(&build), ["window(a, dims=[(5, 1, 2, 1, 5, 2), ()], halos=(), bits=9)"]);
     let wanted = Window { map, halos: Vec::new(), margins: Vec::new() }.into();
-    assert_eq!(build.blocks[0].stmts[0].op(), Some(&wanted));
+    assert_eq!(build.blocks()[0].stmts[0].op(), Some(&wanted));
 }

@@ -2,6 +2,7 @@
 //!
 //! The checker, the ops' calls and passes use it: they give operands and get values with types.
 
+use crate::call::aliases::Aliases;
 use crate::call::errors::{no_layout, rank_too_large, too_large};
 use crate::call::term::Term;
 use crate::mismatch::PRODUCT;
@@ -25,7 +26,18 @@ use spmdc_layout::mesh::{AxisKind, Mesh};
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::MAX_RANK;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+/// The open blocks of a builder, their context, and the numbers of statements and values.
+#[derive(Clone, Copy, Debug)]
+pub struct BuilderMark {
+    blocks: usize,
+    stmts: usize,
+    values: usize,
+    conditions: usize,
+    manual: AxisSet,
+    turned: AxisSet,
+}
 
 /// The function of a call that is being read.
 #[derive(Clone, Debug)]
@@ -65,28 +77,25 @@ pub struct CallBuilder {
     /// The function; the builder adds the values of the results that it emits.
     pub func: Func,
     /// Open blocks, innermost last; statements go to the last one.
-    pub blocks: Vec<Block>,
+    blocks: Vec<Block>,
     /// The manual axes of the region that is being built; empty outside.
-    pub manual: AxisSet,
+    manual: AxisSet,
     /// The axes that are turned in the `auto` and `explicit` functions around; the mesh of the builder has them so.
     turned: AxisSet,
     /// The enclosing conditions that may differ between devices: the axes along which they do, and their source positions. No
     /// collective can span these axes here.
-    pub conditions: Vec<(AxisSet, Span)>,
+    conditions: Vec<(AxisSet, Span)>,
     /// The source position of new statements: the expression being checked.
-    pub span: Span,
+    span: Span,
     /// What derivatives have to do with new statements.
-    pub lineage: Lineage,
+    lineage: Lineage,
     /// The function whose call is being read, by its name in the program: several names make one op.
     pub called: Option<CalledFunction>,
     /// Whether types are given, because a dump is being read.
-    pub exact: bool,
+    exact: bool,
     /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the possible choices.
-    pub conflict: Option<(Vec<Value>, Vec<Choice>)>,
-    /// Other names of arrays, each with the array.
-    aliases: BTreeMap<Value, Value>,
-    /// Those on which a derivative that is being taken depends as on other arrays, and those without derivatives.
-    opaque: BTreeSet<Value>,
+    conflict: Option<(Vec<Value>, Vec<Choice>)>,
+    aliases: Aliases,
     /// The mesh to which each transfer of the program goes, by its number.
     pub transfers: BTreeMap<u32, u8>,
     /// The values of functions that derivatives treat as one: see [`Unit`].
@@ -113,8 +122,7 @@ impl CallBuilder {
             called: None,
             exact: false,
             conflict: None,
-            aliases: BTreeMap::new(),
-            opaque: BTreeSet::new(),
+            aliases: Aliases::default(),
             transfers: BTreeMap::new(),
             units: Vec::new(),
             literals: BTreeMap::new(),
@@ -122,25 +130,58 @@ impl CallBuilder {
         }
     }
 
-    /// Another name of an array, so that derivatives by one are not those by the other. [`CallBuilder::without_aliases`] replaces it in the end.
+    /// Another name of an array, so that derivatives by one are not those by the other. [`CallBuilder::retire_aliases`] replaces it in the end.
     pub fn alias(&mut self, value: Value) -> Value {
         let origin = self.origin();
         let ty = self.ty(value).clone();
         let alias = self.func.new_value(ty, origin);
-        self.aliases.insert(alias, value);
+        self.aliases.alias(alias, value);
         alias
     }
 
-    /// As [`CallBuilder::alias`]; until [`CallBuilder::make_transparent`], it counts as another array.
-    pub fn opaque_alias(&mut self, value: Value) -> Value {
+    /// As [`CallBuilder::alias`]: a name on which no derivative depends, until it is released.
+    pub fn stopped_alias(&mut self, value: Value) -> Value {
         let alias = self.alias(value);
-        self.opaque.insert(alias);
+        self.aliases.stop(alias);
         alias
     }
 
-    /// Another name of an array, on which no derivative depends.
-    pub fn stopped(&mut self, value: Value) -> Value {
-        self.opaque_alias(value)
+    /// Makes these names plain aliases again.
+    pub fn release(&mut self, aliases: &[Value]) {
+        aliases.iter().for_each(|&alias| self.aliases.release(alias));
+    }
+
+    /// Lets the result of a statement that has been removed be another name of a value.
+    pub fn rename(&mut self, result: Value, value: Value) {
+        debug_assert_ne!(self.resolved(value), result, "a value is another name of itself");
+        self.aliases.alias(result, value);
+    }
+
+    /// The array of which a value is a name, up to names that are stopped.
+    pub fn resolved(&self, value: Value) -> Value {
+        self.aliases.resolve(value)
+    }
+
+    /// The array of which a value is a name, in the end.
+    pub fn original(&self, value: Value) -> Value {
+        self.aliases.original(value)
+    }
+
+    /// The other names of arrays.
+    pub fn aliases(&self) -> &Aliases {
+        &self.aliases
+    }
+
+    /// Replaces other names of arrays by these arrays.
+    pub fn retire_aliases(&mut self) {
+        let aliases = std::mem::take(&mut self.aliases);
+        if aliases.is_empty() {
+            return;
+        }
+        self.func.replace_uses(|value| aliases.original(value));
+        let names = std::mem::take(&mut self.func.other_names);
+        let original = |(place, name, value)| (place, name, aliases.original(value));
+        self.func.other_names = names.into_iter().map(original).collect();
     }
 
     /// The number that a scalar is, if it is a float that was written down.
@@ -157,38 +198,12 @@ impl CallBuilder {
     /// The layout that the type of a stream gives to the rows that are read of it.
     pub fn layout_of_rows(&self, mut stream: Value) -> Option<&Sharding> {
         loop {
-            match (self.layouts_of_rows.get(&stream), self.aliases.get(&stream)) {
+            match (self.layouts_of_rows.get(&stream), self.aliases.next(stream)) {
                 (Some(layout), _) => return Some(layout),
-                (None, Some(&of)) => stream = of,
+                (None, Some(of)) => stream = of,
                 (None, None) => return None,
             }
         }
-    }
-
-    /// From now on these are other names and no more.
-    pub fn make_transparent(&mut self, aliases: &[Value]) {
-        aliases.iter().for_each(|alias| {
-            self.opaque.remove(alias);
-        });
-    }
-
-    /// Lets the result of a statement that has been removed be another name of a value.
-    pub fn rename(&mut self, result: Value, value: Value) {
-        debug_assert_ne!(self.resolved(value), result, "a value is another name of itself");
-        self.aliases.insert(result, value);
-    }
-
-    /// The value that a value is another name of, up to opaque names.
-    pub fn resolved(&self, mut value: Value) -> Value {
-        while let (Some(&of), false) = (self.aliases.get(&value), self.opaque.contains(&value)) {
-            value = of;
-        }
-        value
-    }
-
-    /// The array that a value is another name of, if it is one, and whether derivatives by it are those by this name.
-    pub fn alias_of(&self, value: Value) -> Option<(Value, bool)> {
-        self.aliases.get(&value).map(|&of| (of, !self.opaque.contains(&value)))
     }
 
     /// A value like another one, which loses its name in the program to it.
@@ -210,52 +225,16 @@ impl CallBuilder {
         }
     }
 
-    /// The value itself or the first one that it is another name of, opaque names included, for which `holds`.
-    pub fn first_name(&self, mut value: Value, holds: impl Fn(Value) -> bool) -> Option<Value> {
-        loop {
-            if holds(value) {
-                return Some(value);
-            }
-            value = *self.aliases.get(&value)?;
-        }
-    }
-
-    /// The value that a value is another name of, in the end.
-    pub fn original(&self, mut value: Value) -> Value {
-        while let Some(&of) = self.aliases.get(&value) {
-            value = of;
-        }
-        value
-    }
-
     /// Forgets all values from a number on, because the statements that define them have been removed.
     pub fn forget_values(&mut self, count: usize) {
         let first = Value(count as u32);
         self.func.values.truncate(count);
         self.func.other_names.retain(|&(_, _, value)| value < first);
-        self.aliases.split_off(&first);
-        self.opaque.split_off(&first);
+        self.aliases.forget(first);
         self.literals.split_off(&first);
         self.layouts_of_rows.split_off(&first);
         self.units.retain(|unit| unit.values.end <= first.0);
         self.units.iter_mut().for_each(|unit| unit.tangents.retain(|range| range.end <= first.0));
-    }
-
-    /// Replaces other names of arrays by these arrays.
-    pub fn without_aliases(&mut self) {
-        let aliases = std::mem::take(&mut self.aliases);
-        if aliases.is_empty() {
-            return;
-        }
-        let original = |mut value: Value| {
-            while let Some(&of) = aliases.get(&value) {
-                value = of;
-            }
-            value
-        };
-        self.func.replace_uses(original);
-        let names = std::mem::take(&mut self.func.other_names);
-        self.func.other_names = names.into_iter().map(|(place, name, value)| (place, name, original(value))).collect();
     }
 
     /// The type of a value of the function.
@@ -283,6 +262,56 @@ impl CallBuilder {
     pub fn follow(&mut self, origin: &Origin, outer: Lineage) {
         (self.span, self.lineage) = (origin.span, origin.lineage.within(outer));
         self.turn(origin.turned);
+    }
+
+    /// The source position of new statements.
+    pub fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Sets the source position of the statements that follow: that of the expression being checked.
+    pub fn set_span(&mut self, span: Span) {
+        self.span = span;
+    }
+
+    /// The lineage of new statements.
+    pub fn lineage(&self) -> Lineage {
+        self.lineage
+    }
+
+    /// Sets the part that the statements that follow have in derivatives.
+    pub fn set_lineage(&mut self, lineage: Lineage) {
+        self.lineage = lineage;
+    }
+
+    /// The manual axes of the region that is being built; empty outside.
+    pub fn manual(&self) -> AxisSet {
+        self.manual
+    }
+
+    /// Whether types are given, because a dump is being read.
+    pub fn is_exact(&self) -> bool {
+        self.exact
+    }
+
+    /// Says whether types are given.
+    pub fn set_exact(&mut self, exact: bool) {
+        self.exact = exact;
+    }
+
+    /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the possible choices. It is forgotten.
+    pub fn take_conflict(&mut self) -> Option<(Vec<Value>, Vec<Choice>)> {
+        self.conflict.take()
+    }
+
+    /// Whether the last statement could not be emitted because its layout is ambiguous.
+    pub fn has_conflict(&self) -> bool {
+        self.conflict.is_some()
+    }
+
+    /// Lets the last statement be one with an ambiguous layout; None for one without.
+    pub fn set_conflict(&mut self, conflict: Option<(Vec<Value>, Vec<Choice>)>) {
+        self.conflict = conflict;
     }
 
     /// The axes that are turned.
@@ -412,13 +441,70 @@ impl CallBuilder {
         Ok(self.emit(op, args)?[0])
     }
 
-    /// The innermost block; opens one if none is open.
-    pub fn innermost(&mut self) -> &mut Block {
-        if self.blocks.is_empty() {
-            self.blocks.push(Block::default());
+    /// The open blocks and their context.
+    pub fn mark(&self) -> BuilderMark {
+        BuilderMark {
+            blocks: self.blocks.len(),
+            stmts: self.blocks.last().map_or(0, |block| block.stmts.len()),
+            values: self.func.values.len(),
+            conditions: self.conditions.len(),
+            manual: self.manual,
+            turned: self.turned,
         }
-        let last = self.blocks.len() - 1;
-        &mut self.blocks[last]
+    }
+
+    /// Closes the blocks that have been opened since, and restores the context of the others.
+    pub fn leave(&mut self, mark: &BuilderMark) {
+        debug_assert!(self.blocks.len() >= mark.blocks, "a block from outside has been closed");
+        self.blocks.truncate(mark.blocks);
+        self.conditions.truncate(mark.conditions);
+        self.manual = mark.manual;
+        self.turn(mark.turned);
+    }
+
+    /// As [`CallBuilder::leave`], and removes the statements and values that are new since.
+    pub fn roll_back(&mut self, mark: &BuilderMark) {
+        self.leave(mark);
+        self.innermost().stmts.truncate(mark.stmts);
+        self.forget_values(mark.values);
+    }
+
+    /// Opens a block; [`Scoped::in_block`](super::scoped::Scoped::in_block) closes it.
+    pub(super) fn open(&mut self, block: Block) {
+        self.blocks.push(block);
+    }
+
+    /// The innermost block, which is no longer open; those that an error has left open inside of it are lost.
+    pub(super) fn close(&mut self, outside: &BuilderMark) -> Block {
+        self.blocks.truncate(outside.blocks + 1);
+        let block = self.blocks.pop().filter(|_| self.blocks.len() == outside.blocks);
+        self.leave(outside);
+        block.expect("no one else closes this block")
+    }
+
+    /// New statements stand under a condition that may differ between devices along these axes.
+    pub(super) fn add_condition(&mut self, varies: AxisSet, condition: Span) {
+        self.conditions.push((varies, condition));
+    }
+
+    /// New statements stand in the manual region over these axes.
+    pub(super) fn enter_region(&mut self, axes: AxisSet) {
+        self.manual = axes;
+    }
+
+    /// The open blocks, innermost last.
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The outermost block, which holds all others.
+    pub fn outermost(&mut self) -> &mut Block {
+        self.blocks.first_mut().expect("the outermost block is never closed")
+    }
+
+    /// The innermost block.
+    pub fn innermost(&mut self) -> &mut Block {
+        self.blocks.last_mut().expect("the outermost block is never closed")
     }
 
     /// An operand error at the current source position.

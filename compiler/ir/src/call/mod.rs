@@ -1,9 +1,11 @@
 //! Calls of shipped functions: their arguments, the terms of arguments during checking, and their errors.
 
+pub mod aliases;
 pub mod arg;
 pub mod args;
 pub mod build;
 pub mod errors;
+pub mod scoped;
 pub mod signature;
 pub mod term;
 

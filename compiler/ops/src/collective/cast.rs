@@ -194,7 +194,7 @@ impl Call for PCast {
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
-        if build.manual.is_empty() && build.has_explicit_axes() {
+        if build.manual().is_empty() && build.has_explicit_axes() {
             return in_global_view(build, value, args).map(Term::Array);
         }
         let axes = manual_axes(name, args, build)?;
@@ -246,7 +246,7 @@ pub fn cast_by_name(
     if to == "varying" {
         return vary(build, value, axes);
     }
-    let known = |&&(state, name): &&(ManualState, &str)| name == to && (build.exact || state != ManualState::Same);
+    let known = |&&(state, name): &&(ManualState, &str)| name == to && (build.is_exact() || state != ManualState::Same);
     let Some(&(to, _)) = ManualState::ALL.iter().find(known) else {
         let message = format!("`to` is \"varying\", \"unreduced\" or \"reduced\", not {to:?}");
         return Err(Diagnostic::error(Code::E0210, span, message));
@@ -267,21 +267,21 @@ fn vary(build: &mut CallBuilder, value: Value, axes: Vec<u8>) -> Result<Value, D
     }
     let (over, shown) = (build.mesh.display_set(partial), build.display_closed(build.ty(value)));
     let message = format!("`{shown}` is partial sums over {over}, which no cast makes values of single devices");
-    Err(Diagnostic::error(Code::E0306, build.span, message).help(format!("`psum(x, {over})` is the whole sum")))
+    Err(Diagnostic::error(Code::E0306, build.span(), message).help(format!("`psum(x, {over})` is the whole sum")))
 }
 
 /// A cotangent in the state along manual axes that a type decides, except for parts, of which the sum is taken later.
 pub fn cast_to(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Value, Diagnostic> {
     let own = build.ty(value).clone();
-    let unreduced = to.sharding.unreduced.intersect(build.manual);
-    let reduced = to.sharding.reduced.intersect(build.manual);
+    let unreduced = to.sharding.unreduced.intersect(build.manual());
+    let reduced = to.sharding.reduced.intersect(build.manual());
     let parts = own.varying.union(own.sharding.unreduced);
     // One summand is the value, the others are zero.
     let split = unreduced.minus(parts);
     let value = if split.is_empty() { value } else { kept_by_first(build, value, split)? };
     let value = cast(build, value, unreduced.minus(own.sharding.unreduced), ManualState::Unreduced)?;
     let value = cast(build, value, reduced.minus(own.sharding.reduced).minus(parts), ManualState::Reduced)?;
-    let same = own.sharding.reduced.intersect(build.manual).minus(reduced.union(unreduced).union(to.varying));
+    let same = own.sharding.reduced.intersect(build.manual()).minus(reduced.union(unreduced).union(to.varying));
     cast(build, value, same, ManualState::Same)
 }
 

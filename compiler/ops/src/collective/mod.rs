@@ -71,7 +71,7 @@ pub fn factors(from: &[usize], to: &[usize], whole: &[usize]) -> Factors {
 /// E0215 for keys, which cannot be combined.
 pub fn refuse_keys(name: &str, value: Value, build: &CallBuilder) -> Result<(), Diagnostic> {
     if build.ty(value).dtype() == DType::Key {
-        return Err(Diagnostic::error(Code::E0215, build.span, format!("`{name}` is not defined for key")));
+        return Err(Diagnostic::error(Code::E0215, build.span(), format!("`{name}` is not defined for key")));
     }
     Ok(())
 }
@@ -79,16 +79,16 @@ pub fn refuse_keys(name: &str, value: Value, build: &CallBuilder) -> Result<(), 
 /// The axes argument of a collective, checked against the region that is being built.
 pub fn manual_axes(name: &str, args: &mut Args<'_>, build: &CallBuilder) -> Result<Vec<u8>, Diagnostic> {
     let span = args.span;
-    if build.manual.is_empty() {
+    if build.manual().is_empty() {
         let message = format!("`{name}` works on the blocks of single devices, but this is code in the global view");
         return Err(Diagnostic::error(Code::E0504, span, message).help("call it in a `manual` function"));
     }
     let axes = args.axes("axis_name")?;
     for (position, &axis) in axes.iter().enumerate() {
         let axis_name = build.mesh.name(axis);
-        if !build.manual.contains(axis as usize) {
+        if !build.manual().contains(axis as usize) {
             let message = format!("the axis {axis_name} is not manual here");
-            let help = format!("the function's manual axes are {}", build.mesh.display_set(build.manual));
+            let help = format!("the function's manual axes are {}", build.mesh.display_set(build.manual()));
             return Err(Diagnostic::error(Code::E0506, span, message).help(help));
         }
         if axes[..position].contains(&axis) {
@@ -102,7 +102,7 @@ pub fn manual_axes(name: &str, args: &mut Args<'_>, build: &CallBuilder) -> Resu
 pub fn dimension(name: &str, dim: i64, rank: usize, build: &CallBuilder) -> Result<usize, Diagnostic> {
     let counted = if dim < 0 { dim + rank as i64 } else { dim };
     usize::try_from(counted).ok().filter(|&dim| dim < rank).ok_or_else(|| {
-        Diagnostic::error(Code::E0206, build.span, format!("`{name}` has no dimension {dim}: the value has {rank}"))
+        Diagnostic::error(Code::E0206, build.span(), format!("`{name}` has no dimension {dim}: the value has {rank}"))
     })
 }
 

@@ -70,7 +70,7 @@ pub fn contract(
                 *known = size;
             } else if size != 1 && size != *known {
                 let message = format!("dimension {label} has the sizes {known} and {size}");
-                return Err(Diagnostic::error(Code::E0205, build.span, message));
+                return Err(Diagnostic::error(Code::E0205, build.span(), message));
             }
         }
     }
@@ -232,7 +232,7 @@ fn letters(skipping: &'static str) -> impl Iterator<Item = char> {
 /// `lhs @ rhs`: matrices in the last two dimensions, batches before them broadcast; a vector is a row or a column.
 pub fn matmul(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
     let values = promote::promoted(build, &[lhs, rhs])?;
-    let mut args = Args::none("@", Products::matmul(), build.span);
+    let mut args = Args::none("@", Products::matmul(), build.span());
     matmul_values(build, values[0], values[1], &mut args)
 }
 

@@ -148,7 +148,7 @@ pub fn own_part(ty: &Type, dims: &[usize], mesh: &Mesh) -> (Scalar, usize, Vec<S
 pub fn take(build: &mut CallBuilder, value: Value, diagonal: Diagonal) -> Result<Value, Diagnostic> {
     let layout = build.ty(value).sharding.clone();
     let mut order: Vec<usize> = (0..diagonal.dims.len()).collect();
-    if !build.exact {
+    if !build.is_exact() {
         for first in 0..order.len() {
             let is_split = |&dim: &usize| !layout.dims[dim].axes.is_empty();
             if diagonal.leads(first)

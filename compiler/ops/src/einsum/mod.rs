@@ -252,7 +252,7 @@ impl Batched for Einsum {
     ) -> Result<Vec<Value>, Diagnostic> {
         let is_free = |letter: &char| [&self.lhs, &self.rhs].iter().all(|labels| !labels.contains(*letter));
         let letter = ('a'..='z').chain('A'..='Z').find(is_free);
-        let letter = letter.ok_or_else(|| rank_too_large(MAX_RANK + 1, build.span))?;
+        let letter = letter.ok_or_else(|| rank_too_large(MAX_RANK + 1, build.span()))?;
         let labels = |labels: &str, operand: BatchedOperand| match operand {
             BatchedOperand::Mapped(_) => format!("{letter}{labels}"),
             BatchedOperand::Same(_) => labels.to_string(),

@@ -141,7 +141,7 @@ impl Matrices<'_> {
     fn largest(&mut self, v: Planes) -> Result<Value, Diagnostic> {
         let shape = self.shape(v[0]);
         let axis = shape.len() - 2;
-        let fixed = v.map(|plane| self.0.stopped(plane));
+        let fixed = v.map(|plane| self.0.stopped_alias(plane));
         let sizes = self.terms().binary(BinaryOp::Hypot, fixed[0], fixed[1])?;
         let place = self.0.emit1(ArgReduce { largest: true, axes: vec![axis], keepdims: false }, &[sizes])?;
         let place = cast(self.0, place, DType::I32)?;

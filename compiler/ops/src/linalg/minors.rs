@@ -181,7 +181,7 @@ impl Tangents for Minors {
             return Ok(vec![Some(cast(build, found, dtype)?)]);
         }
         // No derivative is taken through the computation of the cofactors.
-        let fixed = build.stopped(x);
+        let fixed = build.stopped_alias(x);
         let wide = cast(build, fixed, DType::F64)?;
         let found = FullElimination::of(build, wide)?.cofactors(build)?;
         let found = cast(build, found, dtype)?;

@@ -35,7 +35,7 @@ impl Matrices<'_> {
     }
 
     pub fn product(&mut self, a: Value, b: Value) -> Result<Value, Diagnostic> {
-        let span = self.0.span;
+        let span = self.0.span();
         matmul(self.0, (&Term::Array(a), span), (&Term::Array(b), span))
     }
 
@@ -280,7 +280,7 @@ impl Factorization {
 }
 
 fn refused(build: &CallBuilder, what: &str) -> Diagnostic {
-    Diagnostic::error(Code::E0220, build.span, format!("{what} has no derivative"))
+    Diagnostic::error(Code::E0220, build.span(), format!("{what} has no derivative"))
 }
 
 impl Tangents for Factorization {

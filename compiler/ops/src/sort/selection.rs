@@ -359,7 +359,7 @@ fn count(build: &mut CallBuilder, mask: Value) -> Result<Value, Diagnostic> {
 fn nonzero(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>) -> Result<Term, Diagnostic> {
     let shape = build.ty(value).shape().to_vec();
     if shape.is_empty() {
-        return Err(Diagnostic::error(Code::E0206, build.span, "`nonzero` of a scalar"));
+        return Err(Diagnostic::error(Code::E0206, build.span(), "`nonzero` of a scalar"));
     }
     let mask = cast(build, value, DType::Bool)?;
     let flat = reshape(build, mask, &[shape.iter().product()])?;
@@ -369,7 +369,7 @@ fn nonzero(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>
     let sorted = sort_together(build, &[absent, numbers], order)?[1];
     let chosen = first(build, sorted, size)?;
     let count = count(build, flat)?;
-    let fills = fill.map(|arg| (arg.term, arg.span)).unwrap_or((Term::Int(0), build.span));
+    let fills = fill.map(|arg| (arg.term, arg.span)).unwrap_or((Term::Int(0), build.span()));
     let mut results = Vec::new();
     let mut stride: usize = 1;
     for dim in (0..shape.len()).rev() {
@@ -413,7 +413,7 @@ fn unique(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>)
             None if size == 0 => build.emit1(Constant::scalar(dtype, 0), &[])?,
             None => {
                 let message = "`unique` of an array without elements has none to fill the result with";
-                let error = Diagnostic::error(Code::E0205, build.span, message);
+                let error = Diagnostic::error(Code::E0205, build.span(), message);
                 return Err(error.help("say what does, as in unique(x, size=3, fill_value=0)"));
             }
         };

@@ -8,6 +8,7 @@ use super::Batcher;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use spmdc_ir::program::origin::Origin;
@@ -154,13 +155,14 @@ impl Batcher<'_> {
         self.fitting(value, ty)
     }
 
-    fn open_block(&mut self, params: Vec<Value>) {
-        self.build.blocks.push(Block { params, ..Block::default() });
-    }
-
-    fn close_block(&mut self, results: Vec<Value>) -> Block {
-        let block = self.build.blocks.pop().expect("the block was opened here");
-        Block { results, ..block }
+    /// A block that takes these values, and returns those that `fill` gives.
+    fn block(
+        &mut self,
+        params: Vec<Value>,
+        fill: impl FnOnce(&mut Self) -> Result<Vec<Value>, Diagnostic>,
+    ) -> Result<Block, Diagnostic> {
+        let (block, results) = self.in_block(Block { params, ..Block::default() }, fill);
+        Ok(Block { results: results?, ..block })
     }
 
     fn push(&mut self, control: Control, args: Vec<Value>, results: Vec<Value>, origin: &Origin) {
@@ -195,36 +197,37 @@ impl Batcher<'_> {
         let ty = self.build.ty(*counter).clone();
         let mut params = vec![self.entering(*counter, &ty)];
         params.extend(carries.iter().zip(&types).map(|(&carry, ty)| self.entering(carry, ty)).collect::<Vec<_>>());
-        self.open_block(params.clone());
         let outer = self.active;
-        if disagree {
-            // The loop runs from the first start to the last end, and each element takes part in its own trips.
-            let begins = self.build.emit1(Compare(CompareOp::Le), &[bounds[0].value(), params[0]])?;
-            let continues = self.build.emit1(Compare(CompareOp::Lt), &[params[0], bounds[1].value()])?;
-            let runs = self.both(Some(begins), continues)?;
-            self.active = Some(self.both(outer, runs)?);
-        }
-        self.stmts(&own.body.stmts)?;
-        let (next, collected) = own.body.results.split_at(carries.len());
-        let mut results = Vec::new();
-        for ((&next, &carry), ty) in next.iter().zip(carries).zip(&types) {
-            let mut value = self.leaving(next, carry, ty)?;
-            if let Some(active) = self.active.filter(|_| disagree) {
-                let before = self.operand(carry).value();
-                value = self.chosen(active, value, before)?;
-                value = self.fitting(value, ty)?;
-            }
-            results.push(value);
-        }
         let mut stacked = Vec::new();
-        for &value in collected {
-            let operand = self.operand(value);
-            results.push(operand.value());
-            let trips = own.trips().unwrap_or_default() as usize;
-            stacked.push((operand, self.build.stacked_type(operand.value(), trips)));
-        }
+        let body = self.block(params.clone(), |batching| {
+            if disagree {
+                // The loop runs from the first start to the last end, and each element takes part in its own trips.
+                let begins = batching.build.emit1(Compare(CompareOp::Le), &[bounds[0].value(), params[0]])?;
+                let continues = batching.build.emit1(Compare(CompareOp::Lt), &[params[0], bounds[1].value()])?;
+                let runs = batching.both(Some(begins), continues)?;
+                batching.active = Some(batching.both(outer, runs)?);
+            }
+            batching.stmts(&own.body.stmts)?;
+            let (next, collected) = own.body.results.split_at(carries.len());
+            let mut results = Vec::new();
+            for ((&next, &carry), ty) in next.iter().zip(carries).zip(&types) {
+                let mut value = batching.leaving(next, carry, ty)?;
+                if let Some(active) = batching.active.filter(|_| disagree) {
+                    let before = batching.operand(carry).value();
+                    value = batching.chosen(active, value, before)?;
+                    value = batching.fitting(value, ty)?;
+                }
+                results.push(value);
+            }
+            for &value in collected {
+                let operand = batching.operand(value);
+                results.push(operand.value());
+                let trips = own.trips().unwrap_or_default() as usize;
+                stacked.push((operand, batching.build.stacked_type(operand.value(), trips)));
+            }
+            Ok(results)
+        })?;
         self.active = outer;
-        let body = self.close_block(results);
         let last: Vec<Value> = types.into_iter().map(|ty| self.new_value(ty)).collect();
         let lists: Vec<Value> = stacked.iter().map(|(_, ty)| self.new_value(ty.clone())).collect();
         let control = Control::For(ForLoop { range: own.range, collected: own.collected, body });
@@ -266,18 +269,20 @@ impl Batcher<'_> {
             args.push(self.leaving(init, carry, ty)?);
         }
         let params = own.cond.params.iter().zip(&types).map(|(&carry, ty)| self.entering(carry, ty)).collect();
-        self.open_block(params);
-        self.stmts(&own.cond.stmts)?;
-        let flag = self.same(own.cond.results[0]);
-        let cond = self.close_block(vec![flag]);
+        let cond = self.block(params, |batching| {
+            batching.stmts(&own.cond.stmts)?;
+            let flag = batching.same(own.cond.results[0]);
+            Ok(vec![flag])
+        })?;
         let params = carries.iter().zip(&types).map(|(&carry, ty)| self.entering(carry, ty)).collect();
-        self.open_block(params);
-        self.stmts(&own.body.stmts)?;
-        let mut results = Vec::new();
-        for ((&next, &carry), ty) in own.body.results.iter().zip(carries).zip(&types) {
-            results.push(self.leaving(next, carry, ty)?);
-        }
-        let body = self.close_block(results);
+        let body = self.block(params, |batching| {
+            batching.stmts(&own.body.stmts)?;
+            let mut results = Vec::new();
+            for ((&next, &carry), ty) in own.body.results.iter().zip(carries).zip(&types) {
+                results.push(batching.leaving(next, carry, ty)?);
+            }
+            Ok(results)
+        })?;
         let last: Vec<Value> = types.into_iter().map(|ty| self.new_value(ty)).collect();
         self.push(Control::While(WhileLoop { cond, body }), args, last.clone(), &stmt.origin);
         self.leave_all(&stmt.results, carries, &last);
@@ -314,29 +319,31 @@ impl Batcher<'_> {
             std::iter::once(&flags).chain(&types).map(|ty| batching.new_value(ty.clone())).collect()
         };
         let params = carried(self);
-        self.open_block(params.clone());
-        let any = self.build.emit1(Reduce::new(ReduceOp::Or, &[0], false), &[params[0]])?;
-        let cond = self.close_block(vec![any]);
+        let cond = self.block(params.clone(), |batching| {
+            let any = batching.build.emit1(Reduce::new(ReduceOp::Or, &[0], false), &[params[0]])?;
+            Ok(vec![any])
+        })?;
 
         let params = carried(self);
-        self.open_block(params.clone());
-        self.active = Some(params[0]);
-        for (&carry, &param) in carries.iter().zip(&params[1..]) {
-            self.build.move_name(carry, param);
-            self.values.insert(carry, BatchedOperand::Mapped(param));
-        }
-        self.stmts(&own.body.stmts)?;
-        let mut next = Vec::new();
-        for ((&result, ty), &before) in own.body.results.iter().zip(&types).zip(&params[1..]) {
-            let value = self.of_each(result)?;
-            let value = self.chosen(params[0], value, before)?;
-            next.push(self.fitting(value, ty)?);
-        }
-        let continues = self.condition(own, &next)?;
-        self.follow(stmt);
-        next.insert(0, self.fitting(continues, &flags)?);
+        let body = self.block(params.clone(), |batching| {
+            batching.active = Some(params[0]);
+            for (&carry, &param) in carries.iter().zip(&params[1..]) {
+                batching.build.move_name(carry, param);
+                batching.values.insert(carry, BatchedOperand::Mapped(param));
+            }
+            batching.stmts(&own.body.stmts)?;
+            let mut next = Vec::new();
+            for ((&result, ty), &before) in own.body.results.iter().zip(&types).zip(&params[1..]) {
+                let value = batching.of_each(result)?;
+                let value = batching.chosen(params[0], value, before)?;
+                next.push(batching.fitting(value, ty)?);
+            }
+            let continues = batching.condition(own, &next)?;
+            batching.follow(stmt);
+            next.insert(0, batching.fitting(continues, &flags)?);
+            Ok(next)
+        })?;
         self.active = outer;
-        let body = self.close_block(next);
         inits.insert(0, first);
         let last = carried(self);
         self.push(Control::While(WhileLoop { cond, body }), inits, last.clone(), &stmt.origin);
@@ -349,13 +356,15 @@ impl Batcher<'_> {
         let types: Vec<Type> = stmt.results.iter().map(|&result| self.new_type(result)).collect();
         let mut blocks = Vec::new();
         for side in own.sides() {
-            self.open_block(Vec::new());
-            self.stmts(&side.stmts)?;
-            let mut results = Vec::new();
-            for ((&value, &result), ty) in side.results.iter().zip(&stmt.results).zip(&types) {
-                results.push(self.leaving(value, result, ty)?);
-            }
-            blocks.push(self.close_block(results));
+            let block = self.block(Vec::new(), |batching| {
+                batching.stmts(&side.stmts)?;
+                let mut results = Vec::new();
+                for ((&value, &result), ty) in side.results.iter().zip(&stmt.results).zip(&types) {
+                    results.push(batching.leaving(value, result, ty)?);
+                }
+                Ok(results)
+            })?;
+            blocks.push(block);
         }
         let results: Vec<Value> = types.into_iter().map(|ty| self.new_value(ty)).collect();
         let otherwise = blocks.pop().expect("an `if` has two sides");
@@ -397,7 +406,7 @@ impl Batcher<'_> {
             let axes = self.build.mesh.display_axes(&split);
             let message =
                 format!("the mapped dimension is split over {axes}, an axis of the manual function `{}`", own.name);
-            return Err(Diagnostic::error(Code::E0303, self.build.span, message)
+            return Err(Diagnostic::error(Code::E0303, self.build.span(), message)
                 .help("reshard the argument before the call of `vmap`, or call `vmap` inside the manual function"));
         }
         let operands = self.operands(&stmt.args);
@@ -418,24 +427,26 @@ impl Batcher<'_> {
             params.push(inner);
             self.active = Some(inner);
         }
-        let manual = std::mem::replace(&mut self.build.manual, own.axes);
-        self.open_block(params);
-        self.stmts(&own.body.stmts)?;
-        let (mut results, mut outputs, mut new) = (Vec::new(), Vec::new(), Vec::new());
-        for ((&value, output), &result) in own.body.results.iter().zip(&own.outputs).zip(&stmt.results) {
-            let operand = self.operand(value);
-            results.push(operand.value());
-            outputs.push(if operand.is_mapped() { with_first(output) } else { output.clone() });
-            let ty = self.build.ty(result).clone();
-            let ty = if operand.is_mapped() { self.batch.ty(&ty) } else { ty };
-            let outside = self.new_value(ty);
-            new.push((
-                result,
-                if operand.is_mapped() { BatchedOperand::Mapped(outside) } else { BatchedOperand::Same(outside) },
-            ));
-        }
-        let body = self.close_block(results);
-        self.build.manual = manual;
+        let (mut outputs, mut new) = (Vec::new(), Vec::new());
+        let fill = |batching: &mut Self| {
+            batching.stmts(&own.body.stmts)?;
+            let mut results = Vec::new();
+            for ((&value, output), &result) in own.body.results.iter().zip(&own.outputs).zip(&stmt.results) {
+                let operand = batching.operand(value);
+                results.push(operand.value());
+                outputs.push(if operand.is_mapped() { with_first(output) } else { output.clone() });
+                let ty = batching.build.ty(result).clone();
+                let ty = if operand.is_mapped() { batching.batch.ty(&ty) } else { ty };
+                let outside = batching.new_value(ty);
+                let is_mapped = operand.is_mapped();
+                new.push((
+                    result,
+                    if is_mapped { BatchedOperand::Mapped(outside) } else { BatchedOperand::Same(outside) },
+                ));
+            }
+            Ok(results)
+        };
+        let body = self.in_region(own.axes, |batching| batching.block(params, fill))?;
         self.active = outer;
         let all = new.iter().map(|(_, operand)| operand.value()).collect();
         let region = ManualRegion { name: own.name.clone(), axes: own.axes, inputs, outputs, body };
@@ -466,30 +477,27 @@ impl Batcher<'_> {
                 operand
             });
         }
-        self.open_block(vec![counter]);
-        let place = self.build.emit1(Cast { to: DType::I64 }, &[counter])?;
-        let mut elements = Vec::new();
-        for operand in whole {
-            elements.push(match operand {
-                BatchedOperand::Same(value) => value,
-                BatchedOperand::Mapped(value) => self.build.emit1(Index { dims: vec![0] }, &[value, place])?,
-            });
-        }
-        let results = if active.is_some() && stmt.results.is_empty() {
+        let body = self.block(vec![counter], |batching| {
+            let place = batching.build.emit1(Cast { to: DType::I64 }, &[counter])?;
+            let mut elements = Vec::new();
+            for operand in whole {
+                elements.push(match operand {
+                    BatchedOperand::Same(value) => value,
+                    BatchedOperand::Mapped(value) => batching.build.emit1(Index { dims: vec![0] }, &[value, place])?,
+                });
+            }
+            if active.is_none() || !stmt.results.is_empty() {
+                elements.truncate(operands.len());
+                return batching.build.emit(op.clone(), &elements);
+            }
             let takes_part = elements.pop().expect("it comes last");
-            self.open_block(Vec::new());
-            self.build.emit(op.clone(), &elements)?;
-            let then = self.close_block(Vec::new());
+            let then = batching.block(Vec::new(), |batching| batching.build.emit(op.clone(), &elements))?;
             let branch = Branch { then, otherwise: Block::default() };
-            self.push(Control::Branch(branch), vec![takes_part], Vec::new(), &stmt.origin);
-            Vec::new()
-        } else {
-            elements.truncate(operands.len());
-            self.build.emit(op.clone(), &elements)?
-        };
+            batching.push(Control::Branch(branch), vec![takes_part], Vec::new(), &stmt.origin);
+            Ok(Vec::new())
+        })?;
         let stacked: Vec<Type> =
-            results.iter().map(|&result| self.build.stacked_type(result, self.batch.size)).collect();
-        let body = self.close_block(results);
+            body.results.iter().map(|&result| self.build.stacked_type(result, self.batch.size)).collect();
         let stacked: Vec<Value> = stacked.into_iter().map(|ty| self.new_value(ty)).collect();
         let range = Some((0, self.batch.size as i64));
         let control = Control::For(ForLoop { range, collected: stacked.len(), body });

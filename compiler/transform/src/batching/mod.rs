@@ -16,6 +16,7 @@ mod units;
 
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::walk::free_values;
@@ -39,7 +40,6 @@ pub fn map_over(
     outputs: &[Value],
     batch: Batch,
 ) -> Result<Vec<BatchedOperand>, Diagnostic> {
-    let around = build.origin();
     let (first, units) = (build.func.values.len() as u32, build.units.len());
     let (values, mapped) = (BTreeMap::new(), BTreeSet::new());
     let layout = batch.layout.clone();
@@ -49,11 +49,9 @@ pub fn map_over(
         batching.mapped.insert(input);
     }
     batching.mark(stmts, false);
-    batching.stmts(stmts)?;
+    batching.restoring(|batching| batching.stmts(stmts))?;
     batching.renew_checkpoints(units);
-    let outputs = outputs.iter().map(|&output| batching.operand(output)).collect();
-    build.resume(&around);
-    Ok(outputs)
+    Ok(outputs.iter().map(|&output| batching.operand(output)).collect())
 }
 
 /// The state of one batching.
@@ -72,18 +70,16 @@ struct Batcher<'b> {
     first: u32,
 }
 
+impl Scoped for Batcher<'_> {
+    fn builder(&mut self) -> &mut CallBuilder {
+        self.build
+    }
+}
+
 impl Batcher<'_> {
     /// Whether a value has the mapped dimension, also by another name.
-    fn is_mapped(&self, mut value: Value) -> bool {
-        loop {
-            if self.mapped.contains(&value) {
-                return true;
-            }
-            match self.build.alias_of(value) {
-                Some((of, _)) => value = of,
-                None => return false,
-            }
-        }
+    fn is_mapped(&self, value: Value) -> bool {
+        self.build.aliases().first(value, |name| self.mapped.contains(&name)).is_some()
     }
 
     /// Whether a statement may stop the program, or print: for elements that are left out it must not.
@@ -111,7 +107,8 @@ impl Batcher<'_> {
         if let Some(&known) = self.values.get(&value) {
             return known;
         }
-        let Some((of, is_differentiated)) = self.build.alias_of(value) else { return BatchedOperand::Same(value) };
+        let Some(of) = self.build.aliases().next(value) else { return BatchedOperand::Same(value) };
+        let is_differentiated = !self.build.aliases().is_stopped(value);
         let new = match self.operand(of) {
             BatchedOperand::Same(same) if same == of => BatchedOperand::Same(value),
             BatchedOperand::Same(other) => BatchedOperand::Same(self.renamed(other, is_differentiated)),
@@ -122,7 +119,7 @@ impl Batcher<'_> {
     }
 
     fn renamed(&mut self, value: Value, is_differentiated: bool) -> Value {
-        if is_differentiated { self.build.alias(value) } else { self.build.stopped(value) }
+        if is_differentiated { self.build.alias(value) } else { self.build.stopped_alias(value) }
     }
 
     fn operands(&mut self, values: &[Value]) -> Vec<BatchedOperand> {

@@ -7,6 +7,7 @@
 use super::Batcher;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_ir::rules::batching::BatchedOperand;
@@ -75,10 +76,9 @@ impl Batcher<'_> {
         let outputs: Vec<BatchedOperand> = rule.outputs.iter().map(|&output| self.operand(output)).collect();
         let is_partial = self.active.is_some();
         self.mark(&rule.forward, is_partial);
-        self.build.blocks.push(Block::default());
-        let forward = self.template(&rule.forward, &rule.forward_outputs, &outputs);
-        let block = self.build.blocks.pop().expect("the block that was opened above");
-        let (forward_outputs, forward) = (forward?, block.stmts);
+        let (Block { stmts: forward, .. }, forward_outputs) = self
+            .in_block(Block::default(), |batching| batching.template(&rule.forward, &rule.forward_outputs, &outputs));
+        let forward_outputs = forward_outputs?;
 
         let mut params = Vec::new();
         for (&param, output) in rule.reverse.params.iter().zip(&outputs) {
@@ -96,10 +96,10 @@ impl Batcher<'_> {
         }
         self.mark(&rule.reverse.stmts, is_partial);
         let wanted: Vec<BatchedOperand> = rule.inputs.iter().map(|&(_, given)| self.operand(given)).collect();
-        self.build.blocks.push(Block::default());
-        let results = self.template(&rule.reverse.stmts, &rule.reverse.results, &wanted);
-        let block = self.build.blocks.pop().expect("the block that was opened above");
-        let reverse = Block { params, stmts: block.stmts, results: results? };
+        let (block, results) = self.in_block(Block { params, ..Block::default() }, |batching| {
+            batching.template(&rule.reverse.stmts, &rule.reverse.results, &wanted)
+        });
+        let reverse = Block { results: results?, ..block };
         let outputs = outputs.into_iter().map(BatchedOperand::value).collect();
         Ok(CustomRule { inputs, captured, outputs, forward, forward_outputs, reverse })
     }

@@ -9,6 +9,7 @@ use super::units::repeat;
 use super::{captured, conformed, missing, needed_for, parts, total, zeros};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::origin::DerivativePart;
 use spmdc_ir::program::{Block, Stmt, Value};
@@ -35,20 +36,23 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     let flag = stmt.args[0];
     let varies = reverse.build.ty(flag).varying;
     let Some(Control::Branch(Branch { then, otherwise })) = stmt.control_mut() else { return Err(missing(stmt)) };
-    reverse.build.conditions.push((varies, reverse.build.span));
+    let condition = reverse.build.span();
     let mut sides = Vec::new();
     for side in [then, otherwise] {
         let outside: Vec<Value> =
             captured(reverse.build, side).into_iter().filter(|value| reverse.depends.contains(value)).collect();
         let around = std::mem::take(&mut reverse.cotangents);
-        reverse.build.blocks.push(Block::default());
-        for (&value, &seed) in side.results.iter().zip(&seeds) {
-            if let (Some(seed), true) = (seed, reverse.depends.contains(&reverse.build.resolved(value))) {
-                reverse.add(value, seed)?;
-            }
-        }
-        reverse.run(&mut side.stmts)?;
-        let block = reverse.build.blocks.pop().expect("the block that was opened above");
+        let (block, result) = reverse.under(varies, condition, |reverse| {
+            reverse.in_block(Block::default(), |reverse| {
+                for (&value, &seed) in side.results.iter().zip(&seeds) {
+                    if let (Some(seed), true) = (seed, reverse.depends.contains(&reverse.build.resolved(value))) {
+                        reverse.add(value, seed)?;
+                    }
+                }
+                reverse.run(&mut side.stmts)
+            })
+        });
+        result?;
         let own = std::mem::replace(&mut reverse.cotangents, around);
         let found = own.into_iter().filter(|(value, _)| outside.contains(value)).collect();
         sides.push(ReverseSide { block, found });
@@ -56,10 +60,9 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     let values: BTreeSet<Value> = sides.iter().flat_map(|side| side.found.keys().copied()).collect();
     let mut types = Vec::new();
     for value in values {
-        let ty = joined(reverse.build, &mut sides, value)?;
+        let ty = reverse.under(varies, condition, |reverse| joined(reverse.build, &mut sides, value))?;
         types.push((value, ty));
     }
-    reverse.build.conditions.pop();
     if types.is_empty() {
         return Ok(());
     }
@@ -71,7 +74,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     let kept = kept.and_then(|()| with_residuals(reverse.build, stmt, 1, &mut otherwise, &changing));
     reverse.changing = changing;
     kept?;
-    reverse.build.span = stmt.origin.span;
+    reverse.build.set_span(stmt.origin.span);
     reverse.computes(DerivativePart::Gradient, None);
     let origin = reverse.build.origin();
     let results: Vec<Value> =
@@ -84,32 +87,20 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     Ok(())
 }
 
-/// Runs a function that adds statements to a finished block.
-fn inside<T>(
-    build: &mut CallBuilder,
-    block: &mut Block,
-    add: impl FnOnce(&mut CallBuilder) -> Result<T, Diagnostic>,
-) -> Result<T, Diagnostic> {
-    build.blocks.push(std::mem::take(block));
-    let result = add(build);
-    *block = build.blocks.pop().expect("the block that was opened above");
-    result
-}
-
 /// Lets both sides return the cotangent of a value, of one type, which it gives.
 fn joined(build: &mut CallBuilder, sides: &mut [ReverseSide], value: Value) -> Result<Type, Diagnostic> {
     let types: Vec<Type> =
         sides.iter().filter_map(|side| side.found.get(&value)).map(|&found| build.carried_type(found)).collect();
     let mut ty = types[0].clone();
     let wanted = build.gradient_type(value);
-    let of = |ty: &Type| parts(ty, &wanted, build.manual);
+    let of = |ty: &Type| parts(ty, &wanted, build.manual());
     let are_whole = types.iter().any(|other| of(other) != of(&ty));
     if are_whole {
         ty = wanted;
     }
     for side in sides {
         let found = side.found.get(&value).copied();
-        let cotangent = inside(build, &mut side.block, |build| match found {
+        let cotangent = build.resume_block(&mut side.block, |build| match found {
             Some(found) => {
                 let found = if are_whole { total(build, found, value)? } else { found };
                 conformed(build, found, &ty)
@@ -139,7 +130,8 @@ fn with_residuals(
     };
     let mut map = BTreeMap::new();
     let mut results = Vec::new();
-    let around = std::mem::replace(&mut build.lineage, origin.lineage);
+    let around = build.lineage();
+    build.set_lineage(origin.lineage);
     for value in found.kept {
         let mut ty = build.carried_type(value);
         ty.varying = ty.varying.union(varies);
@@ -147,9 +139,9 @@ fn with_residuals(
             0 => (&mut op.then, &mut op.otherwise),
             _ => (&mut op.otherwise, &mut op.then),
         };
-        let kept = inside(build, own, |build| conformed(build, value, &ty))?;
+        let kept = build.resume_block(own, |build| conformed(build, value, &ty))?;
         own.results.push(kept);
-        let filler = inside(build, other, |build| {
+        let filler = build.resume_block(other, |build| {
             let filler = filled(build, ty.dtype(), 0, ty.shape())?;
             conformed(build, filler, &ty)
         })?;
@@ -158,10 +150,10 @@ fn with_residuals(
         results.push(result);
         map.insert(value, result);
     }
-    build.lineage = around;
+    build.set_lineage(around);
     stmt.results.extend(results);
     let rest = std::mem::take(&mut block.stmts);
-    inside(build, block, |build| repeat(build, &found.repeated, &mut map))?;
+    build.resume_block(block, |build| repeat(build, &found.repeated, &mut map))?;
     block.stmts.extend(rest);
     substitute(build, block, &mut map);
     Ok(())

@@ -2,11 +2,12 @@
 
 use super::reverse::product;
 use super::units;
-use super::{OpenBlocks, conformed, dependent, missing, needed_for, zeros};
+use super::{conformed, dependent, missing, needed_for, zeros};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
@@ -27,23 +28,16 @@ pub fn push_forward(
     tangents: &[(Value, Value)],
     outputs: &[Value],
 ) -> Result<Vec<Option<Value>>, Diagnostic> {
-    let around = build.origin();
+    let around = build.lineage();
     let stmts = build.innermost().stmts.split_off(start);
     let mut depends: BTreeSet<Value> = tangents.iter().map(|&(value, _)| value).collect();
     dependent(build, &stmts, &mut depends);
     let outputs: Vec<Value> = outputs.iter().map(|&output| build.resolved(output)).collect();
     let mut needed: BTreeSet<Value> = outputs.iter().copied().collect();
     needed_for(build, &stmts, &mut needed);
-    let open = OpenBlocks::of(build);
-    let mut forward =
-        Forward { build, around: around.lineage, depends, needed, tangents: tangents.iter().copied().collect() };
-    let result = forward.run(stmts);
+    let mut forward = Forward { build, around, depends, needed, tangents: tangents.iter().copied().collect() };
+    forward.restoring(|forward| forward.run(stmts))?;
     let tangents = forward.tangents;
-    if result.is_err() {
-        open.restore(build);
-    }
-    result?;
-    build.resume(&around);
     Ok(outputs.iter().map(|output| tangents.get(output).copied()).collect())
 }
 
@@ -57,6 +51,12 @@ struct Forward<'b> {
     /// The values on which the outputs depend.
     needed: BTreeSet<Value>,
     tangents: BTreeMap<Value, Value>,
+}
+
+impl Scoped for Forward<'_> {
+    fn builder(&mut self) -> &mut CallBuilder {
+        self.build
+    }
 }
 
 impl Forward<'_> {
@@ -77,10 +77,10 @@ impl Forward<'_> {
                 self.build.innermost().stmts.push(stmt);
                 continue;
             }
-            self.build.span = stmt.origin.span;
+            self.build.set_span(stmt.origin.span);
             self.build.turn(stmt.origin.turned);
             let own = Lineage { part: DerivativePart::Tangent, of: None, ..stmt.origin.lineage };
-            self.build.lineage = own.within(self.around);
+            self.build.set_lineage(own.within(self.around));
             units::refuse_forward(self.build, &stmt)?;
             let (first, known) = (stmt.results.first().copied(), self.build.func.values.len());
             self.stmt(stmt)?;
@@ -154,11 +154,11 @@ impl Forward<'_> {
         let own = params.iter().map(|&param| self.new_tangent(param)).collect::<Vec<_>>();
         block.params.extend(own);
         let (stmts, before) = (std::mem::take(&mut block.stmts), std::mem::take(&mut block.results));
-        self.build.blocks.push(block);
-        self.run(stmts)?;
-        let results = results(self, &before)?;
-        let block = self.build.blocks.pop().expect("the block that was opened above");
-        Ok(Block { results, ..block })
+        let (block, results) = self.in_block(block, |forward| {
+            forward.run(stmts)?;
+            results(forward, &before)
+        });
+        Ok(Block { results: results?, ..block })
     }
 
     fn for_loop(
@@ -209,16 +209,16 @@ impl Forward<'_> {
         }
         let varies = self.build.ty(op.cond.results[0]).varying;
         let tangent_params: Vec<Value> = carries.iter().map(|&at| params[at]).collect();
-        self.build.conditions.push((varies, self.build.span));
-        let body = self.block(op.body, &tangent_params, |forward, before| {
+        let results_of = |forward: &mut Self, before: &[Value]| {
             let mut next = before.to_vec();
             for &at in &carries {
                 let ty = forward.build.carried_type(params[at]);
                 next.push(forward.tangent(before[at], &ty)?);
             }
             Ok(next)
-        })?;
-        self.build.conditions.pop();
+        };
+        let condition = self.build.span();
+        let body = self.under(varies, condition, |forward| forward.block(op.body, &tangent_params, results_of))?;
         for at in carries {
             let tangent = self.new_tangent(results[at]);
             results.push(tangent);
@@ -235,18 +235,18 @@ impl Forward<'_> {
         let changing: Vec<usize> = (0..results.len()).filter(|&at| self.has_tangent(results[at])).collect();
         let types: Vec<Type> = changing.iter().map(|&at| self.build.carried_type(results[at])).collect();
         let varies = self.build.ty(args[0]).varying;
-        self.build.conditions.push((varies, self.build.span));
+        let condition = self.build.span();
         let mut side = |block: Block| {
-            self.block(block, &[], |forward, before| {
+            let results_of = |forward: &mut Self, before: &[Value]| {
                 let mut all = before.to_vec();
                 for (&at, ty) in changing.iter().zip(&types) {
                     all.push(forward.tangent(before[at], ty)?);
                 }
                 Ok(all)
-            })
+            };
+            self.under(varies, condition, |forward| forward.block(block, &[], results_of))
         };
         let (then, otherwise) = (side(op.then)?, side(op.otherwise)?);
-        self.build.conditions.pop();
         for at in changing {
             let tangent = self.new_tangent(results[at]);
             results.push(tangent);
@@ -277,16 +277,15 @@ impl Forward<'_> {
         }
         let changing: Vec<usize> = (0..results.len()).filter(|&at| self.has_tangent(results[at])).collect();
         let tangent_params: Vec<Value> = given.iter().map(|&at| params[at]).collect();
-        let around = std::mem::replace(&mut self.build.manual, op.axes);
-        let body = self.block(op.body, &tangent_params, |forward, before| {
+        let results_of = |forward: &mut Self, before: &[Value]| {
             let mut all = before.to_vec();
             for &at in &changing {
                 let ty = forward.build.ty(before[at]).clone();
                 all.push(forward.tangent(before[at], &ty)?);
             }
             Ok(all)
-        })?;
-        self.build.manual = around;
+        };
+        let body = self.in_region(op.axes, |forward| forward.block(op.body, &tangent_params, results_of))?;
         for at in changing {
             let (ty, origin) = (self.build.ty(results[at]).clone(), self.build.origin());
             let tangent = self.build.func.new_value(ty, origin);
@@ -325,7 +324,7 @@ impl Forward<'_> {
             return Ok(());
         }
         let [result] = stmt.results[..] else { return Err(missing(stmt)) };
-        self.build.lineage.of = Some(result);
+        self.build.lineage().of = Some(result);
         let mut terms = Vec::new();
         match op.rules().derivative() {
             Derivative::Zero => {}

@@ -18,6 +18,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::rank_too_large;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::{Control, ForLoop};
 use spmdc_ir::program::origin::{DerivativePart, Kin, Origin};
 use spmdc_ir::program::walk::defined_values;
@@ -102,51 +103,54 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
         inits.push(init);
         block.params.push(new_derivative(reverse.build, ty, &origin, params[at]));
     }
-    reverse.build.blocks.push(Block::default());
-    let trip = mirrored(reverse.build, range, &dynamic, counter)?;
-    let position = match range {
-        Some((_, end)) => {
-            let last = constant(reverse.build, end - 1)?;
-            let position = reverse.build.emit1(Binary(BinaryOp::Sub), &[last, counter])?;
-            Some(cast(reverse.build, position, DType::I64)?)
-        }
-        None => None,
-    };
-    let head = reverse.build.innermost().stmts.len();
     let around = std::mem::take(&mut reverse.cotangents);
-    for (at, &seed) in active.iter().zip(&block.params[1..]) {
-        reverse.add(own_results[*at], seed)?;
-    }
-    for (&seed, &value) in seeds[carries..].iter().zip(&own_results[carries..]) {
-        let (Some(seed), Some(position)) = (seed, position) else { continue };
-        if reverse.depends.contains(&reverse.build.resolved(value)) {
-            let part = reverse.build.emit1(Index { dims: vec![0] }, &[seed, position])?;
-            reverse.add(value, part)?;
-        }
-    }
-    let Some(Control::For(op)) = stmt.control_mut() else { unreachable!("it has been matched above") };
-    let mut changing = defined_values(&op.body);
-    changing.remove(&op.body.params[0]);
-    let around_changing = std::mem::replace(&mut reverse.changing, changing);
-    reverse.run(&mut op.body.stmts)?;
-    reverse.changing = around_changing;
-    let mut next = Vec::new();
-    for &at in &active {
-        next.push(reverse.take_or_zeros(params[at])?);
-    }
     let mut sums = Vec::new();
-    for &value in &outside {
-        if let Some(part) = reverse.cotangents.remove(&value) {
-            let ty = reverse.build.carried_type(part);
-            reverse.computes(DerivativePart::Gradient, Some(value));
-            let sum = new_derivative(reverse.build, ty, &origin, value);
-            block.params.push(sum);
-            next.push(accumulated(reverse.build, sum, part, true)?);
-            sums.push(value);
+    let fill = |reverse: &mut Reverse<'_>| {
+        let trip = mirrored(reverse.build, range, &dynamic, counter)?;
+        let position = match range {
+            Some((_, end)) => {
+                let last = constant(reverse.build, end - 1)?;
+                let position = reverse.build.emit1(Binary(BinaryOp::Sub), &[last, counter])?;
+                Some(cast(reverse.build, position, DType::I64)?)
+            }
+            None => None,
+        };
+        let head = reverse.build.innermost().stmts.len();
+        for (at, &seed) in active.iter().zip(&block.params[1..]) {
+            reverse.add(own_results[*at], seed)?;
         }
-    }
+        for (&seed, &value) in seeds[carries..].iter().zip(&own_results[carries..]) {
+            let (Some(seed), Some(position)) = (seed, position) else { continue };
+            if reverse.depends.contains(&reverse.build.resolved(value)) {
+                let part = reverse.build.emit1(Index { dims: vec![0] }, &[seed, position])?;
+                reverse.add(value, part)?;
+            }
+        }
+        let Some(Control::For(op)) = stmt.control_mut() else { unreachable!("it has been matched above") };
+        let mut changing = defined_values(&op.body);
+        changing.remove(&op.body.params[0]);
+        let around_changing = std::mem::replace(&mut reverse.changing, changing);
+        reverse.run(&mut op.body.stmts)?;
+        reverse.changing = around_changing;
+        let mut next = Vec::new();
+        for &at in &active {
+            next.push(reverse.take_or_zeros(params[at])?);
+        }
+        for &value in &outside {
+            if let Some(part) = reverse.cotangents.remove(&value) {
+                let ty = reverse.build.carried_type(part);
+                reverse.computes(DerivativePart::Gradient, Some(value));
+                let sum = new_derivative(reverse.build, ty, &origin, value);
+                block.params.push(sum);
+                next.push(accumulated(reverse.build, sum, part, true)?);
+                sums.push(value);
+            }
+        }
+        Ok((next, trip, position, head))
+    };
+    let (body, filled) = reverse.in_block(Block::default(), fill);
     reverse.cotangents = around;
-    let body = reverse.build.blocks.pop().expect("the block that was opened above");
+    let (next, trip, position, head) = filled?;
     block.stmts = body.stmts;
     block.results = next;
 
@@ -335,8 +339,7 @@ fn with_residuals(
     repeat(build, &found.invariant, &mut map)?;
     map.extend(found.params.iter().map(|&param| (param, trip)));
     let rest = block.stmts.split_off(head);
-    build.blocks.push(Block { stmts: std::mem::take(&mut block.stmts), ..Block::default() });
-    let result = (|| {
+    build.resume_block(block, |build| {
         for value in found.kept {
             let Some(Control::For(op)) = stmt.control_mut() else { return Err(missing(stmt)) };
             let known = op.body.results[carries..].iter().position(|&collected| build.resolved(collected) == value);
@@ -346,7 +349,7 @@ fn with_residuals(
                     let trips = op.trips().expect("the range of a loop that keeps values is known") as usize;
                     let rank = build.ty(value).rank() + 1;
                     if rank > MAX_RANK {
-                        return Err(rank_too_large(rank, build.span));
+                        return Err(rank_too_large(rank, build.span()));
                     }
                     op.body.results.push(value);
                     op.collected += 1;
@@ -364,9 +367,7 @@ fn with_residuals(
             map.insert(value, own);
         }
         repeat(build, &found.repeated, &mut map)
-    })();
-    block.stmts = build.blocks.pop().expect("the block that was opened above").stmts;
-    result?;
+    })?;
     block.stmts.extend(rest);
     substitute(build, block, &mut map);
     Ok(None)

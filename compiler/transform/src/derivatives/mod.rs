@@ -142,7 +142,7 @@ fn captured(build: &CallBuilder, block: &Block) -> Vec<Value> {
     let mut found = Vec::new();
     for value in free_values(block) {
         // Another name may be that of a value of the block.
-        let is_inner = build.first_name(value, |name| defined.contains(&name)).is_some();
+        let is_inner = build.aliases().first(value, |name| defined.contains(&name)).is_some();
         let value = build.resolved(value);
         if !found.contains(&value) && !is_inner {
             found.push(value);
@@ -155,28 +155,6 @@ fn missing(stmt: &Stmt) -> Diagnostic {
     let message = format!("`{}` has no derivative", stmt.name());
     Diagnostic::error(Code::E0220, stmt.origin.span, message)
         .help("where it does not matter, `stop_gradient(x)` leaves the dependence out")
-}
-
-/// The blocks that are open before a derivative is taken, and their context. After an error they are as before.
-struct OpenBlocks {
-    blocks: usize,
-    conditions: usize,
-    manual: AxisSet,
-    turned: AxisSet,
-}
-
-impl OpenBlocks {
-    fn of(build: &CallBuilder) -> OpenBlocks {
-        let (blocks, conditions) = (build.blocks.len(), build.conditions.len());
-        OpenBlocks { blocks, conditions, manual: build.manual, turned: build.turned() }
-    }
-
-    fn restore(self, build: &mut CallBuilder) {
-        build.blocks.truncate(self.blocks);
-        build.conditions.truncate(self.conditions);
-        build.manual = self.manual;
-        build.turn(self.turned);
-    }
 }
 
 /// The axes along which each device has a part of a cotangent of this type, where it should have all of it.
@@ -195,11 +173,11 @@ fn total(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Valu
 
 fn total_here(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
     let wanted = build.gradient_type(value);
-    let axes = parts(build.ty(cotangent), &wanted, build.manual);
+    let axes = parts(build.ty(cotangent), &wanted, build.manual());
     if axes.is_empty() {
         return Ok(cotangent);
     }
-    build.lineage.of = Some(value);
+    build.lineage().of = Some(value);
     let sum = summed_over(build, cotangent, axes)?;
     build.func.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
     cast_to(build, sum, &wanted)

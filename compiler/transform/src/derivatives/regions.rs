@@ -10,6 +10,7 @@ use super::units::repeat;
 use super::{captured, missing, needed_for};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::{Control, ManualRegion};
 use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
 use spmdc_ir::program::{Block, Stmt, Value};
@@ -54,40 +55,42 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
         };
         let split = op.outputs[at].clone().dual();
         let ty = reverse.build.ty(op.body.results[at]).clone();
-        let manual = std::mem::replace(&mut reverse.build.manual, op.axes);
-        let local = Type { varying: split.used_axes(), sharding: reverse.build.explicit_part(&ty).dual(), ..ty };
-        reverse.build.manual = manual;
+        let sharding = reverse.in_region(op.axes, |reverse| reverse.build.explicit_part(&ty).dual());
+        let local = Type { varying: split.used_axes(), sharding, ..ty };
         own_seeds.push((op.body.results[at], border.enter(reverse.build, seed, split, local)));
     }
-    let manual = std::mem::replace(&mut reverse.build.manual, op.axes);
     let around = std::mem::take(&mut reverse.cotangents);
-    reverse.build.blocks.push(Block::default());
-    for (value, seed) in own_seeds {
-        if reverse.depends.contains(&reverse.build.resolved(value)) {
-            reverse.add(value, seed)?;
+    let (mut outputs, mut types, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let fill = |reverse: &mut Reverse<'_>| {
+        for (value, seed) in own_seeds {
+            if reverse.depends.contains(&reverse.build.resolved(value)) {
+                reverse.add(value, seed)?;
+            }
         }
-    }
-    reverse.run(&mut op.body.stmts)?;
-    let (mut outputs, mut found, mut types, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    for at in active {
-        let ty = reverse.build.ty(op.body.params[at]).clone();
-        let local = Type { sharding: ty.sharding.dual(), ..ty };
-        let Some(cotangent) = reverse.take(op.body.params[at])? else { continue };
-        let cotangent = super::conformed(reverse.build, cotangent, &local)?;
-        let split = op.inputs[at].clone().dual();
-        values.push(args[at]);
-        types.push(joined(reverse.build, &local, &split, op.axes));
-        outputs.push(split);
-        found.push(cotangent);
-    }
+        reverse.run(&mut op.body.stmts)?;
+        let mut found = Vec::new();
+        for at in active {
+            let ty = reverse.build.ty(op.body.params[at]).clone();
+            let local = Type { sharding: ty.sharding.dual(), ..ty };
+            let Some(cotangent) = reverse.take(op.body.params[at])? else { continue };
+            let cotangent = super::conformed(reverse.build, cotangent, &local)?;
+            let split = op.inputs[at].clone().dual();
+            values.push(args[at]);
+            types.push(joined(reverse.build, &local, &split, op.axes));
+            outputs.push(split);
+            found.push(cotangent);
+        }
+        Ok(found)
+    };
+    let axes = op.axes;
+    let (mut block, found) = reverse.in_region(axes, |reverse| reverse.in_block(Block::default(), fill));
     reverse.cotangents = around;
-    let stmts = reverse.build.blocks.pop().expect("the block that was opened above").stmts;
-    let mut block = Block { params: Vec::new(), stmts, results: found };
+    block.results = found?;
     let mut kept = Vec::new();
     reverse.computes(DerivativePart::Value, None);
-    let result = with_residuals(reverse.build, (op, lineage), &args, &mut block, &mut border, &mut kept);
-    reverse.build.manual = manual;
-    result?;
+    reverse.in_region(axes, |reverse| {
+        with_residuals(reverse.build, (op, lineage), &args, &mut block, &mut border, &mut kept)
+    })?;
     let (name, axes) = (op.name.clone(), op.axes);
     stmt.results.extend(kept);
     if values.is_empty() {
@@ -168,11 +171,10 @@ fn with_residuals(
         if !varies.is_empty() {
             // A row for each device.
             let shape: Vec<usize> = std::iter::once(1).chain(ty.shape().iter().copied()).collect();
-            build.blocks.push(Block { stmts: std::mem::take(&mut op.body.stmts), ..Block::default() });
-            let around = std::mem::replace(&mut build.lineage, lineage);
-            let row = reshape(build, value, &shape);
-            build.lineage = around;
-            op.body.stmts = build.blocks.pop().expect("the block that was opened above").stmts;
+            let body = Block { stmts: std::mem::take(&mut op.body.stmts), ..Block::default() };
+            let (Block { stmts, .. }, row) =
+                build.in_block(body, |build| build.at(build.span(), lineage, |build| reshape(build, value, &shape)));
+            op.body.stmts = stmts;
             leaving = row?;
             split.dims.insert(0, DimSharding::closed(varies));
         }
@@ -182,17 +184,12 @@ fn with_residuals(
         op.outputs.push(split.clone());
         kept.push(outer);
         let entered = border.enter(build, outer, split, local);
-        build.blocks.push(std::mem::take(&mut head));
-        let back = reshape(build, entered, ty.shape());
-        head = build.blocks.pop().expect("the block that was opened above");
-        map.insert(value, back?);
+        let back = build.resume_block(&mut head, |build| reshape(build, entered, ty.shape()))?;
+        map.insert(value, back);
     }
-    build.blocks.push(head);
-    let repeated = repeat(build, &found.repeated, &mut map);
-    let mut stmts = build.blocks.pop().expect("the block that was opened above").stmts;
-    repeated?;
-    stmts.append(&mut block.stmts);
-    block.stmts = stmts;
+    build.resume_block(&mut head, |build| repeat(build, &found.repeated, &mut map))?;
+    head.stmts.append(&mut block.stmts);
+    block.stmts = head.stmts;
     substitute(build, block, &mut map);
     Ok(())
 }

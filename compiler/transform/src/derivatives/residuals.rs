@@ -58,7 +58,7 @@ impl Kept<'_> {
     pub fn find(&self, build: &CallBuilder, needed: &[Value]) -> Residuals {
         let known = self.known(build);
         // A value on which no derivative depends is needed, too.
-        let own = |value: &Value| build.first_name(*value, |name| known.contains_key(&name));
+        let own = |value: &Value| build.aliases().first(*value, |name| known.contains_key(&name));
         let mut needed: BTreeSet<Value> = needed.iter().filter_map(own).collect();
         let mut found = Residuals::default();
         for stmt in self.stmts.iter().rev() {
@@ -85,7 +85,7 @@ impl Kept<'_> {
         let of_param = |param: &Value| if self.had.contains(param) { Known::Repeated } else { Known::Kept };
         let mut known: BTreeMap<Value, Known> = self.params.iter().map(|param| (*param, of_param(param))).collect();
         for stmt in self.stmts {
-            let of_name = |&arg: &Value| build.first_name(arg, |name| known.contains_key(&name));
+            let of_name = |&arg: &Value| build.aliases().first(arg, |name| known.contains_key(&name));
             let args: Vec<Option<Known>> =
                 stmt.args.iter().map(|arg| of_name(arg).and_then(|name| known.get(&name).copied())).collect();
             let own = self.known_result(build, stmt, &args);

@@ -4,9 +4,10 @@
 //! the devices is taken as late as possible: where a collective, a carried value of a loop or the end of the function needs it.
 
 use super::loops::{accumulated, is_sparse};
-use super::{OpenBlocks, conformed, dependent, missing, parts, total, units};
+use super::{conformed, dependent, missing, parts, total, units};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
@@ -57,23 +58,16 @@ fn reversed(
     inputs: &[Value],
     seeds: &[(Value, Value)],
 ) -> Result<(Vec<Stmt>, Vec<Value>), Diagnostic> {
-    let around = build.origin();
     let mut forward = build.innermost().stmts.split_off(start);
-    let order = passed(&mut forward).max(around.lineage.order).saturating_add(1);
-    build.lineage = Lineage { part: DerivativePart::Gradient, of: None, order, ..Lineage::default() };
+    let order = passed(&mut forward).max(build.lineage().order).saturating_add(1);
+    let lineage = Lineage { part: DerivativePart::Gradient, of: None, order, ..Lineage::default() };
     let mut depends: BTreeSet<Value> = inputs.iter().copied().collect();
     dependent(build, &forward, &mut depends);
-    let open = OpenBlocks::of(build);
-    build.blocks.push(Block::default());
-    let mut reverse = Reverse { build, depends, cotangents: BTreeMap::new(), changing: BTreeSet::new() };
-    let found = reverse.cotangents_of(&mut forward, inputs, seeds);
-    if found.is_err() {
-        open.restore(build);
-        build.blocks.push(Block::default());
-    }
-    let stmts = build.blocks.pop().expect("the block that was opened above").stmts;
+    let (Block { stmts, .. }, found) = build.at(build.span(), lineage, |build| {
+        let mut reverse = Reverse { build, depends, cotangents: BTreeMap::new(), changing: BTreeSet::new() };
+        reverse.in_block(Block::default(), |reverse| reverse.cotangents_of(&mut forward, inputs, seeds))
+    });
     build.innermost().stmts.extend(forward);
-    build.resume(&around);
     Ok((stmts, found?))
 }
 
@@ -101,6 +95,12 @@ pub(super) struct Reverse<'b> {
     pub changing: BTreeSet<Value>,
 }
 
+impl Scoped for Reverse<'_> {
+    fn builder(&mut self) -> &mut CallBuilder {
+        self.build
+    }
+}
+
 impl Reverse<'_> {
     fn cotangents_of(
         &mut self,
@@ -113,7 +113,7 @@ impl Reverse<'_> {
             self.add(value, seed)?;
         }
         self.run(forward)?;
-        self.build.span = around.span;
+        self.build.set_span(around.span);
         let mut found = Vec::new();
         for &input in inputs {
             found.push(match self.cotangents.get(&input) {
@@ -163,7 +163,7 @@ impl Reverse<'_> {
             if !stmt.results.iter().any(|result| self.cotangents.contains_key(result)) {
                 continue;
             }
-            self.build.span = stmt.origin.span;
+            self.build.set_span(stmt.origin.span);
             self.computes(DerivativePart::Gradient, None);
             match &stmt.kind {
                 StmtKind::Op(_) => self.op(stmt)?,
@@ -182,8 +182,8 @@ impl Reverse<'_> {
 
     /// Says what the next statements compute.
     pub fn computes(&mut self, part: DerivativePart, of: Option<Value>) {
-        let order = self.build.lineage.order;
-        self.build.lineage = Lineage { part, of, order, ..Lineage::default() };
+        let order = self.build.lineage().order;
+        self.build.set_lineage(Lineage { part, of, order, ..Lineage::default() });
     }
 
     /// Adds a cotangent to that of a value, in the layout on explicit axes that follows from the value's, where that was made.
@@ -204,7 +204,7 @@ impl Reverse<'_> {
             Some(before) => {
                 let (mut before, mut found) = (before, found);
                 // A part is not added to a sum.
-                let of = |value: Value| parts(self.build.ty(value), &ty, self.build.manual);
+                let of = |value: Value| parts(self.build.ty(value), &ty, self.build.manual());
                 if of(before) != of(found) {
                     before = total(self.build, before, value)?;
                     found = total(self.build, found, value)?;
@@ -329,25 +329,21 @@ impl Reverse<'_> {
             let (ty, origin) = (self.build.carried_type(stmt.args[at]), self.build.origin());
             given[at] = Some(self.build.func.new_value(ty, origin));
         }
-        self.build.blocks.push(Block::default());
-        let tangents = rule.tangents(self.build, stmt, &given);
-        let mut linear = self.build.blocks.pop().expect("the block that was opened above").stmts;
+        let (Block { stmts: mut linear, .. }, tangents) =
+            self.in_block(Block::default(), |reverse| rule.tangents(reverse.build, stmt, &given));
         let tangents = tangents?;
         let mut depends: BTreeSet<Value> = given.iter().flatten().copied().collect();
         dependent(self.build, &linear, &mut depends);
-        self.build.blocks.push(Block::default());
         let mut inner = Reverse { build: self.build, depends, cotangents: BTreeMap::new(), changing: BTreeSet::new() };
-        let mut result = Ok(());
-        for (tangent, cotangent) in tangents.iter().zip(found) {
-            if let (Some(tangent), Some(cotangent)) = (tangent, cotangent)
-                && result.is_ok()
-            {
-                result = inner.add(*tangent, *cotangent);
+        let (Block { stmts: reverse, .. }, result) = inner.in_block(Block::default(), |inner| {
+            for (tangent, cotangent) in tangents.iter().zip(found) {
+                if let (Some(tangent), Some(cotangent)) = (tangent, cotangent) {
+                    inner.add(*tangent, *cotangent)?;
+                }
             }
-        }
-        let result = result.and_then(|()| inner.run(&mut linear));
+            inner.run(&mut linear)
+        });
         let (depends, cotangents) = (inner.depends, inner.cotangents);
-        let reverse = self.build.blocks.pop().expect("the block that was opened above").stmts;
         result?;
         // What depends on the tangents is no part of the program.
         linear.retain(|stmt| !stmt.results.iter().any(|result| depends.contains(result)));

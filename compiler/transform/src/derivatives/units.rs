@@ -8,8 +8,9 @@ use super::{captured, conformed, dependent, forward, zeros};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::origin::{DerivativePart, Kin};
+use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ops::barrier::OptimizationBarrier;
@@ -86,9 +87,8 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
         map.insert(value, barrier);
         outside.push((value, barrier));
     }
-    reverse.build.blocks.push(Block::default());
-    let repeated = repeat(reverse.build, stmts, &mut map);
-    let mut again = reverse.build.blocks.pop().expect("the block that was opened above").stmts;
+    let (Block { stmts: mut again, .. }, repeated) =
+        reverse.in_block(Block::default(), |reverse| repeat(reverse.build, stmts, &mut map));
     repeated?;
     dependent(reverse.build, &again, &mut reverse.depends);
     for result in results {
@@ -96,9 +96,7 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
             reverse.add(same, found)?;
         }
     }
-    reverse.build.blocks.push(Block::default());
-    let result = reverse.run(&mut again);
-    let stmts = reverse.build.blocks.pop().expect("the block that was opened above").stmts;
+    let (Block { stmts, .. }, result) = reverse.in_block(Block::default(), |reverse| reverse.run(&mut again));
     result?;
     reverse.build.innermost().stmts.extend(again);
     reverse.build.innermost().stmts.extend(stmts);
@@ -161,7 +159,8 @@ pub(super) fn mapped(build: &mut CallBuilder, map: &mut BTreeMap<Value, Value>, 
     if let Some(&new) = map.get(&value) {
         return new;
     }
-    let Some((of, is_differentiated)) = build.alias_of(value) else { return value };
+    let Some(of) = build.aliases().next(value) else { return value };
+    let is_differentiated = !build.aliases().is_stopped(value);
     let new = mapped(build, map, of);
     if new == of {
         return value;
@@ -169,22 +168,20 @@ pub(super) fn mapped(build: &mut CallBuilder, map: &mut BTreeMap<Value, Value>, 
     if is_differentiated {
         return new;
     }
-    let stopped = build.stopped(new);
+    let stopped = build.stopped_alias(new);
     map.insert(value, stopped);
     stopped
 }
 
 /// What stands for a value where it is only named.
 fn named(build: &CallBuilder, map: &BTreeMap<Value, Value>, value: Value) -> Value {
-    build.first_name(value, |name| map.contains_key(&name)).map_or(value, |name| map[&name])
+    build.aliases().first(value, |name| map.contains_key(&name)).map_or(value, |name| map[&name])
 }
 
 /// Emits statements again, with other values for those in `map`, to which their results are added. Statements that only act are left out.
 pub fn repeat(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value, Value>) -> Result<(), Diagnostic> {
-    let around = build.origin();
     let first = build.func.values.len() as u32;
-    repeat_block(build, stmts, map)?;
-    build.resume(&around);
+    build.restoring(|build| repeat_block(build, stmts, map))?;
     // Units inside are units again.
     let copies: BTreeSet<Value> = stmts.iter().filter_map(|stmt| stmt.results.first().copied()).collect();
     let whole = |unit: &Unit| copies.iter().all(|&value| unit.contains(value));
@@ -193,7 +190,7 @@ pub fn repeat(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value,
     for unit in inner {
         let copies = unit.ranges().flat_map(|range| map.range(Value(range.start)..Value(range.end)));
         // Other names are of no statement.
-        let copies = copies.filter(|&(&value, _)| build.alias_of(value).is_none());
+        let copies = copies.filter(|&(&value, _)| build.aliases().next(value).is_none());
         let new: Vec<u32> = copies.map(|(_, new)| new.0).filter(|&new| new >= first).collect();
         let (Some(&start), Some(&last)) = (new.iter().min(), new.iter().max()) else { continue };
         let kind = match unit.kind {
@@ -220,9 +217,8 @@ fn repeated_rule(
     }
     let captured = rule.captured.iter().map(|&value| mapped(build, &mut map, value)).collect();
     let outputs = rule.outputs.iter().map(|&output| mapped(build, &mut map, output)).collect();
-    build.blocks.push(Block::default());
-    let forward = repeat(build, &rule.forward, &mut map);
-    let stmts = build.blocks.pop().expect("the block that was opened above").stmts;
+    let (Block { stmts, .. }, forward) =
+        build.in_block(Block::default(), |build| repeat(build, &rule.forward, &mut map));
     forward?;
     let forward_outputs = rule.forward_outputs.iter().map(|&output| mapped(build, &mut map, output)).collect();
     let mut params = Vec::new();
@@ -232,9 +228,8 @@ fn repeated_rule(
         map.insert(param, new);
         params.push(new);
     }
-    build.blocks.push(Block::default());
-    let reverse = repeat(build, &rule.reverse.stmts, &mut map);
-    let reverse_stmts = build.blocks.pop().expect("the block that was opened above").stmts;
+    let (Block { stmts: reverse_stmts, .. }, reverse) =
+        build.in_block(Block::default(), |build| repeat(build, &rule.reverse.stmts, &mut map));
     reverse?;
     let results = rule.reverse.results.iter().map(|&result| mapped(build, &mut map, result)).collect();
     Ok(CustomRule {
@@ -247,36 +242,42 @@ fn repeated_rule(
     })
 }
 
+/// As [`repeat_block`], for a block of a statement.
+fn repeat_inside(
+    build: &mut CallBuilder,
+    block: &mut Block,
+    map: &mut BTreeMap<Value, Value>,
+) -> Result<(), Diagnostic> {
+    let mut params = Vec::new();
+    for &param in &block.params {
+        let new = copied(build, param);
+        map.insert(param, new);
+        params.push(new);
+    }
+    let start = Block { params, ..Block::default() };
+    let (new, repeated) = build.in_block(start, |build| repeat_block(build, &block.stmts, map));
+    repeated?;
+    let results = block.results.iter().map(|&result| mapped(build, map, result)).collect();
+    *block = Block { results, ..new };
+    Ok(())
+}
+
 fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value, Value>) -> Result<(), Diagnostic> {
-    let outer = build.lineage;
+    let outer = build.lineage();
     for stmt in stmts {
         build.follow(&stmt.origin, outer);
-        build.lineage.of = build.lineage.of.map(|of| named(build, map, of));
+        let lineage = build.lineage();
+        build.set_lineage(Lineage { of: lineage.of.map(|of| named(build, map, of)), ..lineage });
         let args: Vec<Value> = stmt.args.iter().map(|&arg| mapped(build, map, arg)).collect();
         let results = match &stmt.kind {
             StmtKind::Op(_) if stmt.results.is_empty() => continue,
             StmtKind::Op(op) => build.emit(op.clone(), &args)?,
             StmtKind::Control(control) => {
                 let mut control = control.clone();
-                let manual = build.manual;
-                if let Control::Manual(region) = &control {
-                    build.manual = region.axes;
-                }
+                let manual = if let Control::Manual(region) = &control { region.axes } else { build.manual() };
                 for block in control.blocks_mut() {
-                    let mut params = Vec::new();
-                    for &param in &block.params {
-                        let new = copied(build, param);
-                        map.insert(param, new);
-                        params.push(new);
-                    }
-                    build.blocks.push(Block { params, ..Block::default() });
-                    let result = repeat_block(build, &block.stmts, map);
-                    let new = build.blocks.pop().expect("the block that was opened above");
-                    result?;
-                    let results = block.results.iter().map(|&result| mapped(build, map, result)).collect();
-                    *block = Block { results, ..new };
+                    build.in_region(manual, |build| repeat_inside(build, block, map))?;
                 }
-                build.manual = manual;
                 let results: Vec<Value> = stmt.results.iter().map(|&result| copied(build, result)).collect();
                 build.follow(&stmt.origin, outer);
                 let origin = build.origin();

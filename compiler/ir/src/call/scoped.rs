@@ -1,0 +1,73 @@
+//! Scopes of a builder: blocks, conditions, regions, and the place of new statements. Each is left on every path, as it was entered.
+
+use crate::call::build::CallBuilder;
+use crate::program::Block;
+use crate::program::origin::Lineage;
+use spmdc_grammar::span::Span;
+use spmdc_layout::types::AxisSet;
+
+/// A state with a builder, such as the checker or a derivative under construction.
+pub trait Scoped {
+    /// The builder.
+    fn builder(&mut self) -> &mut CallBuilder;
+
+    /// Adds to a new innermost block, which begins as `start`; returns the block, and the result.
+    fn in_block<T>(&mut self, start: Block, fill: impl FnOnce(&mut Self) -> T) -> (Block, T) {
+        let outside = self.builder().mark();
+        self.builder().open(start);
+        let result = fill(self);
+        (self.builder().close(&outside), result)
+    }
+
+    /// Adds to a finished block.
+    fn resume_block<T>(&mut self, block: &mut Block, add: impl FnOnce(&mut Self) -> T) -> T {
+        let (more, result) = self.in_block(std::mem::take(block), add);
+        *block = more;
+        result
+    }
+
+    /// New statements stand under a condition that may differ between devices along these axes.
+    fn under<T>(&mut self, varies: AxisSet, condition: Span, add: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.builder().mark();
+        self.builder().add_condition(varies, condition);
+        let result = add(self);
+        self.builder().leave(&mark);
+        result
+    }
+
+    /// New statements stand in the manual region over these axes.
+    fn in_region<T>(&mut self, axes: AxisSet, add: impl FnOnce(&mut Self) -> T) -> T {
+        let mark = self.builder().mark();
+        self.builder().enter_region(axes);
+        let result = add(self);
+        self.builder().leave(&mark);
+        result
+    }
+
+    /// New statements have this source position and this lineage.
+    fn at<T>(&mut self, span: Span, lineage: Lineage, add: impl FnOnce(&mut Self) -> T) -> T {
+        let around = self.builder().origin();
+        self.builder().set_span(span);
+        self.builder().set_lineage(lineage);
+        let result = add(self);
+        self.builder().resume(&around);
+        result
+    }
+
+    /// The place of new statements is afterwards as before, and so are the open blocks and their context if this fails.
+    fn restoring<T, E>(&mut self, add: impl FnOnce(&mut Self) -> Result<T, E>) -> Result<T, E> {
+        let (mark, around) = (self.builder().mark(), self.builder().origin());
+        let result = add(self);
+        if result.is_err() {
+            self.builder().leave(&mark);
+        }
+        self.builder().resume(&around);
+        result
+    }
+}
+
+impl Scoped for CallBuilder {
+    fn builder(&mut self) -> &mut CallBuilder {
+        self
+    }
+}
