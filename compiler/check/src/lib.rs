@@ -25,6 +25,7 @@ mod exprs;
 mod indexing;
 mod jacobians;
 mod layouts;
+mod limits;
 mod loops;
 mod manual;
 pub mod meshes;

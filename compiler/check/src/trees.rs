@@ -1,5 +1,6 @@
 //! Structs, tuples and lists as trees of leaves; only leaves enter the IR.
 
+use super::limits::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
 use super::{Checker, errors};
 use spmdc_abi::Plane;
 use spmdc_functions::complex::joined;
@@ -138,12 +139,6 @@ pub fn is_something(term: &Term) -> bool {
     leaves(term, "", &mut found);
     found.iter().any(|(_, leaf)| !matches!(leaf, Term::Poison))
 }
-
-/// Maximum number of leaves of a tuple, struct or list, and its maximum depth.
-pub const MAX_LEAVES: usize = 1 << 16;
-pub const MAX_NESTING: usize = 200;
-/// Maximum number of numbers in a list, which becomes an array.
-pub const MAX_NUMBERS: usize = 1 << 20;
 
 /// Whether a tree is within these limits.
 pub fn is_within_limits(term: &Term) -> bool {

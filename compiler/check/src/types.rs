@@ -4,10 +4,10 @@
 //! auto axes it becomes a `pin` statement.
 
 use super::errors::{self, shardings, streams, types as errors_of_types};
+use super::limits::{MAX_LEAVES, MAX_NESTING};
 use super::names::{Entity, ItemId};
 use super::scopes::{Expansion, Scope};
 use super::sizes::{Bindings, Size};
-use super::trees::{MAX_LEAVES, MAX_NESTING};
 use super::{Checker, trees};
 use spmdc_abi::{Plane, ReduceOp};
 use spmdc_functions::complex;

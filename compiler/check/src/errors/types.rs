@@ -1,6 +1,6 @@
 //! Mismatched types, and terms of the wrong kind.
 
-use crate::trees::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
+use crate::limits::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
