@@ -1,7 +1,7 @@
 //! Compiles kernels to functions in this process.
 
 use super::draws;
-use super::machine::{self, Code, Compiled, Symbol};
+use super::machine::{self, Compiled, FunctionCode, Symbol};
 use super::math_calls::{MathCall, MathSymbol};
 use cranelift_codegen::ir::Type;
 use cranelift_codegen::ir::types::F32;
@@ -172,7 +172,12 @@ impl Callees {
 }
 
 /// Adds a function to a module.
-pub(super) fn define(module: &mut impl Module, id: FuncId, code: &Code, known: &Callees) -> Result<(), CodegenError> {
+pub(super) fn define(
+    module: &mut impl Module,
+    id: FuncId,
+    code: &FunctionCode,
+    known: &Callees,
+) -> Result<(), CodegenError> {
     let relocations = code
         .relocations
         .iter()

@@ -88,7 +88,7 @@ pub fn needed_features(isa: &dyn TargetIsa) -> Result<u64, CodegenError> {
 }
 
 /// The features that functions need beyond those of the machine that they are compiled for.
-pub fn features_of_levels<'a>(codes: impl Iterator<Item = &'a Code>) -> Result<u64, CodegenError> {
+pub fn features_of_levels<'a>(codes: impl Iterator<Item = &'a FunctionCode>) -> Result<u64, CodegenError> {
     codes.filter_map(|code| code.level).try_fold(0, |bits, level| Ok(bits | features_of(level.features())?))
 }
 
@@ -118,7 +118,7 @@ fn check_host(cpu: Cpu) -> Result<(), CodegenError> {
 
 /// One compiled function.
 #[derive(Clone, Debug)]
-pub struct Code {
+pub struct FunctionCode {
     pub bytes: Vec<u8>,
     pub alignment: u64,
     pub relocations: Vec<Relocation>,
@@ -150,13 +150,13 @@ pub enum Symbol {
 /// The functions of some kernels.
 pub struct Compiled {
     /// The distinct functions.
-    pub functions: Vec<Code>,
+    pub functions: Vec<FunctionCode>,
     /// For each kernel the index of its function.
     pub of_kernel: Vec<usize>,
     /// For each function one with wide vectors; empty if none were wanted.
-    pub wide: Vec<Option<Code>>,
+    pub wide: Vec<Option<FunctionCode>>,
     /// The bulk math functions that they call.
-    pub bulk: Vec<(MathSymbol, Code)>,
+    pub bulk: Vec<(MathSymbol, FunctionCode)>,
 }
 
 impl Compiled {
@@ -167,7 +167,7 @@ impl Compiled {
     }
 }
 
-fn math_symbols<'a>(codes: impl Iterator<Item = &'a Code>, bulk: bool) -> Vec<MathSymbol> {
+fn math_symbols<'a>(codes: impl Iterator<Item = &'a FunctionCode>, bulk: bool) -> Vec<MathSymbol> {
     let mut symbols = Vec::new();
     for relocation in codes.flat_map(|code| &code.relocations) {
         if let Symbol::Math(symbol) = relocation.symbol
@@ -240,7 +240,12 @@ fn distinct(kernels: &[Kernel]) -> (Vec<&Kernel>, Vec<usize>) {
     (distinct, of_kernel)
 }
 
-fn narrow(isa: &dyn TargetIsa, kernel: &Kernel, nest: &NestOf, scratch: &mut Scratch) -> Result<Code, CodegenError> {
+fn narrow(
+    isa: &dyn TargetIsa,
+    kernel: &Kernel,
+    nest: &NestOf,
+    scratch: &mut Scratch,
+) -> Result<FunctionCode, CodegenError> {
     let function = kernel::emit(kernel, &nest(kernel), options(isa), &mut scratch.builder);
     finish(isa, function, false, &mut scratch.control)
 }
@@ -248,8 +253,8 @@ fn narrow(isa: &dyn TargetIsa, kernel: &Kernel, nest: &NestOf, scratch: &mut Scr
 /// The bulk math functions that the code calls.
 fn bulk_functions<'a>(
     isa: &dyn TargetIsa,
-    codes: impl Iterator<Item = &'a Code>,
-) -> Result<Vec<(MathSymbol, Code)>, CodegenError> {
+    codes: impl Iterator<Item = &'a FunctionCode>,
+) -> Result<Vec<(MathSymbol, FunctionCode)>, CodegenError> {
     math_symbols(codes, true).into_iter().map(|symbol| Ok((symbol, math_function(isa, symbol)?))).collect()
 }
 
@@ -294,7 +299,7 @@ fn listing(isa: &dyn TargetIsa, code: &spmdc_wide::WideCode) -> Result<String, C
 }
 
 /// Code of wide vectors, with its calls as relocations; None if the kernel is not supported.
-fn wide(isa: &dyn TargetIsa, kernel: &Kernel, level: VectorLevel) -> Option<Code> {
+fn wide(isa: &dyn TargetIsa, kernel: &Kernel, level: VectorLevel) -> Option<FunctionCode> {
     let code = spmdc_wide::compile(kernel, level, isa.flags().is_pic())?;
     let relocation = |call: &spmdc_wide::RareCall| {
         let lane = if call.double { F64 } else { F32 };
@@ -304,15 +309,15 @@ fn wide(isa: &dyn TargetIsa, kernel: &Kernel, level: VectorLevel) -> Option<Code
         Relocation { offset: call.offset, kind, addend, symbol }
     };
     let relocations = code.calls.iter().map(relocation).collect();
-    Some(Code { bytes: code.bytes, alignment: code.alignment, relocations, listing: None, level: Some(level) })
+    Some(FunctionCode { bytes: code.bytes, alignment: code.alignment, relocations, listing: None, level: Some(level) })
 }
 
 /// All math functions reachable from the code, each with its own code; None for functions of the C library.
 pub fn math_functions(
     isa: &dyn TargetIsa,
     compiled: &Compiled,
-) -> Result<Vec<(MathSymbol, Option<Code>)>, CodegenError> {
-    let mut functions: Vec<(MathSymbol, Option<Code>)> =
+) -> Result<Vec<(MathSymbol, Option<FunctionCode>)>, CodegenError> {
+    let mut functions: Vec<(MathSymbol, Option<FunctionCode>)> =
         compiled.bulk.iter().map(|(symbol, code)| (*symbol, Some(code.clone()))).collect();
     let mut wanted = compiled.scalar_functions();
     while let Some(symbol) = wanted.pop() {
@@ -327,7 +332,7 @@ pub fn math_functions(
 }
 
 /// The code of a math function that kernels call.
-fn math_function(isa: &dyn TargetIsa, symbol: MathSymbol) -> Result<Code, CodegenError> {
+fn math_function(isa: &dyn TargetIsa, symbol: MathSymbol) -> Result<FunctionCode, CodegenError> {
     let MathSymbol { call, lane, bulk } = symbol;
     let convention = isa.default_call_conv();
     let mut function = Function::with_name_signature(UserFuncName::default(), symbol.signature(convention));
@@ -417,7 +422,7 @@ fn finish(
     function: Function,
     listing: bool,
     control: &mut ControlPlane,
-) -> Result<Code, CodegenError> {
+) -> Result<FunctionCode, CodegenError> {
     if cfg!(debug_assertions) {
         let verified = cranelift_codegen::verify_function(&function, isa);
         verified.map_err(|errors| CodegenError::Internal(format!("a function is not valid: {errors}")))?;
@@ -445,7 +450,7 @@ fn finish(
             Ok(Relocation { offset: relocation.offset, kind: relocation.kind, addend: relocation.addend, symbol })
         })
         .collect::<Result<_, CodegenError>>()?;
-    Ok(Code {
+    Ok(FunctionCode {
         bytes: code.buffer.data().to_vec(),
         alignment: u64::from(code.buffer.alignment).max(16),
         relocations,
