@@ -24,7 +24,7 @@ use spmdc_abi::{Check, Checked, DType, Kind, Site, Width, counted_index, out_of_
 
 /// One prepared operation.
 #[derive(Debug)]
-pub(crate) enum Op {
+pub(crate) enum Action {
     Kernel(KernelCall),
     Panels(Box<Panels>),
     GroupPanels(Box<PanelsOfGroup>),
@@ -112,33 +112,37 @@ pub(crate) enum Op {
     End,
 }
 
-impl Op {
+impl Action {
     /// How a device spends the time of the operation; None if it takes next to none, or if the device waits.
     fn activity(&self) -> Option<Activity> {
         match self {
-            Op::Kernel(_) | Op::Panels(_) | Op::GroupPanels(_) | Op::Products(_) | Op::Library(_) | Op::Copy { .. } => {
-                Some(Activity::Compute)
-            }
+            Action::Kernel(_)
+            | Action::Panels(_)
+            | Action::GroupPanels(_)
+            | Action::Products(_)
+            | Action::Library(_)
+            | Action::Copy { .. } => Some(Activity::Compute),
             // The last device packs the messages.
-            Op::Move(_) | Op::Combine(_) | Op::Receive(_) | Op::PostMessages { crossing: Some(_), .. } => {
-                Some(Activity::Communicate)
-            }
-            Op::Read(_) => Some(Activity::Input),
-            Op::Print { .. } => Some(Activity::Output),
-            Op::Sync { .. }
-            | Op::Post { .. }
-            | Op::Crossing { .. }
-            | Op::Await { .. }
-            | Op::PostMessages { crossing: None, .. }
-            | Op::AwaitPosted { .. }
-            | Op::Count { .. }
-            | Op::CheckIndex(_)
-            | Op::For { .. }
-            | Op::Progress { .. }
-            | Op::Next { .. }
-            | Op::Unless { .. }
-            | Op::Jump { .. }
-            | Op::End => None,
+            Action::Move(_)
+            | Action::Combine(_)
+            | Action::Receive(_)
+            | Action::PostMessages { crossing: Some(_), .. } => Some(Activity::Communicate),
+            Action::Read(_) => Some(Activity::Input),
+            Action::Print { .. } => Some(Activity::Output),
+            Action::Sync { .. }
+            | Action::Post { .. }
+            | Action::Crossing { .. }
+            | Action::Await { .. }
+            | Action::PostMessages { crossing: None, .. }
+            | Action::AwaitPosted { .. }
+            | Action::Count { .. }
+            | Action::CheckIndex(_)
+            | Action::For { .. }
+            | Action::Progress { .. }
+            | Action::Next { .. }
+            | Action::Unless { .. }
+            | Action::Jump { .. }
+            | Action::End => None,
         }
     }
 }
@@ -193,7 +197,7 @@ pub(crate) struct Device {
     pub part: usize,
     /// Its position in the mesh of that part.
     pub place: usize,
-    pub ops: Vec<Op>,
+    pub actions: Vec<Action>,
     pub buffers: Vec<*mut u8>,
     pub scalars: Vec<i64>,
     pub counters: Vec<Counter>,
@@ -237,7 +241,7 @@ impl Device {
             number,
             part,
             place,
-            ops: Vec::new(),
+            actions: Vec::new(),
             buffers: Vec::new(),
             scalars: Vec::new(),
             counters: Vec::new(),
@@ -265,32 +269,32 @@ impl Device {
 
     /// Whether any operation of this device is long enough for a team.
     pub fn wants_team(&self) -> bool {
-        self.ops.iter().any(|op| match op {
-            Op::Kernel(call) => call.chunk > 0,
-            Op::Panels(panels) => !matches!(panels.sharing, Sharing::Alone),
-            Op::GroupPanels(panels) => panels.chunk > 0,
-            Op::Products(products) => products.iter().any(PreparedProduct::wants_team),
-            Op::Library(calls) => calls.wants_team(),
-            Op::Read(_)
-            | Op::Move(_)
-            | Op::Combine(_)
-            | Op::Receive(_)
-            | Op::Copy { .. }
-            | Op::Sync { .. }
-            | Op::Post { .. }
-            | Op::Await { .. }
-            | Op::PostMessages { .. }
-            | Op::AwaitPosted { .. }
-            | Op::Crossing { .. }
-            | Op::Count { .. }
-            | Op::CheckIndex(_)
-            | Op::For { .. }
-            | Op::Progress { .. }
-            | Op::Next { .. }
-            | Op::Unless { .. }
-            | Op::Jump { .. }
-            | Op::Print { .. }
-            | Op::End => false,
+        self.actions.iter().any(|action| match action {
+            Action::Kernel(call) => call.chunk > 0,
+            Action::Panels(panels) => !matches!(panels.sharing, Sharing::Alone),
+            Action::GroupPanels(panels) => panels.chunk > 0,
+            Action::Products(products) => products.iter().any(PreparedProduct::wants_team),
+            Action::Library(calls) => calls.wants_team(),
+            Action::Read(_)
+            | Action::Move(_)
+            | Action::Combine(_)
+            | Action::Receive(_)
+            | Action::Copy { .. }
+            | Action::Sync { .. }
+            | Action::Post { .. }
+            | Action::Await { .. }
+            | Action::PostMessages { .. }
+            | Action::AwaitPosted { .. }
+            | Action::Crossing { .. }
+            | Action::Count { .. }
+            | Action::CheckIndex(_)
+            | Action::For { .. }
+            | Action::Progress { .. }
+            | Action::Next { .. }
+            | Action::Unless { .. }
+            | Action::Jump { .. }
+            | Action::Print { .. }
+            | Action::End => false,
         })
     }
 
@@ -361,10 +365,10 @@ impl Device {
         let moving = shared.crossings.as_ref().filter(|_| shared.memories.len() > 1);
         let is_watched = self.recorder.is_some() || moving.is_some();
         loop {
-            let op = &self.ops[self.at];
+            let action = &self.actions[self.at];
             if is_watched {
                 if let Some(recorder) = &mut self.recorder {
-                    recorder.begin(self.at, op.activity());
+                    recorder.begin(self.at, action.activity());
                 }
                 if let Some(crossings) = moving.filter(|crossings| crossings.is_active()) {
                     shared.with_run(|run| crossings.poll(run));
@@ -372,15 +376,15 @@ impl Device {
             }
             self.clock += 1;
             self.at += 1;
-            match op {
-                Op::Kernel(call) => {
+            match action {
+                Action::Kernel(call) => {
                     // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
                     let code = unsafe { call.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
                         return Err(trapped(code, call.checks.iter(), shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
-                Op::Panels(panels) => {
+                Action::Panels(panels) => {
                     // SAFETY: as for a single kernel.
                     let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
@@ -388,14 +392,14 @@ impl Device {
                         return Err(trapped(code, checks, shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
-                Op::GroupPanels(panels) => {
+                Action::GroupPanels(panels) => {
                     // SAFETY: as for a single kernel; all devices of the group have come to the barrier before the step.
                     let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
                         return Err(trapped(code, [].iter(), shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
-                Op::Products(products) => {
+                Action::Products(products) => {
                     for product in products {
                         // SAFETY: as promised by the caller; all offsets were checked when the product was prepared.
                         if !unsafe { product.run(context.team.as_deref_mut()) } {
@@ -403,23 +407,23 @@ impl Device {
                         }
                     }
                 }
-                Op::Library(calls) => {
+                Action::Library(calls) => {
                     // SAFETY: as promised by the caller; all extents were checked when the calls were prepared.
                     let code = unsafe { calls.run(context.team.as_deref_mut()) };
                     if code != trap::NONE {
                         return Err(trapped(code, calls.checks.iter(), shared.outlines[self.part].site(self.at - 1)));
                     }
                 }
-                Op::Read(read) => {
+                Action::Read(read) => {
                     // SAFETY: as promised by the caller; all extents were checked when the read was prepared.
                     let done = unsafe { read.run(&shared.streams) };
                     done.map_err(|error| error.at(shared.outlines[self.part].site(self.at - 1)))?;
                 }
                 // SAFETY: as promised by the caller; ranges and overlaps were checked.
-                Op::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.exchange() }),
+                Action::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.exchange() }),
                 // SAFETY: as for moves.
-                Op::Combine(parts) => parts.iter().for_each(|planned| unsafe { planned.run() }),
-                Op::Receive(receive) => match &**receive {
+                Action::Combine(parts) => parts.iter().for_each(|planned| unsafe { planned.run() }),
+                Action::Receive(receive) => match &**receive {
                     // SAFETY: as for moves.
                     Receive::Copy(planned) => unsafe { planned.exchange() },
                     Receive::Landed => {}
@@ -427,8 +431,8 @@ impl Device {
                     Receive::Zeros { to, bytes } => unsafe { to.write_bytes(0, *bytes) },
                 },
                 // SAFETY: both ranges were checked when the step was prepared; this copy allows for overlap.
-                Op::Copy { from, to, bytes } => unsafe { to.copy_from(*from, *bytes) },
-                Op::Sync { barrier } => {
+                Action::Copy { from, to, bytes } => unsafe { to.copy_from(*from, *bytes) },
+                Action::Sync { barrier } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
@@ -440,7 +444,7 @@ impl Device {
                         return Ok(());
                     }
                 }
-                Op::Post { barrier, slot } => {
+                Action::Post { barrier, slot } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
@@ -451,7 +455,7 @@ impl Device {
                     shared.positions[self.number].post(*barrier, generation);
                     context.arrive(attendance, *barrier);
                 }
-                Op::Await { barrier, slot } => {
+                Action::Await { barrier, slot } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
@@ -468,7 +472,7 @@ impl Device {
                         return Ok(());
                     }
                 }
-                Op::PostMessages { barrier, crossing, slot } => {
+                Action::PostMessages { barrier, crossing, slot } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
@@ -487,7 +491,7 @@ impl Device {
                         }
                     }
                 }
-                Op::AwaitPosted { barrier, slot } => {
+                Action::AwaitPosted { barrier, slot } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
@@ -500,7 +504,7 @@ impl Device {
                         return Ok(());
                     }
                 }
-                Op::Crossing { crossing } => {
+                Action::Crossing { crossing } => {
                     if shared.failures.stops(self.clock) {
                         self.stop(context);
                         return Ok(());
@@ -517,10 +521,10 @@ impl Device {
                     }
                     shared.positions[self.number].clear();
                 }
-                Op::Count { collective } => self.counts[*collective] += 1,
+                Action::Count { collective } => self.counts[*collective] += 1,
                 // SAFETY: the addresses of index and target were checked when the step was prepared.
-                Op::CheckIndex(check) => unsafe { check.run(shared.outlines[self.part].site(self.at - 1))? },
-                Op::For { counter, start, end, exit } => {
+                Action::CheckIndex(check) => unsafe { check.run(shared.outlines[self.part].site(self.at - 1))? },
+                Action::For { counter, start, end, exit } => {
                     // SAFETY: the addresses of the bounds and of the counter were checked.
                     let (start, end) = unsafe { (start.read(), end.read()) };
                     if start < end {
@@ -532,13 +536,13 @@ impl Device {
                         self.at = *exit;
                     }
                 }
-                Op::Progress { counter, start, total } => {
+                Action::Progress { counter, start, total } => {
                     if self.number == 0 {
                         let done = |counter: usize| self.counters[counter].current.abs_diff(*start);
                         shared.progress.set(counter.map_or(*total, done), *total);
                     }
                 }
-                Op::Next { counter, body } => {
+                Action::Next { counter, body } => {
                     let counter = &mut self.counters[*counter];
                     debug_assert!(counter.current < counter.end, "a trip beyond the end of its loop");
                     if counter.current + 1 < counter.end {
@@ -551,13 +555,13 @@ impl Device {
                         }
                     }
                 }
-                Op::Unless { flag, target } => {
+                Action::Unless { flag, target } => {
                     // SAFETY: the flag's address was checked. Any byte but 0 counts as true.
                     if unsafe { flag.read() } == 0 {
                         self.at = *target;
                     }
                 }
-                Op::Jump { target } => {
+                Action::Jump { target } => {
                     // Only a `while` jumps back; on other jumps the check costs too little to avoid.
                     self.at = *target;
                     if shared.failures.stops(self.clock) {
@@ -565,7 +569,7 @@ impl Device {
                         return Ok(());
                     }
                 }
-                Op::Print { print } => {
+                Action::Print { print } => {
                     let (prepared, memory) = (&shared.prints[*print], &shared.memories[self.part]);
                     if prepared.actor() != Some(self.place) {
                         continue;
@@ -586,7 +590,7 @@ impl Device {
                         prepared.write(memory, out)?;
                     }
                 }
-                Op::End => {
+                Action::End => {
                     debug_assert!(self.posted.iter().all(Option::is_none), "a barrier is posted and never awaited");
                     self.state = DeviceState::Done;
                     return Ok(());

@@ -19,7 +19,7 @@ use self::transfers::{LoadedTransfer, TransferEnd, ends};
 use crate::barrier::Barrier;
 use crate::check::overlap;
 use crate::collectives::{exchange, fetch, permute};
-use crate::device::{Counter, Device, IndexCheck, LoopBound, Op};
+use crate::device::{Action, Counter, Device, IndexCheck, LoopBound};
 use crate::gemm;
 use crate::kernels::KernelCall;
 use crate::launch::Staff;
@@ -129,12 +129,12 @@ pub(crate) fn load(
         };
         loader.steps(&program.body)?;
         loader.last_transfers();
-        loader.emit(Site::default(), "program", |_, _| Op::End);
+        loader.emit(Site::default(), "program", |_, _| Action::End);
         let groups = loader.groups.len();
         out = loader.out;
         out.outlines.push(loader.outline);
         debug_assert!(
-            out.devices.iter().all(|device| matches!(device.ops.last(), Some(Op::End))),
+            out.devices.iter().all(|device| matches!(device.actions.last(), Some(Action::End))),
             "a device's operations end"
         );
         for device in &mut out.devices {
@@ -207,14 +207,14 @@ impl<'a> Loader<'a> {
             Step::Post { group, site } => {
                 // Where barriers are of several processes, all of the barrier happens where it is awaited.
                 if self.mesh.has_boxes() {
-                    self.at_barrier(*group, *site, "barrier", |barrier, slot| Op::Post { barrier, slot });
+                    self.at_barrier(*group, *site, "barrier", |barrier, slot| Action::Post { barrier, slot });
                 }
             }
             Step::Await { group, kind, site } => {
                 if !self.mesh.has_boxes() {
                     return self.sync(*group, *site, name_of(*kind));
                 }
-                self.at_barrier(*group, *site, name_of(*kind), |barrier, slot| Op::Await { barrier, slot });
+                self.at_barrier(*group, *site, name_of(*kind), |barrier, slot| Action::Await { barrier, slot });
             }
             Step::Copy { from, to, bytes, split } => {
                 let (memory, mesh) = (self.memory, self.mesh);
@@ -225,7 +225,7 @@ impl<'a> Loader<'a> {
                     let cut = |line: i64| (line as u64 * 64).min(*bytes) as usize;
                     let (begin, end) = (cut(part.start), cut(part.end));
                     debug_assert!(begin <= end && end as u64 <= *bytes, "a copy of {begin}..{end} of {bytes} bytes");
-                    Op::Copy {
+                    Action::Copy {
                         from: memory.address(*from, device).wrapping_add(begin),
                         to: memory.address(*to, device).wrapping_add(begin),
                         bytes: if from == to { 0 } else { end - begin },
@@ -235,7 +235,7 @@ impl<'a> Loader<'a> {
             Step::CheckIndex { index, dtype, extent, len, to, site } => {
                 let memory = self.memory;
                 self.emit(*site, "index", |device, _| {
-                    Op::CheckIndex(Box::new(IndexCheck {
+                    Action::CheckIndex(Box::new(IndexCheck {
                         index: memory.address(*index, device),
                         dtype: *dtype,
                         extent: *extent,
@@ -257,7 +257,7 @@ impl<'a> Loader<'a> {
                         Bound::Const(value) => LoopBound::Known(*value),
                         Bound::Memory(place, dtype) => LoopBound::Memory(memory.address(*place, device), *dtype),
                     };
-                    Op::For { counter: slot, start: limit(start), end: limit(end), exit: 0 }
+                    Action::For { counter: slot, start: limit(start), end: limit(end), exit: 0 }
                 });
                 // A loop in a loop with known trips is a part of the progress of that one.
                 let known = match (start, end) {
@@ -267,7 +267,7 @@ impl<'a> Loader<'a> {
                     (Bound::Const(_) | Bound::Memory(..), Bound::Const(_) | Bound::Memory(..)) => None,
                 };
                 if let Some((start, total)) = known {
-                    self.emit(*site, "loop", |_, _| Op::Progress { counter: Some(slot), start, total });
+                    self.emit(*site, "loop", |_, _| Action::Progress { counter: Some(slot), start, total });
                 }
                 let outside = (self.in_known_loop, self.varying);
                 self.in_known_loop |= known.is_some();
@@ -277,10 +277,10 @@ impl<'a> Loader<'a> {
                 });
                 self.steps(body)?;
                 (self.in_known_loop, self.varying) = outside;
-                self.emit(*site, "loop", |_, _| Op::Next { counter: slot, body: head + 1 });
+                self.emit(*site, "loop", |_, _| Action::Next { counter: slot, body: head + 1 });
                 self.land(head);
                 if let Some((start, total)) = known {
-                    self.emit(*site, "loop", |_, _| Op::Progress { counter: None, start, total });
+                    self.emit(*site, "loop", |_, _| Action::Progress { counter: None, start, total });
                 }
             }
             Step::While { cond, flag, body, site } => {
@@ -291,7 +291,7 @@ impl<'a> Loader<'a> {
                 let branch = self.unless(*flag, *site);
                 self.steps(body)?;
                 self.varying = outside;
-                self.emit(*site, "loop", |_, _| Op::Jump { target: head });
+                self.emit(*site, "loop", |_, _| Action::Jump { target: head });
                 self.land(branch);
             }
             Step::If { flag, then, otherwise, site } => {
@@ -300,7 +300,7 @@ impl<'a> Loader<'a> {
                 let branch = self.unless(*flag, *site);
                 self.steps(then)?;
                 let jump = self.outline.len();
-                self.emit(*site, "branch", |_, _| Op::Jump { target: 0 });
+                self.emit(*site, "branch", |_, _| Action::Jump { target: 0 });
                 self.land(branch);
                 self.steps(otherwise)?;
                 self.land(jump);
@@ -326,7 +326,7 @@ impl<'a> Loader<'a> {
                 };
                 self.planned((self.mesh.axes(), senders), (*site, what), of_first)?;
                 self.out.prints.push(prepared);
-                self.emit(*site, what, |_, _| Op::Print { print });
+                self.emit(*site, what, |_, _| Action::Print { print });
                 self.sync(self.mesh.axes(), *site, what)?;
             }
         }
@@ -340,22 +340,22 @@ impl<'a> Loader<'a> {
     }
 
     /// Appends an operation to the list of every device.
-    fn emit(&mut self, site: Site, what: &'static str, mut op: impl FnMut(usize, &mut Device) -> Op) {
+    fn emit(&mut self, site: Site, what: &'static str, mut action: impl FnMut(usize, &mut Device) -> Action) {
         debug_assert!(
-            self.out.devices.iter().all(|device| device.ops.len() == self.outline.len()),
+            self.out.devices.iter().all(|device| device.actions.len() == self.outline.len()),
             "an operation is the same step on all devices"
         );
         self.outline.push(site, what);
         for device in &mut self.out.devices {
-            let op = op(device.place, device);
-            device.ops.push(op);
+            let action = action(device.place, device);
+            device.actions.push(action);
         }
     }
 
     /// Jumps over the following operations if the flag is false; `land` sets the target.
     fn unless(&mut self, flag: Place, site: Site) -> usize {
         let memory = self.memory;
-        self.emit(site, "branch", |device, _| Op::Unless { flag: memory.address(flag, device), target: 0 });
+        self.emit(site, "branch", |device, _| Action::Unless { flag: memory.address(flag, device), target: 0 });
         self.outline.len() - 1
     }
 
@@ -363,8 +363,8 @@ impl<'a> Loader<'a> {
     fn land(&mut self, jump: usize) {
         let here = self.outline.len();
         for device in &mut self.out.devices {
-            if let Op::For { exit: target, .. } | Op::Unless { target, .. } | Op::Jump { target } =
-                &mut device.ops[jump]
+            if let Action::For { exit: target, .. } | Action::Unless { target, .. } | Action::Jump { target } =
+                &mut device.actions[jump]
             {
                 debug_assert!(jump < here, "a jump that is landed leads forward");
                 *target = here;
@@ -376,7 +376,7 @@ impl<'a> Loader<'a> {
 
     fn sync(&mut self, group: AxisSet, site: Site, what: &'static str) -> Result<(), RunError> {
         if self.mesh.has_boxes() {
-            self.at_barrier(group, site, what, |barrier, _| Op::Sync { barrier });
+            self.at_barrier(group, site, what, |barrier, _| Action::Sync { barrier });
             return Ok(());
         }
         // Two devices of this process may wait for each other by way of one in another process.
@@ -388,8 +388,8 @@ impl<'a> Loader<'a> {
         self.memory.axes(place.arena).intersect(self.mesh.axes())
     }
 
-    /// Emits an operation at each device's barrier along these axes; `op` gets the barrier and the number of the set of axes.
-    fn at_barrier(&mut self, group: AxisSet, site: Site, what: &'static str, op: impl Fn(usize, usize) -> Op) {
+    /// Emits an action at each device's barrier along these axes; `action` gets the barrier and the number of the set of axes.
+    fn at_barrier(&mut self, group: AxisSet, site: Site, what: &'static str, action: impl Fn(usize, usize) -> Action) {
         let group = group.intersect(self.mesh.axes());
         if group.is_empty() {
             return;
@@ -415,7 +415,7 @@ impl<'a> Loader<'a> {
                 (slot, first)
             }
         };
-        self.emit(site, what, |device, _| op(first + mesh.linear(device, others.iter()), slot));
+        self.emit(site, what, |device, _| action(first + mesh.linear(device, others.iter()), slot));
     }
 
     /// The barrier of those of these devices that are in this process.
@@ -436,12 +436,12 @@ impl<'a> Loader<'a> {
     }
 
     /// Emits a collective: it is counted if several devices take part, and every device does its part.
-    fn collective(&mut self, (group, counted): (AxisSet, Counted), site: Site, work: Option<Vec<Op>>) {
+    fn collective(&mut self, (group, counted): (AxisSet, Counted), site: Site, work: Option<Vec<Action>>) {
         let several = self.mesh.count(group.intersect(self.mesh.axes()).iter()) > 1;
         let counted = Counted { counts: counted.counts && several, ..counted };
         let (kind, collective) = (counted.kind, self.out.collectives.len());
         self.out.collectives.push(counted);
-        self.emit(site, kind.name(), |_, _| Op::Count { collective });
+        self.emit(site, kind.name(), |_, _| Action::Count { collective });
         if let Some(work) = work {
             self.emit_each(site, kind.name(), work.into_iter());
         }
@@ -467,7 +467,7 @@ impl<'a> Loader<'a> {
         if moved && overlap(step.from.place, step.to.place, bytes(&step.from), bytes(&step.to)) {
             return Err(RunError::internal("malformed program: an exchange overwrites its operand").at(step.site));
         }
-        let work = any.then(|| moves.into_iter().map(|moves| Op::Move(moves.into())).collect());
+        let work = any.then(|| moves.into_iter().map(|moves| Action::Move(moves.into())).collect());
         let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
         self.collective((step.group, counted), step.site, work);
         Ok(())
@@ -479,7 +479,7 @@ impl<'a> Loader<'a> {
         let kind = CollectiveKind::CollectivePermute;
         let plan = |reads: &mut DeviceReads<'_>, device| permute::plan(reads, step, group, device);
         let plans = self.planned((group, Senders::Owners), (step.site, kind.name()), plan)?;
-        let work = plans.into_iter().map(|plan| Op::Receive(Box::new(plan))).collect();
+        let work = plans.into_iter().map(|plan| Action::Receive(Box::new(plan))).collect();
         self.collective((axes, Counted { kind, bytes: step.bytes, counts: true }), step.site, Some(work));
         Ok(())
     }
@@ -489,7 +489,7 @@ impl<'a> Loader<'a> {
             step.parts.iter().fold(step.group, |group, part| group.union(self.participants(step.group, part.to)));
         let plan = |reads: &mut DeviceReads<'_>, device| fetch::plan(reads, step, group, device);
         let moves = self.planned((group, Senders::Owners), (step.site, step.kind.name()), plan)?;
-        let work = moves.into_iter().map(|moves| Op::Move(moves.into())).collect();
+        let work = moves.into_iter().map(|moves| Action::Move(moves.into())).collect();
         let counted = Counted { kind: step.kind, bytes: step.bytes, counts: true };
         self.collective((step.group, counted), step.site, Some(work));
         Ok(())
@@ -497,7 +497,7 @@ impl<'a> Loader<'a> {
 
     fn kernel(&mut self, step: &KernelStep) {
         let (maker, function) = (self.call_maker(), self.kernels[step.kernel as usize]);
-        self.emit(step.site, "kernel", |device, out| Op::Kernel(maker.call(step, function, device, out)));
+        self.emit(step.site, "kernel", |device, out| Action::Kernel(maker.call(step, function, device, out)));
     }
 
     fn call_maker(&self) -> CallMaker<'a> {
@@ -515,7 +515,7 @@ impl<'a> Loader<'a> {
             Ok(gemm::plan(reads, step, device, team(staff, numbers[device])))
         };
         let products = self.planned((group, Senders::Owners), (step.site, what), plan)?;
-        self.emit_each(step.site, "product", products.into_iter().map(Op::Products));
+        self.emit_each(step.site, "product", products.into_iter().map(Action::Products));
         Ok(())
     }
 
@@ -542,15 +542,15 @@ impl<'a> Loader<'a> {
             Ok(library::plan(reads, step, device, team(staff, numbers[device])))
         };
         let calls = self.planned((group, Senders::Owners), (step.site, what), plan)?;
-        self.emit_each(step.site, "library function", calls.into_iter().map(|calls| Op::Library(Box::new(calls))));
+        self.emit_each(step.site, "library function", calls.into_iter().map(|calls| Action::Library(Box::new(calls))));
         Ok(())
     }
 
     /// Emits an operation, given for each device of this process.
-    fn emit_each(&mut self, site: Site, what: &'static str, ops: impl ExactSizeIterator<Item = Op>) {
-        debug_assert_eq!(ops.len(), self.out.devices.len(), "there is an operation for each device");
-        let mut ops = ops;
-        self.emit(site, what, |_, _| ops.next().expect("there is an operation for each device"));
+    fn emit_each(&mut self, site: Site, what: &'static str, actions: impl ExactSizeIterator<Item = Action>) {
+        debug_assert_eq!(actions.len(), self.out.devices.len(), "there is an action for each device");
+        let mut actions = actions;
+        self.emit(site, what, |_, _| actions.next().expect("there is an action for each device"));
     }
 }
 
@@ -573,7 +573,7 @@ impl Loader<'_> {
             self.out.ahead.extend(ahead);
             reads.push(read);
         }
-        self.emit_each(step.site, "read of rows", reads.into_iter().map(|read| Op::Read(Box::new(read))));
+        self.emit_each(step.site, "read of rows", reads.into_iter().map(|read| Action::Read(Box::new(read))));
     }
 }
 
@@ -588,16 +588,16 @@ impl Loader<'_> {
         let collective = self.out.collectives.len();
         self.out.collectives.push(counted);
         let (site, what) = (step.site, CollectiveKind::Transfer.name());
-        self.emit(site, what, |_, _| Op::AwaitPosted { barrier: full, slot: full });
-        self.emit(site, what, |_, _| Op::AwaitPosted { barrier: empty, slot: empty });
-        self.emit(site, what, |_, _| Op::Count { collective });
+        self.emit(site, what, |_, _| Action::AwaitPosted { barrier: full, slot: full });
+        self.emit(site, what, |_, _| Action::AwaitPosted { barrier: empty, slot: empty });
+        self.emit(site, what, |_, _| Action::Count { collective });
         self.emit(site, what, |device, _| {
             let block = (step.operands[0].place, &message.layout);
-            Op::Move(transfer.plan.sent(memory, block, device, &transfer.departures))
+            Action::Move(transfer.plan.sent(memory, block, device, &transfer.departures))
         });
         let crossing = transfer.crossing;
-        self.emit(site, what, |_, _| Op::PostMessages { barrier: full, crossing, slot: full });
-        self.emit(site, what, |_, _| Op::Post { barrier: empty, slot: empty });
+        self.emit(site, what, |_, _| Action::PostMessages { barrier: full, crossing, slot: full });
+        self.emit(site, what, |_, _| Action::Post { barrier: empty, slot: empty });
     }
 
     /// Copies the device's block out of the messages once they are full, and says that it has read them.
@@ -607,15 +607,15 @@ impl Loader<'_> {
         let (full, empty) = ends(message.channel);
         let (site, what) = (step.site, CollectiveKind::Transfer.name());
         let crossing = transfer.crossing;
-        self.emit(site, what, |_, _| Op::AwaitPosted { barrier: empty, slot: empty });
+        self.emit(site, what, |_, _| Action::AwaitPosted { barrier: empty, slot: empty });
         self.emit(site, what, |_, _| match crossing {
-            Some(_) => Op::Crossing { crossing },
-            None => Op::Sync { barrier: full },
+            Some(_) => Action::Crossing { crossing },
+            None => Action::Sync { barrier: full },
         });
         self.emit(site, what, |device, _| {
-            Op::Move(transfer.plan.received(memory, (step, &message.layout), device, &transfer.arrivals))
+            Action::Move(transfer.plan.received(memory, (step, &message.layout), device, &transfer.arrivals))
         });
-        self.emit(site, what, |_, _| Op::Post { barrier: empty, slot: empty });
+        self.emit(site, what, |_, _| Action::Post { barrier: empty, slot: empty });
     }
 
     /// At the end, waits until the last value of each transfer has been sent and read.
@@ -625,7 +625,7 @@ impl Loader<'_> {
                 let (full, empty) = ends(number as u32);
                 for barrier in [full, empty] {
                     let what = CollectiveKind::Transfer.name();
-                    self.emit(channel.site, what, |_, _| Op::AwaitPosted { barrier, slot: barrier });
+                    self.emit(channel.site, what, |_, _| Action::AwaitPosted { barrier, slot: barrier });
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Counted, Loader};
 use crate::boxes::Rows;
 use crate::collectives::reduce::{self, BoxReduction, Portion, Rounds};
-use crate::device::Op;
+use crate::device::Action;
 use crate::memory::Memory;
 use crate::processes::plans::{GroupMessages, Senders, plan_group};
 use crate::processes::reads::DeviceReads;
@@ -134,10 +134,10 @@ impl Loader<'_> {
                 (arrivals[group], crossings[group]) = (messages.arrivals, messages.crossing);
             }
             if all.iter().flatten().flatten().any(|message| message.combined().next().is_some()) {
-                self.emit(site, what, |device, _| Op::Combine(combined.remove(&device).unwrap_or_default().into()));
+                self.emit(site, what, |device, _| Action::Combine(combined.remove(&device).unwrap_or_default().into()));
             }
             let of = |device: usize| mesh.linear(device, groups.others.iter().copied());
-            self.emit(site, what, |device, _| Op::Crossing { crossing: crossings[of(device)] });
+            self.emit(site, what, |device, _| Action::Crossing { crossing: crossings[of(device)] });
         }
         // The devices of a process read in the same order as when their messages were planned.
         let mut planned: BTreeMap<usize, T> = BTreeMap::new();
@@ -184,7 +184,7 @@ impl Loader<'_> {
         };
         for (number, messages) in messages.into_iter().enumerate() {
             let parts = self.with_messages((group, Senders::Owners, messages), at, portion(number), combine)?;
-            let work = parts.into_iter().map(|parts| Op::Combine(parts.into())).collect::<Vec<_>>();
+            let work = parts.into_iter().map(|parts| Action::Combine(parts.into())).collect::<Vec<_>>();
             if number == 0 {
                 let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
                 self.collective((step.group, counted), step.site, Some(work));
@@ -195,7 +195,7 @@ impl Loader<'_> {
         if let Some(second) = second {
             let combine = |_: &[*const u8], _, _| Err(RunError::internal("the second round combines nothing"));
             let copies = self.with_messages((group, Senders::Owners, second), at, gather, combine)?;
-            self.emit_each(at.0, at.1, copies.into_iter().map(|copies| Op::Move(copies.into())));
+            self.emit_each(at.0, at.1, copies.into_iter().map(|copies| Action::Move(copies.into())));
         }
         Ok(())
     }

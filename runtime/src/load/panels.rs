@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Counted, Loader, chunk};
 use crate::collectives::reduce::{UnitReduction, of_units};
-use crate::device::Op;
+use crate::device::Action;
 use crate::kernels::{KernelCall, Panels, PanelsOfGroup, PartOfPanels, Sharing};
 use crate::trap::RunError;
 use spmdc_abi::{GroupPanels, KernelStep, ReduceStep, Scalar, Step};
@@ -28,7 +28,14 @@ impl Loader<'_> {
                 () if is_lagging => pipeline(&costs, team as usize),
                 () => Sharing::Range { chunk },
             };
-            Op::Panels(Box::new(Panels { calls: calls.into(), lags: lags.clone().into(), panel, begin, end, sharing }))
+            Action::Panels(Box::new(Panels {
+                calls: calls.into(),
+                lags: lags.clone().into(),
+                panel,
+                begin,
+                end,
+                sharing,
+            }))
         });
     }
 
@@ -73,7 +80,7 @@ impl Loader<'_> {
             let units = mesh.share_of((mesh.resolve(range, device), step.grain), dividing, device);
             let chunk = chunk(units.end - units.start, i64::from(step.grain), cost, maker.team(device));
             let panel = step.panel as i64;
-            Op::GroupPanels(Box::new(PanelsOfGroup { parts: parts.into(), panel, units, chunk }))
+            Action::GroupPanels(Box::new(PanelsOfGroup { parts: parts.into(), panel, units, chunk }))
         });
         Ok(())
     }
