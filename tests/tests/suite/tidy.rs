@@ -11,7 +11,7 @@ fn root() -> PathBuf {
 
 fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let Ok(entries) = fs::read_dir(folder) else { return found };
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     for entry in entries.map(Result::unwrap) {
         let path = entry.path();
         if path.is_dir() && path.file_name().unwrap() != "target" {
@@ -151,19 +151,20 @@ fn folders_of_the_ir_point_one_way() {
     }
 }
 
-/// The paths in a file's code, outside of its tests, that begin with `crate`, `super` or `self`.
-fn paths(text: &str) -> Vec<Vec<String>> {
+/// A file's code, without its comments and tests.
+fn code(text: &str) -> String {
     let code: Vec<&str> = text.lines().map(|line| line.split("//").next().unwrap()).collect();
-    let code = code.join("\n");
-    let code = code.split("#[cfg(test)]\nmod tests").next().unwrap();
+    code.join("\n").split("#[cfg(test)]\nmod tests").next().unwrap().to_string()
+}
+
+/// The paths in code that begin with this name.
+fn paths(code: &str, first: &str) -> Vec<Vec<String>> {
     let mut found = Vec::new();
-    for start in ["crate::", "super::", "self::"] {
-        for (at, _) in code.match_indices(start) {
-            // `super::super::x` is read from its beginning.
-            let continues = code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
-            if !continues {
-                tree(&code[at..], &[], &mut found);
-            }
+    for (at, _) in code.match_indices(&format!("{first}::")) {
+        // `super::super::x` is read from its beginning.
+        let continues = code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+        if !continues {
+            tree(&code[at..], &[], &mut found);
         }
     }
     found
@@ -201,25 +202,37 @@ fn imports(source: &Path) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     };
     let files = files(source, "rs");
     let modules: BTreeSet<Vec<String>> = files.iter().map(module).filter(|module| !module.is_empty()).collect();
-    let used = |from: &[String], path: Vec<String>| -> Option<Vec<String>> {
+    // The path from the root of the crate.
+    let full = |from: &[String], path: Vec<String>| -> Option<Vec<String>> {
         let ups = path.iter().take_while(|name| *name == "super").count();
         let (base, rest) = match path[0].as_str() {
             "crate" => (&from[..0], &path[1..]),
             "self" => (from, &path[1..]),
             _ => (&from[..from.len().checked_sub(ups)?], &path[ups..]),
         };
-        let full = [base, rest].concat();
-        let known = (1..=full.len()).rev().map(|len| full[..len].to_vec()).find(|path| modules.contains(path));
-        known.filter(|path| path != from)
+        // `a::{self}` is `a`.
+        let rest = rest.strip_suffix(&["self".to_string()]).unwrap_or(rest);
+        Some([base, rest].concat())
     };
+    let file_of =
+        |path: &[String]| (1..=path.len()).rev().map(|len| path[..len].to_vec()).find(|path| modules.contains(path));
     let mut found = BTreeMap::new();
     for file in &files {
         let from = module(file);
-        if !from.is_empty() {
-            let text = fs::read_to_string(file).unwrap();
-            let used = paths(&text).into_iter().filter_map(|path| used(&from, path)).collect();
-            found.insert(from, used);
+        if from.is_empty() {
+            continue;
         }
+        let code = code(&fs::read_to_string(file).unwrap());
+        let named = ["crate", "super", "self"].into_iter().flat_map(|first| paths(&code, first));
+        let mut named: Vec<Vec<String>> = named.filter_map(|path| full(&from, path)).collect();
+        // After `use super::errors` the path `errors::types::mismatch` is in the file of `types`.
+        let imported: BTreeSet<Vec<String>> = named.iter().filter(|path| modules.contains(*path)).cloned().collect();
+        for module in imported {
+            let inside = paths(&code, module.last().unwrap());
+            named.extend(inside.into_iter().map(|path| [&module[..], &path[1..]].concat()));
+        }
+        let used = named.iter().filter_map(|path| file_of(path)).filter(|used| *used != from).collect();
+        found.insert(from, used);
     }
     found
 }
@@ -486,12 +499,19 @@ fn every_type_has_a_name_of_its_own() {
             if is_test || path.ends_with("tests.rs") {
                 continue;
             }
+            let mut is_in_macro = false;
             for line in fs::read_to_string(&path).unwrap().lines() {
+                // A macro may declare types; a name that it gets as an argument is `$name`.
+                is_in_macro = line.starts_with("macro_rules! ") || (is_in_macro && !line.starts_with('}'));
+                let line = if is_in_macro { line.trim_start() } else { line };
                 let item = line.trim_start_matches("pub(crate) ").trim_start_matches("pub(super) ");
                 let item = item.trim_start_matches("pub ");
                 let kinds = ["struct ", "enum ", "trait "];
                 let Some(rest) = kinds.iter().find_map(|kind| item.strip_prefix(kind)) else { continue };
                 let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                if name.is_empty() {
+                    continue;
+                }
                 defined.entry(name).or_default().push(path.display().to_string());
             }
         }
