@@ -22,6 +22,14 @@ impl Tolerance {
     /// As `REDUCTION`, in f64.
     pub const DOUBLE: Tolerance = Tolerance::Relative { relative: 1e-12, of_largest: true };
 
+    /// The tolerances that the header of a golden program may name.
+    pub const NAMED: [(&str, Tolerance); 4] = [
+        ("exact", Tolerance::Exact),
+        ("elementwise", Tolerance::ELEMENTWISE),
+        ("reduction", Tolerance::REDUCTION),
+        ("double", Tolerance::DOUBLE),
+    ];
+
     /// What suits sums of numbers around one, taken in another order.
     pub fn sum_of_ones(dtype: DType) -> Tolerance {
         let tolerance = Tolerance::reassociated(dtype);

@@ -364,27 +364,26 @@ pub fn inputs(compilation: &Compilation, args: &[String], root: &Path) -> Result
         let arg = arg.replace("=@", &format!("=@{}/", root.display()));
         arguments.push(Argument::parse(&arg).map_err(|error| error.message)?);
     }
+    // An argument gives a parameter its value, or all leaves of a struct.
+    let is_given = |param: &Binding| {
+        let rest = arguments.iter().filter_map(|argument| param.name.strip_prefix(argument.path.as_str()));
+        rest.into_iter().any(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let given: Vec<Binding> = program.params.iter().filter(|param| is_given(param)).cloned().collect();
+    // It refuses arguments without a parameter, which would leave a misspelt one to generated values.
+    let mut sources = bind(&given, &arguments).map_err(|error| error.message)?.into_iter();
     let mut arrays = Vec::new();
-    let mut rest = program.params.as_slice();
-    while let Some(first) = rest.first() {
-        // Both planes of complex numbers have one argument.
-        let (params, others) = rest.split_at(if first.plane.is_some() { 2 } else { 1 });
-        rest = others;
-        let named = args.iter().position(|arg| arg.split('=').next() == Some(first.name.as_str()));
-        let sources = named.map(|named| bind(params, std::slice::from_ref(&arguments[named])));
-        let mut sources = sources.transpose().map_err(|error| error.message)?.map(Vec::into_iter);
-        for param in params {
-            let sizes: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
-            let mut array = HostArray::zeros(param.layout.dtype, &sizes);
-            match sources.as_mut().and_then(Iterator::next) {
-                Some(mut source) => {
-                    let start = vec![0; sizes.len()];
-                    source.read_block(&start, &sizes, &mut array.bytes).map_err(|error| error.message)?;
-                }
-                None => generate(&mut array, arrays.len() as u64),
-            }
-            arrays.push(array);
+    for param in &program.params {
+        let sizes: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
+        let mut array = HostArray::zeros(param.layout.dtype, &sizes);
+        if is_given(param) {
+            let mut source = sources.next().expect("every given parameter has a source");
+            let start = vec![0; sizes.len()];
+            source.read_block(&start, &sizes, &mut array.bytes).map_err(|error| error.message)?;
+        } else {
+            generate(&mut array, arrays.len() as u64);
         }
+        arrays.push(array);
     }
     Ok(arrays)
 }

@@ -72,7 +72,7 @@ impl Program {
     /// `X = 2, Y = 4`
     pub fn mesh(&self) -> &str {
         let line = self.text.lines().find_map(|line| line.strip_prefix("mesh ("));
-        line.and_then(|line| line.strip_suffix(");")).unwrap_or_default()
+        line.and_then(|line| line.strip_suffix(");")).expect("a program beside XLA's has a line `mesh (..);`")
     }
 
     /// Compiles the program for its own mesh.

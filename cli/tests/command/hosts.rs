@@ -14,7 +14,8 @@ fn programs_run_and_fail_on_three_hosts() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("tests/hosts/run.py");
     let mut command = Command::new(script);
     command.arg(env!("CARGO_BIN_EXE_spmdc"));
-    if env::var("SPMDC_HOSTS").is_ok_and(|which| which == "all") {
+    if let Ok(which) = env::var("SPMDC_HOSTS") {
+        assert_eq!(which, "all", "SPMDC_HOSTS is `all` or not set");
         command.arg("--all");
     }
     let output = command.output().unwrap();

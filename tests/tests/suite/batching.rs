@@ -80,11 +80,9 @@ fn agree(what: &str, expected: &[HostArray], found: &[HostArray]) -> Result<(), 
 
 #[test]
 fn mapped_functions_give_what_their_elements_give() {
-    let only = std::env::var("OPS_ONLY").unwrap_or_default();
     let numbers = crate::only_or_all("OPS_NUMBER", "OPS_SAMPLES", 4);
-    let names = spmdc_functions::builtin_names().chain(calls::SYNTAX.iter().copied());
     let mut wrong = Vec::new();
-    for name in names.filter(|name| only.is_empty() || *name == only) {
+    for name in crate::selected_functions() {
         if manual::NAMES.contains(&name) || calls::call(name, &mut Draw::new(name, 0)).is_none() {
             continue;
         }

@@ -7,9 +7,9 @@ use spmdc_tests::{engine, root};
 use std::path::Path;
 
 /// The text with the constants of its line `//! small: N=37 T=3`.
-fn small(text: &str) -> String {
-    let sizes = text.lines().next().and_then(|line| line.strip_prefix("//! small: ")).expect("sizes in the first line");
-    sizes.split(' ').map(|size| size.split_once('=').unwrap()).fold(text.to_string(), |text, (name, size)| {
+fn small(case: &Case) -> String {
+    assert!(!case.small.is_empty(), "{} has no line `//! small:`", case.path.display());
+    case.small.iter().fold(case.text.clone(), |text, (name, size)| {
         let (before, rest) = text.split_once(&format!("const {name} = ")).expect("a constant of this name");
         format!("{before}const {name} = {size}{}", &rest[rest.find(';').unwrap()..])
     })
@@ -17,7 +17,8 @@ fn small(text: &str) -> String {
 
 fn answers(path: &Path) -> Result<(), String> {
     let case = Case::read(path)?;
-    let text = small(&case.text);
+    case.allow(&["args", "small"])?;
+    let text = small(&case);
     let meshes: &[&str] = if text.contains("\nmesh ") { &["", "3"] } else { &[""] };
     for mesh in meshes {
         let compiled = engine::compiled_quickly("row.spmd", &text, mesh).map_err(|failures| format!("{failures:?}"))?;

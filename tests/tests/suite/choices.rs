@@ -139,15 +139,13 @@ fn all_of(name: &str, numbers: Range<u64>, ambiguous: &AtomicUsize) -> Vec<Strin
 
 #[test]
 fn every_choice_of_every_function_compiles() {
-    let only = std::env::var("OPS_ONLY").unwrap_or_default();
     let numbers = crate::only_or_all("CHOICES_NUMBER", "CHOICES_SAMPLES", 6);
-    let names = spmdc_functions::builtin_names().chain(calls::SYNTAX.iter().copied());
-    let names: Vec<&str> = names.filter(|name| only.is_empty() || *name == only).collect();
+    let names = crate::selected_functions();
     let ambiguous = AtomicUsize::new(0);
     let wrong = problems(&names, |name| all_of(name, numbers.clone(), &ambiguous));
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
     let ambiguous = ambiguous.into_inner();
-    assert!(!only.is_empty() || ambiguous > 20, "only {ambiguous} samples had to choose");
+    assert!(names.len() == 1 || ambiguous > 20, "only {ambiguous} samples had to choose");
 }
 
 /// Maximum number of errors of a program.

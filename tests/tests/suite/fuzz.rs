@@ -71,8 +71,12 @@ fn peak_memory() -> String {
     status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("no peak of memory is known").to_string()
 }
 
+/// The only entry point to try; None: all.
 fn only() -> Option<String> {
-    std::env::var("FUZZ_TARGET").ok()
+    let only = std::env::var("FUZZ_TARGET").ok()?;
+    let is_known = only == "sizes" || TARGETS.iter().any(|(name, _)| *name == only);
+    assert!(is_known, "FUZZ_TARGET names no entry point: `{only}`");
+    Some(only)
 }
 
 #[test]

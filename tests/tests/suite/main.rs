@@ -1,4 +1,4 @@
-//! The tests of the whole, in one executable: they are linked once, and run at the same time.
+//! The tests of the whole, in one executable: they are linked once, and run at the same time. Small programs are tests of `--test cases`.
 //!
 //! `cargo test --workspace --test suite programs::` runs those of `programs.rs`.
 
@@ -7,14 +7,14 @@
 mod backends;
 mod batching;
 mod benches;
-mod cases;
 mod choices;
+mod directives;
 mod draws;
 mod edits;
 mod failures;
 mod functions;
 mod fuzz;
-mod golden;
+mod guide;
 mod hints;
 mod layouts;
 mod lies;
@@ -33,9 +33,19 @@ mod xla;
 
 use std::ops::Range;
 
-/// The number in a variable of the environment.
+/// The number in a variable of the environment; None if it is not set. `CONTRIBUTING.md` lists the variables.
 fn variable(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|text| text.parse().ok())
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("expected a number in {name}, found `{text}`")))
+}
+
+/// The functions to try: all of these, or the one that the variable `OPS_ONLY` names.
+fn selected_functions() -> Vec<&'static str> {
+    let names = spmdc_functions::builtin_names().chain(spmdc_tests::random::calls::SYNTAX.iter().copied());
+    let Ok(only) = std::env::var("OPS_ONLY") else { return names.collect() };
+    let found: Vec<&str> = names.filter(|name| *name == only).collect();
+    assert!(!found.is_empty(), "OPS_ONLY names no function: `{only}`");
+    found
 }
 
 /// The numbers of the random inputs to try: as many as the variable `count` says from the one that `first` names, or that one alone; without

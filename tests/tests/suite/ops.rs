@@ -164,11 +164,8 @@ fn holds(sample: &Sample, number: u64) -> Result<bool, String> {
 
 #[test]
 fn every_op_on_random_layouts() {
-    let only = std::env::var("OPS_ONLY").unwrap_or_default();
     let numbers = crate::only_or_all("OPS_NUMBER", "OPS_SAMPLES", 12);
-    let names = spmdc_functions::builtin_names().chain(calls::SYNTAX.iter().copied());
-    let names: Vec<&str> = names.filter(|name| only.is_empty() || *name == only).collect();
-    let wrong = problems(&names, |name| differences(name, numbers.clone()));
+    let wrong = problems(&crate::selected_functions(), |name| differences(name, numbers.clone()));
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
 }
 

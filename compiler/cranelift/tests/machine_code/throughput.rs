@@ -233,7 +233,8 @@ fn throughput() {
 #[test]
 #[ignore = "prints machine code"]
 fn listing() {
-    let wanted = std::env::var("KERNEL").unwrap_or_default();
+    let wanted = std::env::var("KERNEL").expect("the name of a kernel in KERNEL");
+    assert!(cases().iter().any(|case| case.name == wanted), "KERNEL names no kernel: `{wanted}`");
     for case in cases().iter().filter(|case| case.name == wanted) {
         println!(
             "{}",

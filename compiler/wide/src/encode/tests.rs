@@ -199,7 +199,7 @@ fn check(inst: &EncodedVector, name: Mnemonic, is_store: bool, three: bool, evex
 
 /// The number of instructions to try; `FORMS` gives more.
 fn forms() -> u64 {
-    std::env::var("FORMS").ok().and_then(|text| text.parse().ok()).unwrap_or(30_000)
+    std::env::var("FORMS").map_or(30_000, |text| text.parse().expect("a number in FORMS"))
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Small programs with expectations, and the examples: on every mesh the answer is the evaluator's, types and collectives are those
-//! that the comments say, and a program that must fail fails where it says.
+//! Small programs with expectations: on every mesh the answer is the evaluator's, types and collectives are those that the comments say,
+//! and a program that must fail fails where it says.
 
 use spmdc_abi::CollectiveKind;
 use spmdc_compiler::report::plan::{self, Collective};
@@ -7,17 +7,23 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_kernel::machine::Machine;
 use spmdc_runtime::array::HostArray;
-use spmdc_tests::case::{Case, Expectation, files, programs};
+use spmdc_tests::case::{Case, Expectation};
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps;
 use spmdc_tests::engine::{self, Failure, Loaded};
 use spmdc_tests::processes::same_in_processes;
-use spmdc_tests::{problems, root};
+use spmdc_tests::root;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Everything that is wrong with a case.
-fn check(case: &Case, stages: bool) -> Vec<String> {
+/// The directives and marks that [`check`] compares with the program.
+const COMPARED: [&str; 10] = ["args", "bytes", "collectives", "combined", "meshes", "run", "//:", "//>", "//?", "//~"];
+
+/// Everything that is wrong with a case. With `stages` the evaluator runs the module of every stage, too.
+pub fn check(case: &Case, stages: bool) -> Vec<String> {
     let mut wrong = Vec::new();
+    if let Err(text) = case.allow(&COMPARED) {
+        wrong.push(text);
+    }
     if !case.errors.is_empty() {
         errors_stand_where_expected(case, &mut wrong);
         return wrong;
@@ -85,6 +91,9 @@ fn answers_agree(
         None => expected.insert(evaluate(&compilation.stages[0])?),
     };
     let agree = |what: &str, actual: &[HostArray]| {
+        if expected.len() != actual.len() {
+            return Err(format!("{what}: expected {} results, found {}", expected.len(), actual.len()));
+        }
         for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
             if let Some(text) = difference(expected, actual, Tolerance::reassociated(expected.dtype)) {
                 return Err(format!("{what}, result {index}: {text}"));
@@ -128,7 +137,7 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
     let own = if case.meshes.is_some() { own } else { "" };
     let stage = Some(Stage::Optimized);
     let compilation = engine::compiled("case.spmd", &case.text, own, stage).map_err(|f| format!("{f:?}"))?;
-    warnings_hold(case, &compilation.warnings)?;
+    warnings_match(case, &compilation.warnings)?;
     let at = |stage: Stage| -> Result<Vec<&Module>, String> {
         let modules = compilation.of_meshes().into_iter().map(|of_mesh| of_mesh.stage(stage));
         modules.collect::<Option<_>>().ok_or(format!("no stage `{}`", stage.name()))
@@ -177,7 +186,7 @@ fn types_and_collectives(case: &Case) -> Result<(), String> {
 }
 
 /// Each warning is expected, and each that is expected is there.
-fn warnings_hold(case: &Case, warnings: &[Diagnostic]) -> Result<(), String> {
+fn warnings_match(case: &Case, warnings: &[Diagnostic]) -> Result<(), String> {
     let line = |offset: u32| case.text[..offset as usize].matches('\n').count() + 1;
     let found =
         warnings.iter().map(|warning| (line(warning.span.start), format!("{} {}", warning.code, warning.message)));
@@ -200,37 +209,4 @@ fn warnings_hold(case: &Case, warnings: &[Diagnostic]) -> Result<(), String> {
 fn collectives(modules: &[&Module]) -> Vec<Collective> {
     let all = modules.iter().flat_map(|module| plan::collectives(module));
     all.filter(|collective| collective.kind != CollectiveKind::Transfer || collective.bytes > 0).collect()
-}
-
-fn run_all(folder: &str, stages: bool) {
-    let paths = programs(&root().join(folder));
-    assert!(!paths.is_empty());
-    hold(paths.iter().map(|path| Case::read(path).unwrap()), stages);
-}
-
-fn hold(cases: impl Iterator<Item = Case>, stages: bool) {
-    let only = std::env::var("CASE").unwrap_or_default();
-    let cases: Vec<Case> = cases.filter(|case| case.path.to_string_lossy().contains(&only)).collect();
-    let wrong = problems(&cases, |case| {
-        let path = case.path.strip_prefix(root()).unwrap().display();
-        check(case, stages).into_iter().map(|text| format!("{path}: {text}")).collect()
-    });
-    assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-#[test]
-fn cases_hold() {
-    run_all("tests/cases", true);
-}
-
-#[test]
-fn pages_hold() {
-    let pages = files(&root().join("docs/rules"), "md");
-    assert!(!pages.is_empty());
-    hold(pages.iter().flat_map(|page| Case::on_page(page).unwrap()), false);
-}
-
-#[test]
-fn examples_hold() {
-    run_all("examples", false);
 }
