@@ -228,6 +228,8 @@ pub enum MpiFamily {
 pub struct RunSettings {
     /// The value of a parameter: @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, 3.5, true, [1,2,3], zeros, ones, iota,
     /// full:V, uniform:SEED or normal:SEED
+    // The text of `--help` has no links.
+    #[allow(rustdoc::broken_intra_doc_links)]
     #[arg(long = "arg", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub arguments: Vec<String>,
     /// Write a result to FILE.npy, or all of them to FILE.npz or FILE.safetensors, instead of printing

@@ -1,7 +1,7 @@
 //! Writes the files that a program saves, while the program goes on.
 //!
 //! The devices wait until what each process has of the arrays has been copied. A thread of each process writes the copies, together with
-//! those of the others ([`joint`](crate::joint)), to a temporary name, which is renamed when the file is complete. At most one file is written and one waits: a program
+//! those of the others ([`joint`]), to a temporary name, which is renamed when the file is complete. At most one file is written and one waits: a program
 //! that saves faster than the disk writes waits for the disk, and memory stays bounded. Copies are kept and filled again.
 //!
 //! All processes come to a `save` before any goes on from there. So when a device waits for the disk, the threads of all processes have what

@@ -127,7 +127,7 @@ pub struct Nest {
     pub order: Vec<Elem>,
     /// For each instruction its level: 0 is before all loops, `k + 1` inside loop `k`.
     pub levels: Vec<usize>,
-    /// For each instruction the innermost loop of the body that it is inside ([`repeats`](super::repeats)); all of a loop has its level.
+    /// For each instruction the innermost loop of the body that it is inside ([`repeats`]); all of a loop has its level.
     pub inside: Vec<Option<Elem>>,
     /// For each instruction whether it differs between the lanes of a bundle.
     pub varies: Vec<bool>,

@@ -105,7 +105,7 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Inside a host [`NANOSECONDS_PER_COPIED_BYTE`] and [`NANOSECONDS_PER_BARRIER`]. Between hosts measured for sums of 4 MiB on two hosts
+    /// Inside a host `NANOSECONDS_PER_COPIED_BYTE` and `NANOSECONDS_PER_BARRIER`. Between hosts measured for sums of 4 MiB on two hosts
     /// that were network namespaces of one machine, over Open MPI 5: 2.0 milliseconds at best, 0.5 nanoseconds for a byte; 7 to 17
     /// microseconds for sums of 4 bytes, and 5 to 11 with Open MPI 4 over TCP on one host.
     pub const DEFAULT: Levels = Levels {
@@ -114,7 +114,7 @@ impl Levels {
     };
 
     /// The cost of a number of bytes that a host receives in one collective, in bytes that a device receives in the same time; 0 without
-    /// bytes. Other than [`BYTES_PER_COLLECTIVE`] it has the whole latency: a message between hosts takes as long as 150 KiB inside one,
+    /// bytes. Other than `BYTES_PER_COLLECTIVE` it has the whole latency: a message between hosts takes as long as 150 KiB inside one,
     /// and is worth avoiding where users see no difference in bytes.
     pub fn between(&self, bytes: f64) -> f64 {
         if bytes <= 0.0 {

@@ -26,7 +26,7 @@ pub(crate) fn solve_lower(l: MatRef<'_, f64>, unit: bool, mut b: MatMut<'_, f64>
     }
 }
 
-/// `b` becomes x with `a x = b` for a triangular matrix: see [`solve_lower`]. A matrix with the elements on and above the diagonal is one with those
+/// `b` becomes x with `a x = b` for a triangular matrix: see `solve_lower`. A matrix with the elements on and above the diagonal is one with those
 /// below, in the reverse order.
 pub fn solve_triangular(a: MatRef<'_, f64>, lower: bool, unit: bool, b: MatMut<'_, f64>) {
     if lower {

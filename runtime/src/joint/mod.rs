@@ -86,7 +86,7 @@ pub(crate) fn write(
     write_with(plan, party, path, elements, &WriteTarget::find)
 }
 
-/// As [`write`]; `find` is how another process than the first looks for the file.
+/// As [`write()`]; `find` is how another process than the first looks for the file.
 fn write_with(
     plan: &JointPlan,
     party: &Party<'_>,

@@ -5,15 +5,15 @@
 //! arrived, the last one packs what other processes read from them into one message for each, and begins to send these messages and to
 //! receive those of the others. The devices go on when all are complete, and read the bytes of other processes from the messages. What
 //! is in the messages follows from the mesh and the layouts, so each process makes the plans of all when it loads the program
-//! ([`reads`]), and nothing is allocated while it runs ([`crossings`]).
+//! (`reads`), and nothing is allocated while it runs (`crossings`).
 //!
 //! A barrier needs no message: the memory that it protects is that of one process, and bytes of other processes are copies.
 //!
-//! At the end of a run each process tells all others how it ended ([`records`]): so all know of the first failure in the program, and a
+//! At the end of a run each process tells all others how it ended (`records`): so all know of the first failure in the program, and a
 //! process that waits for a message of one that has stopped learns that it will not come.
 //!
-//! A launcher starts the processes; each finds its place in the launcher's variables, and all are connected by MPI ([`job`], [`mpi`]).
-//! They tell each other what they are about to run ([`handshake`]). No wait for another process is without a bound ([`watchdog`]).
+//! A launcher starts the processes; each finds its place in the launcher's variables, and all are connected by MPI ([`job`], `mpi`).
+//! They tell each other what they are about to run (`handshake`). No wait for another process is without a bound (`watchdog`).
 
 pub(crate) mod crossings;
 pub(crate) mod devices;

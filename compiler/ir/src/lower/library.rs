@@ -41,7 +41,7 @@ impl Lowering<'_> {
     }
 
     /// Scratch memory of f64 for calls of a batch of this rank, in slots of `len` elements: as many as there are calls at most, as threads
-    /// of a device use at a time, and as [`SLOT_BYTES`] suffice for, but at least one. The device's own.
+    /// of a device use at a time, and as `SLOT_BYTES` suffice for, but at least one. The device's own.
     pub fn call_slots(&mut self, calls: usize, rank: usize, len: usize) -> CallArray {
         let few = SLOT_BYTES / len.saturating_mul(DType::F64.size()).max(1);
         let count = calls.min(SLOTS).min(few).max(1);
