@@ -117,13 +117,13 @@ impl Case {
         }
         let words: Vec<&str> = value.split_whitespace().collect();
         match known {
-            "meshes" => self.meshes = Some(all(&words, "a mesh such as `3x2`", |word| mesh(word))?),
-            "args" => self.args = all(&words, "an argument such as `x=iota`", |word| argument(word))?,
+            "meshes" => self.meshes = Some(all(&words, "a mesh such as `3x2`", mesh)?),
+            "args" => self.args = all(&words, "an argument such as `x=iota`", argument)?,
             // An example's header shows its command line; its arguments are the test's, too.
             "run" => {
                 let options = words.iter().enumerate().filter(|(_, word)| **word == "--arg");
                 let given: Vec<&str> = options.map(|(at, _)| words.get(at + 1).copied().unwrap_or_default()).collect();
-                self.args = all(&given, "an argument such as `x=iota` after `--arg`", |word| argument(word))?;
+                self.args = all(&given, "an argument such as `x=iota` after `--arg`", argument)?;
             }
             "bytes" => self.bytes = Some(all(&words, "a number of bytes", |word| word.parse().ok())?),
             "tolerance" => {
@@ -131,7 +131,7 @@ impl Case {
                 let names = Tolerance::NAMED.map(|(name, _)| name).join(", ");
                 self.tolerance = Some(named.ok_or(format!("expected one of {names}, found `{value}`"))?.1);
             }
-            "small" => self.small = all(&words, "a constant such as `N=37`", |word| constant(word))?,
+            "small" => self.small = all(&words, "a constant such as `N=37`", constant)?,
             "collectives" => self.collectives = Some(counts(value)?),
             "combined" => self.combined = Some(counts(value)?),
             other => unreachable!("the directive {other} is in the list"),

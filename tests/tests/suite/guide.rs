@@ -4,7 +4,7 @@ use spmdc_tests::case::files;
 use spmdc_tests::root;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// The folders of the sources.
 const SOURCES: [&str; 5] = ["grammar", "compiler", "runtime", "cli", "tests"];
@@ -14,7 +14,7 @@ fn page(name: &str) -> String {
 }
 
 /// The path of a file in the repository.
-fn name(file: &PathBuf) -> String {
+fn name(file: &Path) -> String {
     file.strip_prefix(root()).unwrap().to_str().unwrap().to_string()
 }
 
@@ -50,6 +50,16 @@ fn the_guide_lists_every_variable_that_a_test_reads() {
     let read: BTreeSet<String> = tests.flat_map(|(_, text)| variables(&text)).collect();
     assert_eq!(listed.iter().cloned().collect::<BTreeSet<_>>(), read, "listed in CONTRIBUTING.md, read by tests");
     assert_eq!(listed.len(), read.len(), "a variable is listed twice");
+}
+
+/// What a reader of the README runs is what a change must pass.
+#[test]
+fn the_gate_runs_the_tests_of_the_readme() {
+    let readme = page("README.md");
+    let (_, rest) = readme.split_once("\nAll tests:\n\n```sh\n").unwrap();
+    let command = rest.lines().next().unwrap();
+    let gate = page(".ci/run");
+    assert!(gate.lines().any(|line| line.starts_with(&format!("step {command}"))), ".ci/run does not run `{command}`");
 }
 
 /// Days, the latest first, each with its additions, changes and corrections, one line for an entry.
