@@ -28,6 +28,7 @@ mod states;
 mod stencils;
 mod tidy;
 mod transfers;
+mod wording;
 mod worked_examples;
 mod xla;
 
