@@ -5,6 +5,7 @@ use lalrpop_util::ParseError;
 use crate::ast::*;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
+use crate::sentences::unknown;
 use crate::span::{FileId, Span};
 use crate::token::Token;
 
@@ -131,8 +132,8 @@ pub fn assign<'s>(target: Box<Expr>, op: Option<InfixOp>, value: Box<Expr>) -> A
             None => assignment(target),
             Some(op) => refuse(
                 target.span,
-                format!("`{}=` changes one value", op.symbol()),
-                "name it: a variable, an element `u[i]` or a field `p.w`",
+                format!("`{}=` cannot assign to a pattern", op.symbol()),
+                "assign to a variable, an element `u[i]` or a field `p.w`",
             ),
         },
         ExprKind::Binary { .. } if op.is_none() => refuse(
@@ -143,7 +144,7 @@ pub fn assign<'s>(target: Box<Expr>, op: Option<InfixOp>, value: Box<Expr>) -> A
         ExprKind::Call { .. } => refuse(
             target.span,
             "the result of a call cannot be assigned to",
-            "an element is assigned to with brackets: `u[i] = v;`",
+            "write brackets to assign to an element: `u[i] = v;`",
         ),
         ExprKind::Binary { .. }
         | ExprKind::Int(_)
@@ -161,8 +162,8 @@ pub fn assign<'s>(target: Box<Expr>, op: Option<InfixOp>, value: Box<Expr>) -> A
         | ExprKind::Sharding(_)
         | ExprKind::Type(_) => refuse(
             target.span,
-            "this cannot be assigned to",
-            "assignment takes a name, an index or a field: `u = v;`, `u[0, :] = v;`, `p.w = v;`",
+            "this expression cannot be assigned to",
+            "assign to a variable, to elements or to a field: `u = v;`, `u[0, :] = v;`, `p.w = v;`",
         ),
     }
 }
@@ -219,8 +220,8 @@ pub fn array_type<'s>(
             _ => &mut varying,
         };
         if !list.is_empty() {
-            let message = format!("a type has one `{{{}:...}}` at most", letter.name);
-            return refuse(letter.span, message, format!("list the axes in one: `{{{}:(X, Y)}}`", letter.name));
+            let message = format!("a type can contain only one `{{{}:...}}`", letter.name);
+            return refuse(letter.span, message, format!("list all axes in one suffix: `{{{}:(X, Y)}}`", letter.name));
         }
         *list = axes;
     }
@@ -249,14 +250,14 @@ pub fn sharding<'s>(entries: Vec<ShardingEntry>, span: Span) -> Action<'s, Box<E
             "unreduced" => &mut unreduced,
             "reduced" => &mut reduced,
             name => {
-                let message = format!("a sharding has no `{name}`");
-                let help = "besides its dimensions it takes only `unreduced=` and `reduced=`: `P(X, unreduced=Y)`";
+                let message = format!("`P(...)` has no argument `{name}`");
+                let help = "its only named arguments are `unreduced=` and `reduced=`, as in `P(X, unreduced=Y)`";
                 return refuse(keyword.span, message, help);
             }
         };
         if !list.is_empty() {
             let message = format!("`{}` is given twice", keyword.name);
-            return refuse(keyword.span, message, format!("list the axes in one: `{}=(X, Y)`", keyword.name));
+            return refuse(keyword.span, message, format!("list all axes in one argument: `{}=(X, Y)`", keyword.name));
         }
         *list = axes;
     }
@@ -297,8 +298,8 @@ pub fn string<'s>(text: &str, span: Span) -> Action<'s, String> {
             other => {
                 let start = span.start as usize + 1 + at;
                 let place = Span::new(span.file, start, start + 1 + other.len_utf8());
-                let diagnostic = Diagnostic::error(Code::E0001, place, format!("`\\{other}` stands for no character"))
-                    .help("in a string, `\\n` is a new line, `\\t` a tab, `\\\\` a backslash and `\\\"` a quote");
+                let diagnostic = Diagnostic::error(Code::E0001, place, unknown("escape", format_args!("\\{other}")))
+                    .help("the escapes are `\\n` (line break), `\\t` (tab), `\\\\` (backslash) and `\\\"` (quote)");
                 return Err(ParseError::User { error: Box::new(diagnostic) });
             }
         });

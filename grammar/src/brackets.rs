@@ -231,13 +231,13 @@ pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
             let span = span(lexeme, file);
             let is_nested = levels.len() * BRACKET_DEPTH > MAX_DEPTH / 2;
             return Some(if is_nested {
-                Diagnostic::error(Code::E0003, span, "brackets are nested too deeply here")
+                Diagnostic::error(Code::E0003, span, "brackets are nested too deeply")
                     .here(format!("{} brackets are open", levels.len() - 1))
-                    .help("give an inner part a name with `let`, or move it into a function")
+                    .help("bind an inner part with `let`, or move it into a function")
             } else {
                 Diagnostic::error(Code::E0003, span, "this expression has too many operators in a row")
-                    .here(format!("more than {MAX_ROW} by here"))
-                    .help("name a part of it with `let`, or use a loop or a reduction such as `sum`")
+                    .here(format!("more than {MAX_ROW} operators"))
+                    .help("bind a part of it with `let`, or use a loop or a reduction such as `sum`")
             });
         }
     }
@@ -247,32 +247,31 @@ pub fn too_deep(lexemes: &[Lexeme], file: FileId) -> Option<Diagnostic> {
 fn unclosed(lexemes: &[Lexeme], opening: usize, end: usize, file: FileId) -> Diagnostic {
     let opening = &lexemes[opening];
     let closing = opening.token.closing().map_or("", text);
-    let message = format!("this `{}` is never closed", text(opening.token));
+    let message = format!("unclosed `{}`", text(opening.token));
     let diagnostic = Diagnostic::error(Code::E0002, span(opening, file), message)
         .here("opened here")
         .help(format!("add the missing `{closing}`"));
     match lexemes.get(end) {
-        Some(end) => diagnostic.label(span(end, file), format!("`{closing}` was expected before this")),
+        Some(end) => diagnostic.label(span(end, file), format!("expected `{closing}` before this")),
         None => {
             let end = lexemes.last().map_or(0, |last| last.end);
-            diagnostic.label(Span::new(file, end, end), format!("`{closing}` is still missing here"))
+            diagnostic.label(Span::new(file, end, end), format!("expected `{closing}` here"))
         }
     }
 }
 
 fn mismatched(opening: &Lexeme, closing: &Lexeme, file: FileId) -> Diagnostic {
     let expected = opening.token.closing().map_or("", text);
-    let message = format!("`{}` closes `{}`", text(closing.token), text(opening.token));
+    let message = format!("mismatched brackets: `{}` closes `{}`", text(closing.token), text(opening.token));
     Diagnostic::error(Code::E0002, span(closing, file), message)
         .here(format!("expected `{expected}`"))
         .label(span(opening, file), "opened here")
-        .help(format!("write `{expected}`, or close what was opened in between"))
+        .help(format!("write `{expected}`, or close the brackets opened in between"))
 }
 
 fn unopened(closing: &Lexeme, file: FileId) -> Diagnostic {
-    let message = format!("this `{}` closes nothing", text(closing.token));
-    Diagnostic::error(Code::E0002, span(closing, file), message)
-        .help("remove it, or open the bracket that it should close")
+    let message = format!("unexpected `{}`", text(closing.token));
+    Diagnostic::error(Code::E0002, span(closing, file), message).help("remove it, or add the bracket that it closes")
 }
 
 fn span(lexeme: &Lexeme, file: FileId) -> Span {

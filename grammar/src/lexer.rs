@@ -70,7 +70,7 @@ pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
             }
             Ok(Token::Name(_)) if range.len() > MAX_NAME => {
                 let place = Span::new(file, range.start, range.start + MAX_NAME);
-                let message = format!("a name of {} letters; at most {MAX_NAME} are possible", range.len());
+                let message = format!("a name has at most {MAX_NAME} characters; found {}", range.len());
                 lexed.diagnostics.push(Diagnostic::error(Code::E0004, place, message));
                 lexed.lexemes.push(lexeme(Token::Malformed, range.start, range.end));
             }
@@ -188,41 +188,41 @@ fn malformed(lexed: &mut Lexed, source: &str, file: FileId, why: Malformed, star
         Malformed::Number => malformed_number(text, span),
         Malformed::TooLarge => {
             Diagnostic::error(Code::E0001, span, format!("the integer `{text}` does not fit into 64 bits"))
-                .help("write it as a float (with a point or an exponent) if that is meant")
+                .help("write a float, with a decimal point or an exponent")
         }
-        Malformed::String => Diagnostic::error(Code::E0001, span, "this string is never closed")
+        Malformed::String => Diagnostic::error(Code::E0001, span, "unterminated string")
             .here("no closing `\"` on this line")
-            .help("a string ends on the line it begins on; `\\n` in it stands for a new line"),
+            .help("a string must end on its line; write `\\n` for a line break"),
     };
     lexed.diagnostics.push(diagnostic);
 }
 
 fn malformed_number(text: &str, span: Span) -> Diagnostic {
-    let diagnostic = Diagnostic::error(Code::E0001, span, format!("`{text}` is not a number"));
+    let diagnostic = Diagnostic::error(Code::E0001, span, format!("invalid number `{text}`"));
     let word = text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_' || c == '.');
     let number = &text[..text.len() - word.len()];
     if crate::ast::DTypeName::named(word).is_some() {
-        diagnostic.help(format!("a literal takes its type from its surroundings; `{word}({number})` fixes it"))
+        diagnostic.help(format!("literals have no suffix; write `{word}({number})`"))
     } else {
-        diagnostic.help("numbers look like 12, 1_000, 0xff, 1.5 or 1e-5; a name cannot begin with a digit")
+        diagnostic.help("write numbers as 12, 1_000, 0xff, 1.5 or 1e-5; a name cannot begin with a digit")
     }
 }
 
 fn help_for_character(text: &str) -> Option<&'static str> {
     Some(match text.chars().next()? {
         '#' => "comments begin with `//`",
-        '\'' | '`' | '‘' | '’' | '“' | '”' => "strings are written with double quotes: \"...\"",
+        '\'' | '`' | '‘' | '’' | '“' | '”' => "write strings with double quotes: \"...\"",
         '×' | '·' | '⋅' => "multiply elementwise with `*`, matrices with `@`",
         '÷' => "divide with `/`, or `//` to round down",
-        '−' | '–' | '—' => "minus is written `-`",
+        '−' | '–' | '—' => "write minus as `-`",
         '→' => "write `->`",
         '≤' => "write `<=`",
         '≥' => "write `>=`",
         '≠' => "write `!=`",
         '…' => "write `...`",
         '~' => "`!x` inverts bools, and the bits of integers",
-        '$' | '\\' => "this character may only stand inside a string or a comment",
-        c if c.is_alphabetic() => "names are made of the letters a to z and A to Z, digits and `_`",
+        '$' | '\\' => "this character is allowed in strings and comments only",
+        c if c.is_alphabetic() => "names consist of the letters a to z and A to Z, digits and `_`",
         _ => return None,
     })
 }

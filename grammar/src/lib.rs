@@ -25,6 +25,7 @@ pub mod habits;
 mod lexer;
 mod parse;
 pub mod print;
+pub mod sentences;
 pub mod span;
 pub mod strip_spans;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]

@@ -31,7 +31,7 @@ pub fn parse(source: &str, file: FileId) -> (ProgramNode, Vec<Diagnostic>) {
         let place = Span::new(file, 0, 0);
         return (
             ProgramNode::default(),
-            vec![Diagnostic::error(Code::E0002, place, "a file may not be larger than 4 GiB")],
+            vec![Diagnostic::error(Code::E0002, place, "a source file must be smaller than 4 GiB")],
         );
     }
     let Lexed { lexemes, mut comments, docs, mut diagnostics } = lex(source, file);

@@ -8,6 +8,7 @@ use std::fmt::{self, Display};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::habits;
+use crate::sentences::expected;
 use crate::span::{FileId, Span};
 use crate::token::{Lexeme, Token};
 
@@ -109,12 +110,13 @@ impl<'s> ParserStop<'_, 's> {
         let error = |message: String| Diagnostic::error(Code::E0002, self.place(), message);
         match self.found() {
             Some(Token::Semicolon) => {
-                error("this `;` ends nothing".to_string()).help("a function needs none behind its body; remove it")
+                error("unexpected `;`".to_string()).help("remove it: a function needs no `;` after its body")
             }
-            Some(token) if begins_statement(token) => error(format!("{found} stands outside of all functions"))
-                .help("statements belong into a function, such as `fn main() { ... }`; constants are `const N = 4;`"),
-            _ => error(format!("expected the next item, found {found}"))
-                .help("an item is a function, `mesh`, `const`, `type` or `import`"),
+            Some(token) if begins_statement(token) => error(expected("an item", &found))
+                .help("write statements in a function, such as `fn main() { ... }`, and constants as `const N = 4;`"),
+            _ => {
+                error(expected("an item", &found)).help("an item begins with `fn`, `mesh`, `const`, `type` or `import`")
+            }
         }
     }
 
@@ -132,11 +134,11 @@ impl<'s> ParserStop<'_, 's> {
     }
 
     fn missing_semicolon(&self) -> Diagnostic {
-        let diagnostic = Diagnostic::error(Code::E0002, self.end_of_previous(), "a `;` is missing here");
+        let diagnostic = Diagnostic::error(Code::E0002, self.end_of_previous(), "missing `;`");
         match self.found() {
             Some(Token::CloseBrace) => diagnostic
                 .here("this statement needs a `;`")
-                .help("only the value of a block stands without `;`, and `let` and assignments have none"),
+                .help("`let` and assignments end with `;`; only the value of a block does not"),
             Some(_) => diagnostic.here(format!("expected `;` before {}", self.found_words())),
             None => diagnostic.here("expected `;`"),
         }
@@ -153,11 +155,11 @@ impl<'s> ParserStop<'_, 's> {
             Some(found) if found.is_comparison() && self.expected.has("&&") && !self.expected.has("==") => {
                 return error("comparisons do not chain".to_string())
                     .here("a second comparison")
-                    .help("compare twice, `a < b && b < c`, or put one in parentheses");
+                    .help("write `a < b && b < c`, or parenthesise one comparison");
             }
             Some(Token::Else) => {
-                return error("this `else` belongs to no `if`".to_string())
-                    .help("`else` stands right behind the `}` of its `if`, without a `;` in between");
+                return error("`else` without an `if`".to_string())
+                    .help("write `else` directly after the `}` of its `if`, without a `;` in between");
             }
             Some(token) if token.begins_item() && self.expected.has("let") => {
                 let what = match token {
@@ -168,11 +170,11 @@ impl<'s> ParserStop<'_, 's> {
                     _ => "a type",
                 };
                 return error(format!("{what} cannot be declared inside a function"))
-                    .help("move it out; inside, `let` names values, and a lambda `|x| ...` is a function of its own");
+                    .help("move it out of the function, or use `let`, or a lambda such as `|x| ...`");
             }
             _ => {}
         }
-        let mut message = format!("expected {}, found {}", self.expected, self.found_words());
+        let mut message = expected(&self.expected, self.found_words());
         if self.found().is_none() && self.at > 0 {
             message = format!("expected {} before {}", self.expected, self.found_words());
         }
@@ -193,13 +195,13 @@ impl<'s> ParserStop<'_, 's> {
             && found != Token::Assign
             && self.token(0) != Some(Token::Let)
         {
-            let message = format!("`{}` is a word of the language and cannot be a name", self.text(at));
+            let message = expected("a name", format_args!("the keyword `{}`", self.text(at)));
             return Some(Diagnostic::error(Code::E0002, self.span(at), message));
         }
         let in_expression = self.expected.is_expression() && matches!(found, Token::Mesh | Token::Type | Token::Manual);
         let as_name = self.expected.has("name") && !self.expected.is_expression() && !self.expected.has("dtype");
         if found == Token::OpenSharding && as_name {
-            let message = "`P` followed by `(` always begins a sharding";
+            let message = "`P` cannot be called: `P(` begins a sharding";
             return Some(
                 Diagnostic::error(Code::E0002, self.place(), message).help("choose another name for the function"),
             );
@@ -209,13 +211,13 @@ impl<'s> ParserStop<'_, 's> {
         }
         let word = self.text(self.at);
         let message = match found {
-            Token::DType(_) => format!("`{word}` is an element type and cannot be a name"),
-            _ => format!("`{word}` is a word of the language and cannot be a name"),
+            Token::DType(_) => expected("a name", format_args!("the element type `{word}`")),
+            _ => expected("a name", format_args!("the keyword `{word}`")),
         };
         let help = match found {
             Token::DType(crate::ast::DTypeName::Key) => "a random key is often called `k`".to_string(),
             Token::Mut => "parameters are immutable; write `let mut x = x;` in the body".to_string(),
-            _ => format!("choose another, such as `{word}_`"),
+            _ => format!("choose another name, such as `{word}_`"),
         };
         Some(Diagnostic::error(Code::E0002, self.place(), message).help(help))
     }
@@ -230,17 +232,21 @@ impl<'s> ParserStop<'_, 's> {
         let is_operator = |name: &&str| matches!(*name, "and" | "or" | "is");
         let here = word(self.found()).filter(is_operator).and_then(habits::of_word);
         let before = match (word(self.before(1)), self.found()) {
-            (Some("f" | "r" | "b"), Some(Token::Str(_))) => Some("a text is filled by `print(\"x = {}\", x)`"),
-            (Some("assert"), _) => Some("it is a call: `assert(c, \"text {}\", x)`"),
-            (Some("print"), _) => Some("it is a call: `print(\"x = {}\", x)`"),
-            (Some(name), Some(Token::Not)) if name.starts_with("print") => Some("`print(\"x = {}\", x)` needs no `!`"),
+            (Some("f" | "r" | "b"), Some(Token::Str(_))) => {
+                Some("strings have no prefix; write `print(\"x = {}\", x)` to format values")
+            }
+            (Some("assert"), _) => Some("write a call: `assert(c, \"text {}\", x)`"),
+            (Some("print"), _) => Some("write a call: `print(\"x = {}\", x)`"),
+            (Some(name), Some(Token::Not)) if name.starts_with("print") => {
+                Some("write `print(\"x = {}\", x)`, without `!`")
+            }
             (Some(name), _) if begins_line(name) => habits::of_word(name),
             _ => None,
         };
         let first = word(self.found()).filter(|_| self.at == 0).and_then(|name| match name {
             "def" | "func" | "function" | "pub" => habits::of_word(name),
-            "from" | "use" | "include" => Some("other files are read with `import \"nn.spmd\" as nn;`"),
-            "struct" | "class" => Some("types are declared with `type Layer = { w: f32[4], b: f32 };`"),
+            "from" | "use" | "include" => Some("import another file with `import \"nn.spmd\" as nn;`"),
+            "struct" | "class" => Some("declare a type with `type Layer = { w: f32[4], b: f32 };`"),
             _ => None,
         });
         here.or(before).or(first)
@@ -250,45 +256,41 @@ impl<'s> ParserStop<'_, 's> {
         let found = self.found()?;
         let previous = self.before(1);
         Some(match found {
-            Token::As => "`f32(x)` or `cast(x, f32)` converts",
+            Token::As => "write `f32(x)` or `cast(x, f32)`",
             Token::Question if self.expected.is_operator() => {
-                "one of two values is `if c { a } else { b }`, per element `where(c, a, b)`"
+                "write `if c { a } else { b }`, or `where(c, a, b)` to select element by element"
             }
-            Token::In if self.expected.is_operator() => "`any(x == y)` says whether an element occurs",
+            Token::In if self.expected.is_operator() => "write `any(x == y)` to search for an element",
             Token::For if self.expected.has("]") => {
-                "values of all trips are stacked by `for i in 0..n collect { ... }`"
+                "write `for i in 0..n collect { ... }` to stack the values of all trips"
             }
-            Token::Assign if self.expected.is_operator() => {
-                "`==` compares; `=` only assigns, as a statement of its own"
-            }
+            Token::Assign if self.expected.is_operator() => "write `==` to compare; an assignment is a statement",
             token if token.is_binary_operator() && previous == Some(Token::CloseBrace) && self.expected.has("let") => {
-                "the `}` ended a statement; to go on with an operator, put what it closes in parentheses"
+                "the `}` ended a statement; parenthesise the block to use it as an operand"
             }
-            Token::Plus if self.expected.is_expression() && previous == Some(Token::Plus) => {
-                "there is no `++`; write `i += 1;`"
-            }
-            Token::Plus if self.expected.is_expression() => "there is no sign `+`; leave it out",
+            Token::Plus if self.expected.is_expression() && previous == Some(Token::Plus) => "write `i += 1;`",
+            Token::Plus if self.expected.is_expression() => "remove the `+`: numbers have no positive sign",
             Token::Colon if self.expected.has("{") => {
-                "blocks stand in braces: `fn f(x) { ... }`, `if c { ... }`, `for i in 0..n { ... }`"
+                "write blocks in braces: `fn f(x) { ... }`, `if c { ... }`, `for i in 0..n { ... }`"
             }
             Token::Colon if matches!(self.token(0), Some(Token::Const)) => {
-                "a constant has the type of its value: `const N = 4;`, `const EPS = f32(1e-5);`"
+                "constants have no declared type: `const N = 4;`, `const EPS = f32(1e-5);`"
             }
             Token::Comma if self.expected.has(";") => {
-                "a tuple stands in parentheses: `(a, b)`; a struct that is a block's value in its own braces: `{ { w: a, b: c } }`"
+                "write a tuple in parentheses, `(a, b)`, and a struct that is the value of a block in its own braces: `{ { w: a, b: c } }`"
             }
             Token::Colon | Token::Comma if self.before(2) == Some(Token::OpenBrace) => {
-                "these braces are a block; a struct that is its value needs its own: `{ { w: a, b: c } }`"
+                "these braces are a block; write a struct that is its value in its own braces: `{ { w: a, b: c } }`"
             }
             Token::Int(_) if self.token(0) == Some(Token::Mesh) && previous == Some(Token::Assign) => {
-                "the axes of a mesh stand in parentheses: `mesh (X = 2, Y = 4);`"
+                "write the axes of a mesh in parentheses: `mesh (X = 2, Y = 4);`"
             }
-            Token::OpenBrace if self.expected.has("..") => "a `for` counts through a range: `for i in 0..n { ... }`",
-            Token::DotDot if self.expected.has(":") => "a slice is written `x[1:3]`",
-            Token::Arrow if self.expected.has("=") => "`->` gives the type of a function's result",
-            Token::Question => "`?` is an open dimension, as in `f32[4@?]` and `P(X, ?)`",
+            Token::OpenBrace if self.expected.has("..") => "write a range: `for i in 0..n { ... }`",
+            Token::DotDot if self.expected.has(":") => "write a slice as `x[1:3]`",
+            Token::Arrow if self.expected.has("=") => "`->` declares the result type of a function",
+            Token::Question => "`?` is only allowed as an open dimension, as in `f32[4@?]` and `P(X, ?)`",
             token if begins_statement(token) && self.at == 0 => {
-                "statements belong into a function, such as `fn main() { ... }`; constants are `const N = 4;`"
+                "write statements in a function, such as `fn main() { ... }`, and constants as `const N = 4;`"
             }
             _ => return None,
         })

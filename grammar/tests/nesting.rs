@@ -110,7 +110,7 @@ fn the_refusal_says_what_to_do() {
     let (_, diagnostics) = parse(&nested, FileId::default());
     assert_eq!(diagnostics.len(), 1);
     assert_eq!(diagnostics[0].code, Code::E0003);
-    assert_eq!(diagnostics[0].message, "brackets are nested too deeply here");
+    assert_eq!(diagnostics[0].message, "brackets are nested too deeply");
     let long = format!("fn f(x) {{ x{} }}", " + x".repeat(20_000));
     let (_, diagnostics) = parse(&long, FileId::default());
     assert_eq!(diagnostics.len(), 1);
