@@ -23,6 +23,7 @@ use super::Checker;
 use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_return;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
@@ -96,7 +97,8 @@ impl Checker<'_> {
             operands.push(self.build.materialize(leaf, None, elems.span)?);
         }
         let Some(&first) = operands.first() else {
-            return Err(Some(Diagnostic::error(Code::E0210, elems.span, "`associative_scan` of no arrays")));
+            let message = "`associative_scan` requires at least one array";
+            return Err(Some(Diagnostic::error(Code::E0201, elems.span, message)));
         };
         let mut axes = Vec::new();
         for &operand in &operands {
@@ -106,8 +108,11 @@ impl Checker<'_> {
         for (&operand, &axis) in operands.iter().zip(&axes) {
             if axis != axes[0] || self.build.ty(operand).shape()[axis] != size {
                 let [one, other] = [first, operand].map(|value| self.build.display_closed(self.build.ty(value)));
-                let message = format!("`associative_scan` along dimension {} of {one} and {axis} of {other}", axes[0]);
-                let help = "all arrays of the tree have this dimension, in one size";
+                let message = format!(
+                    "`associative_scan` cannot run along dimension {} of {one} and dimension {axis} of {other}",
+                    axes[0]
+                );
+                let help = "the scanned dimension must have the same position and size in all arrays of the tree";
                 return Err(Some(Diagnostic::error(Code::E0205, elems.span, message).help(help)));
             }
         }
@@ -368,10 +373,11 @@ impl Checker<'_> {
         }
         if results.len() < merged.len() {
             let (taken, given) = (self.display_term(expected), self.display_term(&term));
-            let message = format!("the function of `associative_scan` takes `{taken}` and gives `{given}`");
+            let message =
+                must_return("the function of `associative_scan`", format_args!("`{taken}`"), format_args!("`{given}`"));
             let error = Diagnostic::error(Code::E0203, scan.function.span, message);
             return Err(Some(
-                error.help("it combines parts of the operands, and gives arrays like those that it takes"),
+                error.help("it combines slices of the operands, and must return arrays of the same types"),
             ));
         }
         Ok(results)

@@ -9,6 +9,7 @@ use super::derived::Mapped;
 use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{counted, must_be, must_return, requires};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::{Term, whole_number};
@@ -97,8 +98,9 @@ impl Checker<'_> {
                 let ty = self.build.ty(value);
                 let Some(at) = from_start(dim, ty.rank()) else {
                     let path = if path.is_empty() { String::new() } else { format!("`{path}` of ") };
-                    let message = format!("{path}this argument is `{}`: it has no dimension {dim} to map", ty.array);
-                    let help = "`in_axes` has `_` for arguments that are the same for all elements, as in vmap(f, in_axes=(0, _))";
+                    let message =
+                        format!("`in_axes` maps dimension {dim} of {path}this argument, which is `{}`", ty.array);
+                    let help = "an argument that is not mapped has the entry `_`, as in vmap(f, in_axes=(0, _))";
                     return Err(Some(Diagnostic::error(Code::E0206, arg.span, message).help(help)));
                 };
                 given.push(Some((value, at, arg.span)));
@@ -119,12 +121,14 @@ impl Checker<'_> {
                 layout_at: (!layout.axes.is_empty()).then_some(place),
             });
             if known.batch.size != size {
-                let message =
-                    format!("`vmap` over {size} elements here, and over {} of another argument", known.batch.size);
+                let message = format!(
+                    "the mapped dimensions have different sizes: {size} here, and {} in another argument",
+                    known.batch.size
+                );
                 return Err(Some(
                     Diagnostic::error(Code::E0205, place, message)
-                        .label(known.size_at, format!("{} elements", known.batch.size))
-                        .help("all mapped dimensions have the same size; `in_axes` says which they are, with `_` for arguments without one"),
+                        .label(known.size_at, format!("the mapped dimension has size {}", known.batch.size))
+                        .help("`in_axes` selects the mapped dimensions, with `_` for arguments that are not mapped"),
                 ));
             }
             if layout.axes.is_empty() || layout.axes == known.batch.layout.axes {
@@ -133,21 +137,21 @@ impl Checker<'_> {
             if let Some(other) = known.layout_at {
                 let [one, another] = [&layout, &known.batch.layout].map(|dim| self.build.mesh.display_axes(&dim.axes));
                 let message =
-                    format!("the mapped dimension is split over {one} here, and over {another} in another argument");
+                    format!("the mapped dimension is split over {one} here, but over {another} in another argument");
                 return Err(Some(
                     Diagnostic::error(Code::E0302, place, message)
                         .label(other, format!("split over {another}"))
-                        .help("reshard one of them, so that each device has the same elements of both"),
+                        .help("reshard one of the arguments, so that their mapped dimensions have the same layout"),
                 ));
             }
             known.batch.layout = layout;
             known.layout_at = Some(place);
         }
         found.ok_or_else(|| {
-            let message = "`vmap` of a call without a mapped argument: the number of elements is not known";
+            let message = "`vmap` needs at least one mapped argument to determine the batch size";
             Some(
                 Diagnostic::error(Code::E0205, span, message)
-                    .help("`in_axes` has the dimension of at least one argument"),
+                    .help("`in_axes` must hold the dimension of at least one argument"),
             )
         })
     }
@@ -197,8 +201,8 @@ impl Checker<'_> {
         let mut outputs = Vec::new();
         for (_, leaf) in leaves {
             if !trees::is_number(leaf) {
-                let message = format!("a mapped function gives arrays, not {}", leaf.describe());
-                return Err(Some(Diagnostic::error(Code::E0210, span, message)));
+                let message = must_return("a mapped function", "arrays", leaf.describe());
+                return Err(Some(Diagnostic::error(Code::E0226, span, message)));
             }
             let value = self.build.materialize(leaf, None, span)?;
             outputs.push(self.build.in_memory(value, "the result of a mapped function", span)?);
@@ -226,9 +230,10 @@ impl Checker<'_> {
         for (operand, dim) in outputs.into_iter().zip(dims) {
             let Some(dim) = dim else {
                 if operand.is_mapped() {
-                    let message = "this result differs between the elements, so it has the mapped dimension";
+                    let message = "this result is batched, so its `out_axes` entry cannot be `_`";
                     return Err(Some(
-                        Diagnostic::error(Code::E0206, place, message).help("`out_axes` says where, as in out_axes=0"),
+                        Diagnostic::error(Code::E0206, place, message)
+                            .help("pass the position of the mapped dimension, as in out_axes=0"),
                     ));
                 }
                 terms.push(Term::Array(operand.value()));
@@ -238,7 +243,8 @@ impl Checker<'_> {
             let rank = self.build.ty(value).rank();
             let Some(at) = from_start(dim, rank) else {
                 let ty = &self.build.ty(value).array;
-                let message = format!("`{ty}` has no dimension {dim} that could be the mapped one");
+                let message =
+                    format!("`out_axes` puts the mapped dimension at position {dim}, but the result is `{ty}`");
                 return Err(Some(Diagnostic::error(Code::E0206, place, message)));
             };
             terms.push(Term::Array(from_front(&mut self.build, value, at)?));
@@ -264,11 +270,12 @@ fn mapped_dims(mapped: &Mapped, args: &[Arg], span: Span) -> Derivation<Vec<Vec<
     if let Some(listed) = axes.sequence()
         && listed.len() != positional
     {
-        let message = format!("`in_axes` is for {} arguments, and the call has {positional}", listed.len());
+        let (entries, arguments) = (counted(listed.len(), "entry"), counted(positional, "positional argument"));
+        let message = format!("`in_axes` has {entries}, but the call has {arguments}");
         return Err(Some(
             Diagnostic::error(Code::E0201, place, message)
                 .label(span, "this call")
-                .help("a tuple has a dimension, or `_`, for each argument that is given by position"),
+                .help("a tuple has one entry per positional argument: a dimension, or `_`"),
         ));
     }
     let mut at = 0;
@@ -290,7 +297,7 @@ fn mapped_dims(mapped: &Mapped, args: &[Arg], span: Span) -> Derivation<Vec<Vec<
 
 /// The dimension of each leaf of a tree: `axes` is a tree of the same form, or ends above the leaves.
 fn spread(axes: &Term, tree: &Term, name: &str, span: Span, found: &mut Vec<MappedDim>) -> Derivation<()> {
-    let malformed = |message: String| Err(Some(Diagnostic::error(Code::E0210, span, message)));
+    let malformed = |message: String| Err(Some(Diagnostic::error(Code::E0225, span, message)));
     let dim = if let Term::Nothing = axes {
         Some(None)
     } else {
@@ -313,12 +320,18 @@ fn spread(axes: &Term, tree: &Term, name: &str, span: Span, found: &mut Vec<Mapp
         return Ok(());
     }
     let (Some(axes), Term::Tuple(_) | Term::Struct(_)) = (axes.sequence(), tree) else {
-        let what = if axes.parts().is_empty() { axes.describe() } else { "a tree of another form than its values" };
-        return malformed(format!("`{name}` is an integer or `_`, or a tuple or struct of these, not {what}"));
+        let found = if axes.parts().is_empty() { axes.describe() } else { "a tree of another form" };
+        let wanted = "an integer or `_`, or a tuple or struct of these with the form of the values";
+        return malformed(must_be(format_args!("`{name}`"), wanted, found));
     };
     let parts = tree.parts();
     if axes.len() != parts.len() {
-        return malformed(format!("`{name}` has {} entries for {} values", axes.len(), parts.len()));
+        let (entries, values) = (counted(axes.len(), "entry"), counted(parts.len(), "value"));
+        return malformed(requires(
+            format_args!("`{name}`"),
+            "one entry per value",
+            format_args!("{entries} for {values}"),
+        ));
     }
     axes.iter().zip(parts).try_for_each(|(axes, part)| spread(axes, part, name, span, found))
 }

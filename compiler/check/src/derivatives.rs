@@ -12,6 +12,7 @@ use super::trees;
 use spmdc_functions::complex::{DERIVATIVES, refused};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{count, counted, expected, must_return, requires};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::scoped::Scoped;
@@ -27,6 +28,7 @@ use spmdc_ops::elementwise::Unary;
 use spmdc_ops::reshape::Reshape;
 use spmdc_ops::reshard::Reshard;
 use spmdc_transform::derivatives::{pull_back, pullback, push_forward, repeated};
+use std::fmt::Display;
 use std::rc::Rc;
 
 /// A failure is a diagnostic; None if it has been reported.
@@ -127,7 +129,7 @@ impl Checker<'_> {
         if self.function_term(&function.term).is_some() {
             return Ok(());
         }
-        let message = format!("`{name}` takes a function, not {}", function.term.describe());
+        let message = requires(format_args!("`{name}`"), "a function", function.term.describe());
         Err(Some(Diagnostic::error(Code::E0210, function.span, message)))
     }
 
@@ -142,8 +144,9 @@ impl Checker<'_> {
             let dtype = self.build.ty(given).dtype();
             if !is_differentiable(dtype) {
                 let path = if path.is_empty() { String::new() } else { format!("`{path}` of ") };
-                let message = format!("a derivative by {path}an argument of {}", dtype.name());
-                let help = "derivatives are those by floats: convert it, as in f32(x), or take the gradient by other `argnums`";
+                let message =
+                    format!("only float arguments can be differentiated; found {path}an argument of {}", dtype.name());
+                let help = "convert it with `f32(x)`, or select other arguments with `argnums`";
                 return Err(Some(Diagnostic::error(Code::E0215, arg.span, message).help(help)));
             }
             self.build.set_span(arg.span);
@@ -169,20 +172,20 @@ impl Checker<'_> {
     }
 
     fn gradient(&mut self, gradient: &Gradient, mut args: Vec<Arg>, span: Span) -> Derivation<Term> {
-        let (leaves, forms) = self.chosen_arguments("gradient", &gradient.argnums, &mut args, span)?;
+        let (leaves, forms) = self.chosen_arguments(&gradient.argnums, &mut args, span)?;
         let (result, start) = self.expanded(&gradient.function, args, span)?;
         let (value, aux) = without_aux(result, gradient.has_aux, span)?;
         if let Term::Complex(_) = value {
             return Err(Some(refused("grad", DERIVATIVES, span)));
         }
         if !value.is_operand() {
-            return Err(Some(not_a_number(&format!("{} is no number", value.describe()), span)));
+            return Err(Some(not_a_scalar(value.describe(), span)));
         }
         let loss = self.build.materialize(&value, None, span)?;
         let (rank, dtype) = (self.build.ty(loss).rank(), self.build.ty(loss).dtype());
         if rank > 0 || !is_differentiable(dtype) {
             let ty = self.build.display_closed(self.build.ty(loss));
-            return Err(Some(not_a_number(&format!("the function gives `{ty}`"), span)));
+            return Err(Some(not_a_scalar(format_args!("`{ty}`"), span)));
         }
         let seed = self.build.emit1(Constant::float(dtype, 1.0), &[])?;
         let all: Vec<Leaf> = leaves.iter().flatten().copied().collect();
@@ -205,7 +208,6 @@ impl Checker<'_> {
     /// The leaves and forms of the arguments by which a derivative is taken; copies take their places.
     pub(super) fn chosen_arguments(
         &mut self,
-        derivative: &str,
         argnums: &[i64],
         args: &mut [Arg],
         span: Span,
@@ -217,7 +219,8 @@ impl Checker<'_> {
         for &argnum in argnums {
             let at = if argnum < 0 { argnum + count as i64 } else { argnum };
             let Some(at) = usize::try_from(at).ok().filter(|&at| at < count) else {
-                let message = format!("the {derivative} by argument {argnum} of a call with {count}");
+                let count = counted(count, "argument");
+                let message = format!("`argnums` names argument {argnum}, but the call has only {count}");
                 return Err(Some(Diagnostic::error(Code::E0206, span, message)));
             };
             if let Some(same) = places.iter().position(|&place| place == at) {
@@ -281,8 +284,8 @@ impl Checker<'_> {
 
     fn pulled_back(&mut self, pullback: &Pullback, args: Vec<Arg>, span: Span) -> Derivation<Term> {
         let [arg] = args.as_slice() else {
-            let message = format!("a function of `vjp` takes one cotangent, not {}", args.len());
-            return Err(Some(Diagnostic::error(Code::E0204, span, message)));
+            let message = count("a function returned by `vjp`", 1, "cotangent", args.len());
+            return Err(Some(Diagnostic::error(Code::E0201, span, message)));
         };
         let seeds = self.like(&pullback.output, arg, "cotangent")?;
         self.build.set_span(span);
@@ -306,12 +309,13 @@ impl Checker<'_> {
     fn jvp(&mut self, function: &Arg, primals: &Arg, tangents: &Arg, span: Span) -> Derivation<Term> {
         let lists = [primals, tangents].map(|arg| arg.term.sequence().map(<[Term]>::to_vec));
         let [Some(given), Some(directions)] = lists else {
-            let message = "`jvp` takes a tuple of arguments, and a tuple of their tangents";
+            let message = "`jvp` requires a tuple of arguments and a tuple of their tangents";
             return Err(Some(Diagnostic::error(Code::E0210, span, message)));
         };
         if given.len() != directions.len() {
-            let message = format!("{} tangents for {} arguments", directions.len(), given.len());
-            return Err(Some(Diagnostic::error(Code::E0204, tangents.span, message)));
+            let (tangent, argument) = (counted(directions.len(), "tangent"), counted(given.len(), "argument"));
+            let message = requires("`jvp`", "one tangent per argument", format_args!("{tangent} for {argument}"));
+            return Err(Some(Diagnostic::error(Code::E0201, tangents.span, message)));
         }
         let (mut seeds, mut args) = (Vec::new(), Vec::new());
         for (term, direction) in given.into_iter().zip(directions) {
@@ -433,8 +437,8 @@ impl Checker<'_> {
             (value.clone(), residuals.clone())
         } else {
             let message =
-                format!("the forward function gives a pair of the result and residuals, not {}", pair.describe());
-            return Err(Some(Diagnostic::error(Code::E0210, place, message)));
+                must_return("the forward function", "a pair of the result and the residuals", pair.describe());
+            return Err(Some(Diagnostic::error(Code::E0226, place, message)));
         };
         let function = (RuleFunction::Forward(forms.len()), &custom.forward);
         self.check_rule_layouts(function, result, &value).map_err(Some)?;
@@ -454,12 +458,9 @@ impl Checker<'_> {
         let arg = |term: Term| Arg { name: None, term, span: place };
         let (found, _) = self.expanded(&custom.reverse, vec![arg(residuals), arg(cotangent)], span)?;
         let Some(found) = found.sequence().filter(|found| found.len() == forms.len()).map(<[Term]>::to_vec) else {
-            let message = format!(
-                "the reverse function gives a tuple of {} cotangents, one for each argument, not {}",
-                forms.len(),
-                found.describe()
-            );
-            return Err(Some(Diagnostic::error(Code::E0210, place, message)));
+            let wanted = format!("a tuple of {}, one per argument", counted(forms.len(), "cotangent"));
+            let message = must_return("the reverse function", wanted, found.describe());
+            return Err(Some(Diagnostic::error(Code::E0226, place, message)));
         };
         let [form, given] = [forms, &found].map(|terms| Term::Tuple(terms.to_vec()));
         self.check_rule_layouts((RuleFunction::Reverse, &custom.reverse), &form, &given).map_err(Some)?;
@@ -487,7 +488,7 @@ impl Checker<'_> {
     fn like(&mut self, form: &Term, given: &Arg, role: &str) -> Derivation<Vec<(Value, Value)>> {
         if !trees::same_form(form, &given.term) {
             let (wanted, found) = (self.display_term(form), self.display_term(&given.term));
-            let message = format!("a {role} for `{wanted}` has its form, not that of `{found}`");
+            let message = expected(format_args!("a {role} of the form `{wanted}`"), format_args!("`{found}`"));
             return Err(Some(Diagnostic::error(Code::E0203, given.span, message)));
         }
         let (mut own, mut others) = (Vec::new(), Vec::new());
@@ -500,7 +501,7 @@ impl Checker<'_> {
             let other = self.build.materialize(other, Some(dtype), given.span)?;
             let (wanted, found) = (&self.build.ty(*own).array, &self.build.ty(other).array);
             if wanted != found {
-                let message = format!("a {role} for {wanted} has its type, not {found}");
+                let message = expected(format_args!("a {role} of type `{wanted}`"), format_args!("`{found}`"));
                 return Err(Some(Diagnostic::error(Code::E0203, given.span, message)));
             }
             pairs.push((*own, other));
@@ -514,8 +515,8 @@ pub(super) fn without_aux(result: Term, has_aux: bool, span: Span) -> Derivation
     match (&result, has_aux) {
         (Term::Tuple(parts), true) if parts.len() == 2 => Ok((parts[0].clone(), Some(parts[1].clone()))),
         (_, true) => {
-            let message = format!("with `has_aux` a function gives a pair, not {}", result.describe());
-            Err(Some(Diagnostic::error(Code::E0210, span, message)))
+            let message = must_return("with `has_aux`, the function", "a pair", result.describe());
+            Err(Some(Diagnostic::error(Code::E0226, span, message)))
         }
         (_, false) => Ok((result, None)),
     }
@@ -528,7 +529,8 @@ fn arrays(term: &Term) -> Vec<Value> {
     leaves.iter().filter_map(|(_, leaf)| if let Term::Array(value) = leaf { Some(*value) } else { None }).collect()
 }
 
-fn not_a_number(found: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0210, span, format!("a gradient is that of a number of floats: {found}"))
-        .help("reduce it first, as in sum(y); `vjp` takes derivatives of arrays")
+fn not_a_scalar(found: impl Display, span: Span) -> Diagnostic {
+    let message = format!("`grad` requires a function with a scalar float result, but this one returns {found}");
+    Diagnostic::error(Code::E0226, span, message)
+        .help("reduce the result first, as in `sum(y)`; `vjp` differentiates functions that return arrays")
 }

@@ -10,6 +10,7 @@ use super::trees;
 use spmdc_functions::complex::{DERIVATIVES, refused};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_return;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
@@ -47,7 +48,7 @@ struct Basis {
 impl Checker<'_> {
     /// A call of a function that is the Jacobian of another.
     pub(super) fn jacobian(&mut self, jacobian: &Jacobian, mut args: Vec<Arg>, span: Span) -> Derivation<Term> {
-        let (leaves, forms) = self.chosen_arguments("derivative", &jacobian.argnums, &mut args, span)?;
+        let (leaves, forms) = self.chosen_arguments(&jacobian.argnums, &mut args, span)?;
         if forms.iter().any(Term::holds_complex) {
             return Err(Some(refused("jacobian", DERIVATIVES, span)));
         }
@@ -86,16 +87,14 @@ impl Checker<'_> {
         trees::leaves(result, "", &mut found);
         for (_, leaf) in found {
             if !leaf.is_operand() {
-                let message = format!("a derivative of {}: a function gives floats", leaf.describe());
-                return Err(Some(Diagnostic::error(Code::E0210, span, message)));
+                let message = must_return("a differentiated function", "floats", leaf.describe());
+                return Err(Some(Diagnostic::error(Code::E0226, span, message)));
             }
             let output = self.build.materialize(leaf, None, span)?;
             let dtype = self.build.ty(output).dtype();
             if !is_differentiable(dtype) {
-                let message = format!("a derivative of a result of {}", dtype.name());
-                return Err(Some(
-                    Diagnostic::error(Code::E0215, span, message).help("derivatives are those of floats"),
-                ));
+                let message = format!("only float results can be differentiated; found a result of {}", dtype.name());
+                return Err(Some(Diagnostic::error(Code::E0215, span, message).help("convert it with `f32(y)`")));
             }
             outputs.push(output);
         }

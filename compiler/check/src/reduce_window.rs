@@ -8,6 +8,7 @@ use super::Checker;
 use spmdc_functions::reduce_window::{elements_first, window_dims};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{must_be, must_return};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
@@ -85,7 +86,8 @@ impl Checker<'_> {
         if !matches!(init.term, Term::Nothing) {
             let init = self.build.materialize(&init.term, Some(dtype), init.span)?;
             if self.build.ty(init).rank() > 0 {
-                let message = "`init` is a single number, which comes before the elements of each window";
+                let found = self.build.display_closed(self.build.ty(init));
+                let message = must_be("`init`", "a scalar", format_args!("`{found}`"));
                 return Err(Some(Diagnostic::error(Code::E0205, span, message)));
             }
             let init = spmdc_ops::promote::cast(&mut self.build, init, dtype)?;
@@ -126,9 +128,10 @@ impl Checker<'_> {
             both
         } else {
             let (taken, given) = (self.display_term(&Term::Array(before.value)), self.display_term(&term));
-            let message = format!("the function of `reduce_window` takes `{taken}` and gives `{given}`");
+            let message =
+                must_return("the function of `reduce_window`", format_args!("`{taken}`"), format_args!("`{given}`"));
             let error = Diagnostic::error(Code::E0203, function.span, message);
-            return Err(Some(error.help("it combines pairs of elements, and gives elements of the same type")));
+            return Err(Some(error.help("it combines two elements, and must return an element of the same type")));
         };
         let build = &mut self.build;
         let (value, exist) = match (before.exist, after.exist) {

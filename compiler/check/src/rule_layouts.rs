@@ -53,10 +53,10 @@ impl Checker<'_> {
             let [found, of, wanted] = [found, of, &wanted].map(|ty| self.build.annotated(ty));
             let message = match function {
                 RuleFunction::Forward(_) => {
-                    format!("this forward function gives `{found}` where the function itself gives `{wanted}`")
+                    format!("this forward function returns `{found}`, but the function itself returns `{wanted}`")
                 }
                 RuleFunction::Reverse => format!(
-                    "this reverse function gives `{found}` for an argument of type `{of}`, whose gradient is `{wanted}`"
+                    "this reverse function returns `{found}` for an argument of type `{of}`, but its cotangent is `{wanted}`"
                 ),
             };
             let new = || (Diagnostic::error(Code::E0305, source.span, message), Vec::new());

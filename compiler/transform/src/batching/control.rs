@@ -404,10 +404,12 @@ impl Batcher<'_> {
             self.batch.layout.axes.iter().copied().filter(|&axis| own.axes.contains(usize::from(axis))).collect();
         if !split.is_empty() {
             let axes = self.build.mesh.display_axes(&split);
-            let message =
-                format!("the mapped dimension is split over {axes}, an axis of the manual function `{}`", own.name);
+            let message = format!(
+                "the mapped dimension is split over {axes}, which is a manual axis of the function `{}`",
+                own.name
+            );
             return Err(Diagnostic::error(Code::E0303, self.build.span(), message)
-                .help("reshard the argument before the call of `vmap`, or call `vmap` inside the manual function"));
+                .help("reshard the argument before calling `vmap`, or call `vmap` inside the manual function"));
         }
         let operands = self.operands(&stmt.args);
         let (mut args, mut inputs, mut params) = (Vec::new(), Vec::new(), Vec::new());

@@ -412,7 +412,7 @@ fn mapped(
 
 /// The error for a function with a reverse of its own.
 pub(super) fn no_forward(stmt: &Stmt) -> Diagnostic {
-    let message = "a function of `custom_vjp` has no forward mode";
+    let message = "a `custom_vjp` function cannot be differentiated in forward mode";
     Diagnostic::error(Code::E0220, stmt.origin.span, message)
-        .help("`grad` and `vjp` use its own rule; `jvp` needs the function itself, without `custom_vjp`")
+        .help("`grad` and `vjp` use its reverse rule; for `jvp`, call the function without `custom_vjp`")
 }

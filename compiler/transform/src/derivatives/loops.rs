@@ -44,18 +44,20 @@ const FEW_INDICES: usize = 16;
 
 /// The error for the reverse of `while`.
 pub(super) fn of_while(stmt: &Stmt) -> Diagnostic {
-    let message = "the reverse of `while` would have to keep the values of an unknown number of trips";
+    let message = "a `while` loop cannot be differentiated in reverse mode: its number of trips is unknown";
     Diagnostic::error(Code::E0222, stmt.origin.span, message).help(
         "write `for i in 0..N { if .. { .. } }` with the largest number of trips; `jvp` differentiates `while`, and \
-         `stop_gradient` leaves the dependence out",
+         `stop_gradient` treats the value as a constant",
     )
 }
 
 /// The error for a loop between dynamic bounds whose reverse needs values of each trip.
 fn of_dynamic(stmt: &Stmt, needed: &str) -> Diagnostic {
-    let message = format!("the reverse of this loop needs {needed} of each trip, and the number of trips is unknown");
+    let message = format!(
+        "this loop cannot be differentiated in reverse mode: it needs {needed} of each trip, but the number of trips is unknown"
+    );
     Diagnostic::error(Code::E0222, stmt.origin.span, message)
-        .help("give it a constant range with the largest number of trips, and let an `if` in the body decide: `for i in 0..N { if i < n { .. } }`")
+        .help("use a constant range with the largest number of trips, and an `if` in the body: `for i in 0..N { if i < n { .. } }`")
 }
 
 /// Adds the reverse of a `for`.

@@ -154,7 +154,7 @@ fn captured(build: &CallBuilder, block: &Block) -> Vec<Value> {
 fn missing(stmt: &Stmt) -> Diagnostic {
     let message = format!("`{}` has no derivative", stmt.name());
     Diagnostic::error(Code::E0220, stmt.origin.span, message)
-        .help("where it does not matter, `stop_gradient(x)` leaves the dependence out")
+        .help("`stop_gradient(x)` treats its argument as a constant")
 }
 
 /// The axes along which each device has a part of a cotangent of this type, where it should have all of it.

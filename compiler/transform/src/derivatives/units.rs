@@ -119,10 +119,10 @@ fn custom(
     let outer = captured.find(|value| reverse.depends.contains(value));
     if let Some(outer) = outer {
         let span = reverse.build.func.info(outer).origin.span;
-        let message = "a function of `custom_vjp` uses an outer value on which the derivative depends";
+        let message = "a `custom_vjp` function captures a value that the derivative depends on";
         return Err(Diagnostic::error(Code::E0220, forward[own.start].origin.span, message)
-            .label(span, "this value")
-            .help("make it an argument: the function's own reverse gives cotangents of the arguments alone"));
+            .label(span, "the captured value")
+            .help("make it an argument: the reverse function returns cotangents of the arguments only"));
     }
     let mut map = BTreeMap::new();
     let mut seeds = Vec::new();
