@@ -4,7 +4,9 @@ use crate::errors::items::mesh as error;
 use crate::sources::SourceSet;
 use spmdc_grammar::ast::{AxisKind, Expr, Ident, ItemKind, MeshAxisNode, MeshItem, MeshKind};
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{must_be, unknown};
 use spmdc_grammar::span::Span;
+use spmdc_ir::ops::call::errors::nearest;
 use spmdc_layout::mesh::MAX_AXES;
 use spmdc_layout::mesh::{Axis, Mesh, NamedMesh};
 
@@ -27,8 +29,8 @@ impl MeshOverride {
     /// Reads the argument of `--mesh`. Malformed text or an axis that is named twice is an error.
     pub fn parse(text: &str) -> Result<MeshOverride, Diagnostic> {
         let malformed = || {
-            error(Span::default(), format!("--mesh {text}: not a mesh"))
-                .help("write sizes in the order of the axes, as in 2x4, or name them: data=4,model=2")
+            error(Span::default(), format!("--mesh {text}: malformed mesh"))
+                .help("write the sizes in the order of the axes, as in 2x4, or name the axes, as in data=4,model=2")
         };
         let size = |digits: &str| digits.trim().parse::<usize>().map_err(|_| malformed());
         if text.contains('=') {
@@ -69,8 +71,8 @@ pub fn declared<'a>(set: &'a SourceSet, diagnostics: &mut Vec<Diagnostic>) -> Ve
     }
     let unnamed = found.iter().position(|(mesh, _)| mesh.name.is_none());
     if let Some(unnamed) = unnamed.filter(|_| found.len() > 1) {
-        let error = error(found[unnamed].1, "of several meshes, each has a name")
-            .help("write `mesh all (X = 2, Y = 4);`: types and `transfer` name the mesh");
+        let error = error(found[unnamed].1, "each mesh of a program with several meshes must have a name")
+            .help("name it, as in `mesh all (X = 2, Y = 4);`, for types and `transfer`");
         diagnostics.push(error);
         found.remove(unnamed);
     }
@@ -99,8 +101,8 @@ impl MeshReader<'_> {
             return mesh;
         };
         if roots > 1 && self.given.is_some() {
-            let message = "--mesh: the program has several meshes with sizes of their own";
-            let error = error(Span::default(), message).help("use constants for the sizes, and --set");
+            let message = "--mesh: the program has several meshes, each with its own sizes";
+            let error = error(Span::default(), message).help("use constants for the sizes, and change them with --set");
             self.diagnostics.push(error.of_command());
         }
         let given = self.given.filter(|_| roots == 1);
@@ -135,8 +137,12 @@ impl MeshReader<'_> {
             match (found, &item.kind) {
                 (Some((mesh, devices)), _) => self.join(&mut all, &name_of(item), mesh, devices, *span),
                 (None, MeshKind::Sub { of, .. }) => {
-                    self.diagnostics
-                        .push(error(of.span, format!("there is no mesh `{}` of which this is a part", of.name)));
+                    let names: Vec<String> = all.named.iter().map(|mesh| mesh.name.clone()).collect();
+                    let error = error(of.span, unknown("mesh", &of.name));
+                    self.diagnostics.push(match nearest(&of.name, names.iter().map(String::as_str)) {
+                        Some(near) => error.help(format!("did you mean `{near}`?")),
+                        None => error,
+                    });
                 }
                 (None, MeshKind::Axes { .. }) => {}
             }
@@ -164,7 +170,7 @@ impl MeshReader<'_> {
                 mesh.axes.iter_mut().zip(sizes).for_each(|(axis, size)| axis.size = *size);
             }
             Some(MeshOverride::Sizes(sizes)) => {
-                let message = format!("--mesh gives {} sizes, the mesh has {} axes", sizes.len(), mesh.axes.len());
+                let message = format!("--mesh gives {} sizes, but the mesh has {} axes", sizes.len(), mesh.axes.len());
                 self.diagnostics.push(misfit(&mesh, span, message));
             }
             Some(MeshOverride::Named(named)) => {
@@ -172,7 +178,7 @@ impl MeshReader<'_> {
                     match mesh.axes.iter_mut().find(|axis| axis.name == *name) {
                         Some(axis) => axis.size = *size,
                         None => {
-                            let message = format!("--mesh names an axis `{name}`, which the mesh does not have");
+                            let message = format!("--mesh: unknown mesh axis `{name}`");
                             self.diagnostics.push(misfit(&mesh, span, message));
                         }
                     }
@@ -190,7 +196,7 @@ impl MeshReader<'_> {
                 let numbers: Option<Vec<usize>> = listed.iter().map(|device| self.device(device)).collect();
                 let numbers = numbers?;
                 if numbers.len() != count {
-                    let message = format!("the mesh has {count} devices, and {} are listed", numbers.len());
+                    let message = format!("the mesh has {count} devices, but {} are listed", numbers.len());
                     self.diagnostics.push(error(span, message));
                     return None;
                 }
@@ -211,7 +217,8 @@ impl MeshReader<'_> {
         match usize::try_from(value) {
             Ok(value) if value < MAX_DEVICES => Some(value),
             Ok(_) | Err(_) => {
-                let message = format!("there is no device {value}: their numbers are 0 to {}", MAX_DEVICES - 1);
+                let message =
+                    format!("device {value} is out of range: devices are numbered from 0 to {}", MAX_DEVICES - 1);
                 self.diagnostics.push(error(number.span, message));
                 None
             }
@@ -232,7 +239,11 @@ impl MeshReader<'_> {
             match usize::try_from(value).ok().filter(|value| *value < size) {
                 Some(value) => wanted[position] = Some(value),
                 None => {
-                    let message = format!("axis `{}` has the coordinates 0 to {}, not {value}", axis.name, size - 1);
+                    let message = format!(
+                        "coordinate {value} is out of range: the coordinates along `{}` are 0 to {}",
+                        axis.name,
+                        size - 1
+                    );
                     self.diagnostics.push(error(at.span, message));
                 }
             }
@@ -257,14 +268,17 @@ impl MeshReader<'_> {
                     if *other != axis {
                         let first = all.named.iter().find(|mesh| mesh.axes.contains(&known));
                         let first = first.map_or("", |mesh| mesh.name.as_str());
-                        let message = format!("axis `{}` is not the same in `{name}` and in `{first}`", axis.name);
+                        let message =
+                            format!("the axis `{}` differs between the meshes `{name}` and `{first}`", axis.name);
                         let how = |axis: &Axis| {
                             format!("{} {}", axis.size, if axis.kind == AxisKind::Auto { "auto" } else { "explicit" })
                         };
                         let text = format!("{} here, {} there", how(&axis), how(other));
-                        self.diagnostics.push(error(span, message).here(text).help(
-                            "axes of one name are one axis, so that layouts mean the same on all meshes: choose another name",
-                        ));
+                        self.diagnostics.push(
+                            error(span, message)
+                                .here(text)
+                                .help("an axis name must mean the same on all meshes; choose another name"),
+                        );
                     }
                     known
                 }
@@ -277,7 +291,7 @@ impl MeshReader<'_> {
         }
         if all.axes.len() > MAX_ALL_AXES {
             self.diagnostics
-                .push(error(span, format!("the meshes of a program have at most {MAX_ALL_AXES} axes in all")));
+                .push(error(span, format!("the meshes of a program have at most {MAX_ALL_AXES} axes altogether")));
             all.axes.clear();
             axes.clear();
         }
@@ -295,7 +309,7 @@ fn misfit(mesh: &Mesh, span: Span, message: String) -> Diagnostic {
     let sizes: Vec<String> = mesh.axes.iter().map(|axis| format!("{}={}", axis.name, axis.size)).collect();
     error(span, message)
         .here(format!("its axes are {}", names(mesh)))
-        .help(format!("name them, as in --mesh {}, or give the sizes in this order", sizes.join(",")))
+        .help(format!("name the axes, as in --mesh {}, or give the sizes in this order", sizes.join(",")))
         .of_command()
 }
 
@@ -309,7 +323,7 @@ fn declare(
     let kind = match axis.kind {
         None => AxisKind::Auto,
         Some((AxisKind::Manual, place)) => {
-            let message = "an axis of the mesh is `auto` or `explicit`; `manual(X) fn` makes it manual in a function";
+            let message = "a mesh axis must be `auto` or `explicit`; `manual(X) fn` makes it manual in a function";
             diagnostics.push(error(place, message));
             AxisKind::Auto
         }
@@ -322,7 +336,10 @@ fn declare(
     }
     let value = if needs_size { size(&axis.size).unwrap_or(1) } else { 1 };
     let size = usize::try_from(value).unwrap_or_else(|_| {
-        diagnostics.push(error(axis.size.span, format!("the size of axis `{}` is {value}", axis.name.name)));
+        diagnostics.push(error(
+            axis.size.span,
+            must_be(format_args!("the size of the axis `{}`", axis.name.name), "at least 0", &value),
+        ));
         1
     });
     mesh.axes.push(Axis::new(&axis.name.name, size, kind));
@@ -335,8 +352,8 @@ fn undeclared(given: Option<&MeshOverride>, diagnostics: &mut Vec<Diagnostic>) -
         None => Vec::new(),
         Some(MeshOverride::Sizes(sizes)) => {
             if sizes.len() > NAMES.len() {
-                let message = format!("--mesh gives {} sizes; only the first four axes have names", sizes.len());
-                let error = error(Span::default(), message).help("name them: --mesh a=2,b=2,c=2,d=2,e=2");
+                let message = format!("--mesh gives {} sizes, but only the first four axes have names", sizes.len());
+                let error = error(Span::default(), message).help("name the axes, as in --mesh a=2,b=2,c=2,d=2,e=2");
                 diagnostics.push(error.of_command());
             }
             NAMES.iter().zip(sizes).map(|(name, size)| axis(name, *size)).collect()
@@ -344,8 +361,8 @@ fn undeclared(given: Option<&MeshOverride>, diagnostics: &mut Vec<Diagnostic>) -
         Some(MeshOverride::Named(named)) => {
             for (position, (name, _)) in named.iter().enumerate() {
                 if named[..position].iter().any(|(earlier, _)| earlier == name) {
-                    let message = format!("--mesh names the axis `{name}` twice");
-                    diagnostics.push(error(Span::default(), message).help("each axis has one size").of_command());
+                    let message = format!("--mesh: the axis `{name}` is given twice");
+                    diagnostics.push(error(Span::default(), message).help("write each axis once").of_command());
                 }
             }
             named.iter().map(|(name, size)| axis(name, *size)).collect()
@@ -356,7 +373,7 @@ fn undeclared(given: Option<&MeshOverride>, diagnostics: &mut Vec<Diagnostic>) -
 fn check_sizes(mesh: &mut Mesh, span: Span, diagnostics: &mut Vec<Diagnostic>) {
     for axis in &mut mesh.axes {
         if axis.size == 0 {
-            diagnostics.push(error(span, format!("axis `{}` has no devices", axis.name)));
+            diagnostics.push(error(span, format!("the axis `{}` has no devices", axis.name)));
             axis.size = 1;
         }
     }

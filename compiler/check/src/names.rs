@@ -7,6 +7,7 @@ use crate::sources::SourceSet;
 use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::*;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::habits;
 use spmdc_grammar::span::{FileId, Span};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -101,6 +102,8 @@ pub fn resolve(
                 file: id,
                 scopes: Vec::new(),
                 locals: HashMap::new(),
+                signature: None,
+                is_size: false,
                 diagnostics,
             };
             resolver.item(item);
@@ -153,11 +156,15 @@ struct Resolver<'a> {
     scopes: Vec<Vec<String>>,
     /// The number of scopes with each of them.
     locals: HashMap<String, usize>,
+    /// The function whose declared types are resolved.
+    signature: Option<&'a FnItem>,
+    /// Whether a size of a type is resolved.
+    is_size: bool,
     diagnostics: &'a mut Vec<Diagnostic>,
 }
 
-impl Resolver<'_> {
-    fn item(&mut self, item: &ItemNode) {
+impl<'a> Resolver<'a> {
+    fn item(&mut self, item: &'a ItemNode) {
         match &item.kind {
             ItemKind::Const { value, .. } => self.expr(value),
             ItemKind::Type { size_params, ty, .. } => {
@@ -171,7 +178,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn function(&mut self, function: &FnItem) {
+    fn function(&mut self, function: &'a FnItem) {
         let mut scope: Vec<String> = function.size_params.iter().map(|param| param.name.clone()).collect();
         for axis in function.region.iter().flat_map(|region| &region.axes) {
             self.axis(axis);
@@ -179,6 +186,7 @@ impl Resolver<'_> {
         // A default value is the same for all calls, so it sees no parameters.
         function.params.iter().filter_map(|param| param.default.as_ref()).for_each(|default| self.expr(default));
         self.push(scope.clone());
+        self.signature = Some(function);
         for param in &function.params {
             if let Some(ty) = &param.ty {
                 self.ty(ty);
@@ -187,6 +195,7 @@ impl Resolver<'_> {
         if let Some(ret) = &function.ret {
             self.ty(ret);
         }
+        self.signature = None;
         self.pop();
         for param in &function.params {
             if let Some(twice) = repeated_name(&param.pattern, &mut scope) {
@@ -208,7 +217,9 @@ impl Resolver<'_> {
                     self.diagnostics.push(errors::names::unknown_element_type(&name.name, name.span));
                 }
                 for dim in dims {
+                    let outer = std::mem::replace(&mut self.is_size, true);
                     self.expr(&dim.size);
+                    self.is_size = outer;
                     dim.axes.iter().flat_map(|axes| &axes.axes).for_each(|axis| self.axis(axis));
                 }
                 [unreduced, reduced, varying, turned].into_iter().flatten().for_each(|axis| self.axis(axis));
@@ -219,7 +230,9 @@ impl Resolver<'_> {
             TypeExprKind::Named { module: None, name, args } if args.is_empty() && self.is_local(&name.name) => {}
             TypeExprKind::Named { module, name, args } => {
                 self.type_name(module.as_ref(), name);
+                let outer = std::mem::replace(&mut self.is_size, true);
                 args.iter().for_each(|arg| self.expr(arg));
+                self.is_size = outer;
             }
             TypeExprKind::Stream(ty) => self.ty(ty),
             TypeExprKind::On { ty, mesh } => {
@@ -333,7 +346,9 @@ impl Resolver<'_> {
             }
             ExprKind::Call { callee, args } => {
                 if let ExprKind::Field { base, name } = &callee.kind {
-                    self.method(base, name);
+                    if !self.foreign(base, name, callee.span, expr.span) {
+                        self.method(base, name);
+                    }
                 } else {
                     self.expr(callee);
                 }
@@ -353,6 +368,7 @@ impl Resolver<'_> {
             }
             ExprKind::Field { base, name } => match self.module(base) {
                 Some(file) => self.module_member(file, name),
+                None if self.foreign(base, name, expr.span, expr.span) => {}
                 None => self.expr(base),
             },
             ExprKind::TupleField { base, .. } => self.expr(base),
@@ -404,6 +420,22 @@ impl Resolver<'_> {
             }
             ExprKind::Type(ty) => self.ty(ty),
         }
+    }
+
+    /// `np.linalg.norm(x)`: a function with the name of a library before it. Reports it, and returns whether it is one.
+    fn foreign(&mut self, base: &Expr, name: &Ident, callee: Span, call: Span) -> bool {
+        let mut root = base;
+        while let ExprKind::Field { base, .. } = &root.kind {
+            root = base;
+        }
+        let ExprKind::Name(prefix) = &root.kind else { return false };
+        if !habits::is_library(prefix) || self.is_known(prefix) {
+            return false;
+        }
+        let text = &self.set.file(self.file).text;
+        let own = text.get(name.span.start as usize..call.end as usize).unwrap_or_default();
+        self.diagnostics.push(errors::names::foreign(prefix, name, own, (root.span, callee)));
+        true
     }
 
     /// `x.sum(..)`, `nn.dense(..)`, `p.f(..)`.
@@ -465,7 +497,10 @@ impl Resolver<'_> {
             .filter(|name| spmdc_functions::instead_of(name).is_none())
             .for_each(|name| candidates.push(name));
         candidates.extend(["true", "false", "None"]);
-        let unknown = errors::names::unknown(name, span, &candidates);
+        let unknown = match self.signature.filter(|_| self.is_size) {
+            Some(function) => errors::names::unknown_size(name, span, function, &candidates),
+            None => errors::names::unknown_name(name, span, &candidates),
+        };
         self.diagnostics.push(unknown);
     }
 }

@@ -5,10 +5,14 @@ use super::choices::{WrittenOperator, with_terms};
 use spmdc_functions::builtin;
 use spmdc_grammar::ast::{InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ops::{self, promote};
+use spmdc_ir::ops::call::args::Arg;
+use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::ops::{self, promote, shape};
 
 impl Checker<'_> {
     pub(super) fn unary_terms(&mut self, op: PrefixOp, span: Span, arg: (Term, Span)) -> Term {
@@ -36,6 +40,9 @@ impl Checker<'_> {
             if op == InfixOp::BitXor && diagnostic.code == Code::E0215 {
                 return diagnostic.help("`^` is for bits; a power is `x ** n`");
             }
+            if diagnostic.code == Code::E0204 && op != InfixOp::MatMul {
+                return self.with_added_dimension(diagnostic, op, (&lhs, &rhs), span);
+            }
             // `c += b;`, and `c[0] += b;`, where only the other operand can be resharded in place.
             let written = if let (Term::Array(target), true) = (&lhs.0, lhs.1 == span) {
                 WrittenOperator::Assignment(*target)
@@ -61,4 +68,62 @@ impl Checker<'_> {
         });
         self.or_report(result)
     }
+
+    /// Shapes that do not broadcast, with the operand of lower rank written so that they do, if one more dimension suffices.
+    fn with_added_dimension(
+        &self,
+        diagnostic: Diagnostic,
+        op: InfixOp,
+        (lhs, rhs): (&(Term, Span), &(Term, Span)),
+        span: Span,
+    ) -> Diagnostic {
+        let (Some(left), Some(right)) = (self.shape_of(&lhs.0), self.shape_of(&rhs.0)) else { return diagnostic };
+        let is_left = left.len() < right.len();
+        let (low, low_shape, high_shape) = if is_left { (lhs, left, right) } else { (rhs, right, left) };
+        let fits = |at: &usize| {
+            let mut wider = low_shape.clone();
+            wider.insert(*at, 1);
+            shape::broadcast(&[&wider, &high_shape]).is_ok()
+        };
+        // The assigned variable of `x += y` is no operand that can be written otherwise.
+        let is_written = low.1 != span && lhs.1 != span;
+        let at = (1..=low_shape.len()).rev().find(|at| low_shape.len() < high_shape.len() && is_written && fits(at));
+        let Some(at) = at else { return diagnostic };
+        let index = vec![":"; at].into_iter().chain(["None"]).collect::<Vec<_>>().join(", ");
+        let wider = format!("{}[{index}]", parenthesised(self.source(low.1)));
+        let [left, right] = [lhs, rhs].map(|(_, span)| self.source(*span));
+        let (left, right) = if is_left { (wider.as_str(), right) } else { (left, wider.as_str()) };
+        let mut help = format!("write `{left} {} {right}`", op.symbol());
+        let made_at = match &low.0 {
+            Term::Array(value) => self.build.func.info(*value).origin.span,
+            _ => low.1,
+        };
+        if let Some(reduction) = reduction(self.source(made_at)) {
+            help.push_str(&format!(", or pass `keepdims=true` to `{reduction}`"));
+        }
+        diagnostic.help(help).edit(low.1, wider, "adds a dimension of size 1")
+    }
+}
+
+/// The text of an operand, in parentheses if it has operators.
+fn parenthesised(text: &str) -> String {
+    let mut depth = 0_usize;
+    let is_simple = text.chars().all(|c| {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > 0 || c.is_alphanumeric() || "_.)]".contains(c)
+    });
+    if is_simple { text.to_string() } else { format!("({text})") }
+}
+
+/// The function of a call that reduces dimensions and does not keep them.
+fn reduction(text: &str) -> Option<&'static str> {
+    let arguments_at = text.find('(')?;
+    let callee = text[..arguments_at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+    let function = ops::builtin(callee)?;
+    let takes = function.signature().params.iter().any(|param| param.name == "keepdims");
+    (takes && text.contains("axis") && !text.contains("keepdims")).then_some(function.name)
 }

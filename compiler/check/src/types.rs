@@ -164,11 +164,13 @@ impl Checker<'_> {
         let TypeExprKind::Stream(of) = &ty.kind else { return self.resolve(ty, params) };
         let refused = match self.resolve(of, params) {
             Ty::Poison => return Ty::Poison,
-            Ty::Array(array) if array.dims.is_empty() => "a single number, which has no rows",
-            Ty::Array(array) if !array.unreduced.is_empty() || !array.varying.is_empty() => "partial sums or varying",
+            Ty::Array(array) if array.dims.is_empty() => "a scalar",
+            Ty::Array(array) if !array.unreduced.is_empty() || !array.varying.is_empty() => {
+                "partial sums, or an array that varies"
+            }
             Ty::Array(array) => return Ty::Array(ArrayTy { is_stream: true, span: ty.span, ..array }),
-            Ty::Complex(_) => "of complex numbers",
-            Ty::Tuple(_) | Ty::Struct(_) => "a struct or tuple",
+            Ty::Complex(_) => "an array of complex numbers",
+            Ty::Tuple(_) | Ty::Struct(_) => "a struct or a tuple",
         };
         self.report(streams::of_no_array(refused, of.span));
         Ty::Poison
@@ -485,7 +487,7 @@ impl Checker<'_> {
         }
     }
 
-    fn shape_of(&self, term: &Term) -> Option<Vec<usize>> {
+    pub(super) fn shape_of(&self, term: &Term) -> Option<Vec<usize>> {
         if let Term::Array(value) = term {
             return Some(self.build.ty(*value).shape().to_vec());
         }
