@@ -243,7 +243,7 @@ impl Checker<'_> {
         }
         if let Some(Arg { name: Some(keyword), span, .. }) = args.iter().find(|arg| arg.name.is_some()) {
             let error = unknown_keyword("this lambda", keyword, &[], *span);
-            return self.report(error.help("a lambda's arguments are given by position"));
+            return self.report(error.help("a lambda takes positional arguments only"));
         }
         self.expansions.push(Expansion {
             file: source.file,

@@ -99,7 +99,7 @@ impl Checker<'_> {
         }
         let ways: Vec<Way> = found.into_iter().filter_map(|change| self.way_of(&expression, change)).collect();
         if ways.is_empty() {
-            diagnostic.help = Some("give the arrays one layout first, by `reshard`".to_string());
+            diagnostic.help = Some("`reshard` the arrays to the same layout first".to_string());
         }
         choose(diagnostic, ways)
     }

@@ -28,7 +28,7 @@ impl Checker<'_> {
     /// A call of a shipped function with complex numbers, or their type, among its arguments.
     pub(super) fn call_complex(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
         let Some(rule) = complex::rule(name) else {
-            return self.report(complex::refused(name, "it is not there yet", span));
+            return self.report(complex::refused(name, "complex numbers are not supported here yet", span));
         };
         match rule {
             ComplexRule::Refused(why) => self.report(complex::refused(name, why, span)),
@@ -194,7 +194,7 @@ impl Checker<'_> {
             let Some(arg) = bound.take(param.name) else { continue };
             let takes = function.params.iter().any(|own| parameter(&own.pattern.kind) == param.name);
             if !takes {
-                let why = format!("for complex numbers, `{name}` has no parameter `{}`", param.name);
+                let why = format!("`{name}` of complex numbers has no parameter `{}`", param.name);
                 return Err(complex::refused(name, &why, arg.span));
             }
             let term = match param.kind == ParamKind::Array {
@@ -378,7 +378,7 @@ impl Checker<'_> {
         }
         let op = op.expect("an assignment without an operator is one of planes");
         if masked.is_none() && items.iter().any(|item| index::is_array(&self.build, item)) {
-            let why = "at indices from arrays, complex numbers are replaced, added or subtracted";
+            let why = "with index arrays, complex numbers can only be replaced, added or subtracted";
             return self.report(complex::refused(&format!("{}=", op.symbol()), why, span));
         }
         let at = masked.as_ref().map_or(items, |masked| &masked.items).to_vec();
@@ -430,8 +430,8 @@ impl Checker<'_> {
         let error = errors::mismatch(place, wanted, &found, span);
         let name = wanted.split(['[', '@']).next().unwrap_or(wanted);
         let error = match term.planes() {
-            None => error.help(format!("convert it: `{name}(...)`")),
-            Some(_) if DType::plane_of(name).is_some() => error.help(format!("convert it: `{name}(...)`")),
+            None => error.help(format!("convert it with `{name}(...)`")),
+            Some(_) if DType::plane_of(name).is_some() => error.help(format!("convert it with `{name}(...)`")),
             Some(_) => error.help("`real(z)` and `imag(z)` are the planes, `abs(z)` the magnitudes"),
         };
         self.report(error)

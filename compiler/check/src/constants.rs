@@ -65,11 +65,9 @@ impl Checker<'_> {
                 });
                 if self.diagnostics.len() == before { list } else { Term::Poison }
             }
-            Some(Term::List(_)) => {
-                self.report(items::not_constant(value.span, "a list of what is computed while running"))
-            }
+            Some(Term::List(_)) => self.report(items::not_constant(value.span, "a list computed at run time")),
             Some(other) => self.report(items::not_constant(value.span, other.describe())),
-            None => self.report(items::not_constant(value.span, "something that is computed while running")),
+            None => self.report(items::not_constant(value.span, "a value computed at run time")),
         }
     }
 
@@ -96,10 +94,10 @@ impl Checker<'_> {
         let text = text.trim();
         let digits = text.replace('_', "");
         let (parsed, kind) = match default.static_scalar() {
-            Some(StaticScalar::Int(_)) => (parse_int(&digits).map(Term::Int), "a whole number"),
+            Some(StaticScalar::Int(_)) => (parse_int(&digits).map(Term::Int), "an integer"),
             Some(StaticScalar::Float(_)) => (digits.parse::<f64>().ok().map(Term::Float), "a number"),
             Some(StaticScalar::Bool(_)) => (text.parse::<bool>().ok().map(Term::Bool), "true or false"),
-            None if matches!(default, Term::List(_)) => (None, "a single number; it is an array"),
+            None if matches!(default, Term::List(_)) => (None, "a scalar"),
             None => (Some(Term::Poison), ""),
         };
         match parsed {

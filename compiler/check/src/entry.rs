@@ -43,7 +43,7 @@ impl<'a> Checker<'a> {
     /// Checks that operands are on one mesh, and names the meshes to which values go.
     fn place(&mut self, func: &mut Func) {
         if self.exact.is_some_and(|stage| stage >= Stage::Propagated) {
-            let message = "a dump of one of several meshes is a part of a program";
+            let message = "running the dump of one of several meshes";
             self.report(errors::items::not_yet(Span::default(), message));
         } else if let Err(errors) = placement::resolve(func, &self.build.mesh) {
             errors.into_iter().for_each(|error| {

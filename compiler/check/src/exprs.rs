@@ -9,6 +9,9 @@ use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::call::term::{StaticScalar, Term, TypeTerm, whole_number};
+use spmdc_ir::ops::call::args::not_static;
+use spmdc_ir::ops::call::term::{StaticScalar, Term, TypeTerm, whole_number};
+use spmdc_ir::ops::is_builtin;
 use spmdc_ir::program::Value;
 use spmdc_layout::types::{ArrayType, DType};
 
@@ -250,7 +253,7 @@ impl Checker<'_> {
     /// `t[0]` of a tuple or list.
     pub(super) fn index_tuple(&mut self, parts: &[Term], index: &Term, span: Span) -> Term {
         let Some(position) = whole_number(index) else {
-            return self.report(errors::wrong_kind("a position known at compile time", index.describe(), span));
+            return self.report(not_static("index", "an integer", index, span));
         };
         let from_end = if position < 0 { position + parts.len() as i128 } else { position };
         match usize::try_from(from_end).ok().and_then(|position| parts.get(position)) {

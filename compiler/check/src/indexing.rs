@@ -312,7 +312,7 @@ impl Checker<'_> {
                 if ty.rank() == 0 && ty.dtype.is_integer() {
                     return Some(SliceBound::Dynamic(value));
                 }
-                let found = format!("of type {ty}");
+                let found = format!("a value of type {ty}");
                 self.report(errors::not_an_index(&found, expr.span));
                 None
             }

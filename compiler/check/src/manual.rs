@@ -186,7 +186,7 @@ impl Checker<'_> {
             self.check_division(&found.array, &to, manual, ty.span)?;
         }
         if to.dims.iter().any(|dim| !manual_axes_come_first(&dim.axes, manual)) {
-            self.report(errors::items::not_yet(span, "a manual axis that is minor to another in one dimension"));
+            self.report(errors::items::not_yet(span, "a manual axis that is minor to another axis of one dimension"));
             return None;
         }
         let of_rows = without(&to, manual);
@@ -357,7 +357,7 @@ impl Checker<'_> {
             }
         }
         if outer.dims.iter().any(|dim| !manual_axes_come_first(&dim.axes, manual)) {
-            self.report(errors::items::not_yet(span, "a manual axis that is minor to another in one dimension"));
+            self.report(errors::items::not_yet(span, "a manual axis that is minor to another axis of one dimension"));
             return None;
         }
         let output = within(&outer, manual);

@@ -11,6 +11,7 @@ use super::{Checker, trees};
 use spmdc_grammar::ast::{AxisKind, FnItem, RegionNode};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::errors::no_layout;
@@ -149,8 +150,11 @@ impl Checker<'_> {
             }
             (term, out) => {
                 let (found, out) = (self.display_term(&term), out.describe());
-                let message =
-                    format!("`out` needs a sharding such as P(X, _) for each array of {place}, `{found}`, not {out}");
+                let message = requires(
+                    "`out`",
+                    format_args!("a sharding such as P(X, _) for each array of {place}, `{found}`"),
+                    &out,
+                );
                 self.report(Diagnostic::error(Code::E0210, span, message))
             }
         }

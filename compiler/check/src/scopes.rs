@@ -7,6 +7,7 @@ use spmdc_functions::is_builtin;
 use spmdc_functions::prelude::Helper;
 use spmdc_grammar::ast::{Expr, ItemKind, ParamNode};
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::expected;
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::call::term::{FunctionTerm, Term};
 use spmdc_layout::types::{AxisSet, Type};
@@ -219,7 +220,7 @@ impl Checker<'_> {
             ItemKind::Const { .. } => self.constant(id),
             ItemKind::Fn(_) => Callable::Item(id).into_term(),
             ItemKind::Type { .. } => {
-                let message = format!("`{name}` is a type; a value is needed here");
+                let message = expected("a value", format_args!("the type `{name}`"));
                 self.report(Diagnostic::error(spmdc_grammar::codes::Code::E0210, span, message))
             }
             ItemKind::Mesh(_) | ItemKind::Import { .. } => Term::Poison,

@@ -28,7 +28,7 @@ pub struct NoSources;
 
 impl Sources for NoSources {
     fn read(&self, path: &str, _: &str) -> Result<Source, String> {
-        Err(format!("there are no files here, and so no `{path}`"))
+        Err(format!("`{path}` was not found: no files are available"))
     }
 }
 

@@ -11,9 +11,14 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::Ident;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Block, Stage, StmtKind, Value};
+use spmdc_ir::ops::Op;
+use spmdc_ir::ops::call::errors::nearest;
+use spmdc_ir::ops::call::term::Term;
+use spmdc_ir::program::{Block, Stage, Stmt, StmtKind, Value};
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::{DimSharding, Sharding};
@@ -31,9 +36,11 @@ pub fn of_header(header: Option<&Ident>) -> Result<Option<Stage>, Diagnostic> {
         Some(stage) => Ok(Some(stage)),
         None => {
             let names: Vec<&str> = Stage::ALL.iter().map(|stage| stage.name()).collect();
-            let message = format!("there is no stage `{}`", name.name);
-            Err(Diagnostic::error(Code::E0002, name.span, message)
-                .help(format!("stages are ast, {}", names.join(", "))))
+            let error = Diagnostic::error(Code::E0002, name.span, sentences::unknown("stage", &name.name));
+            Err(match nearest(&name.name, names.iter().copied()) {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error.help(format!("the stages are ast, {}", names.join(", "))),
+            })
         }
     }
 }
@@ -131,8 +138,9 @@ impl Checker<'_> {
     /// Refuses `--mesh` for a dump: its blocks fit its own mesh only.
     pub(super) fn refuse_other_mesh(&mut self, own: &Mesh, given: &Mesh) {
         if own != given {
-            let message = "--mesh: a dump has the mesh that it was made for";
-            let error = errors::items::mesh(Span::default(), message).help("leave --mesh out, or dump for that mesh");
+            let message = "--mesh: a dump can only run on the mesh that it was made for";
+            let error =
+                errors::items::mesh(Span::default(), message).help("remove --mesh, or dump the program for this mesh");
             self.report(error.of_command());
         }
     }

@@ -142,7 +142,7 @@ impl Checker<'_> {
                 .filter(|expansion| expansion.item.is_some())
                 .and_then(|expansion| expansion.scopes.first());
             if parameters.is_some_and(|scope| scope.iter().any(|binding| binding.span == declared)) {
-                error = error.help(format!("parameters are immutable; write `let mut {name} = {name};` in front"));
+                error = error.help(format!("parameters are immutable; write `let mut {name} = {name};` first"));
             }
             self.report(error);
             return;

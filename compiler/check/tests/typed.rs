@@ -116,7 +116,7 @@ fn size_parameters_are_inferred_and_checked() {
     let text = "
         fn f<N, M>(a: f32[N, 2 * M], b: f32[M]) -> f32[N, M] { N * b }
         fn main(a: f32[4, 6], b: f32[3]) -> f32[4, 3] { f(a, b) }";
-    assert_errors(text, &["E0203 2: the result of `f` is declared `f32[4,3]`, the value is `f32[3]`"]);
+    assert_errors(text, &["E0203 2: the result of `f` is declared `f32[4,3]`, but the value is `f32[3]`"]);
     assert_errors("fn f<N>() -> f32[N] { 1.0 } fn main() -> f32 { f() }", &["E0209 1"]);
     assert_errors("const N = 10; fn main(x: f32[N / 4]) -> f32 { 1.0 }", &["E0208 1"]);
 }
@@ -348,7 +348,7 @@ fn ambiguous_products_name_the_choices() {
     assert_eq!(
         edits,
         [
-            ("matmul(a, b, out=P(X, _, unreduced=Y))", "nothing moves: each device keeps its partial sum"),
+            ("matmul(a, b, out=P(X, _, unreduced=Y))", "no communication: each device keeps its partial sum"),
             ("matmul(a, b, out=P((X, Y), _))", "one reduce_scatter over Y, 128 bytes per device"),
             ("matmul(a, b, out=P(X, Y))", "one reduce_scatter over Y, 128 bytes per device"),
             ("matmul(a, b, out=P(X, _))", "one all_reduce over Y, 128 bytes per device"),

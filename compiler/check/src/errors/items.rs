@@ -3,6 +3,7 @@
 use spmdc_grammar::ast::Ident;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{cannot, must_be};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::errors::nearest;
 
@@ -22,16 +23,16 @@ pub fn parameter_twice(name: &Ident) -> Diagnostic {
 /// E0103
 pub fn recursion(function: &str, span: Span, calls: &[String]) -> Diagnostic {
     Diagnostic::error(Code::E0103, span, format!("`{function}` calls itself"))
-        .here(format!("this call leads back to `{function}`"))
+        .here(format!("this call recurses into `{function}`"))
         .help(format!(
-            "functions are expanded where they are called, so a call cannot lead back: {}; use `for` or `while`",
+            "functions are expanded where they are called, so they cannot be recursive: {}; use `for` or `while`",
             calls.join(" calls ")
         ))
 }
 
 /// E0103
 pub fn too_many_calls(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0103, span, "calls are nested too deeply here")
+    Diagnostic::error(Code::E0103, span, "calls are nested too deeply")
         .help("a function that is passed to itself cannot be expanded; use `for` or `while`")
 }
 
@@ -48,46 +49,47 @@ pub fn too_much_expanded(most: usize, calls: &[String], span: Span) -> Diagnosti
         false => calls.join(" calls "),
     };
     Diagnostic::error(Code::E0103, span, format!("more than {most} calls are expanded: {chain}")).help(
-        "a call is compiled as a part of its caller, so two calls of a function in each function of a chain double the program at each step: \
-         call it once and keep the result in a variable, or use a loop",
+        "every call is expanded into its caller, so a chain of functions that each call the next one twice doubles the program at each step. \
+         Call it once and keep the result in a variable, or use a loop",
     )
 }
 
 /// E0104
 pub fn unreadable_import(path: &str, reason: &str, shipped: &[&str], span: Span) -> Diagnostic {
-    let error = Diagnostic::error(Code::E0104, span, format!("`{path}` cannot be imported: {reason}"));
+    let error = Diagnostic::error(Code::E0104, span, cannot(format_args!("import `{path}`"), reason));
     match path.starts_with("std/") {
-        true => error.help(format!("shipped files are {}", shipped.join(", "))),
+        true => error.help(format!("the files of the standard library are {}", shipped.join(", "))),
         false => error,
     }
 }
 
 /// E0104
 pub fn import_cycle(path: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0104, span, format!("`{path}` is what leads to this import, so it would import itself"))
-        .help("move what both files need into a third one")
+    Diagnostic::error(Code::E0104, span, format!("circular import: `{path}` imports this file"))
+        .help("move the items that both files need into a third one")
 }
 
 /// E0105
 pub fn no_entry(entry: &str, span: Span, functions: &[&str]) -> Diagnostic {
-    let error = Diagnostic::error(Code::E0105, span, format!("the program has no function `{entry}` to begin with"));
+    let error =
+        Diagnostic::error(Code::E0105, span, format!("no entry function: the program does not define `{entry}`"));
     match nearest(entry, functions.iter().copied()) {
         Some(near) => error.help(format!("did you mean --entry {near}?")),
         None if functions.is_empty() => error.help(format!("write `fn {entry}() {{ ... }}`")),
-        None => error.help(format!("give one of its functions with --entry: {}", functions.join(", "))),
+        None => error.help(format!("choose one of its functions with --entry: {}", functions.join(", "))),
     }
 }
 
 /// E0105
 pub fn untyped_entry(entry: &str, parameter: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0105, span, format!("parameter `{parameter}` of `{entry}` has no type"))
-        .help("the program's arguments come from outside, so every parameter of its entry says what it takes")
+    Diagnostic::error(Code::E0105, span, format!("parameter `{parameter}` of the entry function `{entry}` has no type"))
+        .help("no call determines the types of the program's arguments, so the entry function must declare them")
 }
 
 /// E0105
 pub fn generic_entry(entry: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0105, span, format!("`{entry}` has size parameters, which nothing decides"))
-        .help("make them constants: `const N = 8;`, which --set changes")
+    let message = format!("the entry function `{entry}` cannot have size parameters: no caller determines them");
+    Diagnostic::error(Code::E0105, span, message).help("use constants, as in `const N = 8;`; --set changes them")
 }
 
 /// E0107
@@ -96,7 +98,7 @@ pub fn unknown_constant(name: &str, constants: &[&str]) -> Diagnostic {
     let error = Diagnostic::error(Code::E0107, Span::default(), message).of_command();
     match nearest(name, constants.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
-        None if constants.is_empty() => error.help("it has none: write `const N = 8;`"),
+        None if constants.is_empty() => error.help("it has no constants; declare one, as in `const N = 8;`"),
         None => error.help(format!("its constants are {}", constants.join(", "))),
     }
 }
@@ -118,12 +120,12 @@ pub fn set_does_not_fit(name: &str, value: &str, kind: &str, span: Span) -> Diag
 
 /// E0218
 pub fn not_constant(span: Span, found: &str) -> Diagnostic {
-    Diagnostic::error(Code::E0218, span, format!("a constant is a number, a bool or a list of these, not {found}"))
+    Diagnostic::error(Code::E0218, span, must_be("a constant", "a number, a bool or a list of these", found))
 }
 
 /// E0218
 pub fn constant_cycle(name: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0218, span, format!("the constant `{name}` is defined by itself"))
+    Diagnostic::error(Code::E0218, span, format!("the constant `{name}` depends on itself"))
 }
 
 /// E0601
@@ -136,10 +138,9 @@ pub fn not_yet(span: Span, what: impl std::fmt::Display) -> Diagnostic {
     Diagnostic::error(Code::E0901, span, format!("{what} is not supported yet"))
 }
 
-/// E0210
+/// E0105
 pub fn entry_default(name: &str, param: &str, span: Span) -> Diagnostic {
-    let message =
-        format!("`{param}` of the entry `{name}` has a default value; its arguments come from the command line");
-    Diagnostic::error(Code::E0210, span, message)
-        .help(format!("leave it out and give --arg {param}=..., or make it a constant, which --set changes"))
+    let message = format!("parameter `{param}` of the entry function `{name}` cannot have a default value");
+    Diagnostic::error(Code::E0105, span, message)
+        .help(format!("remove it and pass --arg {param}=..., or use a constant, which --set changes"))
 }

@@ -10,11 +10,11 @@ pub fn result_varies(function: &str, declared: &str, axes: &str, span: Span, ori
         Code::E0501,
         span,
         format!(
-            "the result `{declared}` of `{function}` is declared the same on all devices along {axes}, but it varies"
+            "the result of `{function}` is declared `{declared}`, unvarying over {axes}, but it varies over {axes}"
         ),
     )
     .here(format!("may differ between devices along {axes}"))
-    .help(format!("combine it, as in `psum(..., {axes})`, or declare a dimension split over {axes}"));
+    .help(format!("combine the values, as in `psum(..., {axes})`, or declare a dimension split over {axes}"));
     if origin == span { error } else { error.label(origin, "computed here") }
 }
 
@@ -23,28 +23,28 @@ pub fn does_not_divide(size: usize, axes: &str, blocks: usize, span: Span) -> Di
     Diagnostic::error(
         Code::E0503,
         span,
-        format!("a dimension of {size} does not divide over {axes}, which has {blocks} devices"),
+        format!("a dimension of size {size} does not divide evenly over the {blocks} devices of {axes}"),
     )
-    .help("in a `manual` function all devices see blocks of one shape")
+    .help("in a `manual` function, the blocks of all devices must have the same shape")
 }
 
 /// E0506
 pub fn layout_over_manual(axes: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0506, span, format!("inside this `manual` function no layout can name {axes}"))
-        .help("values are one device's own here; collectives such as `all_gather` move data between devices")
+    Diagnostic::error(Code::E0506, span, format!("a layout inside this `manual` function cannot name {axes}"))
+        .help("each value belongs to a single device here; collectives such as `all_gather` move data between devices")
 }
 
 /// E0506
 pub fn nested(function: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0506, span, format!("`{function}` is `manual` and is called inside a `manual` function"))
-        .help("write it as an ordinary function, or call it outside")
+    Diagnostic::error(Code::E0506, span, format!("the `manual` function `{function}` is called in a `manual` function"))
+        .help("make it an ordinary function, or call it outside of the `manual` function")
 }
 
 /// E0506
 pub fn region_over_manual(function: &str, kind: &str, axes: &str, span: Span) -> Diagnostic {
-    let message = format!("`{function}` is `{kind}` along {axes}, where code is written for each device");
+    let message = format!("`{function}` is `{kind}` along {axes}, but the caller is `manual` along {axes}");
     Diagnostic::error(Code::E0506, span, message)
-        .help("call it outside of the `manual` function, or name its other axes alone")
+        .help(format!("call it outside of the `manual` function, or remove {axes} from its axes"))
 }
 
 /// E0203
@@ -52,7 +52,7 @@ pub fn block_shape(declared: &str, wanted: &str, found: &str, span: Span) -> Dia
     Diagnostic::error(
         Code::E0203,
         span,
-        format!("the result is declared `{declared}`, so each device gives `{wanted}`; this gives `{found}`"),
+        format!("the result is declared `{declared}`, so each device must return `{wanted}`; found `{found}`"),
     )
     .here(format!("this is `{found}` on each device"))
 }
@@ -60,14 +60,14 @@ pub fn block_shape(declared: &str, wanted: &str, found: &str, span: Span) -> Dia
 /// E0507
 pub fn sum_again(name: &Option<String>, over: &str, again: &str, span: Span, sum: Span) -> Diagnostic {
     let (gradient, _) = of_name(name);
-    let message = format!("{gradient} is summed over {over} already, and combined over {again} once more");
+    let message = format!("{gradient} is already summed over {over}, but is combined over {again} once more");
     of_sum(Diagnostic::warning(Code::E0507, span, message), name, over, sum)
 }
 
 /// E0507
 pub fn spread_sum(name: &Option<String>, over: &str, span: Span, sum: Span) -> Diagnostic {
     let (gradient, _) = of_name(name);
-    let message = format!("{gradient} is a sum over {over}, and returned as the gradient of each device");
+    let message = format!("{gradient} is summed over {over}, but is returned as the gradient of each device");
     of_sum(Diagnostic::warning(Code::E0507, span, message), name, over, sum)
 }
 
@@ -90,10 +90,8 @@ fn of_sum(warning: Diagnostic, name: &Option<String>, over: &str, sum: Span) -> 
     let warning = if sum == warning.span {
         warning
     } else {
-        warning.label(
-            sum,
-            format!("{value} is the same on all devices along {over}, so its gradient is the sum of theirs"),
-        )
+        warning
+            .label(sum, format!("{value} is the same on all devices along {over}, so its gradient is summed over them"))
     };
-    warning.help(format!("to get the gradient of each device, take it by `{varied}`"))
+    warning.help(format!("for the gradient of each device, differentiate with respect to `{varied}`"))
 }

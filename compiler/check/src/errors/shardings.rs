@@ -6,24 +6,20 @@ use spmdc_grammar::span::Span;
 
 /// E0303
 pub fn axis_twice(axis: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0303, span, format!("the axis `{axis}` is used twice here"))
-        .help("a device has one coordinate along an axis, so an axis splits one dimension at most")
+    Diagnostic::error(Code::E0303, span, format!("the axis `{axis}` is used twice in one layout"))
+        .help("an axis can split at most one dimension of an array")
 }
 
 /// E0108
 pub fn alignment(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0108, span, "only dumps say in which blocks of another dimension a dimension lies")
-        .help("name the axes alone: the compiler decides where parts of arrays lie")
+    Diagnostic::error(Code::E0108, span, "alignments such as `X/32+1` are allowed in dumps only")
+        .help("name the axes alone; the compiler chooses the alignment")
 }
 
 /// E0108
 pub fn turned(span: Span) -> Diagnostic {
-    Diagnostic::error(
-        Code::E0108,
-        span,
-        "only dumps say in types along which axes a function turns the rule of the mesh",
-    )
-    .help("write `auto(X) fn` or `explicit(X) fn` before its name")
+    Diagnostic::error(Code::E0108, span, "axis types inside an array type are allowed in dumps only")
+        .help("write `auto(X) fn` or `explicit(X) fn` before the function's name")
 }
 
 /// E0305
@@ -34,6 +30,6 @@ pub fn contradiction(place: &str, wanted: &str, found: &str, reshard: &str, span
         format!("{place} is declared `{wanted}`, but on explicit axes the value is `{found}`"),
     )
     .here(format!("this is `{found}`"))
-    .help(format!("an annotation moves nothing on explicit axes; `reshard(..., {reshard})` does"));
+    .help(format!("an annotation moves no data on explicit axes; write `reshard(..., {reshard})`"));
     if origin == span { error } else { error.label(origin, format!("`{found}` comes from here")) }
 }

@@ -3,12 +3,13 @@
 use crate::sizes::SizeError;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::Span;
 
 /// E0207
 pub fn not_constant(span: Span, found: &str) -> Diagnostic {
-    Diagnostic::error(Code::E0207, span, format!("a size must be known when the program is compiled; this is {found}"))
-        .help("sizes are made of numbers, constants and size parameters")
+    Diagnostic::error(Code::E0207, span, must_be("a size", "known at compile time", found))
+        .help("sizes are computed from numbers, constants and size parameters")
 }
 
 /// E0208, E0209 or E0218
@@ -33,10 +34,10 @@ pub fn arithmetic(error: &SizeError, size: &str, span: Span) -> Option<Diagnosti
 /// E0209
 pub fn unbound(name: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0209, span, format!("the size parameter `{name}` cannot be inferred"))
-        .help(format!("no argument's type says what `{name}` is"))
+        .help(format!("the type of no argument determines `{name}`"))
 }
 
 /// E0218
 pub fn negative(value: i128, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0218, span, format!("a size cannot be {value}"))
+    Diagnostic::error(Code::E0218, span, must_be("a size", "at least 0", value))
 }
