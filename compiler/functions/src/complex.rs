@@ -9,6 +9,7 @@ use crate::prelude::{Paragraph, paragraph};
 use spmdc_grammar::ast::{FnItem, InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::Term;
@@ -41,15 +42,15 @@ pub enum ComplexRule {
 
 use ComplexRule::{Made, Own, Planes, Products, Refused, Written as InLanguage};
 
-const ORDER: &str = "complex numbers have no order: compare `abs(z)`, or the planes `real(z)` and `imag(z)`";
-const INTEGERS: &str = "it is a function of integers";
-const REAL: &str = "it is a function of real numbers";
+const ORDER: &str = "complex numbers have no order; compare `abs(z)`, or the planes `real(z)` and `imag(z)`";
+const INTEGERS: &str = "its arguments are integers";
+const REAL: &str = "its arguments are real numbers";
 const INDICES: &str = "its elements are indices";
-const MATRICES: &str = "factorizations of complex matrices are not there yet";
-const DRAWS: &str = "keys and random numbers are real; of the random functions `normal` alone makes complex numbers";
+const MATRICES: &str = "factorizations of complex matrices are not supported yet";
+const DRAWS: &str = "random numbers are real; only `normal` generates complex numbers";
 /// Why functions with complex results have no gradient.
-pub const DERIVATIVES: &str = "a gradient is that of a real number, as `real(z)` and `abs(z)` are";
-const STATISTICS: &str = "it is not defined for complex numbers yet";
+pub const DERIVATIVES: &str = "the function must return a real scalar, such as `real(z)` or `abs(z)`";
+const STATISTICS: &str = "complex numbers are not supported here yet";
 
 /// A row for each function of the language that programs can call.
 pub const TABLE: &[(&str, ComplexRule)] = &[
@@ -401,7 +402,7 @@ pub fn prefix(op: PrefixOp) -> OperatorRule {
 
 /// E0215: the function is not defined for complex numbers.
 pub fn refused(function: &str, why: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0215, span, format!("`{function}` takes no complex numbers")).help(why)
+    Diagnostic::error(Code::E0215, span, undefined(format_args!("`{function}`"), "complex numbers")).help(why)
 }
 
 /// The text of `complex.spmd`.

@@ -8,8 +8,21 @@
 //! So the layouts are those of windows and products: batches and output channels pass, split input channels leave partial sums, and
 //! along split spatial dimensions devices fetch the rows that their windows read.
 
+use super::einsum::contract::{Out, contract};
+use super::flip::Flip;
+use super::reshape::reshape;
+use super::transpose::transpose;
+use super::windowed::{Padding, WindowDim, check_sizes, counts, windows};
+use super::{Call, promote};
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::errors::unknown_value;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{requires, undefined};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -35,16 +48,20 @@ fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<(Value, Valu
     let (x, w) = (values[0], values[1]);
     let (tx, tw) = (build.ty(x).array.clone(), build.ty(w).array.clone());
     if matches!(tx.dtype, DType::Bool | DType::Key) {
-        let message = format!("`{}` is not defined for {}", args.function, tx.dtype.name());
+        let message = undefined(format_args!("`{}`", args.function), tx.dtype.name());
         return Err(Diagnostic::error(Code::E0215, args.span, message));
     }
     if !(3..=5).contains(&tx.rank()) || tx.rank() != tw.rank() {
-        let message = format!("`{}` of {tx} and {tw}: both need the same 3, 4 or 5 dimensions", args.function);
+        let message = requires(
+            format_args!("`{}`", args.function),
+            "two operands with the same number of dimensions, from 3 to 5",
+            format_args!("{tx} and {tw}"),
+        );
         return Err(Diagnostic::error(Code::E0205, args.span, message)
             .help("an image is f32[batch, height, width, channels], its kernel f32[height, width, inputs, outputs]"));
     }
     if tw.shape[..tw.rank() - 2].contains(&0) {
-        let message = format!("`{}` with a kernel without elements: {tw}", args.function);
+        let message = format!("the kernel of `{}` is empty: {tw}", args.function);
         return Err(Diagnostic::error(Code::E0205, args.span, message));
     }
     Ok((x, w))
@@ -62,12 +79,13 @@ fn check_channels(
     let (channels, inputs, outputs) = (tx.shape[rank - 1], tw.shape[rank - 2], tw.shape[rank - 1]);
     if inputs.checked_mul(groups) != Some(channels) {
         let of_each = if groups == 1 { String::new() } else { format!(" in each of {groups} groups") };
-        let message =
-            format!("`{function}` of {tx} and {tw}: {channels} channels, but the kernel takes {inputs}{of_each}");
+        let message = format!(
+            "the kernel {tw} of `{function}` takes {inputs} channels{of_each}, but the input {tx} has {channels} channels"
+        );
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
     if !outputs.is_multiple_of(groups) {
-        let message = format!("`{function}`: {outputs} output channels do not divide into {groups} groups");
+        let message = format!("`{function}` cannot divide {outputs} output channels into {groups} groups");
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
     Ok(())
@@ -118,7 +136,7 @@ fn conv(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnosti
     let groups = usize::try_from(groups)
         .ok()
         .filter(|&groups| groups > 0)
-        .ok_or_else(|| Diagnostic::error(Code::E0205, args.span, "`groups` must be positive".to_string()))?;
+        .ok_or_else(|| Diagnostic::error(Code::E0225, args.span, "`groups` must be positive".to_string()))?;
     check_channels(build, (x, w), groups, (args.function, args.span))?;
     let (tx, tw) = (build.ty(x).shape().to_vec(), build.ty(w).shape().to_vec());
     let rank = tx.len() - 2;
@@ -127,8 +145,8 @@ fn conv(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnosti
     let base = counts(args, "input_dilation", rank, 1)?;
     let padding = Padding::of(args.take("padding"), rank, Padding::Same { lower: false })?;
     if matches!(padding, Padding::Same { .. }) && base.iter().any(|&base| base > 1) {
-        let message = "`conv` with `input_dilation` needs `padding` in numbers";
-        return Err(Diagnostic::error(Code::E0205, args.span, message)
+        let message = "`padding` of `conv` must be given as numbers if there is an `input_dilation`";
+        return Err(Diagnostic::error(Code::E0225, args.span, message)
             .help("`conv_transpose` computes the padding of a transposed convolution"));
     }
     let mut space: Vec<WindowDim> = (0..rank)
@@ -201,22 +219,21 @@ fn convolve(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
         _ => None,
     };
     let (Some(n), Some(m)) = (vector(a, build), vector(v, build)) else {
-        let message = format!("`convolve` of {} and {}: vectors are needed", build.ty(a).array, build.ty(v).array);
-        return Err(Diagnostic::error(Code::E0205, args.span, message).help("`conv` takes images"));
+        let message = requires(
+            "`convolve`",
+            "two nonempty vectors",
+            format_args!("{} and {}", build.ty(a).array, build.ty(v).array),
+        );
+        return Err(Diagnostic::error(Code::E0205, args.span, message).help("`conv` convolves images"));
     };
     let (long, short, size) = if n < m { (v, a, n) } else { (a, v, m) };
     let mode = args.take("mode");
-    let name =
-        mode.as_ref().map_or(Ok("full"), |arg| if let Term::Str(name) = &arg.term { Ok(name) } else { Err(arg) });
-    let padding = match name {
-        Ok("full") => (size - 1, size - 1),
-        Ok("same") => (size / 2, size - size / 2 - 1),
-        Ok("valid") => (0, 0),
-        Ok(_) | Err(_) => {
-            let span = mode.map_or(args.span, |arg| arg.span);
-            return Err(Diagnostic::error(Code::E0210, span, "`convolve` does not know this mode")
-                .help("modes are \"full\", \"same\" and \"valid\""));
-        }
+    let mode = mode.map_or((Term::Str("full".to_string()), args.span), |arg| (arg.term, arg.span));
+    let padding = match &mode {
+        (Term::Str(name), _) if name == "full" => (size - 1, size - 1),
+        (Term::Str(name), _) if name == "same" => (size / 2, size - size / 2 - 1),
+        (Term::Str(name), _) if name == "valid" => (0, 0),
+        (other, span) => return Err(unknown_value("mode", &["full", "same", "valid"], other, *span)),
     };
     let short = build.emit1(Flip { axes: vec![0] }, &[short])?;
     let dim = WindowDim { size, padding: (padding.0 as i64, padding.1 as i64), ..WindowDim::ONE };

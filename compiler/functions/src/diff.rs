@@ -9,6 +9,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::types::DType;
 use spmdc_ops::broadcast::broadcast;
@@ -37,8 +38,8 @@ impl Call for Diff {
         let times = args.optional_int("n")?.unwrap_or(1);
         let sizes = build.ty(value).shape().to_vec();
         let Ok(times) = usize::try_from(times) else {
-            let message = format!("differences cannot be taken {times} times");
-            return Err(Diagnostic::error(Code::E0205, args.span, message));
+            let message = must_be("`n`", "at least 0", &times);
+            return Err(Diagnostic::error(Code::E0225, args.span, message));
         };
         let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), sizes.len(), args.span)?;
         if times == 0 {
@@ -60,8 +61,8 @@ impl Call for Diff {
         // Nothing is left after as many differences as there are elements.
         let times = times.min(build.ty(value).shape()[axis]);
         if times > MOST_TIMES {
-            let message = format!("differences cannot be taken more than {MOST_TIMES} times");
-            return Err(Diagnostic::error(Code::E0205, args.span, message));
+            let message = must_be("`n`", format_args!("at most {MOST_TIMES}"), &times);
+            return Err(Diagnostic::error(Code::E0225, args.span, message));
         }
         for _ in 0..times {
             let size = build.ty(value).shape()[axis];

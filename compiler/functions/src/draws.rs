@@ -9,6 +9,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::{Term, TypeTerm, whole_number};
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::{expected, must_be, undefined};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::types::{ArrayType, DType};
@@ -29,8 +30,8 @@ fn type_term(array: ArrayType) -> Term {
 fn type_of(build: &mut CallBuilder, arg: &Arg) -> Result<ArrayType, Diagnostic> {
     if let Term::Type(ty) = &arg.term {
         if ty.complex {
-            let error = Diagnostic::error(Code::E0215, arg.span, "these random numbers are real");
-            return Err(error.help("of the random functions `normal` alone makes complex numbers"));
+            let error = Diagnostic::error(Code::E0215, arg.span, "this function generates real numbers only");
+            return Err(error.help("only `normal` generates complex numbers"));
         }
         return Ok(ty.array.clone());
     }
@@ -50,8 +51,8 @@ pub fn drawn(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> 
         if let Some(asked) = asked
             && asked != ty.array.dtype
         {
-            let message = format!("`dtype` is {}, but the type is {}", asked.name(), ty.array);
-            return Err(Diagnostic::error(Code::E0203, dtype.span, message).help("the type alone is enough"));
+            let message = format!("`dtype` is {}, but the type of the result is {}", asked.name(), ty.array);
+            return Err(Diagnostic::error(Code::E0203, dtype.span, message).help("remove `dtype`"));
         }
         return Ok(type_term(own));
     }
@@ -64,8 +65,8 @@ pub fn drawn(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> 
 
 fn sizes(shape: &Arg) -> Result<Vec<usize>, Diagnostic> {
     let size = |size: i64| {
-        let message = format!("a size is not negative, but {size} is");
-        usize::try_from(size).map_err(|_| Diagnostic::error(Code::E0205, shape.span, message))
+        let message = must_be("a size", "at least 0", &size);
+        usize::try_from(size).map_err(|_| Diagnostic::error(Code::E0218, shape.span, message))
     };
     as_ints(shape, "shape")?.into_iter().map(size).collect()
 }
@@ -75,13 +76,13 @@ fn one_key(build: &CallBuilder, key: &Arg) -> Result<(), Diagnostic> {
     match found {
         Some(ty) if ty.dtype() == DType::Key && ty.rank() == 0 => Ok(()),
         Some(ty) if ty.dtype() == DType::Key => {
-            let message = format!("numbers are drawn with one key, not with {}", ty.array);
-            Err(Diagnostic::error(Code::E0205, key.span, message).help("take one of them, as in `keys[0]`"))
+            let message = expected("a single key", &ty.array);
+            Err(Diagnostic::error(Code::E0205, key.span, message).help("use one of the keys, as in `keys[0]`"))
         }
         _ => {
             let name = found.map_or(key.term.describe(), |ty| ty.dtype().name());
-            let message = format!("random numbers are drawn with a key, not with {name}");
-            Err(Diagnostic::error(Code::E0203, key.span, message).help("key(42) is the key of the seed 42"))
+            let message = expected("a random key", &name);
+            Err(Diagnostic::error(Code::E0203, key.span, message).help("`key(42)` makes a key from a seed"))
         }
     }
 }
@@ -118,7 +119,7 @@ pub fn unit(build: &mut CallBuilder, args: &[Arg]) -> Result<Value, Diagnostic> 
     let Term::Array(key) = args[0].term else { panic!("the prelude draws numbers with a key") };
     let ty = type_of(build, &args[1])?;
     let Some(format) = ty.dtype.format() else {
-        let message = format!("these random numbers are floats, not {}", ty.dtype.name());
+        let message = format!("this function generates floats; found {}", ty.dtype.name());
         let error = Diagnostic::error(Code::E0215, build.span(), message);
         return Err(error.help("`randint` draws integers, `bernoulli` bools, `bits` all bits"));
     };
@@ -189,7 +190,7 @@ pub fn categories(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnos
     let fits = shape::broadcast(&[&wanted, &batch]).is_ok_and(|both| both == wanted);
     if !fits {
         let (wanted, batch) = (shape::display(&wanted), shape::display(&batch));
-        let message = format!("one category for each of {batch} does not give an array of {wanted}");
+        let message = format!("the batch shape {batch} of the logits does not broadcast to the shape {wanted}");
         return Err(Diagnostic::error(Code::E0204, asked.span, message));
     }
     let prefix = wanted.len() - batch.len();
@@ -205,7 +206,7 @@ pub fn integers(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnosti
     let shaped = type_of(build, ty)?;
     let dtype = shaped.dtype;
     if !dtype.is_integer() {
-        let message = format!("`randint` draws integers, not {}", dtype.name());
+        let message = undefined("`randint`", dtype.name());
         return Err(Diagnostic::error(Code::E0215, ty.span, message).help("`uniform` draws floats"));
     }
     let (least, most) = dtype.integer_bounds();
@@ -262,7 +263,7 @@ fn bound<'a>(build: &mut CallBuilder, arg: &'a Arg, name: &str) -> Result<End<'a
     if build.ty(value).dtype().is_integer() {
         return Ok(End::Computed(arg, value));
     }
-    let message = format!("`{name}` is an integer, not {}", build.ty(value).dtype().name());
+    let message = must_be(format_args!("`{name}`"), "an integer", build.ty(value).dtype().name());
     Err(Diagnostic::error(Code::E0215, arg.span, message))
 }
 
@@ -283,7 +284,7 @@ fn clamped(
     let dtype = build.ty(value).dtype();
     let (smallest, largest) = dtype.integer_bounds();
     if largest > drawn.integer_bounds().1 {
-        let message = format!("{} has numbers beyond those of {}", dtype.name(), drawn.name());
+        let message = format!("the bounds have type {}, which does not fit into {}", dtype.name(), drawn.name());
         return Err(Diagnostic::error(Code::E0203, arg.span, message).help(format!("write {}(...)", drawn.name())));
     }
     let mut limit = |op: BinaryOp, value: Value, limit: i128| {

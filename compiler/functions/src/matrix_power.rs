@@ -7,6 +7,7 @@ use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ops::einsum::contract::matmul;
 use spmdc_ops::{broadcast, makers};
+use spmdc_grammar::sentences::requires;
 
 /// Emits the products of which the power consists; the exponent is not negative. E0205 unless the last two dimensions are equal.
 pub fn power(build: &mut CallBuilder, value: Value, exponent: i64) -> Result<Value, Diagnostic> {
@@ -14,11 +15,11 @@ pub fn power(build: &mut CallBuilder, value: Value, exponent: i64) -> Result<Val
     let span = build.span();
     let shape = build.ty(value).shape().to_vec();
     let [.., rows, columns] = *shape else {
-        let message = format!("`matrix_power` takes matrices, not {}", build.ty(value).array);
+        let message = requires("`matrix_power`", "matrices", &build.ty(value).array);
         return Err(Diagnostic::error(Code::E0205, span, message));
     };
     if rows != columns {
-        let message = format!("`matrix_power` of a matrix that is not square: {}", build.ty(value).array);
+        let message = requires("`matrix_power`", "square matrices", &build.ty(value).array);
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
     if exponent == 0 {

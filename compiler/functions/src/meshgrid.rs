@@ -10,6 +10,17 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ops::broadcast::broadcast;
 use spmdc_ops::reshape::reshape;
+use super::Call;
+use super::broadcast::broadcast;
+use super::reshape::reshape;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::errors::unknown_value;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 
 /// The calls of `meshgrid`; they emit broadcasts, which move nothing.
 pub struct Meshgrid;
@@ -28,14 +39,13 @@ impl Call for Meshgrid {
             None => "xy".to_string(),
         };
         if indexing != "xy" && indexing != "ij" {
-            let message = format!("`indexing` is \"xy\" or \"ij\", not {indexing:?}");
-            return Err(Diagnostic::error(Code::E0210, args.span, message));
+            return Err(unknown_value("indexing", &["xy", "ij"], &Term::Str(indexing), args.span));
         }
         let mut lines = Vec::new();
         for arg in args.rest("xi") {
             let line = build.materialize(&arg.term, None, arg.span)?;
             if build.ty(line).rank() != 1 {
-                let message = format!("`meshgrid` takes arrays of one dimension, not {}", build.ty(line).array);
+                let message = requires("`meshgrid`", "arrays with one dimension", &build.ty(line).array);
                 return Err(Diagnostic::error(Code::E0205, arg.span, message));
             }
             lines.push(line);

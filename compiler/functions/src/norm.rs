@@ -3,6 +3,18 @@
 //! A call emits reductions and elementwise operations. It is no function of the prelude, since these operations depend on a string
 //! or number, and an invalid one is an error with a message of its own.
 
+use super::Call;
+use super::elementwise::{Binary, Compare, Unary, unary};
+use super::linalg::Factorization;
+use super::promote::{cast, inexact};
+use super::reduce::{axes_of, reduce};
+use super::transpose::transpose;
+use crate::ops::call::args::{Arg, Args, not_static};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::constant::Constant;
+use crate::program::Value;
 use spmdc_abi::{MatrixFunction, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -70,16 +82,13 @@ fn order(given: Option<Arg>, dims: usize) -> Result<NormOrder, Diagnostic> {
             "-inf" => f64::NEG_INFINITY,
             "nuc" if dims == 2 => return Ok(NormOrder::Singular(ReduceOp::Sum)),
             _ => {
-                let message = format!("there is no norm called {name:?} over {dims} dimensions");
-                let help = "orders are numbers, \"inf\", \"-inf\", and for matrices \"fro\" and \"nuc\"";
-                return Err(Diagnostic::error(Code::E0210, span, message).help(help));
+                let message = format!("unknown norm {name:?} over {dims} dimensions");
+                let help = "the orders are numbers, \"inf\" and \"-inf\", and for matrices \"fro\" and \"nuc\"";
+                return Err(Diagnostic::error(Code::E0225, span, message).help(help));
             }
         }
     } else {
-        term.number().ok_or_else(|| {
-            let message = format!("`ord` must be a number known at compile time, not {}", term.describe());
-            Diagnostic::error(Code::E0210, span, message)
-        })?
+        term.number().ok_or_else(|| not_static("ord", "a number", &term, span))?
     };
     match dims {
         1 if number == 2.0 => Ok(NormOrder::Euclidean),
@@ -88,9 +97,9 @@ fn order(given: Option<Arg>, dims: usize) -> Result<NormOrder, Diagnostic> {
         2 if number == -2.0 => Ok(NormOrder::Singular(ReduceOp::Min)),
         2 if number.abs() == 1.0 || number.is_infinite() => Ok(NormOrder::Number(number)),
         _ => {
-            let message = format!("there is no norm of order {number} over {dims} dimensions");
-            Err(Diagnostic::error(Code::E0210, span, message).help(
-                "vectors have norms of every order, matrices of 1, -1, 2, -2, and plus and minus infinity; `axis=` says which",
+            let message = format!("unknown norm of order {number} over {dims} dimensions");
+            Err(Diagnostic::error(Code::E0225, span, message).help(
+                "vector norms have any order, matrix norms the orders 1, -1, 2, -2, \"inf\" and \"-inf\"; `axis=` selects the dimensions",
             ))
         }
     }

@@ -7,10 +7,34 @@ use crate::complex;
 use crate::draws;
 use crate::matrix_power;
 use crate::spectral;
+use super::broadcast::broadcast;
+use super::complex;
+use super::concatenate::concatenate;
+use super::constant::Constant;
+use super::draws;
+use super::fft;
+use super::fma::Fma;
+use super::matrix_power;
+use super::promote::{self, Operand, inexact};
+use super::reduce;
+use super::reshape::reshape;
+use super::shape;
+use super::slice::{Slice, SliceRange};
+use super::sort;
+use super::spectral;
+use super::transpose::transpose;
+use super::with_partials;
+use crate::ops::call::args::{Arg, as_bool, as_int, as_ints};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::errors::unknown_value;
+use crate::ops::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
+use crate::ops::call::term::Term;
+use crate::program::Value;
 use spmdc_abi::FloatFormat;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::call::arg::{Arg, as_bool, as_int, as_ints};
 use spmdc_ir::call::build::CallBuilder;
@@ -652,10 +676,7 @@ pub fn scale(norm: &Arg, n: i64, inverse: bool) -> Result<Term, Diagnostic> {
         "backward" => inverse,
         "forward" => !inverse,
         "ortho" => return Ok(Term::Float(1.0 / (n as f64).sqrt())),
-        _ => {
-            let message = format!("`norm` is \"backward\", \"ortho\" or \"forward\", not {}", norm.term.describe());
-            return Err(Diagnostic::error(Code::E0210, norm.span, message));
-        }
+        _ => return Err(unknown_value("norm", &["backward", "ortho", "forward"], &norm.term, norm.span)),
     };
     Ok(Term::Float(if is_divided { 1.0 / n as f64 } else { 1.0 }))
 }
@@ -666,7 +687,11 @@ pub fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) -> Resu
     let sizes = build.ty(value).shape().to_vec();
     let axis = shape::axis(axis, sizes.len(), span)?;
     let Some(n) = usize::try_from(n).ok().filter(|&n| n > 0) else {
-        return Err(Diagnostic::error(Code::E0205, span, format!("a transform of {n} points")));
+        return Err(Diagnostic::error(
+            Code::E0225,
+            span,
+            must_be("the number of points of a transform", "at least 1", &n),
+        ));
     };
     if n <= sizes[axis] {
         let mut slice = Slice::identity(&build.ty(value).array);
@@ -701,14 +726,17 @@ fn along(build: &mut CallBuilder, value: Value, sizes: &[usize], axis: &Arg, spa
     if own == sizes {
         return Ok(value);
     }
-    let found = || format!("an array of {} does not lie along", shape::display(&own));
+    let found = shape::display(&own);
     if let Term::Nothing = axis.term {
-        let message = format!("{} all of {}: `axis` says which dimensions it has", found(), shape::display(sizes));
-        return Err(Diagnostic::error(Code::E0205, span, message));
+        let message = format!("an array of shape {found} does not match the shape {}", shape::display(sizes));
+        return Err(
+            Diagnostic::error(Code::E0205, span, message).help("pass `axis` to select the dimensions it belongs to")
+        );
     }
     let axes = shape::axes(&as_ints(axis, "axis")?, sizes.len(), span)?;
     if !own.iter().copied().eq(axes.iter().map(|&axis| sizes[axis])) {
-        let message = format!("{} dimensions {} of {}", found(), shape::tuple(&axes), shape::display(sizes));
+        let (axes, sizes) = (shape::tuple(&axes), shape::display(sizes));
+        let message = format!("an array of shape {found} does not match dimensions {axes} of the shape {sizes}");
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
     // In the order of the array's dimensions.

@@ -10,6 +10,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
+use spmdc_grammar::sentences::{requires, undefined, unknown};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::DType;
@@ -88,8 +89,8 @@ fn reduce_window(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, 
     let span = args.peek("computation").map_or(args.span, |arg| arg.span);
     let name = args.string("computation")?;
     let Some(&(_, op, by)) = COMPUTATIONS.iter().find(|(known, ..)| *known == name) else {
-        let message = format!("`reduce_window` does not know the computation \"{name}\"");
-        return Err(Diagnostic::error(Code::E0210, span, message).help(known_computations()));
+        let message = unknown(format_args!("computation \"{name}\" of"), "reduce_window");
+        return Err(Diagnostic::error(Code::E0225, span, message).help(known_computations()));
     };
     let defined = match op {
         ReduceOp::Sum | ReduceOp::Product => dtype.is_integer() || dtype.is_float(),
@@ -97,7 +98,7 @@ fn reduce_window(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, 
         ReduceOp::And | ReduceOp::Or => dtype == DType::Bool,
     };
     if !defined {
-        let message = format!("`reduce_window` by \"{name}\" is not defined for {}", dtype.name());
+        let message = undefined(format_args!("`reduce_window` by \"{name}\""), dtype.name());
         return Err(Diagnostic::error(Code::E0215, args.span, message));
     }
     let dims = window_dims(args, &shape)?;
@@ -121,15 +122,19 @@ fn known_computations() -> String {
 /// The windows of a pool: none along the batch and the channels, which are the first dimensions and the last one.
 fn pool_dims(args: &mut Args<'_>, (shape, dtype): (&[usize], DType)) -> Result<Vec<WindowDim>, Diagnostic> {
     if dtype == DType::Key {
-        let message = format!("`{}` is not defined for key", args.function);
+        let message = undefined(format_args!("`{}`", args.function), "key");
         return Err(Diagnostic::error(Code::E0215, args.span, message));
     }
     let given = args.peek("window_shape").and_then(|arg| arg.term.sequence().map(<[Term]>::len));
     let spatial = given.unwrap_or(shape.len().saturating_sub(2));
     let Some(first) = shape.len().checked_sub(spatial + 1).filter(|_| spatial > 0) else {
-        let message = format!("`{}` of {spatial} dimensions of an array with {}", args.function, shape.len());
+        let message = requires(
+            format_args!("`{}`", args.function),
+            format_args!("two dimensions more than the {spatial} of its windows"),
+            shape.len(),
+        );
         return Err(Diagnostic::error(Code::E0205, args.span, message)
-            .help("the array has its batch first and its channels last"));
+            .help("the first dimension of the array is its batch, and the last one its channels"));
     };
     let sizes = counts(args, "window_shape", spatial, 1)?;
     // `stride` as in `conv`, `strides` as in flax.

@@ -10,6 +10,7 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::requires;
 use spmdc_layout::mesh::AxisKind;
 use spmdc_ops::concatenate::concatenate;
 use spmdc_ops::pad::Pad;
@@ -60,8 +61,12 @@ fn repeated(
         return copies(build, value, dim, times, false);
     }
     if times.len() != sizes[dim] {
-        let message = format!("`repeat` is given {} counts for a dimension of {}", times.len(), sizes[dim]);
-        return Err(Diagnostic::error(Code::E0205, args.span, message).help("give one count, or one for each element"));
+        let message = requires(
+            "`repeat`",
+            "one count per element",
+            format_args!("{} counts for a dimension of size {}", times.len(), sizes[dim]),
+        );
+        return Err(Diagnostic::error(Code::E0205, args.span, message).help("pass one count, or one for each element"));
     }
     if times.len() > MAX_COUNTS {
         let message = format!("`repeat` with more than {MAX_COUNTS} counts is not supported yet");

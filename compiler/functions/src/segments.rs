@@ -12,6 +12,7 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::{expected, must_be, requires};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{DType, MAX_ELEMENTS};
@@ -64,7 +65,7 @@ impl Call for Segments {
 fn size(args: &mut Args<'_>, name: &str) -> Result<usize, Diagnostic> {
     let given = args.int(name)?;
     usize::try_from(given).ok().filter(|&size| size <= MAX_ELEMENTS).ok_or_else(|| {
-        Diagnostic::error(Code::E0205, args.span, format!("`{name}` is {given}, which is no number of segments"))
+        Diagnostic::error(Code::E0225, args.span, must_be(format_args!("`{name}`"), "at least 0", &given))
     })
 }
 
@@ -73,7 +74,7 @@ fn integers(build: &mut CallBuilder, arg: &Arg) -> Result<Value, Diagnostic> {
     let value = build.materialize(&arg.term, None, arg.span)?;
     let ty = &build.ty(value).array;
     if !ty.dtype.is_integer() {
-        return Err(Diagnostic::error(Code::E0203, arg.span, format!("segment numbers are integers, not {ty}")));
+        return Err(Diagnostic::error(Code::E0203, arg.span, must_be("segment numbers", "integers", &ty)));
     }
     Ok(value)
 }
@@ -89,7 +90,7 @@ fn combined(
 ) -> Result<Term, Diagnostic> {
     let (ty, of) = (build.ty(data).array.clone(), build.ty(ids).array.clone());
     if of.rank() != 1 || ty.shape.first() != of.shape.first() {
-        let message = format!("{of} does not have one segment number for each row of {ty}");
+        let message = expected(format_args!("one segment number for each row of {ty}"), &of);
         return Err(Diagnostic::error(Code::E0205, given.span, message));
     }
     let mut target = ty.shape.clone();
@@ -133,9 +134,9 @@ fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
     // The least length of a result whose length follows from the numbers, so it is always too little to know.
     args.optional_int("minlength")?;
     if args.peek("length").is_none() {
-        let message = "without `length` the shape of `bincount` would depend on the largest number";
+        let message = "`bincount` requires `length`: the result's shape would depend on run-time values";
         return Err(Diagnostic::error(Code::E0207, args.span, message)
-            .help("write bincount(x, length=N) for the numbers from 0 to N - 1; larger ones are left out"));
+            .help("write bincount(x, length=N) to count the numbers from 0 to N - 1"));
     }
     let length = size(args, "length")?;
     let shape = build.ty(x).shape().to_vec();
@@ -149,7 +150,7 @@ fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
             let weights = build.materialize(&arg.term, None, arg.span)?;
             let (found, len) = (build.ty(weights).array.len(), shape.iter().product::<usize>());
             if found != len {
-                let message = format!("{found} weights for {len} numbers");
+                let message = expected(format_args!("one weight for each of the {len} numbers"), &found);
                 return Err(Diagnostic::error(Code::E0204, arg.span, message));
             }
             reshape(build, weights, &shape)?
@@ -192,11 +193,15 @@ impl Call for SelectOf {
             return Err(Diagnostic::error(
                 Code::E0210,
                 args.span,
-                "`select` needs a list of conditions and a list of choices",
+                "`select` requires a list of conditions and a list of choices",
             ));
         };
         if tests.len() != values.len() || tests.is_empty() {
-            let message = format!("{} conditions for {} choices", tests.len(), values.len());
+            let message = requires(
+                "`select`",
+                "one choice per condition",
+                format_args!("{} conditions and {} choices", tests.len(), values.len()),
+            );
             return Err(Diagnostic::error(Code::E0201, args.span, message));
         }
         let mut all: Vec<(&Term, _)> = values.iter().map(|value| (value, choices.span)).collect();
@@ -208,7 +213,7 @@ impl Call for SelectOf {
             if ty.dtype == DType::Bool {
                 return Ok(test);
             }
-            Err(Diagnostic::error(Code::E0203, conditions.span, format!("a condition is of type bool, not {ty}")))
+            Err(Diagnostic::error(Code::E0203, conditions.span, must_be("a condition", "a bool", &ty)))
         });
         let tests = tests.collect::<Result<Vec<Value>, Diagnostic>>()?;
         let last = values.pop().expect("the default has been added");
@@ -229,12 +234,12 @@ fn select_n(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
     let numbers = build.ty(which).array.clone();
     let is_bool = numbers.dtype == DType::Bool;
     if !is_bool && !numbers.dtype.is_integer() {
-        let message = format!("`which` has bools or the numbers of cases, not elements of {}", numbers.dtype.name());
+        let message = format!("`which` must hold bools or case numbers; found {}", numbers.dtype.name());
         return Err(Diagnostic::error(Code::E0203, span, message));
     }
     if cases.is_empty() || (is_bool && cases.len() > 2) {
         let wanted = if is_bool { "one or two cases, for false and true" } else { "at least one case" };
-        return Err(Diagnostic::error(Code::E0201, span, format!("`select_n` takes {wanted}, not {}", cases.len())));
+        return Err(Diagnostic::error(Code::E0201, span, requires("`select_n`", &wanted, cases.len())));
     }
     let operands: Vec<(&Term, _)> = cases.iter().map(|case| (&case.term, case.span)).collect();
     let mut values = promote::promoted(build, &operands)?;

@@ -116,18 +116,24 @@ fn lines(build: &CallBuilder, sizes: &[usize], s: &Arg, axes: &Arg) -> Result<Ve
             (sizes.len() - points.len()..sizes.len()).collect()
         }
         (Term::Nothing, Some(points)) => {
-            return refused(format!("`s` has {} sizes for {} dimensions", points.len(), sizes.len()));
+            return refused(format!(
+                "`s` needs one size per axis: got {} sizes for {} axes",
+                points.len(),
+                sizes.len()
+            ));
         }
         _ => shape::axes(&as_ints(axes, "axes")?, sizes.len(), build.span())?,
     };
     if axes.is_empty() {
-        return refused(String::from("a Fourier transform along no dimension"));
+        return refused(String::from("a Fourier transform requires at least one axis"));
     }
     match points {
         None => Ok(axes.into_iter().map(|axis| (axis, None)).collect()),
         Some(points) if points.len() == axes.len() => {
             Ok(axes.into_iter().zip(points).map(|(axis, n)| (axis, Some(n))).collect())
         }
-        Some(points) => refused(format!("`s` has {} sizes for {} dimensions", points.len(), axes.len())),
+        Some(points) => {
+            refused(format!("`s` needs one size per axis: got {} sizes for {} axes", points.len(), axes.len()))
+        }
     }
 }

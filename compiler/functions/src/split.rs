@@ -9,6 +9,7 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::call::term::whole_number;
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::requires;
 use spmdc_layout::types::DType;
 use spmdc_ops::keys;
 use spmdc_ops::slice::{SliceRange, slice_dim};
@@ -21,7 +22,7 @@ fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
     let count = |term: &Term| match (whole_number(term), term) {
         (Some(value), _) => Ok(value),
         (None, other) => {
-            let message = format!("`split` takes a number of parts or a tuple of borders, not {}", other.describe());
+            let message = requires("`split`", "a number of parts or a tuple of indices", other.describe());
             Err(Diagnostic::error(Code::E0210, args.span, message))
         }
     };
@@ -39,7 +40,7 @@ fn borders(parts: &Term, size: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
     let fits = usize::try_from(parts).ok().filter(|&parts| parts > 0 && size.is_multiple_of(parts));
     let Some(parts) = fits else {
         let message = format!("{size} elements cannot be split into {parts} equal parts");
-        let help = "give the borders instead: split(x, (2, 5))";
+        let help = "pass the indices to split at, as in split(x, (2, 5))";
         return Err(Diagnostic::error(Code::E0205, args.span, message).help(help));
     };
     Ok((0..=parts).map(|part| part * (size / parts)).collect())
@@ -60,7 +61,7 @@ impl Call for Split {
             return Ok(Term::Array(keys::split(build, value, num.as_ref(), args.span)?));
         }
         if let Some(num) = args.take("num") {
-            let message = format!("`num` is for a key, not for {}", build.ty(value).array);
+            let message = format!("`num` applies to random keys only; found {}", build.ty(value).array);
             return Err(Diagnostic::error(Code::E0215, num.span, message));
         }
         let parts = args.required("indices_or_sections")?;

@@ -22,7 +22,7 @@ pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Mismatch> {
             } else if size != 1 && size != *at {
                 let list: Vec<String> = shapes.iter().map(|shape| display(shape)).collect();
                 let message = format!("shapes {} do not broadcast", list.join(" and "));
-                let help = "aligned at the end, two sizes must be equal, or one of them 1";
+                let help = "counted from the last dimension, two sizes must be equal, or one of them must be 1";
                 return Err(Mismatch::new(Code::E0204, message).help(help));
             }
         }
@@ -57,11 +57,12 @@ pub fn axis(axis: i64, rank: usize, span: Span) -> Result<usize, Diagnostic> {
         return Ok(from_front as usize);
     }
     let message = match rank {
-        0 => format!("axis {axis} of a scalar"),
-        1 => format!("axis {axis} of an array with one dimension"),
-        _ => format!("axis {axis} of an array with {rank} dimensions"),
+        0 => format!("axis {axis} is out of range: a scalar has no dimensions"),
+        1 => format!("axis {axis} is out of range for an array with 1 dimension"),
+        _ => format!("axis {axis} is out of range for an array with {rank} dimensions"),
     };
-    Err(Diagnostic::error(Code::E0206, span, message).help("axes count from 0; negative ones count from the last"))
+    Err(Diagnostic::error(Code::E0206, span, message)
+        .help("axes are numbered from 0; negative ones count from the last"))
 }
 
 /// Several dimensions, each at most once, in the order given.

@@ -24,6 +24,10 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -77,7 +81,7 @@ impl Infer for Broadcast {
             && from.iter().rev().zip(self.shape.iter().rev()).all(|(&size, &wanted)| size == wanted || size == 1);
         if !fits {
             let message = format!("{} cannot be broadcast to shape {}", args[0], shape::display(&self.shape));
-            let help = "aligned at the end, sizes must be equal, or the operand's 1";
+            let help = "counted from the last dimension, each size of the operand must be equal to the new size, or 1";
             return Err(Mismatch::new(Code::E0204, message).help(help));
         }
         Ok(vec![ArrayType::new(args[0].dtype, &self.shape)])
@@ -177,7 +181,7 @@ pub fn sizes(given: &[i64], args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
     let size = |&size: &i64| match usize::try_from(size) {
         Ok(size) if size <= MAX_ELEMENTS => Ok(size),
         Ok(_) => Err(too_large(args.span)),
-        Err(_) => Err(Diagnostic::error(Code::E0205, args.span, format!("a size cannot be negative, as {size} is"))),
+        Err(_) => Err(Diagnostic::error(Code::E0218, args.span, must_be("a size", "at least 0", &size))),
     };
     given.iter().map(size).collect()
 }

@@ -73,7 +73,7 @@ impl Infer for Cast {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let from = args[0].dtype;
         if number::cast(from, self.to, 0).is_none() {
-            let message = format!("{} does not convert to {}", from.name(), self.to.name());
+            let message = format!("{} cannot be converted to {}", from.name(), self.to.name());
             return Err(Mismatch::new(Code::E0215, message));
         }
         Ok(vec![args[0].with_dtype(self.to)])
@@ -179,7 +179,11 @@ impl Call for Cast {
         let value = args.required("x")?;
         let to = args.ty("dtype")?;
         if to.array.rank() != 0 {
-            return Err(Diagnostic::error(Code::E0210, args.span, "`cast` takes an element type such as bf16"));
+            return Err(Diagnostic::error(
+                Code::E0210,
+                args.span,
+                "`dtype` must be an element type such as bf16; found a type with dimensions",
+            ));
         }
         Ok(Term::Array(convert(build, to.array.dtype, (&value.term, value.span))?))
     }

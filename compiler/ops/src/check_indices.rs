@@ -22,6 +22,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
 };
+use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -71,7 +72,7 @@ impl Semantics for CheckIndices {
 impl Infer for CheckIndices {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if !args[0].dtype.is_integer() {
-            return Err(Mismatch::new(Code::E0203, format!("indices must be integers, not {}", args[0])));
+            return Err(Mismatch::new(Code::E0203, must_be("indices", "integers", args[0])));
         }
         if i64::try_from(self.extent).is_err() {
             return Err(Mismatch::new(Code::E0218, "the size of a dimension does not fit into 64 bits"));
@@ -132,7 +133,7 @@ impl Call for CheckIndices {
         let indices = args.array(build, "indices")?;
         let extent = args.int("extent")?;
         let extent = usize::try_from(extent)
-            .map_err(|_| Diagnostic::error(Code::E0218, args.span, "the extent of an index cannot be negative"))?;
+            .map_err(|_| Diagnostic::error(Code::E0227, args.span, "the extent of an index must be at least 0"))?;
         Ok(Term::Array(build.emit1(CheckIndices { extent }, &[indices])?))
     }
 }

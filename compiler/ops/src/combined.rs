@@ -20,6 +20,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
     Rules, Semantics, Typing,
 };
+use spmdc_grammar::sentences::must_be;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::{self, Traffic};
@@ -99,13 +100,13 @@ impl PlacesResults for Combined {
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
         let fits = args.len() == self.to.len() && args.iter().zip(&self.to).all(|(arg, to)| arg.rank() == to.rank());
         if !fits || args.is_empty() {
-            return Err(Mismatch::new(Code::E0205, "every operand needs a layout of its rank"));
+            return Err(Mismatch::new(Code::E0205, "every operand needs a layout with its number of dimensions"));
         }
         let parts = || args.iter().zip(&self.to);
         let mut common = parts().map(|(arg, to)| Common::of(self.kind, arg, to, mesh));
         let first = common.next().flatten();
         if first.is_none() || common.any(|other| other != first) {
-            return Err(Mismatch::new(Code::E0210, "these collectives have not enough in common to be one"));
+            return Err(Mismatch::new(Code::E0227, "these collectives cannot be combined into one"));
         }
         Ok(parts().map(|(&arg, to)| Type { sharding: to.clone(), ..arg.clone() }).collect())
     }
@@ -176,13 +177,13 @@ pub fn read(kind: CollectiveKind, args: &mut Args<'_>, build: &mut CallBuilder) 
     let mut to = Vec::new();
     for (layout, &operand) in layouts.iter().zip(&operands) {
         let Term::Sharding(layout) = layout else {
-            let message = format!("`to` must be shardings such as [P(X, _)], not {}", layout.describe());
-            return Err(Diagnostic::error(Code::E0210, given.span, message));
+            let message = must_be("`to`", "a list of shardings such as [P(X, _)]", layout.describe());
+            return Err(Diagnostic::error(Code::E0227, given.span, message));
         };
         to.push(complete(layout.sharding.clone(), build.ty(operand).rank(), given.span)?);
     }
     if to.len() != layouts.len() {
-        return Err(Diagnostic::error(Code::E0210, given.span, "there are more layouts than operands"));
+        return Err(Diagnostic::error(Code::E0227, given.span, "there are more layouts than operands"));
     }
     Ok(Term::of_results(&build.emit(Combined { kind, to }, &operands)?))
 }

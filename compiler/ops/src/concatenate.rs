@@ -25,6 +25,12 @@ use spmdc_ir::rules::{
     Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use crate::ops::slice::SliceRange;
+use crate::ops::slice::slice_dim;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_layout::blocks::table;
 use spmdc_layout::factors::{FactorKind, FactorPart, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -92,7 +98,7 @@ impl Infer for Concatenate {
             let dims = || first.shape.iter().zip(&other.shape).enumerate();
             let same = other.rank() == first.rank() && dims().all(|(dim, (a, b))| dim == self.axis || a == b);
             if !same {
-                let message = format!("{first} and {other} cannot be joined along dimension {}", self.axis);
+                let message = format!("{first} and {other} cannot be concatenated along dimension {}", self.axis);
                 return Err(Mismatch::new(Code::E0205, message).help("all other dimensions must be equal"));
             }
             if other.dtype != first.dtype {
@@ -189,11 +195,17 @@ impl NestLowering for Concatenate {
 fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Vec<Value>, Diagnostic> {
     let arg = args.required(args.signature().params[0].name)?;
     let Some(items) = arg.term.sequence() else {
-        let message = format!("`{}` takes a list of arrays, not {}", args.function, arg.term.describe());
-        return Err(Diagnostic::error(Code::E0210, arg.span, message).help("write them in brackets: [a, b]"));
+        let message = requires(format_args!("`{}`", args.function), "a list of arrays", arg.term.describe());
+        return Err(
+            Diagnostic::error(Code::E0210, arg.span, message).help("write the arrays in brackets, as in [a, b]")
+        );
     };
     if items.is_empty() {
-        return Err(Diagnostic::error(Code::E0210, arg.span, format!("`{}` of no arrays", args.function)));
+        return Err(Diagnostic::error(
+            Code::E0201,
+            arg.span,
+            format!("`{}` requires at least one array", args.function),
+        ));
     }
     let operands: Vec<_> = items.iter().map(|item| (item, arg.span)).collect();
     promote::promoted(build, &operands)
@@ -271,7 +283,7 @@ impl Call for Concatenate {
         for value in &mut values {
             if build.ty(*value).shape() != sizes {
                 let (first, other) = (shape::display(&sizes), shape::display(build.ty(*value).shape()));
-                let message = format!("`stack` needs arrays of one shape, not {first} and {other}");
+                let message = requires("`stack`", "arrays of the same shape", format_args!("{first} and {other}"));
                 return Err(Diagnostic::error(Code::E0205, args.span, message));
             }
             let mut wider = sizes.clone();

@@ -4,6 +4,7 @@ use crate::keys::seed_of;
 use spmdc_abi::Kind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::expected;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::term::{StaticScalar, Term};
@@ -52,7 +53,7 @@ impl Constant {
         let bits = leaves.iter().map(|leaf| number_bits(leaf, dtype, span)).collect::<Result<Vec<u64>, _>>();
         let bits = bits.map_err(|error| match dtype == DType::I32 && !is_given {
             // The 32 bits are the default, not the choice of the program.
-            true => error.help("write i64(...) or u64(...): a whole number alone is an i32"),
+            true => error.help("write i64(...) or u64(...): an integer literal is an i32"),
             false => error,
         })?;
         Ok(Constant { array: Array::new(ArrayType::new(dtype, &shape), bits) })
@@ -88,7 +89,7 @@ pub fn flatten<'a>(
 }
 
 fn no_number(term: &Term, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0210, span, format!("a number is needed here, not {}", term.describe()))
+    Diagnostic::error(Code::E0210, span, expected("a number", term.describe()))
 }
 
 fn fits(value: i128, dtype: DType) -> bool {
@@ -118,11 +119,11 @@ pub fn number_bits(term: &Term, dtype: DType, span: Span) -> Result<u64, Diagnos
         StaticScalar::Int(value) if dtype.is_integer() => {
             let (bits, (low, high)) = (dtype.size() as u32 * 8, dtype.integer_bounds());
             if value < low || value > high {
-                let message = format!("{value} does not fit into {}: its numbers are {low} to {high}", dtype.name());
+                let message = format!("{value} does not fit into {}, whose values are {low} to {high}", dtype.name());
                 let wider = [DType::I32, DType::I64, DType::U64].into_iter().find(|wider| fits(value, *wider));
                 return Err(Diagnostic::error(Code::E0218, span, message).help(match wider {
-                    Some(wider) => format!("{} has room for it; as a float it is f64({value}.0)", wider.name()),
-                    None => format!("no integer type has room for it; as a float it is f64({value}.0)"),
+                    Some(wider) => format!("it fits into {}, or write it as a float: f64({value}.0)", wider.name()),
+                    None => format!("it fits into no integer type; write it as a float: f64({value}.0)"),
                 }));
             }
             Ok(value as u64 & (u64::MAX >> (64 - bits)))

@@ -17,6 +17,7 @@ use crate::transpose::transpose;
 use crate::update::{Places, Update, assigned};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{expected, must_be};
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
@@ -109,7 +110,7 @@ impl Infer for DynamicSlice {
         let ordered = self.dims.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let fits = |&(dim, len): &(usize, usize)| args[0].shape.get(dim).is_some_and(|&size| len <= size);
         if self.dims.len() + 1 != args.len() || !ordered || !self.dims.iter().all(fits) {
-            let message = format!("{} starts for the places {:?} of {}", args.len() - 1, self.dims, args[0]);
+            let message = format!("{} start indices for the dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
             return Err(Mismatch::new(Code::E0206, message));
         }
         let mut shape = args[0].shape.clone();
@@ -260,11 +261,12 @@ enum Start {
 fn starts(build: &mut CallBuilder, given: Arg, sizes: &[usize], lens: &[usize]) -> Result<Vec<Start>, Diagnostic> {
     let span = given.span;
     let Some(items) = given.term.sequence() else {
-        let message = format!("starts come as a tuple, one for each dimension, not as {}", given.term.describe());
+        let message = must_be("the start indices", "a tuple with one entry per dimension", given.term.describe());
         return Err(Diagnostic::error(Code::E0210, span, message));
     };
     if items.len() != sizes.len() {
-        let message = format!("{} starts for {} dimensions", items.len(), sizes.len());
+        let message =
+            expected("one start index per dimension", format_args!("{} for {} dimensions", items.len(), sizes.len()));
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
     let dims = items.iter().zip(sizes.iter().zip(lens));
@@ -278,12 +280,12 @@ fn start(build: &mut CallBuilder, item: &Term, (size, len): (usize, usize), span
         return Ok(Start::Static(at.clamp(0, room) as usize));
     }
     let Term::Array(value) = item else {
-        let message = format!("a start is an integer, not {}", item.describe());
+        let message = must_be("a start index", "an integer", item.describe());
         return Err(Diagnostic::error(Code::E0210, span, message));
     };
     let ty = build.ty(*value).array.clone();
     if ty.rank() != 0 || !ty.dtype.is_integer() {
-        let message = format!("a start is an integer, not {ty}");
+        let message = must_be("a start index", "an integer", &ty);
         return Err(Diagnostic::error(Code::E0203, span, message));
     }
     if room == 0 {
@@ -315,7 +317,7 @@ fn check_lens(lens: &[usize], sizes: &[usize], span: Span) -> Result<(), Diagnos
     Err(Diagnostic::error(
         Code::E0205,
         span,
-        format!("a region of shape {lens} is no part of an array of shape {sizes}"),
+        format!("a slice of shape {lens} does not fit into an array of shape {sizes}"),
     ))
 }
 
@@ -347,7 +349,7 @@ impl Call for DynamicSlice {
         let starts = args.required("start_indices")?;
         let lens = args.ints("slice_sizes")?;
         let lens: Option<Vec<usize>> = lens.iter().map(|&len| usize::try_from(len).ok()).collect();
-        let negative = || Diagnostic::error(Code::E0218, args.span, "the size of a slice cannot be negative");
+        let negative = || Diagnostic::error(Code::E0218, args.span, "the size of a slice must be at least 0");
         let lens = lens.ok_or_else(negative)?;
         check_lens(&lens, &sizes, args.span)?;
         let starts = crate::dynamic_slice::starts(build, starts, &sizes, &lens)?;

@@ -25,6 +25,10 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{self, must_be};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
@@ -68,14 +72,18 @@ pub fn operand_at(kernel: &mut KernelBuilder<'_>, operand: Value, result: &[usiz
 }
 
 fn undefined(title: &str, dtype: DType) -> Mismatch {
-    Mismatch::new(Code::E0215, format!("`{title}` is not defined for {}", dtype.name()))
+    Mismatch::new(Code::E0215, sentences::undefined(format_args!("`{title}`"), dtype.name()))
 }
 
 fn same_dtype(title: &str, lhs: &ArrayType, rhs: &ArrayType) -> Result<DType, Mismatch> {
     if lhs.dtype == rhs.dtype {
         return Ok(lhs.dtype);
     }
-    let message = format!("`{title}` of {} and {}: the element types differ", lhs.dtype.name(), rhs.dtype.name());
+    let message = format!(
+        "the operands of `{title}` have different element types: {} and {}",
+        lhs.dtype.name(),
+        rhs.dtype.name()
+    );
     Err(Mismatch::new(Code::E0203, message))
 }
 
@@ -417,7 +425,7 @@ impl Semantics for Select {
 impl Infer for Select {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if args[0].dtype != DType::Bool {
-            let message = format!("`where` needs a bool as its condition, not {}", args[0].dtype.name());
+            let message = must_be("the condition of `where`", "a bool", args[0].dtype.name());
             return Err(Mismatch::new(Code::E0203, message));
         }
         let dtype = same_dtype("where", args[1], args[2])?;
@@ -508,8 +516,10 @@ fn rounded(build: &mut CallBuilder, value: Value, decimals: i64, args: &Args<'_>
         return Ok(value);
     }
     if !dtype.is_float() {
-        let message = format!("`round` to {decimals} decimals is not defined for {}", dtype.name());
-        return Err(Diagnostic::error(Code::E0215, args.span, message).help("convert to a float first, as in f32(x)"));
+        let message = sentences::undefined(format_args!("`round` to {decimals} decimals"), dtype.name());
+        return Err(
+            Diagnostic::error(Code::E0215, args.span, message).help("convert it to a float first, as in f32(x)")
+        );
     }
     // Larger powers of ten overflow: then no digit remains to be rounded.
     let largest = dtype.widen(dtype.format().map_or(0, |format| format.largest())).log10().floor();
@@ -670,7 +680,7 @@ impl Call for Binary {
 }
 
 fn unknown(name: &str, args: &Args<'_>) -> Diagnostic {
-    Diagnostic::error(Code::E0999, args.span, format!("the table of operations names `{name}` for the wrong one"))
+    Diagnostic::error(Code::E0999, args.span, format!("the table of operations has `{name}` in the wrong row"))
 }
 
 impl Call for Select {

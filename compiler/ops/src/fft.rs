@@ -39,6 +39,7 @@ use spmdc_ir::rules::{
     Placement, Properties, Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::{requires, undefined};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -133,19 +134,23 @@ impl Infer for Fft {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let name = self.name();
         let (Some(first), Some(results)) = (args.first(), self.counts(args.len())) else {
-            return Err(Mismatch::new(Code::E0205, format!("`{name}` of {} arrays", args.len())));
+            let message = requires(format_args!("`{name}`"), "one or two planes", args.len());
+            return Err(Mismatch::new(Code::E0205, message));
         };
         if self.axis >= first.rank() {
-            return Err(Mismatch::new(Code::E0206, format!("`{name}` along axis {} of {first}", self.axis)));
+            return Err(Mismatch::new(Code::E0206, format!("`{name}` cannot transform axis {} of {first}", self.axis)));
         }
         if let Some(other) = args.iter().find(|other| **other != *first) {
-            return Err(Mismatch::new(Code::E0205, format!("`{name}` of planes {first} and {other}")));
+            return Err(Mismatch::new(
+                Code::E0205,
+                format!("the planes of `{name}` have different types: {first} and {other}"),
+            ));
         }
         if !matches!(first.dtype, DType::F32 | DType::F64) {
-            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for {}", first.dtype.name())));
+            return Err(Mismatch::new(Code::E0215, undefined(format_args!("`{name}`"), first.dtype.name())));
         }
         if first.shape[self.axis] == 0 {
-            return Err(Mismatch::new(Code::E0205, format!("a transform of no points: {first}")));
+            return Err(Mismatch::new(Code::E0205, requires("a Fourier transform", "at least one point", &first)));
         }
         Ok(vec![(*first).clone(); results])
     }

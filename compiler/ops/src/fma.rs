@@ -21,6 +21,10 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use crate::program::Stmt;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_layout::factors::Factors;
@@ -70,10 +74,13 @@ impl Infer for Fma {
         let dtype = args[0].dtype;
         if args[1].dtype != dtype || args[2].dtype != dtype {
             let [x, y, z] = [0, 1, 2].map(|at| args[at].dtype.name());
-            return Err(Mismatch::new(Code::E0203, format!("`fma` of {x}, {y} and {z}: the element types differ")));
+            return Err(Mismatch::new(
+                Code::E0203,
+                format!("the operands of `fma` have different element types: {x}, {y} and {z}"),
+            ));
         }
         if !dtype.is_float() {
-            return Err(Mismatch::new(Code::E0215, format!("`fma` is not defined for {}", dtype.name())));
+            return Err(Mismatch::new(Code::E0215, undefined("`fma`", dtype.name())));
         }
         let shape = shape::broadcast(&[&args[0].shape, &args[1].shape, &args[2].shape])?;
         Ok(vec![ArrayType::of(dtype, shape)])

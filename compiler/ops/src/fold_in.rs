@@ -22,6 +22,7 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::{must_be, undefined};
 use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
@@ -67,9 +68,9 @@ impl Semantics for FoldIn {
 
 impl Infer for FoldIn {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        needs_key("`fold_in` and the like", args[0])?;
+        needs_key("`fold_in`", args[0])?;
         if args[1].dtype != DType::U32 {
-            let message = format!("`fold_in` takes a u32, not {}", args[1].dtype.name());
+            let message = must_be("the data of `fold_in`", "a u32", args[1].dtype.name());
             return Err(Mismatch::new(Code::E0203, message));
         }
         let shape = shape::broadcast(&[&args[0].shape, &args[1].shape])?;
@@ -139,7 +140,7 @@ impl Call for FoldIn {
         let value = build.materialize(&data.term, None, data.span)?;
         let dtype = build.ty(value).dtype();
         if !dtype.is_integer() {
-            let message = format!("`fold_in` takes integers, not {}", dtype.name());
+            let message = undefined("`fold_in`", dtype.name());
             return Err(Diagnostic::error(Code::E0215, data.span, message));
         }
         let data = promote::cast(build, value, DType::U32)?;

@@ -34,6 +34,7 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -88,7 +89,11 @@ impl Gather {
         for &(dim, of) in &self.batch {
             let size = args[0].shape[dim];
             if places[of] != 1 && places[of] != size {
-                let message = format!("indices of shape {} do not fit {}", shape::display(&places), args[0]);
+                let message = format!(
+                    "indices of shape {} do not match the batch dimensions of {}",
+                    shape::display(&places),
+                    args[0]
+                );
                 return Err(Mismatch::new(Code::E0204, message));
             }
             places[of] = size;
@@ -117,7 +122,7 @@ impl Gather {
     /// Reads `dims=`, `batch=` and `at=` of a call.
     pub fn read(args: &mut Args<'_>) -> Result<Gather, Diagnostic> {
         let (span, function) = (args.span, args.function.to_string());
-        let malformed = |what: &str| Diagnostic::error(Code::E0201, span, format!("`{function}` needs {what}"));
+        let malformed = |what: &str| Diagnostic::error(Code::E0227, span, format!("`{function}` requires {what}"));
         let unsigned = |number: i64, what: &str| usize::try_from(number).map_err(|_| malformed(what));
         let given = args.optional_ints("dims")?.ok_or_else(|| malformed("`dims=`"))?;
         let dims = given.into_iter().map(|dim| unsigned(dim, "`dims=`")).collect::<Result<_, _>>()?;
@@ -213,10 +218,11 @@ impl Semantics for Gather {
 impl Infer for Gather {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if let Some(ty) = args[1..].iter().find(|ty| ty.dtype != DType::I64) {
-            return Err(Mismatch::new(Code::E0203, format!("checked indices are of type i64, not {ty}")));
+            return Err(Mismatch::new(Code::E0203, must_be("checked indices", "i64", &ty)));
         }
         if !self.is_valid(args) {
-            let message = format!("{} index arrays for dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
+            let message =
+                format!("{} index arrays do not match the dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
             return Err(Mismatch::new(Code::E0206, message));
         }
         let places = self.places(args)?;

@@ -133,7 +133,7 @@ impl Semantics for Ghosted {
 impl PlacesResults for Ghosted {
     fn place(&self, args: &[&Type], _: &Mesh) -> Result<Vec<Type>, Mismatch> {
         if !self.dims.iter().map(|dim| dim.map.size).eq(args[0].shape().iter().copied()) {
-            return Err(Mismatch::new(Code::E0205, "ghosted blocks of an array of another shape"));
+            return Err(Mismatch::new(Code::E0205, "the ghosted blocks do not match the shape of the array"));
         }
         Ok(vec![self.result(args[0])])
     }
@@ -280,7 +280,7 @@ impl Call for Ghosted {
         let fill = args.take("bits").map_or(Term::Int(0), |arg| arg.term);
         let to = args.optional_sharding("to")?;
         let value = args.array(build, "x")?;
-        let malformed = || Diagnostic::error(Code::E0210, span, "there are no such blocks of this array");
+        let malformed = || Diagnostic::error(Code::E0227, span, "the attributes of `ghosted` do not match the array");
         let (Some((to, _)), Term::Int(fill)) = (to, fill) else { return Err(malformed()) };
         let ty = build.ty(value);
         let to = reshard::complete(to.sharding, ty.rank(), span)?;

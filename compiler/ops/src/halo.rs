@@ -159,7 +159,7 @@ impl Halo {
         let fits =
             |(part, arg): (&HaloPart, &&Type)| part.dims.iter().map(|map| map.size).eq(arg.shape().iter().copied());
         if self.parts.len() != args.len() || !self.parts.iter().zip(args).all(fits) {
-            return Err(Mismatch::new(Code::E0205, "a halo of an array of another shape"));
+            return Err(Mismatch::new(Code::E0205, "the halo does not match the shape of the array"));
         }
         Ok(())
     }
@@ -241,7 +241,7 @@ impl Call for Halo {
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let span = args.span;
-        let malformed = || Diagnostic::error(Code::E0210, span, "`halo` needs `dims=` and `to=` for each operand");
+        let malformed = || Diagnostic::error(Code::E0227, span, "`halo` requires `dims=` and `to=` for each operand");
         let (dims, to) = (args.take("dims"), args.take("to"));
         let (Some(dims), Some(to)) = (dims, to) else { return Err(malformed()) };
         let (Term::List(dims), Term::List(to)) = (dims.term, to.term) else { return Err(malformed()) };

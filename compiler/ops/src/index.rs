@@ -26,6 +26,7 @@ use crate::update::Update;
 use spmdc_abi::{counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
@@ -210,10 +211,10 @@ pub fn plan(
     let dots: Vec<Span> =
         items.iter().filter_map(|item| if let IndexItem::Ellipsis(span) = item { Some(*span) } else { None }).collect();
     if let [_, second, ..] = dots.as_slice() {
-        return Err(Diagnostic::error(Code::E0205, *second, "an index can have `...` only once"));
+        return Err(Diagnostic::error(Code::E0205, *second, "an index can contain `...` only once"));
     }
     if given > shape.len() {
-        let message = format!("{given} indices for an array of shape {}", shape::display(shape));
+        let message = format!("too many indices: {given} for an array of shape {}", shape::display(shape));
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
     let has_arrays = items.iter().any(|item| is_array(build, item));
@@ -248,7 +249,7 @@ pub fn plan(
             IndexItem::Window { start, len, span } => {
                 if *len > shape[dim] {
                     let message =
-                        format!("a slice of {len} places does not lie within a dimension of size {}", shape[dim]);
+                        format!("a slice of {len} elements does not fit into a dimension of size {}", shape[dim]);
                     return Err(Diagnostic::error(Code::E0401, *span, message));
                 }
                 plan.taken.push(Taken::Window(checked_place(build, *start, (shape[dim], *len), *span)?, *len));
@@ -269,7 +270,7 @@ pub fn plan(
                 plan.taken.push(Taken::Dynamic(checked_place(build, *place, (shape[dim], 1), *span)?));
             }
             IndexItem::Place(other, span) => {
-                let message = format!("an index must be an integer, not {}", other.describe());
+                let message = must_be("an index", "an integer", other.describe());
                 return Err(Diagnostic::error(Code::E0210, *span, message));
             }
         }
@@ -301,7 +302,7 @@ fn checked_place(
 ) -> Result<Value, Diagnostic> {
     let ty = build.ty(place).array.clone();
     if ty.rank() > 0 || !ty.dtype.is_integer() {
-        let message = format!("an index must be an integer, not {ty}");
+        let message = must_be("an index", "an integer", &ty);
         return Err(Diagnostic::error(Code::E0203, span, message));
     }
     build.at(span, build.lineage(), |build| build.emit1(CheckIndex { extent, len }, &[place]))
@@ -410,7 +411,7 @@ impl Semantics for CheckIndex {
 impl Infer for CheckIndex {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if args[0].rank() != 0 || !args[0].dtype.is_integer() {
-            return Err(Mismatch::new(Code::E0203, format!("an index must be an integer, not {}", args[0])));
+            return Err(Mismatch::new(Code::E0203, must_be("an index", "an integer", args[0])));
         }
         Ok(vec![ArrayType::scalar(DType::I64)])
     }
@@ -494,10 +495,11 @@ impl Call for CheckIndex {
         let index = args.array(build, "index")?;
         let extent = args.int("extent")?;
         let extent = usize::try_from(extent)
-            .map_err(|_| Diagnostic::error(Code::E0218, args.span, "the extent of an index cannot be negative"))?;
+            .map_err(|_| Diagnostic::error(Code::E0227, args.span, "the extent of an index must be at least 0"))?;
         let len = args.optional_int("len")?.unwrap_or(1);
         let len = usize::try_from(len).ok().filter(|&len| len > 0);
-        let len = len.ok_or_else(|| Diagnostic::error(Code::E0218, args.span, "an index is of one place at least"))?;
+        let len =
+            len.ok_or_else(|| Diagnostic::error(Code::E0227, args.span, "the length of an index must be at least 1"))?;
         Ok(Term::Array(build.emit1(CheckIndex { extent, len }, &[index])?))
     }
 }
@@ -523,7 +525,7 @@ pub fn checked(index: &Array, places: usize) -> usize {
 /// Checks that operands have the type that `check_index` returns.
 pub fn are_checked(args: &[&ArrayType]) -> Result<(), Mismatch> {
     match args.iter().find(|ty| ty.rank() != 0 || ty.dtype != DType::I64) {
-        Some(ty) => Err(Mismatch::new(Code::E0203, format!("a checked index is an i64 scalar, not {ty}"))),
+        Some(ty) => Err(Mismatch::new(Code::E0203, must_be("a checked index", "a scalar i64", &ty))),
         None => Ok(()),
     }
 }
@@ -593,7 +595,8 @@ impl Infer for Index {
         are_checked(&args[1..])?;
         let ordered = self.dims.windows(2).all(|pair| pair[0] < pair[1]);
         if self.dims.len() + 1 != args.len() || !ordered || self.dims.iter().any(|&dim| dim >= args[0].rank()) {
-            let message = format!("{} indices for dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
+            let message =
+                format!("{} indices do not match the dimensions {:?} of {}", args.len() - 1, self.dims, args[0]);
             return Err(Mismatch::new(Code::E0206, message));
         }
         let kept = args[0].shape.iter().enumerate().filter(|(dim, _)| !self.dims.contains(dim));
@@ -720,7 +723,11 @@ impl Call for Index {
         let value = args.array(build, "x")?;
         let rank = build.ty(value).rank();
         let Some(dims) = dims else {
-            return Err(Diagnostic::error(Code::E0201, args.span, "`index` needs `dims=`; write x[i] to index"));
+            return Err(Diagnostic::error(
+                Code::E0227,
+                args.span,
+                "`index` requires `dims=`; write x[i] to index an array",
+            ));
         };
         let dims = shape::axes(&dims, rank, args.span)?;
         let mut operands = vec![value];

@@ -19,6 +19,10 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
+use crate::program::Stmt;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -69,7 +73,7 @@ impl Semantics for Iota {
 impl Infer for Iota {
     fn infer(&self, _: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if matches!(self.ty.dtype, DType::Bool | DType::Key) {
-            return Err(Mismatch::new(Code::E0215, format!("indices are numbers, not {}", self.ty.dtype.name())));
+            return Err(Mismatch::new(Code::E0215, undefined("`iota`", self.ty.dtype.name())));
         }
         Ok(vec![self.ty.clone()])
     }
@@ -129,7 +133,7 @@ impl Call for Iota {
             Some(axis) => shape::axis(axis, ty.rank(), args.span)?,
             None if ty.rank() == 1 => 0,
             None => {
-                let message = format!("`iota` of {ty} needs an axis: along which dimension the numbers grow");
+                let message = format!("`iota` of {ty} requires an `axis`, along which the numbers increase");
                 return Err(Diagnostic::error(Code::E0201, args.span, message).help("write iota(f32[4, 8], axis=1)"));
             }
         };

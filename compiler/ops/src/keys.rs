@@ -7,6 +7,7 @@ use crate::random_bits::RandomBits;
 use spmdc_abi::threefry;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
 use spmdc_ir::call::Call;
@@ -26,7 +27,7 @@ pub struct Keys;
 fn key_of(seed: &Term, span: Span) -> Result<u64, Diagnostic> {
     let given = if let Term::Float(_) = seed { None } else { whole_number(seed) };
     let Some(seed) = given else {
-        return Err(Diagnostic::error(Code::E0210, span, format!("a seed is an integer, not {}", seed.describe())));
+        return Err(Diagnostic::error(Code::E0210, span, must_be("a seed", "an integer", seed.describe())));
     };
     let words = match (i64::try_from(seed), u64::try_from(seed)) {
         (Ok(seed), _) => threefry::key(seed),
@@ -56,7 +57,7 @@ impl Call for Keys {
         let value = build.materialize(&seed.term, None, seed.span)?;
         let dtype = build.ty(value).dtype();
         if !dtype.is_integer() {
-            let message = format!("a seed is an integer, not {}", dtype.name());
+            let message = must_be("a seed", "an integer", dtype.name());
             return Err(Diagnostic::error(Code::E0215, seed.span, message));
         }
         // Seeds up to 32 bits are the second word of their key; those of 64 bits are both.
@@ -73,7 +74,7 @@ impl Call for Keys {
 /// New keys of a key: so many, or an array of this shape.
 pub fn split(build: &mut CallBuilder, key: Value, num: Option<&Arg>, span: Span) -> Result<Value, Diagnostic> {
     let given = num.map_or_else(|| Ok(vec![2]), |num| as_ints(num, "num"))?;
-    let negative = || Diagnostic::error(Code::E0205, span, "the number of new keys is not negative");
+    let negative = || Diagnostic::error(Code::E0225, span, "the number of new keys must be at least 0");
     let shape = given.iter().map(|&size| usize::try_from(size).map_err(|_| negative()));
     let shape = shape.collect::<Result<Vec<usize>, Diagnostic>>()?;
     build.emit1(RandomBits { ty: ArrayType::new(DType::Key, &shape) }, &[key])

@@ -14,6 +14,7 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use crate::promote;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{must_be, requires, undefined};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
@@ -127,7 +128,7 @@ fn scalar(build: &mut CallBuilder, term: &Term, dtype: DType, span: Span) -> Res
 
 fn number(term: &Term, name: &str, span: Span) -> Result<f64, Diagnostic> {
     term.number().ok_or_else(|| {
-        let message = format!("`{name}` must be a number known at compile time, not {}", term.describe());
+        let message = must_be(format_args!("`{name}`"), "a number known at compile time", term.describe());
         Diagnostic::error(Code::E0207, span, message)
     })
 }
@@ -168,7 +169,7 @@ fn float_dtype(args: &mut Args<'_>) -> Result<DType, Diagnostic> {
     if dtype.is_float() {
         return Ok(dtype);
     }
-    let message = format!("`{}` gives floats, not {}", args.function, dtype.name());
+    let message = undefined(format_args!("`{}`", args.function), dtype.name());
     Err(Diagnostic::error(Code::E0215, args.span, message))
 }
 
@@ -190,7 +191,11 @@ fn logspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
 fn linspace(args: &mut Args<'_>, build: &mut CallBuilder, dtype: DType) -> Result<Value, Diagnostic> {
     let (start, stop) = (args.required("start")?, args.required("stop")?);
     let len = usize::try_from(args.optional_int("num")?.unwrap_or(50)).map_err(|_| {
-        Diagnostic::error(Code::E0205, args.span, format!("`{}` of a negative number of points", args.function))
+        Diagnostic::error(
+            Code::E0225,
+            args.span,
+            format!("the number of points of `{}` must be at least 0", args.function),
+        )
     })?;
     let endpoint = args.optional_bool("endpoint")?.unwrap_or(true);
     let (from, to) = (number(&start.term, "start", start.span)?, number(&stop.term, "stop", stop.span)?);
@@ -252,7 +257,7 @@ fn one_hot(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagno
     let value = args.array(build, "x")?;
     let ty = build.ty(value).array.clone();
     if !ty.dtype.is_integer() {
-        let message = format!("`one_hot` takes integers, not {ty}");
+        let message = undefined("`one_hot`", &ty);
         return Err(Diagnostic::error(Code::E0215, args.span, message));
     }
     let given = args.int("num_classes")?;
@@ -275,7 +280,7 @@ fn triangle(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<
     let value = args.array(build, "x")?;
     let ty = build.ty(value).array.clone();
     if ty.rank() < 2 {
-        let message = format!("`{name}` takes matrices, not {ty}");
+        let message = requires(format_args!("`{name}`"), "matrices", &ty);
         return Err(Diagnostic::error(Code::E0205, args.span, message));
     }
     let k = args.optional_int("k")?.unwrap_or(0);

@@ -96,10 +96,10 @@ impl Semantics for Margins {
 impl PlacesResults for Margins {
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
         if args.len() != 1 || !self.parts.iter().all(|part| part.is_sound(args[0].shape())) {
-            return Err(Mismatch::new(Code::E0205, "margins of an array of another shape"));
+            return Err(Mismatch::new(Code::E0205, "the margins do not match the shape of the array"));
         }
         let types = self.parts.iter().map(|part| part.ty(args[0], mesh)).collect::<Option<Vec<Type>>>();
-        types.ok_or_else(|| Mismatch::new(Code::E0205, "margins of an array that is split otherwise"))
+        types.ok_or_else(|| Mismatch::new(Code::E0205, "the margins do not match the layout of the array"))
     }
 }
 
@@ -200,8 +200,8 @@ impl Call for Margins {
         };
         let parts = parts.filter(|parts| !parts.is_empty() && parts.iter().all(|part| part.is_sound(shape)));
         let Some(parts) = parts else {
-            let message = "`margins` needs for each part (dimension, -1 or 1, [[(from, to), ..], ..])";
-            return Err(Diagnostic::error(Code::E0210, args.span, message));
+            let message = "`parts` of `margins` must be a list of (dimension, -1 or 1, [[(from, to), ..], ..])";
+            return Err(Diagnostic::error(Code::E0227, args.span, message));
         };
         Ok(Term::of_results(&build.emit(Margins { parts }, &[value])?))
     }

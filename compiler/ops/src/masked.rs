@@ -56,10 +56,10 @@ fn first_leaf(term: &Term) -> Option<&Term> {
 
 /// E0207 for an index whose result would have a shape that depends on values.
 pub fn no_static_size(span: Span) -> Diagnostic {
-    let message = "how many elements a mask chooses is known only when the program runs";
+    let message = "boolean indexing is not supported: the result's shape would depend on run-time values";
     Diagnostic::error(Code::E0207, span, message).help(
-        "`where(mask, x, 0)` keeps the shape of x, also in reductions, as in `sum(x, where=mask)`; \
-         `x[nonzero(mask, size=N)[0]]` takes the first N elements",
+        "`where(mask, x, 0)` keeps the shape of `x`, reductions take a mask, as in `sum(x, where=mask)`, and \
+         `x[nonzero(mask, size=N)[0]]` selects the first N elements",
     )
 }
 
@@ -74,12 +74,14 @@ impl MaskedIndex {
         let Some(at) = items.iter().position(|item| is_mask(build, item)) else { return Ok(None) };
         let IndexItem::Place(term, mask_span) = &items[at] else { return Ok(None) };
         if let Some(IndexItem::Place(_, other)) = items[at + 1..].iter().find(|item| index::is_array(build, item)) {
-            let help = "combine masks of the same dimensions with `&`; with `where` a mask chooses between arrays of any shapes";
-            return Err(Diagnostic::error(Code::E0205, *other, "an index array beside a mask").help(help));
+            let help = "combine masks of the same dimensions with `&`, or select with `where(mask, a, b)`";
+            return Err(
+                Diagnostic::error(Code::E0205, *other, "a mask cannot be combined with an index array").help(help)
+            );
         }
         if let Some(IndexItem::Place(_, other)) = items[..at].iter().find(|item| index::is_array(build, item)) {
-            return Err(Diagnostic::error(Code::E0205, *other, "an index array beside a mask")
-                .help("assign with one of them at a time: take the rows first, and put them back"));
+            return Err(Diagnostic::error(Code::E0205, *other, "a mask cannot be combined with an index array")
+                .help("index with one of them at a time: take the rows, change them, and assign them back"));
         }
         let mask = build.materialize(term, Some(DType::Bool), *mask_span)?;
         let dims = build.ty(mask).shape().to_vec();
@@ -103,7 +105,7 @@ impl MaskedIndex {
         debug_assert!(first + dims.len() <= region.len(), "the mask's dimensions remain");
         if region[first..first + dims.len()] != dims {
             let (mask, of) = (shape::display(&dims), shape::display(&region[first..first + dims.len()]));
-            let message = format!("a mask of shape {mask} for dimensions of sizes {of}");
+            let message = format!("a mask of shape {mask} does not match dimensions of sizes {of}");
             return Err(Diagnostic::error(Code::E0205, *mask_span, message));
         }
         // As in NumPy, the chosen elements come first if slices separate the mask from a number.
@@ -133,9 +135,9 @@ impl MaskedIndex {
             let mut shown: Vec<String> = target.iter().map(usize::to_string).collect();
             shown[self.chosen] = "n".to_string();
             let (from, to) = (shape::display(&from), format!("[{}]", shown.join(", ")));
-            let message = format!("values of shape {from} for the n chosen elements, of shape {to}");
+            let message = format!("values of shape {from} cannot be assigned to the selected elements, of shape {to}");
             return Err(Diagnostic::error(Code::E0204, new.1, message).help(
-                "the values must be the same for every chosen place: a number, or a row; values of each element's own are \
+                "assign a scalar or one row to all selected elements; for different values, write \
                  `x = where(mask, v, x)`",
             ));
         }

@@ -250,7 +250,7 @@ impl NestLowering for ReceiveMessage {
 fn channel(args: &mut Args<'_>) -> Result<u32, Diagnostic> {
     let channel = args.int("channel")?;
     u32::try_from(channel)
-        .map_err(|_| Diagnostic::error(Code::E0218, args.span, format!("there is no transfer number {channel}")))
+        .map_err(|_| Diagnostic::error(Code::E0227, args.span, format!("unknown transfer number {channel}")))
 }
 
 /// The axes over which a value varies in a dump.

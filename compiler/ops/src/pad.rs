@@ -29,6 +29,8 @@ use spmdc_ir::rules::{
     Semantics, Typing, Windowed,
 };
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::{expected, must_be};
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -174,20 +176,20 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
         (Some(width), _) => match usize::try_from(width) {
             Ok(width) if width <= MAX_ELEMENTS => Ok(width),
             Ok(_) => Err(too_large(args.span)),
-            Err(_) => Err(malformed("a pad width cannot be negative")),
+            Err(_) => Err(malformed("a pad width must be at least 0")),
         },
-        (None, other) => Err(malformed(&format!("a pad width is an integer, not {}", other.describe()))),
+        (None, other) => Err(malformed(&must_be("a pad width", "an integer", other.describe()))),
     };
     let pair = |items: &[Term]| match items {
         [both] => number(both).map(|width| (width, width)),
         [before, after] => Ok((number(before)?, number(after)?)),
-        _ => Err(malformed("pad widths come in pairs (before, after)")),
+        _ => Err(malformed("pad widths must be pairs (before, after)")),
     };
     if whole_number(term).is_some() {
         return number(term).map(|width| vec![(width, width); rank]);
     }
     let Some(items) = term.sequence() else {
-        return Err(malformed(&format!("pad widths are numbers or pairs, not {}", term.describe())));
+        return Err(malformed(&must_be("pad widths", "numbers or pairs", term.describe())));
     };
     if !items.is_empty() && items.iter().all(|item| whole_number(item).is_some()) {
         return pair(items).map(|both| vec![both; rank]);
@@ -200,7 +202,7 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
     match pairs.len() {
         1 => Ok(vec![pairs[0]; rank]),
         len if len == rank => Ok(pairs),
-        len => Err(malformed(&format!("pad widths for {len} dimensions, but the array has {rank}"))),
+        len => Err(malformed(&expected(format_args!("pad widths for {rank} dimensions"), &len))),
     }
 }
 
@@ -220,10 +222,8 @@ enum Mode {
 impl Mode {
     /// None for a number around the array.
     fn of(arg: &Arg) -> Result<Option<Mode>, Diagnostic> {
-        let unknown = || {
-            let help = "modes are \"constant\", \"edge\", \"reflect\", \"symmetric\" and \"wrap\"";
-            Diagnostic::error(Code::E0901, arg.span, "`pad` does not know this mode").help(help)
-        };
+        let known = ["constant", "edge", "reflect", "symmetric", "wrap"];
+        let unknown = || unknown_value("mode", &known, &arg.term, arg.span);
         let Term::Str(name) = &arg.term else { return Err(unknown()) };
         match name.as_str() {
             "constant" => Ok(None),
@@ -231,6 +231,11 @@ impl Mode {
             "reflect" => Ok(Some(Mode::Reflect)),
             "symmetric" => Ok(Some(Mode::Symmetric)),
             "wrap" => Ok(Some(Mode::Wrap)),
+            // The other modes of NumPy.
+            "empty" | "linear_ramp" | "maximum" | "mean" | "median" | "minimum" => {
+                let message = format!("mode=\"{name}\" of `pad` is not supported yet");
+                Err(Diagnostic::error(Code::E0901, arg.span, message))
+            }
             _ => Err(unknown()),
         }
     }
@@ -271,7 +276,7 @@ fn extended(
         let sizes = build.ty(value).shape().to_vec();
         let size = sizes[dim] as i64;
         if size == 0 {
-            let message = format!("dimension {dim} has no elements to go on with");
+            let message = format!("`pad` cannot extend dimension {dim}: it is empty");
             return Err(Diagnostic::error(Code::E0205, args.span, message));
         }
         if before.saturating_add(after) > MAX_CONTINUED {
@@ -346,8 +351,8 @@ impl Call for Pad {
             // Any number, NaN included.
             (Some(arg), _) => {
                 let Term::Int(bits) = arg.term else {
-                    let message = format!("bits are an integer, not {}", arg.term.describe());
-                    return Err(Diagnostic::error(Code::E0210, arg.span, message));
+                    let message = must_be("`bits`", "an integer", arg.term.describe());
+                    return Err(Diagnostic::error(Code::E0227, arg.span, message));
                 };
                 bits as u64
             }

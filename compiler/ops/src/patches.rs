@@ -129,7 +129,7 @@ impl Infer for Patches {
         let ascending = self.dims.windows(2).all(|pair| pair[0].dim < pair[1].dim);
         let fits = |patch: &PatchDim| ty.shape.get(patch.dim).is_some_and(|&extent| patch.fits(extent));
         if !ascending || self.at > ty.rank() || !self.dims.iter().all(fits) {
-            let message = format!("windows {} of {ty}: they do not lie within the array", display(&self.dims));
+            let message = format!("the windows {} reach beyond the ends of {ty}", display(&self.dims));
             return Err(Mismatch::new(Code::E0205, message));
         }
         let size = |dim: usize| self.along(dim).map_or(ty.shape[dim], |patch| patch.len);
@@ -272,8 +272,8 @@ pub fn display(dims: &[PatchDim]) -> String {
 /// Reads the text of [`display`].
 pub fn read(term: &Term, span: Span) -> Result<Vec<PatchDim>, Diagnostic> {
     let malformed = || {
-        let message = "windows are a list of (dimension, number, size, stride, dilation, blocks)";
-        Diagnostic::error(Code::E0210, span, message)
+        let message = "`dims` of `patches` must be a list of (dimension, number, size, stride, dilation, blocks)";
+        Diagnostic::error(Code::E0227, span, message)
     };
     let dim = |term: &Term| {
         let number = |term: &Term| whole_number(term).and_then(|number| usize::try_from(number).ok());

@@ -6,6 +6,7 @@ use spmdc_abi::{Form, Piece, Spec, TextPurpose, pieces, places};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print::string;
+use spmdc_grammar::sentences::{must_be, requires, unknown};
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
@@ -113,8 +114,8 @@ fn shown(
         return Ok(plain(ty.text()));
     }
     let no_characters = |what: String| {
-        let message = format!("`{{:c}}` writes integers as characters, not {what}");
-        Err(Diagnostic::error(Code::E0218, span, message).help("as in `print(\"{:c}\", u8(x))`"))
+        let message = requires("`{:c}`", "integers", &what);
+        Err(Diagnostic::error(Code::E0215, span, message).help("convert them, as in `print(\"{:c}\", u8(x))`"))
     };
     if let (Some([re, _]), Form::Characters) = (term.planes(), spec.form) {
         return no_characters(format!("`{}`", build.ty(re).array));
@@ -156,23 +157,27 @@ pub fn filled(
     let without_braces = text.replace("{{", "").replace("}}", "");
     let specs = without_braces.split("{:").skip(1).filter_map(|rest| rest.split_once('}'));
     if let Some(spec) = specs.map(|(spec, _)| spec).find(|spec| Spec::parse(spec).is_none()) {
-        let message = format!("`{{:{spec}}}` is no way to write a value");
-        return Err(Diagnostic::error(Code::E0218, span, message).help(
-            "a place is `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type), `{:c}` (characters), \
+        let message = unknown("format specifier", format_args!("{{:{spec}}}"));
+        return Err(Diagnostic::error(Code::E0228, span, message).help(
+            "write `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type) or `{:c}` (characters), \
              with `<^>`, a fill, `+` and `0` as in Rust",
         ));
     }
     let is_plain = |piece: &Piece| if let Piece::Value(spec) = piece { !spec.complex } else { true };
     if !build.is_exact() && !parts.iter().all(is_plain) {
-        let error = Diagnostic::error(Code::E0218, span, "`j` is for dumps: it joins two planes");
-        return Err(error.help("`{}` shows complex numbers as such"));
+        let error = Diagnostic::error(
+            Code::E0108,
+            span,
+            "the format specifier `j`, which joins two planes, is allowed in dumps only",
+        );
+        return Err(error.help("`{}` prints complex numbers"));
     }
     let places = places(text);
     if places > args.len() {
         let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let (places, values) = (plural(places, "place"), plural(args.len(), "value"));
-        return Err(Diagnostic::error(Code::E0201, span, format!("the text has {places} `{{}}` for {values}"))
-            .help("`{}` is where a value goes; `{{` and `}}` are braces"));
+        return Err(Diagnostic::error(Code::E0201, span, format!("the text has {places} `{{}}`, but {values} follow"))
+            .help("each `{}` prints one value; write `{{` and `}}` for braces"));
     }
     let (mut text, mut values, mut args) = (String::new(), Vec::new(), args.iter());
     for piece in parts {
@@ -328,10 +333,11 @@ impl Semantics for Assert {
 impl Infer for Assert {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let Some((condition, values)) = args.split_first() else {
-            return Err(Mismatch::new(Code::E0201, "`assert` takes a condition"));
+            return Err(Mismatch::new(Code::E0201, "`assert` is missing its condition"));
         };
         if condition.dtype != DType::Bool || condition.rank() > 0 {
-            return Err(Mismatch::new(Code::E0214, format!("`assert` takes one bool, this is `{condition}`")));
+            let message = must_be("the condition of `assert`", "a scalar `bool`", format_args!("`{condition}`"));
+            return Err(Mismatch::new(Code::E0214, message));
         }
         Print { text: self.text.clone() }.infer(values)
     }
@@ -373,17 +379,17 @@ impl NestLowering for Assert {
 impl Call for Assert {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Stops the program with the text unless the condition holds.
-        assert(condition: Of("bool"), text: String = "this does not hold", [rest] values: Of("value")),
+        assert(condition: Of("bool"), text: String = "assertion failed", [rest] values: Of("value")),
             NumbersAndBools, "(x: f32[4, 6]) { assert(all(x >= x), \"{} is odd\", x); x }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let condition = args.required("condition")?;
         let (text, span) = match args.take("text") {
-            None => ("this does not hold".to_string(), args.span),
+            None => ("assertion failed".to_string(), args.span),
             Some(Arg { term: Term::Str(text), span, .. }) => (text, span),
             Some(Arg { term, span, .. }) => {
-                let message = format!("`text` must be a string, not {}", term.describe());
+                let message = must_be("`text`", "a string", term.describe());
                 return Err(Diagnostic::error(Code::E0210, span, message));
             }
         };
@@ -391,9 +397,9 @@ impl Call for Assert {
         let flag = build.materialize(&condition.term, None, condition.span)?;
         let ty = &build.ty(flag).array;
         if ty.dtype != DType::Bool || ty.rank() > 0 {
-            let message = format!("`assert` takes one bool, this is `{ty}`");
+            let message = must_be("the condition of `assert`", "a scalar `bool`", format_args!("`{ty}`"));
             let error = Diagnostic::error(Code::E0214, condition.span, message);
-            return Err(error.help("`all(c)` makes one bool of many; a number is compared, as in `x != 0`"));
+            return Err(error.help("`all(c)` reduces an array to a scalar `bool`; compare a number, as in `x != 0`"));
         }
         let (text, values) = filled(&text, &rest, build, span)?;
         build.emit(Assert { text }, &[vec![flag], values].concat())?;
@@ -433,7 +439,7 @@ impl Semantics for ShowSharding {
 impl Infer for ShowSharding {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if args.is_empty() && self.number.is_none() {
-            return Err(Mismatch::new(Code::E0201, "`show_sharding` draws a value"));
+            return Err(Mismatch::new(Code::E0201, "`show_sharding` takes one value"));
         }
         Ok(Vec::new())
     }
@@ -507,7 +513,7 @@ impl Call for ShowSharding {
             true => args.optional_int("number")?.map(u32::try_from).transpose(),
             false => Ok(None),
         };
-        let number = number.map_err(|_| Diagnostic::error(Code::E0218, args.span, "no drawing has this number"))?;
+        let number = number.map_err(|_| Diagnostic::error(Code::E0227, args.span, "unknown number of a drawing"))?;
         if let (Some(_), None) = (number, args.peek("x")) {
             build.emit(ShowSharding { complex: false, number }, &[])?;
             return Ok(Term::Tuple(Vec::new()));

@@ -101,7 +101,7 @@ fn kind(build: &CallBuilder, (term, span): Operand<'_>) -> Result<OperandKind, D
 
 fn meet(known: Option<OperandKind>, other: OperandKind, span: Span) -> Result<OperandKind, Diagnostic> {
     let apart = |dtype: DType| {
-        let message = format!("a value of type {} and a number have no common type", dtype.name());
+        let message = format!("a {} and a number have no common type", dtype.name());
         Diagnostic::error(Code::E0203, span, message)
     };
     Ok(match (known.unwrap_or(other), other) {
@@ -130,7 +130,7 @@ fn no_common_type(a: DType, b: DType, span: Span) -> Diagnostic {
         return error;
     }
     let wider = if a.size() >= b.size() { a } else { b };
-    error.help(format!("a float of 8 bits is converted only where that is written, as in {}(x)", wider.name()))
+    error.help(format!("8-bit floats are not converted implicitly; write {}(x)", wider.name()))
 }
 
 /// The type to which all operands are converted.
@@ -201,8 +201,9 @@ pub fn binary(
             let symbol = if op == Ast::Or { "||" } else { "&&" };
             for operand in [lhs, rhs] {
                 if kind(build, operand)? != OperandKind::Strong(DType::Bool) {
-                    let message = format!("`{symbol}` needs bools on both sides");
-                    let error = Diagnostic::error(Code::E0215, operand.1, message).help("compare with `!= 0` first");
+                    let message = format!("the operands of `{symbol}` must be bools");
+                    let error = Diagnostic::error(Code::E0215, operand.1, message)
+                        .help("compare the operands with `!= 0` first");
                     return Err(error);
                 }
             }
@@ -250,7 +251,7 @@ pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Res
     let (exponent, mut base) = (*exponent, *base);
     let dtype = build.ty(base).dtype();
     if exponent < 0 && dtype.is_integer() {
-        let message = "an integer to a negative power is not an integer";
+        let message = "an integer cannot be raised to a negative power";
         return Err(Diagnostic::error(Code::E0215, rhs.1, message).help("convert the base first, as in f32(x) ** -1"));
     }
     if dtype == DType::Bool || dtype == DType::Key || exponent.abs() > MULTIPLIED_EXPONENT {
@@ -305,7 +306,7 @@ pub fn fold_unary(op: ast::PrefixOp, term: &Term) -> Option<Result<Term, Mismatc
 }
 
 fn overflow() -> Mismatch {
-    Mismatch::new(Code::E0218, "this constant is too large to compute with")
+    Mismatch::new(Code::E0218, "this constant is too large")
 }
 
 /// The value of an operator on two numbers known at compile time, as in Python; None for other terms.

@@ -21,6 +21,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
 };
+use spmdc_grammar::sentences::{must_be, requires};
 use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
@@ -54,8 +55,8 @@ pub fn needs_key(function: &str, key: &ArrayType) -> Result<(), Mismatch> {
     if key.dtype == DType::Key {
         return Ok(());
     }
-    let message = format!("{function} need a key, not {}", key.dtype.name());
-    Err(Mismatch::new(Code::E0203, message).help("key(42) is the key of the seed 42"))
+    let message = requires(&function, "a random key", key.dtype.name());
+    Err(Mismatch::new(Code::E0203, message).help("`key(42)` makes a key from a seed"))
 }
 
 impl Semantics for RandomBits {
@@ -97,13 +98,15 @@ impl Semantics for RandomBits {
 
 impl Infer for RandomBits {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
-        needs_key("random bits", args[0])?;
+        needs_key("`random_bits`", args[0])?;
         if !self.ty.dtype.is_unsigned_integer() && self.ty.dtype != DType::Key {
-            let message = format!("random bits are unsigned integers, not {}", self.ty.dtype.name());
-            return Err(Mismatch::new(Code::E0215, message).help("`randint` draws signed ones, `bernoulli` bools"));
+            let message = must_be("random bits", "unsigned integers", self.ty.dtype.name());
+            return Err(
+                Mismatch::new(Code::E0215, message).help("`randint` generates signed integers, `bernoulli` bools")
+            );
         }
         if !self.ty.shape.starts_with(&args[0].shape) {
-            let message = format!("the sizes of {} do not begin with those of {}", self.ty, args[0]);
+            let message = format!("the leading sizes of {} do not match the shape of {}", self.ty, args[0]);
             return Err(Mismatch::new(Code::E0204, message));
         }
         Ok(vec![self.ty.clone()])

@@ -19,6 +19,7 @@ use crate::slice::SliceRange;
 use spmdc_abi::{LibraryFunction, Scalar, StreamRows};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{must_be, requires};
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
@@ -62,18 +63,18 @@ impl ReadRows {
     /// Whether the operands have the types that the op takes, but for the mark of the stream.
     fn shape(&self, args: &[&ArrayType]) -> Result<Vec<usize>, Mismatch> {
         let [stream, index] = args else {
-            return Err(Mismatch::new(Code::E0201, format!("rows are read at one index, not at {}", args.len())));
+            return Err(Mismatch::new(Code::E0201, must_be("rows", "read at one index", args.len())));
         };
         if stream.rank() == 0 {
             return Err(Mismatch::new(Code::E0205, format!("`{stream}` has no rows")));
         }
         if index.dtype != DType::I64 {
-            return Err(Mismatch::new(Code::E0203, format!("checked indices are of type i64, not {index}")));
+            return Err(Mismatch::new(Code::E0203, must_be("checked indices", "i64", &index)));
         }
         if let Some(len) = self.len {
             are_checked(&args[1..])?;
             if len > stream.shape[0] {
-                return Err(Mismatch::new(Code::E0205, format!("{len} rows of `{stream}`")));
+                return Err(Mismatch::new(Code::E0205, format!("`{stream}` has fewer than {len} rows")));
             }
             return Ok([&[len], &stream.shape[1..]].concat());
         }
@@ -124,7 +125,10 @@ impl Infer for ReadRows {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let shape = self.shape(args)?;
         if !args[0].is_stream {
-            return Err(Mismatch::new(Code::E0203, format!("rows are read of a stream, not of `{}`", args[0])));
+            return Err(Mismatch::new(
+                Code::E0203,
+                must_be("rows", "read from a stream", format_args!("`{}`", args[0])),
+            ));
         }
         Ok(vec![ArrayType::of(args[0].dtype, shape)])
     }
@@ -187,7 +191,7 @@ impl NestLowering for ReadRows {
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let (stream, index, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
         let Some((param, cut)) = lowering.func.stream_source(stream) else {
-            let message = format!("`{}` is no parameter of the program", lowering.ty(stream).display(lowering.mesh));
+            let message = format!("`{}` is not a parameter of the program", lowering.ty(stream).display(lowering.mesh));
             return Err(Diagnostic::error(Code::E0999, stmt.origin.span, message));
         };
         let (ty, dims) = (lowering.ty(result), lowering.ty(index).rank());
@@ -242,8 +246,8 @@ pub fn index(build: &mut CallBuilder, stream: Value, items: &[IndexItem], span: 
         |(taken, &size): (&Taken, &usize)| matches!(taken, Taken::Range(range) if *range == SliceRange::all(size));
     let kept = plan.result.len() == shape.len() - usize::from(plan.taken[0].has_vanished());
     if !kept || !plan.taken.iter().zip(&shape).skip(1).all(is_whole) {
-        let message = format!("only the first dimension of `{}` is indexed: that of its rows", build.ty(stream).array);
-        return Err(Diagnostic::error(Code::E0223, span, message).help("index the rows that are read: `data[i][j]`"));
+        let message = format!("only the first dimension of `{}`, its rows, can be indexed", build.ty(stream).array);
+        return Err(Diagnostic::error(Code::E0223, span, message).help("read rows first and index them: `data[i][j]`"));
     }
     let number = |build: &mut CallBuilder, number: usize| build.emit1(Constant::scalar(DType::I64, number as u64), &[]);
     let (len, at) = match plan.taken[0] {
@@ -295,7 +299,7 @@ impl Call for ReadRows {
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let len = args.optional_int("len")?.map(usize::try_from).transpose();
         let len =
-            len.map_err(|_| Diagnostic::error(Code::E0218, args.span, "the number of rows cannot be negative"))?;
+            len.map_err(|_| Diagnostic::error(Code::E0218, args.span, "the number of rows must be at least 0"))?;
         let out = args.optional_sharding("out")?.map(|(out, _)| out.sharding);
         let stream = args.array(build, "stream")?;
         let rows = args.required("rows")?;

@@ -37,6 +37,7 @@ use spmdc_ir::rules::{
     Reads, Reduction, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::{must_be, undefined};
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
@@ -226,13 +227,14 @@ impl Infer for Reduce {
             ReduceOp::And | ReduceOp::Or => ty.dtype == DType::Bool,
         };
         if !defined {
-            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for {}", ty.dtype.name())));
+            return Err(Mismatch::new(Code::E0215, undefined(format_args!("`{name}`"), ty.dtype.name())));
         }
         if self.axes.iter().any(|&axis| axis >= ty.rank()) || self.axes.windows(2).any(|pair| pair[0] >= pair[1]) {
-            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axes {:?} of {ty}", self.axes)));
+            return Err(Mismatch::new(Code::E0206, format!("`{name}` cannot reduce the axes {:?} of {ty}", self.axes)));
         }
         if identity(self.op, ty.dtype).is_none() && self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
-            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
+            let message = format!("`{name}` of an empty array is undefined (`{ty}`)");
+            return Err(Mismatch::new(Code::E0205, message).help("pass `initial=`, the value of an empty array"));
         }
         Ok(vec![ArrayType::of(ty.dtype, reduced_shape(&ty.shape, &self.axes, self.keepdims))])
     }
@@ -400,15 +402,15 @@ impl Infer for ArgReduce {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let (ty, name) = (args[0], self.name());
         if ty.dtype == DType::Key {
-            return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for key")));
+            return Err(Mismatch::new(Code::E0215, undefined(format_args!("`{name}`"), "key")));
         }
         let is_all = self.axes.len() > 1 && self.axes.iter().copied().eq(0..ty.rank());
         let is_one = matches!(*self.axes, [axis] if axis < ty.rank());
         if !is_one && !is_all {
-            return Err(Mismatch::new(Code::E0206, format!("`{name}` over axis {} of {ty}", self.axis())));
+            return Err(Mismatch::new(Code::E0206, format!("`{name}` cannot reduce axis {} of {ty}", self.axis())));
         }
         if self.axes.iter().any(|&axis| ty.shape[axis] == 0) {
-            return Err(Mismatch::new(Code::E0205, format!("`{name}` of no elements has no value: {ty}")));
+            return Err(Mismatch::new(Code::E0205, format!("`{name}` of an empty array is undefined (`{ty}`)")));
         }
         Ok(vec![ArrayType::new(DType::I32, &reduced_shape(&ty.shape, &self.axes, self.keepdims))])
     }
@@ -622,8 +624,8 @@ fn mask_of(build: &mut CallBuilder, args: &mut Args<'_>, shape: &[usize]) -> Res
 pub fn mask(build: &mut CallBuilder, arg: &Arg, shape: &[usize]) -> Result<Value, Diagnostic> {
     let mask = build.materialize(&arg.term, None, arg.span)?;
     if build.ty(mask).dtype() != DType::Bool {
-        let message = format!("a mask has bools, not {}", build.ty(mask).array);
-        return Err(Diagnostic::error(Code::E0203, arg.span, message).help("compare with something, as in `x > 0`"));
+        let message = must_be("the mask of a reduction", "an array of bools", &build.ty(mask).array);
+        return Err(Diagnostic::error(Code::E0203, arg.span, message).help("compare it, as in `x > 0`"));
     }
     broadcast(build, mask, shape)
 }
@@ -644,7 +646,8 @@ fn chosen(
         (Some(bits), _) => build.emit1(Constant::scalar(dtype, bits), &[])?,
         (None, Some(initial)) => promote::to_dtype(build, (&initial.term, initial.span), dtype)?,
         (None, None) => {
-            let message = format!("`{}` with `where=` needs `initial=`, for it may find nothing", args.function);
+            let message =
+                format!("`{}` with `where=` requires `initial=`: the mask may select no element", args.function);
             return Err(Diagnostic::error(Code::E0201, args.span, message));
         }
     };
@@ -669,7 +672,7 @@ impl Call for ArgReduce {
             // As a dump says "all of them".
             Some(Arg { term: Term::Tuple(_), .. }) if build.is_exact() => (0..rank).collect(),
             Some(Arg { term, span, .. }) => {
-                let message = format!("`axis` must be an integer, not {}", term.describe());
+                let message = must_be("`axis`", "an integer", term.describe());
                 return Err(Diagnostic::error(Code::E0210, span, message));
             }
             None if rank == 0 => {

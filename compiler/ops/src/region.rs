@@ -74,7 +74,7 @@ pub fn check_region(at: &[Places], args: &[&ArrayType], values: usize) -> Result
     };
     let fits = at.len() == x.rank() && args.len() == 1 + values + dynamic;
     if !fits || !at.iter().zip(&x.shape).all(|(places, &size)| inside(places, size)) {
-        return Err(Mismatch::new(Code::E0205, format!("the places of an update do not fit {x}")));
+        return Err(Mismatch::new(Code::E0205, format!("the indices of an update do not match the dimensions of {x}")));
     }
     are_checked(&args[1 + values..])?;
     let region = region_shape(at);

@@ -187,7 +187,8 @@ impl Infer for Reshape {
         let result = ArrayType::new(args[0].dtype, &self.shape);
         if result.len() != args[0].len() {
             let (have, want) = (args[0].len(), result.len());
-            let message = format!("{} has {have} elements, shape {} has {want}", args[0], shape::display(&self.shape));
+            let message =
+                format!("{} has {have} elements, but shape {} has {want}", args[0], shape::display(&self.shape));
             return Err(Mismatch::new(Code::E0205, message));
         }
         Ok(vec![result])
@@ -309,10 +310,10 @@ fn fill_in(given: &[i64], len: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
     }
     let unknown = given.iter().filter(|&&size| size == -1).count();
     if given.iter().any(|&size| size < -1) || unknown > 1 {
-        return Err(error("one size of a shape may be -1, none less".to_string()));
+        return Err(error("only one size of a shape can be -1, and none can be less".to_string()));
     }
     if unknown == 1 && (known == 0 || !len.is_multiple_of(known)) {
-        return Err(error(format!("{len} elements do not divide by the {known} of the other dimensions")));
+        return Err(error(format!("the size -1 cannot be determined: {len} elements do not divide evenly by {known}")));
     }
     Ok(given.iter().map(|&size| if size == -1 { len / known } else { size as usize }).collect())
 }
@@ -341,7 +342,7 @@ impl Call for Reshape {
                     None => (0..from.len()).filter(|&dim| from[dim] == 1).collect(),
                 };
                 if let Some(&dim) = dims.iter().find(|&&dim| from[dim] != 1) {
-                    let message = format!("dimension {dim} has size {}, so it cannot be squeezed away", from[dim]);
+                    let message = format!("dimension {dim} cannot be removed by `squeeze`: it has size {}", from[dim]);
                     return Err(Diagnostic::error(Code::E0205, args.span, message));
                 }
                 (0..from.len()).filter(|dim| !dims.contains(dim)).map(|dim| from[dim]).collect()

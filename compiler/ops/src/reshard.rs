@@ -7,6 +7,7 @@ use crate::combined;
 use spmdc_abi::{CollectiveKind, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{counted, must_be, requires};
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
@@ -165,9 +166,9 @@ impl Batched for Reshard {
         if let Some(axis) = to.repeated_axis() {
             let (axis, layout) = (build.mesh.display_axes(&[axis]), self.to.display(&build.mesh));
             let message =
-                format!("each element would be split as `{layout}`, but the elements are split over {axis} themselves");
+                format!("each element would have the layout `{layout}`, but the mapped dimension is split over {axis}");
             return Err(Diagnostic::error(Code::E0303, build.span(), message)
-                .help(format!("the mapped dimension keeps its layout: reshard an argument before the call of `vmap`, so that {axis} splits one of both")));
+                .help(format!("the mapped dimension keeps its layout; reshard an argument before calling `vmap`")));
         }
         build.emit(Reshard { to, step: self.step }, &[operands[0].value()])
     }
@@ -315,7 +316,7 @@ impl Call for Reshard {
         }
         let arg = args.required("sharding")?;
         let Term::Sharding(given) = arg.term else {
-            let message = format!("`reshard` needs a sharding such as P(X, _), not {}", arg.term.describe());
+            let message = requires("`reshard`", "a sharding such as P(X, _)", arg.term.describe());
             return Err(Diagnostic::error(Code::E0210, arg.span, message));
         };
         let to = complete(given.sharding, build.ty(value).rank(), arg.span)?;
@@ -326,13 +327,14 @@ impl Call for Reshard {
 /// `reshard(x, like=y)`: the value in the layout that the type of another one says.
 fn in_layout_of(args: &mut Args<'_>, build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic> {
     if let Some(given) = args.peek("sharding") {
-        let message = "`reshard` takes a sharding or `like=`, not both";
-        return Err(Diagnostic::error(Code::E0210, given.span, message));
+        let message = "`reshard` takes either a sharding or `like=`";
+        return Err(Diagnostic::error(Code::E0201, given.span, message));
     }
     let like = args.array(build, "like")?;
     let (own, other) = (build.ty(value), build.ty(like));
     if own.rank() != other.rank() {
-        let message = format!("a value of {} dimensions cannot lie as one of {}", own.rank(), other.rank());
+        let [wanted, found] = [own, other].map(|ty| counted(ty.rank(), "dimension"));
+        let message = must_be("`like`", format_args!("an array with {wanted}"), &found);
         return Err(Diagnostic::error(Code::E0205, args.span, message));
     }
     build.in_layout_of(value, like)
@@ -388,7 +390,7 @@ pub fn made_with_layout(
 /// A sharding for a value of this rank: trailing dimensions that it does not mention are not split.
 pub fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
     if sharding.rank() > rank {
-        let message = format!("this sharding has {} dimensions, the value has {rank}", sharding.rank());
+        let message = format!("this sharding has {} dimensions, but the value has {rank}", sharding.rank());
         return Err(Diagnostic::error(Code::E0205, span, message));
     }
     sharding.dims.resize(rank, DimSharding::default());

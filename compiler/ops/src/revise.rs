@@ -220,7 +220,7 @@ impl Infer for Revise {
         check_region(&self.at, args, values)?;
         let types = self.types(args[..=values].iter().map(|arg| arg.dtype));
         if self.by.is_empty() || types.and_then(|types| types.last().copied()) != Some(args[0].dtype) {
-            let message = format!("the steps of `revise` do not compute {} from these operands", args[0].dtype.name());
+            let message = format!("the steps of `revise` do not compute {} from its operands", args[0].dtype.name());
             return Err(Mismatch::new(Code::E0203, message));
         }
         Ok(vec![args[0].clone()])
@@ -294,8 +294,9 @@ impl Call for Revise {
         let at = at.and_then(|arg| parse_places(&arg.term));
         let by = by.and_then(|arg| parse_steps(&arg.term));
         let (Some(at), Some(by)) = (at, by) else {
-            let message = "`revise` needs `at=` as `update` does, and `by=`, steps as (\"mul\", 0, 1)";
-            return Err(Diagnostic::error(Code::E0210, args.span, message));
+            let message =
+                "`revise` requires `at=`, as `update` does, and `by=`, a list of steps such as (\"mul\", 0, 1)";
+            return Err(Diagnostic::error(Code::E0227, args.span, message));
         };
         let mut operands = vec![args.array(build, "x")?];
         for arg in args.rest("operands") {

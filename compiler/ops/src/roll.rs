@@ -26,6 +26,10 @@ use spmdc_ir::rules::{
     Semantics, Typing, Windowed,
 };
 use spmdc_ir::shape;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::factors::Factors;
@@ -192,7 +196,7 @@ fn rolled_dynamically(
         None => (reshape::reshape(build, value, &[sizes.iter().product()])?, vec![0]),
     };
     if shifts.len() != axes.len() && shifts.len() != 1 {
-        let message = format!("`roll` was given {} shifts for {} dimensions", shifts.len(), axes.len());
+        let message = format!("`roll` needs one shift per axis: got {} shifts for {} axes", shifts.len(), axes.len());
         return Err(Diagnostic::error(Code::E0206, args.span, message));
     }
     for (at, &axis) in axes.iter().enumerate() {
@@ -204,7 +208,7 @@ fn rolled_dynamically(
         let by = build.materialize(&shifts[at.min(shifts.len() - 1)], None, shift.span)?;
         let ty = build.ty(by).array.clone();
         if ty.rank() > 0 || !ty.dtype.is_integer() {
-            return Err(Diagnostic::error(Code::E0203, shift.span, format!("a shift is an integer, not {ty}")));
+            return Err(Diagnostic::error(Code::E0203, shift.span, must_be("a shift", "an integer", &ty)));
         }
         let op = |build: &mut CallBuilder, op: BinaryOp, lhs: Value, rhs: &Term| {
             binary(build, op, (&Term::Array(lhs), shift.span), (rhs, shift.span))
@@ -250,7 +254,8 @@ impl Call for Roll {
             return Ok(Term::Array(rolled));
         };
         if axes.len() != given.len() && given.len() != 1 {
-            let message = format!("`roll` was given {} shifts for {} dimensions", given.len(), axes.len());
+            let message =
+                format!("`roll` needs one shift per axis: got {} shifts for {} axes", given.len(), axes.len());
             return Err(Diagnostic::error(Code::E0206, args.span, message));
         }
         let mut shifts = vec![0i64; sizes.len()];

@@ -8,6 +8,7 @@ use spmdc_abi::{SavedArray, TextPurpose, places};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print::string;
+use spmdc_grammar::sentences::{count, must_be};
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
@@ -90,16 +91,16 @@ fn collect(
 /// An error if files of this name cannot keep these arrays.
 fn check_format(text: &str, arrays: &[SavedArray], span: Span) -> Result<(), Diagnostic> {
     let refused =
-        |message: String, help: &str| Err(Diagnostic::error(Code::E0210, span, message).help(help.to_string()));
-    let instead = "a name ends in `.npz`, as in `save(\"ckpt-{}.npz\", step, p)`";
+        |message: String, help: &str| Err(Diagnostic::error(Code::E0225, span, message).help(help.to_string()));
+    let instead = "the name must end in `.npz`, `.npy` or `.safetensors`, as in `save(\"ckpt-{}.npz\", step, p)`";
     let extension = text.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
     match extension.as_deref() {
         Some("npz") => Ok(()),
         Some("npy") if arrays.len() == 1 => Ok(()),
-        Some("npy") => refused(format!("a `.npy` file has one array, these are {}", arrays.len()), instead),
+        Some("npy") => refused(format!("a `.npy` file holds one array; found {}", arrays.len()), instead),
         Some("safetensors") => match arrays.iter().find(|array| array.complex || array.name == RESERVED) {
             Some(array) if array.complex => refused(
-                format!("`{}` is complex, and a `.safetensors` file has real numbers only", array.name),
+                format!("`{}` is complex, but a `.safetensors` file holds real numbers only", array.name),
                 instead,
             ),
             Some(array) => {
@@ -107,7 +108,7 @@ fn check_format(text: &str, arrays: &[SavedArray], span: Span) -> Result<(), Dia
             }
             None => Ok(()),
         },
-        Some(_) | None => refused(format!("`{text}` names no `.npz`, `.npy` or `.safetensors` file"), instead),
+        Some(_) | None => refused(format!("`{text}` does not name a `.npz`, `.npy` or `.safetensors` file"), instead),
     }
 }
 
@@ -140,11 +141,14 @@ impl Semantics for Save {
 impl Infer for Save {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if self.operands() != args.len() {
-            let message = format!("the name and the arrays need {} values, {} are given", self.operands(), args.len());
+            let message = count("`save`", self.operands(), "value", args.len());
             return Err(Mismatch::new(Code::E0201, message));
         }
         match args[..places(&self.text)].iter().find(|array| array.rank() > 0) {
-            Some(array) => Err(Mismatch::new(Code::E0210, format!("a file's name takes single values, not `{array}`"))),
+            Some(array) => Err(Mismatch::new(
+                Code::E0205,
+                must_be("a value in a file name", "a scalar", format_args!("`{array}`")),
+            )),
             None => Ok(Vec::new()),
         }
     }
@@ -207,16 +211,16 @@ impl Call for Save {
             }
             Some(_) | None => {
                 let Some(tree) = rest.pop() else {
-                    let error = Diagnostic::error(Code::E0201, args.span, "`save` needs an array to write");
-                    return Err(error.help("as in `save(\"ckpt-{}.npz\", step, p)`"));
+                    let error = Diagnostic::error(Code::E0201, args.span, "`save` is missing the array to write");
+                    return Err(error.help("write `save(\"ckpt-{}.npz\", step, p)`"));
                 };
                 if places(name) != rest.len() {
                     let message = match places(name) {
-                        0 => "the name has no `{}`, and takes no value before the array".to_string(),
-                        places => format!("the name needs a value for each of its `{{}}`: {places} before the array"),
+                        0 => "the name has no `{}` for the values before the array".to_string(),
+                        places => format!("the name requires one value for each `{{}}`, {places} before the array"),
                     };
                     return Err(Diagnostic::error(Code::E0201, first.span, message)
-                        .help("as in `save(\"ckpt-{}.npz\", step, p)`"));
+                        .help("write `save(\"ckpt-{}.npz\", step, p)`"));
                 }
                 let (text, mut values) = filled(name, &rest, build, first.span)?;
                 let mut arrays = Vec::new();
@@ -228,7 +232,8 @@ impl Call for Save {
         if let Some(&value) = values.iter().find(|&&value| !build.ty(value).varying.is_empty()) {
             let axes = build.ty(value).varying;
             let axes: Vec<&str> = axes.iter().map(|axis| build.mesh.axes[axis].name.as_str()).collect();
-            let message = format!("a file has one value for all devices, and this one varies over {}", axes.join(", "));
+            let message =
+                format!("a saved value must be the same on all devices, but this one varies over {}", axes.join(", "));
             return Err(Diagnostic::error(Code::E0502, args.span, message)
                 .help("save it outside of the `manual` function, or reduce it first"));
         }

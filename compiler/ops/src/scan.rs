@@ -35,6 +35,7 @@ use spmdc_ir::rules::{
     Properties, Reads, Rules, Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
@@ -100,10 +101,10 @@ fn check(op: ReduceOp, axis: usize, ty: &ArrayType) -> Result<(), Mismatch> {
         ReduceOp::Max | ReduceOp::Min | ReduceOp::And | ReduceOp::Or => ty.dtype.is_float() || is_integer,
     };
     if !defined {
-        return Err(Mismatch::new(Code::E0215, format!("`{name}` is not defined for {}", ty.dtype.name())));
+        return Err(Mismatch::new(Code::E0215, undefined(format_args!("`{name}`"), ty.dtype.name())));
     }
     if axis >= ty.rank() {
-        return Err(Mismatch::new(Code::E0206, format!("`{name}` along axis {axis} of {ty}")));
+        return Err(Mismatch::new(Code::E0206, format!("`{name}` cannot scan axis {axis} of {ty}")));
     }
     Ok(())
 }
@@ -268,13 +269,16 @@ impl Infer for Scan {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         check(self.op, self.axis, args[0])?;
         if self.exclusive && !matches!(self.op, ReduceOp::Sum | ReduceOp::Product) {
-            return Err(Mismatch::new(Code::E0205, format!("no element comes before the first of `{}`", self.name())));
+            return Err(Mismatch::new(
+                Code::E0205,
+                format!("`{}` cannot be exclusive: no element precedes the first", self.name()),
+            ));
         }
         if let Some(totals) = args.get(1) {
             let mut wanted = args[0].clone();
             wanted.shape[self.axis] = totals.shape.get(self.axis).copied().unwrap_or(0);
             if **totals != wanted || wanted.shape[self.axis] == 0 {
-                return Err(Mismatch::new(Code::E0205, format!("{totals} are no totals of {}", args[0])));
+                return Err(Mismatch::new(Code::E0205, format!("{totals} cannot hold the totals of {}", args[0])));
             }
         }
         Ok(vec![args[0].clone()])
@@ -468,7 +472,8 @@ impl PlacesResults for BlockTotals {
         check(self.op, self.axis, &ty.array)?;
         let layout = &ty.sharding.dims[self.axis];
         if layout.alignment.is_some() || mesh.size_of(&layout.axes) != self.parts {
-            let message = format!("{} has not {} blocks along axis {}", ty.display(mesh), self.parts, self.axis);
+            let message =
+                format!("{} is not split into {} blocks along axis {}", ty.display(mesh), self.parts, self.axis);
             return Err(Mismatch::new(Code::E0205, message));
         }
         let mut totals = ty.clone();
@@ -582,7 +587,11 @@ impl Call for BlockTotals {
         let value = args.array(build, "x")?;
         let (of, axis, parts) = (args.string("of")?, args.int("axis")?, args.int("parts")?);
         let (Some(op), Ok(axis), Ok(parts)) = (scan_op(&of), usize::try_from(axis), usize::try_from(parts)) else {
-            return Err(Diagnostic::error(Code::E0210, args.span, "these are no totals of a scan"));
+            return Err(Diagnostic::error(
+                Code::E0227,
+                args.span,
+                "the attributes of `block_totals` do not match a scan",
+            ));
         };
         Ok(Term::Array(build.emit1(BlockTotals { op, axis, parts }, &[value])?))
     }

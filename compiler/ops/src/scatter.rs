@@ -41,6 +41,7 @@ use spmdc_ir::rules::{
     Typing,
 };
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -256,12 +257,13 @@ fn operation(op: ReduceOp) -> BinaryOp {
 impl Infer for Scatter {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if args.len() < self.skipped() + 2 {
-            return Err(Mismatch::new(Code::E0201, "a scatter needs updates and indices"));
+            return Err(Mismatch::new(Code::E0201, "`scatter` requires updates and indices"));
         }
         let target = self.target(args);
         let updates = args[self.skipped()];
         if target.dtype != updates.dtype {
-            let message = format!("elements of {} cannot be updated by {}", target.dtype.name(), updates.dtype.name());
+            let message =
+                format!("elements of {} cannot be updated with {}", target.dtype.name(), updates.dtype.name());
             return Err(Mismatch::new(Code::E0203, message));
         }
         let is_defined = match self.combine {
@@ -271,7 +273,7 @@ impl Infer for Scatter {
             Some(ReduceOp::And | ReduceOp::Or) => target.dtype == DType::Bool,
         };
         if !is_defined || (self.combine != Some(ReduceOp::Sum) && matches!(self.onto, Onto::Nothing(_))) {
-            let message = format!("this scatter is not defined for {}", target.dtype.name());
+            let message = undefined("`scatter`", target.dtype.name());
             return Err(Mismatch::new(Code::E0215, message));
         }
         let full = self.places.infer(&self.gathered(&target, args))?.swap_remove(0).shape;
@@ -626,7 +628,8 @@ impl Call for Scatter {
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let span = args.span;
-        let unknown = |what: &str| Diagnostic::error(Code::E0201, span, format!("`scatter` does not know {what}"));
+        let unknown =
+            |what: &str| Diagnostic::error(Code::E0227, span, format!("invalid attribute of `scatter`: {what}"));
         let combine = match args.take("of") {
             Some(arg) => {
                 let name = as_string(&arg, "of")?;

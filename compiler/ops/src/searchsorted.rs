@@ -29,6 +29,8 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
 };
+use spmdc_grammar::sentences::requires;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
@@ -88,11 +90,12 @@ fn steps(len: usize) -> u32 {
 impl Infer for SearchSorted {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if args[0].rank() != 1 || i32::try_from(args[0].len()).is_err() {
-            let message = format!("`searchsorted` needs a sorted array with one dimension, not {}", args[0]);
+            let message = requires("`searchsorted`", "a sorted array with one dimension", args[0]);
             return Err(Mismatch::new(Code::E0205, message));
         }
         if args[0].dtype != args[1].dtype || args[0].dtype == DType::Key {
-            let message = format!("`searchsorted` does not compare {} with {}", args[0], args[1]);
+            let message =
+                requires("`searchsorted`", "equal element types", format_args!("{} and {}", args[0], args[1]));
             return Err(Mismatch::new(Code::E0203, message));
         }
         Ok(vec![args[1].with_dtype(DType::I32)])
@@ -250,10 +253,7 @@ impl Call for SearchSorted {
             Some(arg) => match as_string(&arg, "side")?.as_str() {
                 "left" => false,
                 "right" => true,
-                other => {
-                    let message = format!("there is no side \"{other}\"");
-                    return Err(Diagnostic::error(Code::E0218, arg.span, message).help("the sides are left and right"));
-                }
+                _ => return Err(unknown_value("side", &["left", "right"], &arg.term, arg.span)),
             },
         };
         let values = promote::promoted(build, &[(&a.term, a.span), (&v.term, v.span)])?;

@@ -172,7 +172,7 @@ impl Infer for Slice {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         let sizes: Vec<usize> = self.ranges.iter().map(|(_, size)| *size).collect();
         if sizes != args[0].shape {
-            let message = format!("a slice of an array of shape {} taken of {}", shape::display(&sizes), args[0]);
+            let message = format!("a slice of an array of shape {} is applied to {}", shape::display(&sizes), args[0]);
             return Err(Mismatch::new(Code::E0205, message));
         }
         let inside =

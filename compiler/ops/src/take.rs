@@ -16,8 +16,26 @@ use crate::reshape::reshape;
 use crate::reshard::Reshard;
 use crate::reshard::{complete, explicit_out};
 use crate::slice::SliceRange;
+use super::check_indices::CheckIndices;
+use super::constant::Constant;
+use super::elementwise::{Select, binary, compare};
+use super::gather::Gather;
+use super::promote::{self, Operand};
+use super::read_rows::{self, refused};
+use super::reshape::reshape;
+use super::reshard::{complete, explicit_out};
+use super::slice::SliceRange;
+use super::{Call, masked, shape};
+use crate::array::Array;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::errors::unknown_value;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{must_be, requires};
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
 use spmdc_ir::call::Call;
@@ -57,10 +75,11 @@ impl OutOfBounds {
             ("wrap", OutOfBounds::Wrap),
             ("fill", OutOfBounds::Fill),
         ];
-        modes.into_iter().find(|(known, _)| *known == name).map(|(_, mode)| mode).ok_or_else(|| {
-            Diagnostic::error(Code::E0218, span, format!("there is no mode \"{name}\""))
-                .help("the modes are \"raise\", \"clip\", \"wrap\" and \"fill\"")
-        })
+        modes
+            .into_iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, mode)| mode)
+            .ok_or_else(|| unknown_value("mode", &modes.map(|(name, _)| name), &Term::Str(name.to_string()), span))
     }
 }
 
@@ -100,7 +119,7 @@ pub fn indices(
         if ty.dtype == DType::Bool && ty.rank() > 0 {
             return Err(masked::no_static_size(span));
         }
-        return Err(Diagnostic::error(Code::E0203, span, format!("indices must be integers, not {ty}")));
+        return Err(Diagnostic::error(Code::E0203, span, must_be("indices", "integers", &ty)));
     }
     build.at(span, build.lineage(), |build| in_bounds(build, value, (&ty, span), extent, mode))
 }
@@ -132,8 +151,8 @@ fn in_bounds(
         return Ok(Indices { places: build.emit1(CheckIndices { extent }, &[value])?, exist: None });
     }
     if extent == 0 && !ty.is_empty() && mode != OutOfBounds::Fill {
-        let message = "a dimension of size 0 has no element to take";
-        return Err(Diagnostic::error(Code::E0401, span, message).help("with mode=\"fill\" the result is filled"));
+        let message = "cannot take elements of a dimension of size 0";
+        return Err(Diagnostic::error(Code::E0401, span, message).help("mode=\"fill\" fills the result"));
     }
     let size = extent as i128;
     let mut places = value;
@@ -179,7 +198,7 @@ fn default_fill(dtype: DType, span: Span) -> Result<Constant, Diagnostic> {
     if dtype == DType::Bool {
         return Ok(Constant::scalar(dtype, 1));
     }
-    Err(Diagnostic::error(Code::E0215, span, "keys have no fill value"))
+    Err(Diagnostic::error(Code::E0215, span, "random keys have no fill value"))
 }
 
 /// What `take` and `take_along_axis` have in common.
@@ -261,7 +280,7 @@ impl Taker {
             Some(arg) => {
                 let fill = promote::to_dtype(build, (&arg.term, arg.span), dtype)?;
                 if build.ty(fill).rank() > 0 {
-                    return Err(Diagnostic::error(Code::E0205, arg.span, "`fill_value` is a single number"));
+                    return Err(Diagnostic::error(Code::E0205, arg.span, "`fill_value` must be a scalar"));
                 }
                 fill
             }
@@ -316,7 +335,7 @@ fn take_rows(
 ) -> Result<Term, Diagnostic> {
     let stream = build.ty(taker.x).array.clone();
     if taker.axis != 0 || stream.rank() == 0 {
-        return Err(build.mismatch(refused("`take` along another axis than the first", &stream)));
+        return Err(build.mismatch(refused("`take` along any axis but the first", &stream)));
     }
     let rank = stream.rank() - 1 + build.ty(places).rank();
     let out = match args.optional_sharding("out")? {
@@ -338,7 +357,11 @@ fn take_along_axis(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term,
     let Indices { places, exist } = indices(build, (&given.term, given.span), sizes[taker.axis], taker.mode)?;
     let of = build.ty(places).shape().to_vec();
     if of.len() != sizes.len() {
-        let message = format!("`{}` needs indices with {} dimensions, not {}", args.function, sizes.len(), of.len());
+        let message = requires(
+            format_args!("`{}`", args.function),
+            format_args!("indices with {} dimensions", sizes.len()),
+            of.len(),
+        );
         return Err(Diagnostic::error(Code::E0205, given.span, message));
     }
     let others = || (0..sizes.len()).filter(|&dim| dim != taker.axis);

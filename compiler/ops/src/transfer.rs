@@ -27,6 +27,11 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_layout::explicit::explicit_part;
+use crate::program::typing::explicit_part;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::{DimSharding, Sharding};
@@ -188,7 +193,7 @@ impl Call for Transfer {
         let mut value = args.array(build, "x")?;
         let arg = args.required("mesh")?;
         let Term::Mesh(to) = arg.term else {
-            let message = format!("`transfer` needs the name of a mesh, not {}", arg.term.describe());
+            let message = requires("`transfer`", "the name of a mesh", arg.term.describe());
             let error = Diagnostic::error(Code::E0210, arg.span, message);
             return Err(error.help("declare one, as in `mesh first = all[stage = 0];`"));
         };
@@ -248,7 +253,7 @@ fn layout_of_call(args: &mut Args<'_>, rank: usize) -> Result<Option<Sharding>, 
 fn without_manual_axes(build: &CallBuilder, to: u8, lacking: AxisSet) -> Diagnostic {
     let (mesh, axes) = (&build.mesh.named[usize::from(to)], build.mesh.display_set(lacking));
     let message = format!(
-        "{} has no axis {axes}, along which this function is manual: its devices have no block of their own there",
+        "{} has no axis {axes}, over which this function is manual, so its devices have no coordinate along {axes}",
         mesh.describe()
     );
     let help = format!("return the value, and `transfer` it to `{}` outside of the `manual` function", mesh.name);

@@ -75,8 +75,12 @@ impl Infer for Transpose {
         let fits = self.axes.len() == seen.len()
             && self.axes.iter().all(|&axis| seen.get_mut(axis).is_some_and(|seen| !std::mem::replace(seen, true)));
         if !fits {
-            let message =
-                format!("{} is no order of the {} dimensions of {}", shape::tuple(&self.axes), seen.len(), args[0]);
+            let message = format!(
+                "{} is not a permutation of the {} dimensions of {}",
+                shape::tuple(&self.axes),
+                seen.len(),
+                args[0]
+            );
             return Err(Mismatch::new(Code::E0206, message));
         }
         let sizes: Vec<usize> = self.axes.iter().map(|&axis| args[0].shape[axis]).collect();
@@ -173,7 +177,7 @@ impl Call for Transpose {
                 let from = shape::axes(&args.ints("source")?, rank, args.span)?;
                 let to = shape::axes(&args.ints("destination")?, rank, args.span)?;
                 if from.len() != to.len() {
-                    let message = "`moveaxis` needs as many destinations as sources";
+                    let message = "`moveaxis` requires as many destinations as sources";
                     return Err(Diagnostic::error(Code::E0206, args.span, message));
                 }
                 let mut rest = (0..rank).filter(|axis| !from.contains(axis));

@@ -27,6 +27,7 @@ use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::InfixOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
@@ -112,11 +113,11 @@ impl Infer for Update {
         let (x, v) = (args[0], args[1]);
         check_region(&self.at, args, 1)?;
         if x.dtype != v.dtype {
-            let message = format!("elements of {} cannot be replaced by {}", x.dtype.name(), v.dtype.name());
+            let message = format!("elements of {} cannot be replaced with {}", x.dtype.name(), v.dtype.name());
             return Err(Mismatch::new(Code::E0203, message));
         }
         if self.adds && !(x.dtype.is_float() || x.dtype.is_integer()) {
-            return Err(Mismatch::new(Code::E0215, format!("addition is not defined for {}", x.dtype.name())));
+            return Err(Mismatch::new(Code::E0215, undefined("addition", x.dtype.name())));
         }
         Ok(vec![x.clone()])
     }
@@ -430,7 +431,8 @@ pub fn assigned(build: &mut CallBuilder, dtype: DType, (term, span): Operand<'_>
         return promote::cast(build, value, dtype);
     }
     let message = format!("elements of type {} cannot be assigned values of type {}", dtype.name(), given.name());
-    Err(Diagnostic::error(Code::E0203, span, message).help(format!("convert them first, as in {}(v)", dtype.name())))
+    Err(Diagnostic::error(Code::E0203, span, message)
+        .help(format!("convert the values first, as in {}(v)", dtype.name())))
 }
 
 impl Call for Update {
@@ -447,8 +449,8 @@ impl Call for Update {
         let at = args.take("at");
         let adds = args.optional_bool("add")?.unwrap_or(false);
         let malformed = || {
-            let message = "`update` needs `at=`, for each dimension (start, step, length), (length,) or ()";
-            Diagnostic::error(Code::E0210, args.span, message)
+            let message = "`at` of `update` must hold (start, step, length), (length,) or () for each dimension";
+            Diagnostic::error(Code::E0227, args.span, message)
         };
         let at = at.and_then(|arg| parse_places(&arg.term)).ok_or_else(malformed)?;
         let value = args.array(build, "x")?;

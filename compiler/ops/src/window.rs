@@ -81,7 +81,7 @@ impl Infer for Window {
         let sizes: Vec<usize> = self.map.dims.iter().map(|map| map.size).collect();
         let margins = [0, self.halos.len()].contains(&self.margins.len());
         if sizes != args[0].shape || args.len() != 1 + self.halos.len() || !margins {
-            let message = format!("a window on an array of shape {} taken of {}", shape::display(&sizes), args[0]);
+            let message = format!("a window on an array of shape {} is applied to {}", shape::display(&sizes), args[0]);
             return Err(Mismatch::new(Code::E0205, message));
         }
         Ok(vec![ArrayType::new(args[0].dtype, &self.map.result_shape())])
@@ -201,8 +201,9 @@ pub fn display(dims: &[DimMap]) -> String {
 /// Reads the text of [`display`].
 pub fn read(term: &Term, shape: &[usize], span: Span) -> Result<Vec<DimMap>, Diagnostic> {
     let malformed = || {
-        let message = "a window needs for each dimension (size, before, start, step, length, after) or ()";
-        Diagnostic::error(Code::E0210, span, message)
+        let message =
+            "`dims` of `window` must hold (size, before, start, step, length, after) or () for each dimension";
+        Diagnostic::error(Code::E0227, span, message)
     };
     let Term::List(dims) = term else { return Err(malformed()) };
     if dims.len() != shape.len() {
@@ -344,7 +345,11 @@ impl Call for Window {
         let fill = args.take("bits").map_or(Term::Int(0), |arg| arg.term);
         let value = args.array(build, "x")?;
         let (Some(dims), Term::Int(fill)) = (dims, fill) else {
-            return Err(Diagnostic::error(Code::E0201, args.span, "`window` needs `dims=`; write x[1:3] for a slice"));
+            return Err(Diagnostic::error(
+                Code::E0227,
+                args.span,
+                "`window` requires `dims=`; write x[1:3] for a slice",
+            ));
         };
         let dims = read(&dims.term, build.ty(value).shape(), dims.span)?;
         let halos = match halos {

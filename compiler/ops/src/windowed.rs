@@ -58,8 +58,8 @@ impl Padding {
         let Some(Arg { term, span, .. }) = arg else { return Ok(default) };
         let unknown = |found: String| {
             let help =
-                "write \"SAME\", \"SAME_LOWER\", \"VALID\", a number, or for each dimension a pair (before, after)";
-            Diagnostic::error(Code::E0210, span, format!("`padding` cannot be {found}")).help(help)
+                "pass \"SAME\", \"SAME_LOWER\", \"VALID\", a number, or a pair (before, after) for each dimension";
+            Diagnostic::error(Code::E0225, span, format!("invalid `padding`: {found}")).help(help)
         };
         if let Term::Str(name) = &term {
             return match name.to_ascii_uppercase().as_str() {
@@ -76,12 +76,12 @@ impl Padding {
         let both = |term: &Term| number(term).map(|width| (width, width));
         let Some(items) = term.sequence() else { return both(&term).map(|pair| Padding::Pairs(vec![pair; rank])) };
         if items.len() != rank {
-            let message = format!("`padding` for {} dimensions, but the windows have {rank}", items.len());
+            let message = format!("`padding` has {} entries, but the windows have {rank} dimensions", items.len());
             return Err(Diagnostic::error(Code::E0205, span, message));
         }
         let pairs = items.iter().map(|item| match item.sequence() {
             Some([before, after]) => Ok((number(before)?, number(after)?)),
-            Some(_) => Err(unknown("a list of other than two numbers".to_string())),
+            Some(_) => Err(unknown("an entry is not a pair of numbers".to_string())),
             None => both(item),
         });
         Ok(Padding::Pairs(pairs.collect::<Result<_, _>>()?))
@@ -110,11 +110,11 @@ pub fn counts(args: &mut Args<'_>, name: &str, rank: usize, default: usize) -> R
     let numbers = as_ints(&arg, name)?;
     let numbers = if arg.term.sequence().is_none() { vec![numbers[0]; rank] } else { numbers };
     if numbers.len() != rank {
-        let message = format!("`{name}` for {} dimensions, but the windows have {rank}", numbers.len());
+        let message = format!("`{name}` has {} entries, but the windows have {rank} dimensions", numbers.len());
         return Err(Diagnostic::error(Code::E0205, arg.span, message));
     }
     let count = |&number: &i64| match usize::try_from(number) {
-        Ok(0) | Err(_) => Err(Diagnostic::error(Code::E0205, arg.span, format!("`{name}` must be positive"))),
+        Ok(0) | Err(_) => Err(Diagnostic::error(Code::E0225, arg.span, format!("`{name}` must be positive"))),
         Ok(number) if number > MAX_ELEMENTS => Err(too_large(arg.span)),
         Ok(number) => Ok(number),
     };
@@ -201,7 +201,7 @@ pub fn padded(
         let (size, (before, after)) = (build.ty(value).shape()[dim], window.padding);
         let total = size as i64 + before + after;
         let Ok(total) = usize::try_from(total) else {
-            let message = format!("the padding of dimension {dim} leaves out more elements than there are");
+            let message = format!("the padding of dimension {dim} removes more elements than there are");
             return Err(Diagnostic::error(Code::E0205, build.span(), message));
         };
         let cut = |width: i64| usize::try_from(-width).unwrap_or(0).min(size);

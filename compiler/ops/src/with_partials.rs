@@ -23,6 +23,10 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
+use crate::program::{Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -62,21 +66,24 @@ impl Semantics for WithPartials {
 impl Infer for WithPartials {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if args.len().is_multiple_of(2) {
-            let message = "`with_partials` takes a value, then an array and a partial derivative in turn";
+            let message = "`with_partials` takes a value, and then pairs of an array and a partial derivative";
             return Err(Mismatch::new(Code::E0205, message));
         }
         let value = args[0];
         if let Some(other) = args.iter().find(|arg| arg.dtype != value.dtype) {
             let (own, other) = (value.dtype.name(), other.dtype.name());
-            return Err(Mismatch::new(Code::E0203, format!("`with_partials` of {own} and {other}")));
+            return Err(Mismatch::new(
+                Code::E0203,
+                format!("the operands of `with_partials` do not match: {own} and {other}"),
+            ));
         }
         if !value.dtype.is_float() {
-            let message = format!("`with_partials` is not defined for {}", value.dtype.name());
+            let message = undefined("`with_partials`", value.dtype.name());
             return Err(Mismatch::new(Code::E0215, message));
         }
         let shapes: Vec<&[usize]> = args.iter().map(|arg| arg.shape.as_slice()).collect();
         if shape::broadcast(&shapes)? != value.shape {
-            let message = "the first operand of `with_partials` has the shape to which all broadcast";
+            let message = "the first operand of `with_partials` must have the broadcast shape of all operands";
             return Err(Mismatch::new(Code::E0205, message));
         }
         Ok(vec![value.clone()])
@@ -148,7 +155,7 @@ pub fn with_partials(build: &mut CallBuilder, args: &[Arg]) -> Result<Value, Dia
 impl Call for WithPartials {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The values of y, plus zeros with a partial derivative by each array that follows.
-        with_partials(y: Array, [rest] partials: Of("an array and a partial derivative in turn")) in_dumps "" "leave it out: a derivative of one's own is `custom_vjp`";
+        with_partials(y: Array, [rest] partials: Of("an array and a partial derivative in turn")) in_dumps "" "remove it; `custom_vjp` defines a derivative";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

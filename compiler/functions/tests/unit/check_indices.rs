@@ -14,7 +14,7 @@ fn indices_count_from_both_ends() {
 #[test]
 fn the_least_invalid_index_is_reported() {
     let trap = CheckIndices { extent: 4 }.eval(&[&integers(&[4], &[3, 7, -5, 4])]).unwrap_err();
-    assert_eq!(trap.message, "index -5 is out of bounds for a dimension of 4");
+    assert_eq!(trap.message, "index -5 is out of bounds for a dimension of size 4");
     assert!(CheckIndices { extent: 0 }.eval(&[&integers(&[1], &[0])]).is_err());
     assert!(CheckIndices { extent: 0 }.eval(&[&integers(&[0], &[])]).is_ok());
 }

@@ -37,7 +37,7 @@ fn channels_must_fit() {
     assert_eq!(code(&[1, 4, 3], &[3, 2, 5], &[]), Code::E0205);
     assert_eq!(code(&[1, 4, 4], &[3, 2, 5], &[("groups", int(2))]), Code::E0205);
     assert_eq!(code(&[4, 4], &[3, 2], &[]), Code::E0205);
-    assert_eq!(code(&[1, 4, 2], &[3, 2, 5], &[("input_dilation", int(2))]), Code::E0205);
+    assert_eq!(code(&[1, 4, 2], &[3, 2, 5], &[("input_dilation", int(2))]), Code::E0225);
 }
 
 /// As `_conv_transpose_padding` of jax.lax.

@@ -60,7 +60,7 @@ fn dynamic_indices_are_checked() {
     assert_eq!((y.shape(), y.ints()), (&[1][..], vec![11]));
     assert_eq!(lines, ["check_index(a, 3)", "a[1:2, :, 1:2]", "index(a, b, dims=(1,))", "reshape(a, (1,))"]);
     let trap = CheckIndex { extent: 3, len: 1 }.eval(&[&integers(&[], &[3])]).unwrap_err();
-    assert_eq!((trap.code, trap.message.as_str()), (Code::E0801, "index 3 is out of bounds for a dimension of 3"));
+    assert_eq!((trap.code, trap.message.as_str()), (Code::E0801, "index 3 is out of bounds for a dimension of size 3"));
     assert!(CheckIndex { extent: 3, len: 1 }.eval(&[&integers(&[], &[-4])]).is_err());
 }
 

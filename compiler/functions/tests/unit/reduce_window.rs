@@ -37,8 +37,8 @@ fn windows_are_reduced() {
 #[test]
 fn wrong_windows_are_refused() {
     let code = |computation, named: &[(&str, Term)]| of(&[1.0, 2.0], computation, named).unwrap_err().code;
-    assert_eq!(code("sum", &[("window_dimensions", int(2))]), Code::E0210);
+    assert_eq!(code("sum", &[("window_dimensions", int(2))]), Code::E0225);
     assert_eq!(code("or", &[("window_dimensions", int(2))]), Code::E0215);
-    assert_eq!(code("add", &[("window_dimensions", int(0))]), Code::E0205);
+    assert_eq!(code("add", &[("window_dimensions", int(0))]), Code::E0225);
     assert_eq!(code("add", &[("window_dimensions", ints(&[2, 2]))]), Code::E0205);
 }

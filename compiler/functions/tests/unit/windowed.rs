@@ -19,7 +19,7 @@ fn padding_has_several_forms() {
     assert_eq!(padding(ints(&[1, 2])).unwrap(), Padding::Pairs(vec![(1, 1), (2, 2)]));
     let pairs = Term::Tuple(vec![ints(&[1, -2]), int(3)]);
     assert_eq!(padding(pairs).unwrap(), Padding::Pairs(vec![(1, -2), (3, 3)]));
-    assert_eq!(padding(Term::Str("full".into())).unwrap_err().code, Code::E0210);
+    assert_eq!(padding(Term::Str("full".into())).unwrap_err().code, Code::E0225);
     assert_eq!(padding(ints(&[1, 2, 3])).unwrap_err().code, Code::E0205);
 }
 

@@ -4,6 +4,7 @@ use crate::call::term::whole_number;
 use crate::call::term::{ShardingTerm, Term, TypeTerm};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::Span;
 use spmdc_layout::types::DType;
 
@@ -39,7 +40,7 @@ pub fn as_type(arg: &Arg, name: &str, function: &str) -> Result<TypeTerm, Diagno
     }
     let sizes: Vec<String> = as_ints(arg, name).unwrap_or_default().iter().map(i64::to_string).collect();
     let sizes = if sizes.is_empty() { "4, 8".to_string() } else { sizes.join(", ") };
-    Err(error.help(format!("the element type stands before the sizes: `{function}(f32[{sizes}])`")))
+    Err(error.help(format!("write the element type before the sizes: `{function}(f32[{sizes}])`")))
 }
 
 /// The element type of the argument of parameter `name`; E0210 for anything else, also for types with dimensions.
@@ -49,7 +50,7 @@ pub fn as_dtype(arg: &Arg, name: &str) -> Result<DType, Diagnostic> {
     {
         return Ok(ty.array.dtype);
     }
-    let message = format!("`{name}` is an element type such as f32, not {}", arg.term.describe());
+    let message = must_be(format_args!("`{name}`"), "an element type such as f32", arg.term.describe());
     Err(Diagnostic::error(Code::E0210, arg.span, message))
 }
 
@@ -69,15 +70,23 @@ pub fn as_sharding(arg: &Arg, name: &str) -> Result<ShardingTerm, Diagnostic> {
     Err(kind_error(name, "a sharding such as P(X, _)", arg))
 }
 
-/// The integer of the argument of parameter `name`: E0208 for a fraction, E0218 beyond 64 bits, E0210 for anything else.
+/// The integer of the argument of parameter `name`: E0208 for a fraction, E0218 beyond 64 bits, E0224 for an array, E0210 for anything
+/// else.
 pub fn as_int(arg: &Arg, name: &str) -> Result<i64, Diagnostic> {
     // A quotient such as `N / 2` is an integer if it is whole.
     match (whole_number(&arg.term), &arg.term) {
         (Some(value), _) => i64::try_from(value)
             .map_err(|_| Diagnostic::error(Code::E0218, arg.span, format!("`{name}` does not fit into 64 bits"))),
         (None, Term::Float(value)) => Err(crate::call::errors::not_whole(*value, arg.span)),
-        (None, _) => Err(kind_error(name, "an integer known at compile time", arg)),
+        (None, _) => Err(not_static(name, "an integer", &arg.term, arg.span)),
     }
+}
+
+/// An argument that is not a number known at compile time: E0224 for an array, E0210 for another kind of term.
+pub fn not_static(name: &str, wanted: &str, found: &Term, span: Span) -> Diagnostic {
+    let code = if let Term::Array(_) = found { Code::E0224 } else { Code::E0210 };
+    let wanted = format_args!("{wanted} known at compile time");
+    Diagnostic::error(code, span, must_be(format_args!("`{name}`"), wanted, found.describe()))
 }
 
 /// The integers of a tuple or list, or the single one; errors as of [`as_int`].
@@ -91,5 +100,5 @@ pub(super) fn kind_error(name: &str, wanted: &str, arg: &Arg) -> Diagnostic {
 }
 
 pub(super) fn wrong_kind(name: &str, wanted: &str, found: &Term, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0210, span, format!("`{name}` must be {wanted}, not {}", found.describe()))
+    Diagnostic::error(Code::E0210, span, must_be(format_args!("`{name}`"), wanted, found.describe()))
 }

@@ -428,12 +428,12 @@ impl CallBuilder {
         let Some((varies, place)) = blocking else { return Ok(()) };
         let axes = self.mesh.display_set(varies.intersect(axes));
         let message = format!(
-            "`{}` needs all devices along {axes}, but a condition around it varies over {axes}",
+            "`{}` must run on all devices along {axes}, but an enclosing condition varies over {axes}",
             self.called.as_ref().map_or(op.rules().name(), |called| called.name.as_str())
         );
         Err(Diagnostic::error(Code::E0502, self.span, message)
-            .label(*place, format!("this may differ between devices along {axes}"))
-            .help("some devices would wait for ever: make the condition the same on all, as `pmax` does, or move this out of it"))
+            .label(*place, format!("this condition may differ between devices along {axes}"))
+            .help("the other devices would wait forever; make the condition unvarying, as `pmax` does, or move the call out of it"))
     }
 
     /// As [`CallBuilder::emit`], for ops with one result.

@@ -4,6 +4,7 @@ use crate::call::term::Term;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::habits;
+use spmdc_grammar::sentences::{expected, must_be};
 use spmdc_grammar::span::Span;
 use spmdc_layout::types::{MAX_ELEMENTS, MAX_RANK};
 
@@ -12,17 +13,17 @@ pub fn no_array(found: &Term, span: Span) -> Diagnostic {
     if found.holds_complex() {
         return not_real(span);
     }
-    Diagnostic::error(Code::E0210, span, format!("an array is needed here, not {}", found.describe()))
+    Diagnostic::error(Code::E0210, span, expected("an array", found.describe()))
 }
 
 /// E0201
 pub fn missing(function: &str, parameter: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0201, span, format!("`{function}` needs an argument `{parameter}`"))
+    Diagnostic::error(Code::E0201, span, format!("`{function}` is missing its argument `{parameter}`"))
 }
 
 /// E0201
 pub fn unused(function: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0201, span, format!("`{function}` does not take this argument"))
+    Diagnostic::error(Code::E0201, span, format!("unexpected argument: `{function}` does not take it"))
 }
 
 /// E0202
@@ -42,26 +43,44 @@ pub fn given_twice(function: &str, parameter: &str, span: Span) -> Diagnostic {
 
 /// E0108
 pub fn only_in_dumps(what: &str, instead: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0108, span, format!("{what} is for dumps: it trusts what the compiler has checked"))
-        .help(instead)
+    Diagnostic::error(Code::E0108, span, format!("{what} is allowed in dumps only")).help(instead)
 }
 
 /// E0218
 pub fn too_large(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0218, span, "this array has more elements than any memory")
-        .help(format!("at most {} are possible", MAX_ELEMENTS))
+    Diagnostic::error(Code::E0218, span, "this array has too many elements")
+        .help(format!("an array has at most {} elements", MAX_ELEMENTS))
 }
 
 /// E0208
 pub fn not_whole(value: f64, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0208, span, format!("a whole number is needed here, this is {value}"))
-        .help("a division that must be whole leaves a remainder; `//` rounds down")
+    Diagnostic::error(Code::E0208, span, expected("an integer", &value))
+        .help("`/` leaves a remainder; `//` rounds down")
 }
 
 /// E0004
 pub fn rank_too_large(rank: usize, span: Span) -> Diagnostic {
-    let message = format!("an array of {rank} dimensions; at most {MAX_RANK} are possible");
-    Diagnostic::error(Code::E0004, span, message).help("`reshape` joins dimensions")
+    let message = format!("an array has at most {MAX_RANK} dimensions; found {rank}");
+    Diagnostic::error(Code::E0004, span, message).help("`reshape` merges dimensions")
+}
+
+/// E0225: one of `known` is wanted, which are text; E0210 for another kind of argument.
+pub fn unknown_value(parameter: &str, known: &[&str], found: &Term, span: Span) -> Diagnostic {
+    let quoted: Vec<String> = known.iter().map(|known| format!("\"{known}\"")).collect();
+    let wanted = match quoted.split_last() {
+        Some((last, [])) => last.clone(),
+        Some((last, others)) => format!("{} or {last}", others.join(", ")),
+        None => String::new(),
+    };
+    let subject = format_args!("`{parameter}`");
+    let Term::Str(name) = found else {
+        return Diagnostic::error(Code::E0210, span, must_be(subject, wanted, found.describe()));
+    };
+    let error = Diagnostic::error(Code::E0225, span, must_be(subject, wanted, format_args!("\"{name}\"")));
+    match nearest(name, known.iter().copied()) {
+        Some(near) => error.help(format!("did you mean \"{near}\"?")),
+        None => error,
+    }
 }
 
 /// The candidate nearest to a misspelt name, if it is near enough to be meant.
@@ -110,12 +129,12 @@ fn edit_distance(from: &str, to: &str) -> usize {
 
 /// E0307
 pub fn no_layout(place: &str, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0307, span, format!("{place} comes to explicit axes, and nothing says how it lies there"))
-        .help("write a layout into its declared type, as in `f32[8@X, 4@_]`, or `out=P(X, _)` at the call of an `auto` function, or `reshard` it")
+    Diagnostic::error(Code::E0307, span, format!("{place} has no layout on the explicit axes"))
+        .help("declare a layout in its type, as in `f32[8@X, 4@_]`, pass `out=P(X, _)` to the call of the `auto` function, or `reshard` it")
 }
 
 /// E0215: an argument that must be real.
 pub fn not_real(span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0215, span, "real numbers are needed here, these are complex")
+    Diagnostic::error(Code::E0215, span, "expected real numbers, found complex numbers")
         .help("`real(z)` and `imag(z)` are the planes, `abs(z)` the magnitudes")
 }

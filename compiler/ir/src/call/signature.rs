@@ -275,7 +275,7 @@ impl Signature {
                 let elsewhere = unknown.iter().find(|name| habits::of_keyword(name, &[param.name]).is_some());
                 let near = errors::nearest(param.name, unknown.iter().map(String::as_str));
                 return Err(match elsewhere.map(String::as_str).or(near) {
-                    Some(near) => error.help(format!("did you mean `{}` by `{near}`?", param.name)),
+                    Some(near) => error.help(format!("did you mean `{}` instead of `{near}`?", param.name)),
                     None => error,
                 });
             }

@@ -18,5 +18,5 @@ fn axes_count_from_both_ends_and_occur_once() {
     let span = Span::default();
     assert_eq!(axes(&[0, -1], 3, span).unwrap(), [0, 2]);
     assert_eq!(axes(&[1, -1], 2, span).unwrap_err().code, Code::E0206);
-    assert!(axis(2, 2, span).unwrap_err().message.contains("axis 2 of an array with 2 dimensions"));
+    assert!(axis(2, 2, span).unwrap_err().message.contains("axis 2 is out of range for an array with 2 dimensions"));
 }

@@ -25,6 +25,7 @@ use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
+use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::factors::Factors;
@@ -122,8 +123,8 @@ impl Semantics for PAllReduce {
 impl Infer for PAllReduce {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if args[0].dtype == DType::Bool && self.op == ReduceOp::Sum {
-            let mismatch = Mismatch::new(Code::E0215, "bools cannot be summed over devices");
-            return Err(mismatch.help("convert first: psum(i32(x), X)"));
+            let mismatch = Mismatch::new(Code::E0215, "`psum` is not defined for bool");
+            return Err(mismatch.help("convert the argument first, as in psum(i32(x), X)"));
         }
         Ok(vec![args[0].clone()])
     }
@@ -256,8 +257,9 @@ impl Call for PAllReduce {
         let members = build.mesh.size_of(&axes);
         let dtype = build.ty(value).dtype();
         if name == "pmean" && !dtype.is_float() {
-            let message = format!("the mean of {} values is not of that type", dtype.name());
-            return Err(Diagnostic::error(Code::E0215, args.span, message).help("convert first: pmean(f32(x), X)"));
+            let message = undefined("`pmean`", dtype.name());
+            return Err(Diagnostic::error(Code::E0215, args.span, message)
+                .help("convert the argument first, as in pmean(f32(x), X)"));
         }
         let sum = build.emit1(PAllReduce { op, axes }, &[value])?;
         if name != "pmean" {

@@ -15,6 +15,7 @@ use crate::constant::Constant;
 use crate::derivative::zeros_of;
 use crate::elementwise::{Compare, Select};
 use crate::reshard::Reshard;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -125,9 +126,9 @@ impl PlacesResults for PCast {
         }
         let (over, to) = (mesh.display_axes(&self.axes), self.to.name());
         let shown = from.display(mesh);
-        let message = format!("only a value that {needed} along {over} can be cast to {to}, but this is `{shown}`");
+        let message = format!("only a value that {needed} along {over} can be cast to {to}; found `{shown}`");
         let help = match self.to {
-            ManualState::Unreduced => format!("`pcast(x, {over}, to=\"varying\")` marks it as varying first"),
+            ManualState::Unreduced => format!("mark it as varying first, with `pcast(x, {over}, to=\"varying\")`"),
             ManualState::Reduced | ManualState::Same => format!("`psum(x, {over})` is the same on all devices"),
         };
         Err(Mismatch::new(Code::E0306, message).help(help))
@@ -211,9 +212,8 @@ fn in_global_view(build: &mut CallBuilder, value: Value, args: &mut Args<'_>) ->
     let explicit = build.mesh.of_kind(AxisKind::Explicit);
     if !set.is_subset_of(explicit) {
         let message =
-            format!("the types do not say how a value lies along {over}, as not all of these axes are explicit");
-        return Err(Diagnostic::error(Code::E0504, span, message)
-            .help("`reshard(x, P(..))` says it on axes that the compiler decides about"));
+            format!("`pcast` over {over} requires explicit axes, but the compiler chooses layouts along some of them");
+        return Err(Diagnostic::error(Code::E0504, span, message).help("write `reshard(x, P(..))` on `auto` axes"));
     }
     let own = build.explicit_part(build.ty(value));
     let rest = own.reduced.minus(set);
@@ -224,14 +224,17 @@ fn in_global_view(build: &mut CallBuilder, value: Value, args: &mut Args<'_>) ->
             Sharding { reduced: rest, ..own.clone() }.with_unreduced(unreduced, ReduceOp::Sum)
         }
         other => {
-            let message = format!("in the global view `to` is \"unreduced\" or \"reduced\", not {other:?}");
-            return Err(Diagnostic::error(Code::E0210, span, message));
+            let error = unknown_value("to", &["unreduced", "reduced"], &Term::Str(other.to_string()), span);
+            return Err(match other {
+                "varying" => error.help("only values of `manual` functions vary"),
+                _ => error,
+            });
         }
     };
     if to.repeated_axis().is_some() {
         let shown = build.display_closed(build.ty(value));
-        let message = format!("only a value that is whole along {over} can be cast so, but this is `{shown}`");
-        return Err(Diagnostic::error(Code::E0306, span, message).help("`reshard(x, P(..))` moves what has to move"));
+        let message = format!("only a value that is whole along {over} can be cast this way; found `{shown}`");
+        return Err(Diagnostic::error(Code::E0306, span, message).help("`reshard(x, P(..))` moves the data"));
     }
     if to == own { Ok(value) } else { build.emit1(Reshard::request(to), &[value]) }
 }
@@ -248,12 +251,11 @@ pub fn cast_by_name(
     }
     let known = |&&(state, name): &&(ManualState, &str)| name == to && (build.is_exact() || state != ManualState::Same);
     let Some(&(to, _)) = ManualState::ALL.iter().find(known) else {
-        let message = format!("`to` is \"varying\", \"unreduced\" or \"reduced\", not {to:?}");
-        return Err(Diagnostic::error(Code::E0210, span, message));
+        return Err(unknown_value("to", &["varying", "unreduced", "reduced"], &Term::Str(to.to_string()), span));
     };
     let dtype = build.ty(value).dtype();
     if to == ManualState::Unreduced && (dtype == DType::Bool || dtype == DType::Key) {
-        let message = format!("{} values cannot be summands, as they cannot be added up", dtype.name());
+        let message = format!("partial sums are not defined for {}", dtype.name());
         return Err(Diagnostic::error(Code::E0215, span, message));
     }
     build.emit1(PCast { axes, to }, &[value])
@@ -266,7 +268,7 @@ fn vary(build: &mut CallBuilder, value: Value, axes: Vec<u8>) -> Result<Value, D
         return build.emit1(PVary { axes }, &[value]);
     }
     let (over, shown) = (build.mesh.display_set(partial), build.display_closed(build.ty(value)));
-    let message = format!("`{shown}` is partial sums over {over}, which no cast makes values of single devices");
+    let message = format!("`{shown}` holds partial sums over {over}, which cannot be cast to varying values");
     Err(Diagnostic::error(Code::E0306, build.span(), message).help(format!("`psum(x, {over})` is the whole sum")))
 }
 

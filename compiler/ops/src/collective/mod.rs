@@ -21,6 +21,7 @@ use spmdc_ir::lower::work::{Lowering, Side, layout_of};
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{Combines, Effect, Elements, Linear, Manual, Placement, Properties};
+use spmdc_grammar::sentences::{counted, undefined};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::types::{AxisSet, DType};
 
@@ -71,7 +72,7 @@ pub fn factors(from: &[usize], to: &[usize], whole: &[usize]) -> Factors {
 /// E0215 for keys, which cannot be combined.
 pub fn refuse_keys(name: &str, value: Value, build: &CallBuilder) -> Result<(), Diagnostic> {
     if build.ty(value).dtype() == DType::Key {
-        return Err(Diagnostic::error(Code::E0215, build.span(), format!("`{name}` is not defined for key")));
+        return Err(Diagnostic::error(Code::E0215, build.span(), undefined(format_args!("`{name}`"), "key")));
     }
     Ok(())
 }
@@ -80,14 +81,16 @@ pub fn refuse_keys(name: &str, value: Value, build: &CallBuilder) -> Result<(), 
 pub fn manual_axes(name: &str, args: &mut Args<'_>, build: &CallBuilder) -> Result<Vec<u8>, Diagnostic> {
     let span = args.span;
     if build.manual().is_empty() {
-        let message = format!("`{name}` works on the blocks of single devices, but this is code in the global view");
-        return Err(Diagnostic::error(Code::E0504, span, message).help("call it in a `manual` function"));
+        let message = format!("`{name}` can only be called in a `manual` function");
+        return Err(Diagnostic::error(Code::E0504, span, message).help(
+            "it combines the blocks of devices, which only a `manual` function sees: `manual(X) fn f(x: f32[8@X]) ...`",
+        ));
     }
     let axes = args.axes("axis_name")?;
     for (position, &axis) in axes.iter().enumerate() {
         let axis_name = build.mesh.name(axis);
         if !build.manual().contains(axis as usize) {
-            let message = format!("the axis {axis_name} is not manual here");
+            let message = format!("the axis {axis_name} is not a manual axis of this function");
             let help = format!("the function's manual axes are {}", build.mesh.display_set(build.manual()));
             return Err(Diagnostic::error(Code::E0506, span, message).help(help));
         }
@@ -100,9 +103,13 @@ pub fn manual_axes(name: &str, args: &mut Args<'_>, build: &CallBuilder) -> Resu
 
 /// A dimension of an operand, counted from the end if negative.
 pub fn dimension(name: &str, dim: i64, rank: usize, build: &CallBuilder) -> Result<usize, Diagnostic> {
-    let counted = if dim < 0 { dim + rank as i64 } else { dim };
-    usize::try_from(counted).ok().filter(|&dim| dim < rank).ok_or_else(|| {
-        Diagnostic::error(Code::E0206, build.span(), format!("`{name}` has no dimension {dim}: the value has {rank}"))
+    let from_start = if dim < 0 { dim + rank as i64 } else { dim };
+    usize::try_from(from_start).ok().filter(|&dim| dim < rank).ok_or_else(|| {
+        Diagnostic::error(
+            Code::E0206,
+            build.span(),
+            format!("dimension {dim} of `{name}` is out of range for an array with {}", counted(rank, "dimension")),
+        )
     })
 }
 

@@ -23,6 +23,7 @@ use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
+use spmdc_grammar::sentences::must_be;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
@@ -171,24 +172,25 @@ impl GroupCollective for PPermute {
 fn sources(pairs: &Arg, members: usize) -> Result<Vec<Option<u32>>, Diagnostic> {
     let malformed = |message: String| Diagnostic::error(Code::E0505, pairs.span, message);
     let Some(list) = pairs.term.sequence() else {
-        return Err(malformed(format!(
-            "a permutation is a list of pairs such as ((0, 1), (1, 2)), not {}",
-            pairs.term.describe()
+        return Err(malformed(must_be(
+            "a permutation",
+            "a list of pairs such as ((0, 1), (1, 2))",
+            pairs.term.describe(),
         )));
     };
     let mut source = vec![None; members];
     let mut sends = vec![false; members];
     for pair in list {
-        let wrong = "each entry of a permutation is a pair of positions";
-        let Some(ends) = pair.sequence() else {
-            return Err(malformed(format!("{wrong}, not {}", pair.describe())));
+        let ends = pair.sequence().unwrap_or_default();
+        let [Term::Int(from), Term::Int(to)] = *ends else {
+            let message = must_be("each entry of a permutation", "a pair of positions", pair.describe());
+            return Err(malformed(message));
         };
-        let [Term::Int(from), Term::Int(to)] = *ends else { return Err(malformed(wrong.to_string())) };
         let position = |at: i128| {
             usize::try_from(at)
                 .ok()
                 .filter(|&at| at < members)
-                .ok_or_else(|| malformed(format!("there is no position {at} among {members} devices")))
+                .ok_or_else(|| malformed(format!("position {at} is out of range for {members} devices")))
         };
         let (from, to) = (position(from)?, position(to)?);
         if std::mem::replace(&mut sends[from], true) {

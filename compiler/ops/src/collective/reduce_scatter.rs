@@ -66,7 +66,7 @@ impl Semantics for PSumScatter {
 impl Infer for PSumScatter {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if args[0].dtype == DType::Bool {
-            return Err(Mismatch::new(Code::E0215, "bools cannot be summed over devices"));
+            return Err(Mismatch::new(Code::E0215, "`psum_scatter` is not defined for bool"));
         }
         divided(args[0], self.dim, self.members).map(|result| vec![result])
     }
@@ -128,7 +128,7 @@ impl Exchange for PSumScatter {
 /// A local type whose dimension is divided among the members of a group.
 pub fn divided(ty: &ArrayType, dim: usize, members: usize) -> Result<ArrayType, Mismatch> {
     if !ty.shape[dim].is_multiple_of(members) {
-        let message = format!("dimension {dim} of {ty} does not divide by the {members} devices of the group");
+        let message = format!("dimension {dim} of {ty} does not divide evenly over the {members} devices of the group");
         return Err(Mismatch::new(Code::E0503, message));
     }
     let mut result = ty.clone();

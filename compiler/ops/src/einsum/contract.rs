@@ -17,6 +17,7 @@ use crate::transpose::transpose;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -69,7 +70,7 @@ pub fn contract(
             if *known == 1 {
                 *known = size;
             } else if size != 1 && size != *known {
-                let message = format!("dimension {label} has the sizes {known} and {size}");
+                let message = format!("the dimensions labelled {label} have different sizes: {known} and {size}");
                 return Err(Diagnostic::error(Code::E0205, build.span(), message));
             }
         }
@@ -240,11 +241,11 @@ fn matmul_values(build: &mut CallBuilder, a: Value, b: Value, args: &mut Args<'_
     let (ta, tb) = (build.ty(a).array.clone(), build.ty(b).array.clone());
     let error = |message: String| Err(Diagnostic::error(Code::E0205, args.span, message));
     if ta.rank() == 0 || tb.rank() == 0 {
-        return error(format!("a product of {ta} and {tb}: matrices or vectors are needed; use `*` for scalars"));
+        return error(requires("a product", "matrices or vectors", format_args!("{ta} and {tb}; use `*` for scalars")));
     }
     let (inner_a, inner_b) = (ta.shape[ta.rank() - 1], tb.shape[tb.rank().saturating_sub(2)]);
     if inner_a != inner_b {
-        return error(format!("a product of {ta} and {tb}: the inner sizes {inner_a} and {inner_b} differ"));
+        return error(format!("the inner sizes {inner_a} and {inner_b} of the product of {ta} and {tb} differ"));
     }
     let batches = ta.rank().max(tb.rank()).saturating_sub(2);
     let batch: Vec<char> = letters("ijk").take(batches).collect();
@@ -289,14 +290,14 @@ fn tensordot(
     for (&da, &db) in axes_a.iter().zip(axes_b) {
         if ta.shape[da] != tb.shape[db] {
             let message =
-                format!("a product of {ta} and {tb}: the inner sizes {} and {} differ", ta.shape[da], tb.shape[db]);
+                format!("the inner sizes {} and {} of the product of {ta} and {tb} differ", ta.shape[da], tb.shape[db]);
             return Err(Diagnostic::error(Code::E0205, args.span, message));
         }
     }
     let mut fresh = ('a'..='j').chain('A'..='Z');
     let mut summed = 'k'..='z';
     let too_many =
-        || Diagnostic::error(Code::E0205, args.span, format!("too many dimensions in a product of {ta} and {tb}"));
+        || Diagnostic::error(Code::E0205, args.span, format!("the product of {ta} and {tb} has too many dimensions"));
     let mut la: Vec<Option<char>> = vec![None; ta.rank()];
     let mut lb: Vec<Option<char>> = vec![None; tb.rank()];
     for (&da, &db) in axes_a.iter().zip(axes_b) {
@@ -393,7 +394,7 @@ fn tensordot_axes(args: &mut Args<'_>, ra: usize, rb: usize) -> Result<(Vec<usiz
     if let Term::Int(count) = axes {
         let count = usize::try_from(count).map_err(|_| wrong())?;
         if count > ra.min(rb) {
-            let message = format!("{count} dimensions cannot be summed of arrays with {ra} and {rb}");
+            let message = format!("`tensordot` cannot contract {count} dimensions of arrays with {ra} and {rb}");
             return Err(Diagnostic::error(Code::E0205, span, message));
         }
         return Ok(((ra - count..ra).collect(), (0..count).collect()));
@@ -408,7 +409,7 @@ fn einsum(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnost
     let operands = args.rest("operands");
     let terms: Vec<(&Term, Span)> = operands.iter().map(|arg| (&arg.term, arg.span)).collect();
     if terms.is_empty() {
-        return Err(Diagnostic::error(Code::E0201, args.span, "`einsum` needs operands after its text"));
+        return Err(Diagnostic::error(Code::E0201, args.span, "`einsum` requires operands after its text"));
     }
     let values = promote::promoted(build, &terms)?;
     let ranks: Vec<usize> = values.iter().map(|&value| build.ty(value).rank()).collect();

@@ -36,6 +36,7 @@ use spmdc_ir::rules::{
     Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_grammar::sentences::{must_be, undefined};
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::blocks::table;
@@ -226,7 +227,8 @@ impl Infer for Diagonal {
                 None => sizes.push(size),
                 Some(&known) if known == size => {}
                 Some(known) => {
-                    let message = format!("the diagonal of {ty} runs along dimensions of sizes {known} and {size}");
+                    let message =
+                        format!("the diagonal of {ty} runs along dimensions of different sizes: {known} and {size}");
                     return Err(Mismatch::new(Code::E0205, message));
                 }
             }
@@ -359,7 +361,7 @@ impl Call for DiagonalCalls {
             None => 0,
             Some(Term::Int(offset)) => offset as i64,
             Some(other) => {
-                let message = format!("the offset of a diagonal is an integer, not {}", other.describe());
+                let message = must_be("the offset of a diagonal", "an integer", other.describe());
                 return Err(Diagnostic::error(Code::E0210, args.span, message));
             }
         };
@@ -381,7 +383,7 @@ impl Call for DiagonalCalls {
                 Ok(Term::Array(promote::cast(build, trace, dtype)?))
             }
             _ => {
-                let message = format!("`{name}` of an array with {rank} dimensions");
+                let message = undefined(format_args!("`{name}`"), format_args!("an array with {rank} dimensions"));
                 Err(Diagnostic::error(Code::E0205, args.span, message))
             }
         }

@@ -85,12 +85,15 @@ impl Einsum {
         let mut sizes = BTreeMap::new();
         for (labels, ty) in [(&self.lhs, args[0]), (&self.rhs, args[1])] {
             if labels.chars().count() != ty.rank() {
-                return Err(Mismatch::new(Code::E0216, format!("`{labels}` does not label the dimensions of {ty}")));
+                return Err(Mismatch::new(
+                    Code::E0216,
+                    format!("the labels `{labels}` do not match the dimensions of {ty}"),
+                ));
             }
             for (label, &size) in labels.chars().zip(&ty.shape) {
                 if *sizes.entry(label).or_insert(size) != size {
                     let (a, b) = (args[0], args[1]);
-                    let message = format!("dimension {label} of this product of {a} and {b} has two sizes");
+                    let message = format!("the dimensions labelled {label} of {a} and {b} have different sizes");
                     return Err(Mismatch::new(Code::E0205, message));
                 }
             }
@@ -185,26 +188,29 @@ impl Infer for Einsum {
         let dtype = args[0].dtype;
         if dtype != args[1].dtype {
             let message =
-                format!("a product of {} and {}: the element types differ", dtype.name(), args[1].dtype.name());
+                format!("the element types of the product differ: {} and {}", dtype.name(), args[1].dtype.name());
             return Err(Mismatch::new(Code::E0203, message));
         }
         if dtype.size() < 4 || dtype == DType::Key {
-            return Err(Mismatch::new(Code::E0215, format!("products of {} are not summed as such", dtype.name())));
+            return Err(Mismatch::new(Code::E0215, format!("sums of products are not defined for {}", dtype.name())));
         }
         for labels in [&self.lhs, &self.rhs, &self.result] {
             let once = labels.chars().enumerate().all(|(at, label)| position(labels, label) == Some(at));
             if !once {
-                return Err(Mismatch::new(Code::E0216, format!("a letter of `{labels}` occurs twice")));
+                return Err(Mismatch::new(Code::E0216, format!("a label of `{labels}` occurs twice")));
             }
         }
         let sizes = self.sizes(args)?;
         let in_result = |label: char| self.result.contains(label);
         let alone = |label: &char| !in_result(*label) && (!self.lhs.contains(*label) || !self.rhs.contains(*label));
         if let Some(label) = sizes.keys().find(|label| alone(label)) {
-            return Err(Mismatch::new(Code::E0216, format!("letter {label} is in one operand and not in the result")));
+            return Err(Mismatch::new(
+                Code::E0216,
+                format!("the label {label} is missing from the result, but is in one operand only"),
+            ));
         }
         let shape = self.result.chars().map(|label| {
-            let missing = || Mismatch::new(Code::E0216, format!("letter {label} of the result is in no operand"));
+            let missing = || Mismatch::new(Code::E0216, format!("the label {label} of the result is in no operand"));
             sizes.get(&label).copied().ok_or_else(missing)
         });
         Ok(vec![ArrayType::of(dtype, shape.collect::<Result<_, _>>()?)])

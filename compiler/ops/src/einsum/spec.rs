@@ -5,6 +5,7 @@
 
 use spmdc_grammar::codes::Code;
 use spmdc_ir::mismatch::Mismatch;
+use spmdc_grammar::sentences::count;
 
 /// The notation for operands of known rank: every dimension has a letter, and `...` is replaced.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,7 +35,7 @@ fn parse_term(text: &str) -> Result<Vec<Option<char>>, Mismatch> {
             labels.push(Some(first));
             rest = &rest[1..];
         } else {
-            return Err(malformed(format!("`{first}` is not a label; labels are letters, as in \"ij,jk->ik\"")));
+            return Err(malformed(format!("invalid label `{first}`: labels are letters, as in \"ij,jk->ik\"")));
         }
     }
     Ok(labels)
@@ -49,7 +50,7 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<EinsumSpec, Mismatch> {
     };
     let inputs = inputs.split(',').map(parse_term).collect::<Result<Vec<_>, _>>()?;
     if inputs.len() != ranks.len() {
-        let message = format!("\"{text}\" is for {} operands, but {} are given", inputs.len(), ranks.len());
+        let message = count(format_args!("\"{text}\""), inputs.len(), "operand", ranks.len());
         return Err(malformed(message));
     }
     let mut hidden = Vec::new();
@@ -59,7 +60,7 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<EinsumSpec, Mismatch> {
         if !fits {
             let (number, labels) = (number + 1, letters);
             return Err(malformed(format!(
-                "operand {number} has {rank} dimensions, but {labels} labels in \"{text}\""
+                "operand {number} has {rank} dimensions, but \"{text}\" has {labels} labels for it"
             )));
         }
         hidden.push(if letters < labels.len() { rank - letters } else { 0 });
@@ -68,7 +69,7 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<EinsumSpec, Mismatch> {
     let mut free = ('A'..='Z').chain('a'..='z').filter(|&letter| !compact.contains(letter));
     let ellipsis: Vec<char> = free.by_ref().take(most).collect();
     if ellipsis.len() < most {
-        return Err(malformed(format!("\"{text}\" leaves too few letters for the dimensions behind `...`")));
+        return Err(malformed(format!("\"{text}\" leaves too few letters for the dimensions of `...`")));
     }
     let expand = |labels: &[Option<char>], count: usize| -> Vec<char> {
         let expanded = labels.iter().map(|label| match label {
@@ -81,7 +82,7 @@ pub fn parse(text: &str, ranks: &[usize]) -> Result<EinsumSpec, Mismatch> {
     let output = match output {
         Some(labels) => {
             if most > 0 && !labels.contains(&None) {
-                return Err(malformed(format!("the result of \"{text}\" needs `...`, as its operands have it")));
+                return Err(malformed(format!("the result of \"{text}\" must contain `...`, because an operand does")));
             }
             expand(&labels, most)
         }

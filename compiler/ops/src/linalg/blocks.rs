@@ -39,6 +39,7 @@ use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     Definitions, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
 };
+use spmdc_grammar::sentences::undefined;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::block_range;
@@ -81,7 +82,7 @@ impl MatrixBlocks {
     fn shapes(&self, args: &[&ArrayType]) -> Result<Vec<Vec<usize>>, Mismatch> {
         let mismatch = || {
             let args: Vec<String> = args.iter().map(|ty| ty.to_string()).collect();
-            Mismatch::new(Code::E0205, format!("`{}` of {}", self.name(), args.join(" and ")))
+            Mismatch::new(Code::E0205, undefined(format_args!("`{}`", self.name()), args.join(" and ")))
         };
         let (batch, rows, columns) = args.first().and_then(|a| split(a)).ok_or_else(mismatch)?;
         let shape = |rows: usize, columns: usize| [batch, &[rows, columns]].concat();
@@ -232,11 +233,11 @@ impl PlacesResults for MatrixBlocks {
             BlockFunction::CholeskyRows | BlockFunction::CholeskyChecked => args.split_at(1),
         };
         if let Some(other) = others.iter().find(|ty| !on_all(ty)) {
-            return Err(Mismatch::new(Code::E0205, format!("{} is not on all devices", other.display(mesh))));
+            return Err(Mismatch::new(Code::E0205, format!("{} is not replicated", other.display(mesh))));
         }
         let alike = blocks.iter().all(|ty| ty.sharding == args[0].sharding && ty.varying == args[0].varying);
         if let Some(other) = blocks.iter().find(|ty| !alike || !has_blocks(ty)) {
-            let message = format!("{} has not {} blocks of rows", other.display(mesh), self.parts);
+            let message = format!("the rows of {} are not split into {} blocks", other.display(mesh), self.parts);
             return Err(Mismatch::new(Code::E0205, message));
         }
         let result = |shape: Vec<usize>| {
@@ -326,7 +327,7 @@ impl Call for MatrixBlocks {
         let parts = args.int("parts")?;
         let parts = usize::try_from(parts).ok().filter(|parts| (1..=1 << 20).contains(parts));
         let Some(parts) = parts else {
-            return Err(Diagnostic::error(Code::E0210, args.span, "a matrix has at least one block of rows"));
+            return Err(Diagnostic::error(Code::E0227, args.span, "the number of blocks of rows must be at least 1"));
         };
         let operands = args.arrays(build, "operands")?;
         Ok(Term::of_results(&build.emit(MatrixBlocks { function, parts }, &operands)?))

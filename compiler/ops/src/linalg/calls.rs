@@ -15,6 +15,23 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
+use super::Factorization;
+use crate::ops::Call;
+use crate::ops::call::args::Args;
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::errors::unknown_value;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::constant::Constant;
+use crate::ops::elementwise::Binary;
+use crate::ops::promote::{cast, inexact, promoted};
+use crate::ops::reshape::reshape;
+use crate::ops::transpose::transpose;
+use crate::program::Value;
+use spmdc_abi::{MatrixFunction, TriangularSystem};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::DType;
 
@@ -46,11 +63,6 @@ fn symmetrized(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnosti
     let sum = build.emit1(Binary(BinaryOp::Add), &[value, other])?;
     let half = build.emit1(Constant::float(dtype, 0.5), &[])?;
     build.emit1(Binary(BinaryOp::Mul), &[sum, half])
-}
-
-/// E0210 for a string that the parameter does not know.
-fn unknown(args: &Args<'_>, parameter: &str, found: &str, known: &str) -> Diagnostic {
-    Diagnostic::error(Code::E0210, args.span, format!("`{parameter}` is {known}, not {found:?}"))
 }
 
 impl Call for Factorization {
@@ -115,7 +127,7 @@ impl Call for Factorization {
                     "reduced" | "full" => (false, true),
                     "complete" => (true, true),
                     "r" => (false, false),
-                    _ => return Err(unknown(args, "mode", &mode, "\"reduced\", \"complete\" or \"r\"")),
+                    _ => return Err(unknown_value("mode", &["reduced", "complete", "r"], &Term::Str(mode), args.span)),
                 };
                 let a = operand(args, build, "a")?;
                 emitted(build, MatrixFunction::Qr { full, q }, a)
@@ -128,7 +140,9 @@ impl Call for Factorization {
                 let lower = match args.optional_string("UPLO")?.as_deref() {
                     None | Some("L") => true,
                     Some("U") => false,
-                    Some(found) => return Err(unknown(args, "UPLO", found, "\"L\" or \"U\"")),
+                    Some(found) => {
+                        return Err(unknown_value("UPLO", &["L", "U"], &Term::Str(found.to_string()), args.span));
+                    }
                 };
                 let symmetrize = args.optional_bool("symmetrize_input")?.unwrap_or(true);
                 let a = operand(args, build, "a")?;
@@ -173,11 +187,7 @@ fn triangular_solve(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Valu
     let (a, b) = (cast(build, operands[0], dtype)?, cast(build, operands[1], dtype)?);
     if build.ty(a).rank() < 2 {
         let found = &build.ty(a).array;
-        return Err(Diagnostic::error(
-            Code::E0206,
-            args.span,
-            format!("`triangular_solve` takes matrices, not {found}"),
-        ));
+        return Err(Diagnostic::error(Code::E0206, args.span, requires("`triangular_solve`", "matrices", &found)));
     }
     let shape = build.ty(b).shape().to_vec();
     // Vectors are matrices of one column, or one row.

@@ -104,7 +104,7 @@ impl Infer for Minors {
         };
         let is_square = matches!(matrices.shape[..], [.., rows, columns] if rows == columns);
         if !is_square || own.dtype != matrices.dtype || own.shape != matrices.shape[..kept] {
-            let message = format!("{own} are no {}s of {matrices}", self.name().trim_end_matches('s'));
+            let message = format!("{own} cannot hold the {}s of {matrices}", self.name().trim_end_matches('s'));
             return Err(Mismatch::new(Code::E0205, message));
         }
         Ok(vec![ArrayType::clone(own)])

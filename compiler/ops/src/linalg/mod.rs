@@ -28,6 +28,7 @@ use spmdc_ir::rules::{
     Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
     Placement, Properties, Reads, Rules, Semantics, Typing,
 };
+use spmdc_grammar::sentences::{count, requires, undefined};
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -197,20 +198,16 @@ impl Infer for Factorization {
         let mismatch = |message: String| Mismatch::new(Code::E0205, message);
         let Some((batch, rows, columns)) = args.first().and_then(|a| split(a)) else {
             let found = args.first().map_or_else(|| "nothing".to_string(), |a| a.to_string());
-            return Err(Mismatch::new(Code::E0206, format!("`{title}` takes matrices, not {found}")));
+            return Err(Mismatch::new(Code::E0206, requires(format_args!("`{title}`"), "matrices", &found)));
         };
         let dtype = args[0].dtype;
         if !is_supported(dtype) {
-            let message = format!("`{title}` is not defined for {}", dtype.name());
-            return Err(
-                Mismatch::new(Code::E0215, message).help("it is defined for f32 and f64: convert, as in f32(x)")
-            );
+            let message = undefined(format_args!("`{title}`"), dtype.name());
+            return Err(Mismatch::new(Code::E0215, message)
+                .help("convert it first, as in f32(x): it is defined for f32 and f64"));
         }
         if i32::try_from(rows).is_err() || i32::try_from(columns).is_err() {
-            return Err(mismatch(format!(
-                "`{title}` of matrices with more than 2^31 - 1 rows or columns: {}",
-                args[0]
-            )));
+            return Err(mismatch(requires(format_args!("`{title}`"), "at most 2^31 - 1 rows and columns", args[0])));
         }
         let (wanted, is_square) = match self.0 {
             MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => (2, true),
@@ -227,26 +224,27 @@ impl Infer for Factorization {
             | MatrixFunction::TriangularRows { .. }
             | MatrixFunction::TriangularSums { .. }
             | MatrixFunction::Product => {
-                return Err(mismatch(format!("`{title}` is about blocks")));
+                return Err(mismatch(format!("`{title}` works on blocks of matrices")));
             }
         };
         if args.len() != wanted {
-            return Err(mismatch(format!("`{title}` of {} arrays, not {wanted}", args.len())));
+            return Err(mismatch(count(format_args!("`{title}`"), wanted, "array", args.len())));
         }
         if is_square && rows != columns {
-            return Err(mismatch(format!("`{title}` of a matrix that is not square: {}", args[0])));
+            return Err(mismatch(requires(format_args!("`{title}`"), "square matrices", args[0])));
         }
         if matches!(self.0, MatrixFunction::Eig { .. }) && args[1..].iter().any(|other| *other != args[0]) {
-            return Err(mismatch(format!("`{title}` of planes {} and {}", args[0], args[1])));
+            return Err(mismatch(format!("the planes of `{title}` have different types: {} and {}", args[0], args[1])));
         }
         let mut sides = Vec::new();
         if let Some(left) = self.is_left() {
             let fits = split(args[1]).filter(|&(own, m, n)| own == batch && rows == if left { m } else { n });
             let Some((_, m, n)) = fits.filter(|_| args[1].dtype == dtype) else {
                 let place = if left { "rows" } else { "columns" };
-                let message = format!(
-                    "`{title}` of {} needs right sides with {rows} {place}, and the same dimensions before them, not {}",
-                    args[0], args[1]
+                let message = requires(
+                    format_args!("`{title}` of {}", args[0]),
+                    format_args!("right-hand sides with {rows} {place} and the same batch dimensions"),
+                    args[1],
                 );
                 return Err(mismatch(message));
             };

@@ -24,6 +24,7 @@ use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     Definitions, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
 };
+use spmdc_grammar::sentences::undefined;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::block_range;
@@ -62,7 +63,7 @@ impl TriangularBlocks {
     fn shape(&self, args: &[&ArrayType]) -> Result<Vec<usize>, Mismatch> {
         let mismatch = || {
             let args: Vec<String> = args.iter().map(|ty| ty.to_string()).collect();
-            Mismatch::new(Code::E0205, format!("`{}` of {}", self.name(), args.join(" and ")))
+            Mismatch::new(Code::E0205, undefined(format_args!("`{}`", self.name()), args.join(" and ")))
         };
         let [a, b, known @ ..] = args else { return Err(mismatch()) };
         let (batch, rows, columns) = split(a).ok_or_else(mismatch)?;
@@ -163,7 +164,7 @@ impl PlacesResults for TriangularBlocks {
             && args[0].sharding.dims[rank + 1].axes.is_empty();
         if !has_blocks || !args[..2].iter().all(|ty| is_plain(ty)) {
             let message = format!(
-                "{} and {} have not {} blocks of rows",
+                "the rows of {} and {} are not split into {} blocks",
                 args[0].display(mesh),
                 args[1].display(mesh),
                 self.parts
@@ -173,7 +174,7 @@ impl PlacesResults for TriangularBlocks {
         let mut whole = sides.clone();
         whole.dims[rank] = Default::default();
         if let Some(known) = args.get(2).filter(|known| known.sharding != whole) {
-            return Err(Mismatch::new(Code::E0205, format!("{} is not on all devices", known.display(mesh))));
+            return Err(Mismatch::new(Code::E0205, format!("{} is not replicated", known.display(mesh))));
         }
         let varying = args.iter().fold(AxisSet::EMPTY, |set, ty| set.union(ty.varying));
         let array = ArrayType { shape, ..args[1].array.clone() };
@@ -251,7 +252,7 @@ impl Call for TriangularBlocks {
         let (parts, start) = (args.int("parts")?, args.int("start")?);
         let parts = usize::try_from(parts).ok().filter(|parts| (1..=1 << 20).contains(parts));
         let (Some(parts), Ok(start)) = (parts, usize::try_from(start)) else {
-            return Err(Diagnostic::error(Code::E0210, args.span, "a matrix has at least one block of rows"));
+            return Err(Diagnostic::error(Code::E0227, args.span, "the number of blocks of rows must be at least 1"));
         };
         let mut flag = |name: &str| args.optional_bool(name).map(|flag| flag.unwrap_or(false));
         let (lower, transposed, unit) = (flag("lower")?, flag("transpose_a")?, flag("unit_diagonal")?);

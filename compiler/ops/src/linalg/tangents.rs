@@ -313,7 +313,7 @@ impl Tangents for Factorization {
             MatrixFunction::Cholesky => vec![Some(matrices.cholesky(stmt.results[0], change)?)],
             MatrixFunction::Lu => {
                 if m != n {
-                    return Err(refused(build, "`lu` of matrices that are not square"));
+                    return Err(refused(build, "`lu` of nonsquare matrices"));
                 }
                 vec![Some(matrices.lu(stmt.results[0], stmt.results[2], change)?), None, None]
             }
@@ -330,7 +330,7 @@ impl Tangents for Factorization {
                 if m < n || (full && m > n) {
                     return Err(refused(
                         build,
-                        "`qr` of matrices with fewer rows than columns, or with all columns of Q,",
+                        "`qr` of matrices with fewer rows than columns, or with the complete Q,",
                     ));
                 }
                 let factors = match q {
@@ -350,7 +350,7 @@ impl Tangents for Factorization {
             }
             MatrixFunction::Svd { vectors } => {
                 if vectors == Some(true) && m != n {
-                    return Err(refused(build, "`svd` with `full_matrices` of matrices that are not square"));
+                    return Err(refused(build, "`svd` with `full_matrices` of nonsquare matrices"));
                 }
                 let factors = match vectors {
                     Some(_) => (stmt.results[0], stmt.results[1], stmt.results[2]),

@@ -19,6 +19,11 @@ use spmdc_ir::rules::{
     Definitions, Elements, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules,
     Semantics, Typing,
 };
+use crate::ops::{Call, Mismatch};
+use crate::program::{Func, Stmt, Value};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, Type};
@@ -38,7 +43,7 @@ pub fn check_blocks(order: &LineOrder, parts: usize, args: &[&Type], mesh: &Mesh
     let layout = &args[0].sharding.dims[order.axis];
     let alike = args.iter().all(|ty| ty.sharding == args[0].sharding && ty.varying == args[0].varying);
     if !alike || layout.alignment.is_some() || mesh.size_of(&layout.axes) != parts {
-        let message = format!("{} has not {parts} blocks along axis {}", args[0].display(mesh), order.axis);
+        let message = format!("{} is not split into {parts} blocks along axis {}", args[0].display(mesh), order.axis);
         return Err(Mismatch::new(Code::E0205, message));
     }
     Ok(())
@@ -139,5 +144,7 @@ impl Call for SortBlocks {
 pub fn parts(args: &mut Args<'_>) -> Result<usize, Diagnostic> {
     let parts = args.int("parts")?;
     let count = usize::try_from(parts).ok().filter(|&count| count > 0);
-    count.ok_or_else(|| Diagnostic::error(Code::E0210, args.span, format!("{parts} blocks of a sort")))
+    count.ok_or_else(|| {
+        Diagnostic::error(Code::E0227, args.span, must_be("`parts` of `sort_blocks`", "at least 1", &parts))
+    })
 }

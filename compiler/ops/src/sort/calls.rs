@@ -91,11 +91,15 @@ impl Call for LexSort {
                 let all = build.materialize(&given.term, None, given.span)?;
                 let ty = build.ty(all).array.clone();
                 let Some((&count, rest)) = ty.shape.split_first() else {
-                    return Err(Diagnostic::error(Code::E0206, given.span, "`lexsort` of a scalar"));
+                    return Err(Diagnostic::error(
+                        Code::E0206,
+                        given.span,
+                        "`lexsort` requires keys with at least one dimension",
+                    ));
                 };
                 if count > MOST_KEYS {
-                    let message = format!("`lexsort` by {count} keys, of at most {MOST_KEYS}");
-                    return Err(Diagnostic::error(Code::E0205, given.span, message));
+                    let message = format!("`lexsort` takes at most {MOST_KEYS} keys; found {count}");
+                    return Err(Diagnostic::error(Code::E0201, given.span, message));
                 }
                 let mut key = |at: usize| {
                     let row = slice_dim(build, all, 0, SliceRange::between(at, at + 1))?;
@@ -106,7 +110,7 @@ impl Call for LexSort {
         };
         keys.reverse();
         let Some(&first) = keys.first() else {
-            return Err(Diagnostic::error(Code::E0201, given.span, "`lexsort` needs a key"));
+            return Err(Diagnostic::error(Code::E0201, given.span, "`lexsort` requires at least one key"));
         };
         let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), build.ty(first).rank(), args.span)?;
         let order = LineOrder { keys: keys.len(), axis, descending: false, signed_zeros: false };
@@ -128,7 +132,11 @@ impl Call for TopK {
         let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), build.ty(value).rank(), args.span)?;
         let size = build.ty(value).shape()[axis];
         let Some(k) = usize::try_from(k).ok().filter(|&k| k <= size) else {
-            return Err(Diagnostic::error(Code::E0205, args.span, format!("the {k} largest of lines of {size}")));
+            return Err(Diagnostic::error(
+                Code::E0205,
+                args.span,
+                format!("`top_k` cannot select {k} of {size} elements"),
+            ));
         };
         let places = places(build, value, axis)?;
         let order = LineOrder { keys: 1, axis, descending: true, signed_zeros: build.ty(value).dtype().is_float() };

@@ -129,7 +129,7 @@ impl PlacesResults for MergeSorted {
         let axis = self.order.axis;
         let size = args[0].shape()[axis];
         if let Some(&place) = self.places.iter().flatten().find(|&&place| place >= size) {
-            return Err(Mismatch::new(Code::E0205, format!("place {place} of lines of {size}")));
+            return Err(Mismatch::new(Code::E0205, format!("position {place} is out of range for {size} elements")));
         }
         let result = |ty: &&Type| {
             let mut ty = (*ty).clone();
@@ -225,7 +225,7 @@ impl Call for MergeSorted {
         let parts = parts(args)?;
         let places = args.optional_ints("places")?;
         let places = places.map(|places| places.into_iter().map(usize::try_from).collect::<Result<Vec<_>, _>>());
-        let wrong = |_| Diagnostic::error(Code::E0210, args.span, "the places of an order count from 0");
+        let wrong = |_| Diagnostic::error(Code::E0227, args.span, "`places` must be at least 0");
         let places = places.transpose().map_err(wrong)?;
         let operands = args.arrays(build, "operands")?;
         Ok(crate::sort::term(&build.emit(MergeSorted { order, parts, places }, &operands)?))

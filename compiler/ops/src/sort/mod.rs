@@ -65,19 +65,25 @@ impl LineOrder {
     /// E0206 or E0205 unless the operands have one shape with this dimension; E0215 for keys without an order.
     fn check(&self, args: &[&ArrayType]) -> Result<(), Mismatch> {
         let Some(first) = args.first().filter(|_| (1..=args.len()).contains(&self.keys)) else {
-            return Err(Mismatch::new(Code::E0205, "a sort needs a key"));
+            return Err(Mismatch::new(Code::E0205, "a sort requires a key"));
         };
         if self.axis >= first.rank() {
-            return Err(Mismatch::new(Code::E0206, format!("a sort along axis {} of {first}", self.axis)));
+            return Err(Mismatch::new(Code::E0206, format!("a sort cannot run along axis {} of {first}", self.axis)));
         }
         if let Some(other) = args.iter().find(|other| other.shape != first.shape) {
-            return Err(Mismatch::new(Code::E0205, format!("a sort of {first} together with {other}")));
+            return Err(Mismatch::new(
+                Code::E0205,
+                format!("arrays sorted together must have the same shape; found {first} and {other}"),
+            ));
         }
         if let Some(key) = args[..self.keys].iter().find(|key| key.dtype == DType::Key) {
             return Err(Mismatch::new(Code::E0215, format!("{} has no order", key.dtype.name())));
         }
         if i32::try_from(first.shape[self.axis]).is_err() {
-            return Err(Mismatch::new(Code::E0205, format!("lines of {first} are longer than 2^31 - 1 elements")));
+            return Err(Mismatch::new(
+                Code::E0205,
+                format!("a sort handles at most 2^31 - 1 elements along its axis; found {first}"),
+            ));
         }
         Ok(())
     }
@@ -133,7 +139,7 @@ impl LineOrder {
         let signed_zeros = args.optional_bool("signed_zeros")?.unwrap_or(false);
         let number = |number: i64| {
             usize::try_from(number)
-                .map_err(|_| Diagnostic::error(Code::E0210, args.span, "a sort needs keys and an axis"))
+                .map_err(|_| Diagnostic::error(Code::E0227, args.span, "a sort requires keys and an axis"))
         };
         Ok(LineOrder { keys: number(keys)?, axis: number(axis)?, descending, signed_zeros })
     }

@@ -23,6 +23,29 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
+use super::{LineOrder, places, sort_together};
+use crate::ops::Call;
+use crate::ops::broadcast::{self, broadcast};
+use crate::ops::call::args::{Arg, Args, not_static};
+use crate::ops::call::build::CallBuilder;
+use crate::ops::call::errors::unknown_value;
+use crate::ops::call::signature::{Signature, signatures};
+use crate::ops::call::term::Term;
+use crate::ops::concatenate::concatenate;
+use crate::ops::constant::Constant;
+use crate::ops::elementwise::{Binary, Compare, Select, Unary};
+use crate::ops::gather::Gather;
+use crate::ops::iota::Iota;
+use crate::ops::promote::{cast, holds_array, inexact, stacked};
+use crate::ops::reduce::{axes_of, reduce, reduced_shape};
+use crate::ops::reshape::reshape;
+use crate::ops::slice::{SliceRange, slice_dim};
+use crate::ops::transpose::transpose;
+use crate::program::Value;
+use spmdc_abi::ReduceOp;
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 use spmdc_layout::types::{ArrayType, DType};
 
@@ -77,7 +100,7 @@ impl Call for Quantiles {
         let (lines, axis) = lines(build, value, &axes)?;
         let len = build.ty(lines).shape()[axis];
         if len == 0 {
-            return Err(Diagnostic::error(Code::E0205, args.span, format!("`{name}` of lines without elements")));
+            return Err(Diagnostic::error(Code::E0205, args.span, format!("`{name}` of an empty array is undefined")));
         }
         let sorted =
             sort_together(build, &[lines], LineOrder { keys: 1, axis, descending: false, signed_zeros: false })?[0];
@@ -133,7 +156,7 @@ fn unknown_places(
     let given = build.materialize(&q.term, None, q.span)?;
     let shape = build.ty(given).shape().to_vec();
     if shape.len() > 1 {
-        let message = format!("`q` has at most one dimension, not {}", shape.len());
+        let message = must_be("`q`", "a scalar or a vector", format_args!("{} dimensions", shape.len()));
         return Err(Diagnostic::error(Code::E0205, q.span, message));
     }
     let computed = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
@@ -214,34 +237,23 @@ fn between_unknown(
     cast(build, result, dtype)
 }
 
-/// The fractions of a call: E0210 unless they are numbers known at compile time, from 0 to `scale`.
+/// The fractions of a call: E0210 or E0224 unless they are numbers known at compile time, E0225 unless they are from 0 to `scale`.
 fn fractions(q: &Arg, scale: f64) -> Result<Vec<f64>, Diagnostic> {
     let fraction = |term: &Term| match term.number() {
         Some(number) if (0.0..=scale).contains(&number) => Ok(number / scale),
         Some(number) => {
-            Err(Diagnostic::error(Code::E0210, q.span, format!("`q` must be from 0 to {scale}, not {number}")))
+            Err(Diagnostic::error(Code::E0225, q.span, must_be("`q`", format_args!("from 0 to {scale}"), &number)))
         }
-        None => {
-            let message = format!("`q` must be a number known at compile time, not {}", term.describe());
-            Err(Diagnostic::error(Code::E0210, q.span, message))
-        }
+        None => Err(not_static("q", "a number", term, q.span)),
     };
     q.term.one_or_more().iter().map(fraction).collect()
 }
 
 fn method(arg: &Arg) -> Result<Method, Diagnostic> {
-    let Term::Str(name) = &arg.term else {
-        return Err(Diagnostic::error(
-            Code::E0210,
-            arg.span,
-            format!("`method` is a string, not {}", arg.term.describe()),
-        ));
-    };
-    let found = METHODS.iter().find(|(known, _)| known == name);
+    let found = METHODS.iter().find(|(known, _)| matches!(&arg.term, Term::Str(name) if known == name));
     found.map(|&(_, method)| method).ok_or_else(|| {
         let names: Vec<&str> = METHODS.iter().map(|(name, _)| *name).collect();
-        Diagnostic::error(Code::E0210, arg.span, format!("there is no method {name:?}"))
-            .help(format!("methods are {}", names.join(", ")))
+        unknown_value("method", &names, &arg.term, arg.span)
     })
 }
 
@@ -320,7 +332,11 @@ impl Call for Chosen {
         let value = args.array(build, "x")?;
         let size = args.int("size")?;
         let Ok(size) = usize::try_from(size) else {
-            return Err(Diagnostic::error(Code::E0218, args.span, format!("`{name}` with {size} results")));
+            return Err(Diagnostic::error(
+                Code::E0225,
+                args.span,
+                must_be(format_args!("`size` of `{name}`"), "at least 0", &size),
+            ));
         };
         let fill = args.take("fill_value");
         if name == "nonzero" { nonzero(build, value, size, fill) } else { unique(build, value, size, fill) }
@@ -359,7 +375,7 @@ fn count(build: &mut CallBuilder, mask: Value) -> Result<Value, Diagnostic> {
 fn nonzero(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>) -> Result<Term, Diagnostic> {
     let shape = build.ty(value).shape().to_vec();
     if shape.is_empty() {
-        return Err(Diagnostic::error(Code::E0206, build.span(), "`nonzero` of a scalar"));
+        return Err(Diagnostic::error(Code::E0206, build.span(), "`nonzero` is not defined for a scalar"));
     }
     let mask = cast(build, value, DType::Bool)?;
     let flat = reshape(build, mask, &[shape.iter().product()])?;
@@ -384,7 +400,7 @@ fn nonzero(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>
         let own = match fills.0.sequence() {
             Some(items) if items.len() == shape.len() => items[dim].clone(),
             Some(_) => {
-                let message = format!("`fill_value` needs {} numbers, one for each dimension", shape.len());
+                let message = format!("`fill_value` must hold one number for each of the {} dimensions", shape.len());
                 return Err(Diagnostic::error(Code::E0205, fills.1, message));
             }
             None => fills.0.clone(),
@@ -412,9 +428,9 @@ fn unique(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>)
             Some(fill) => fill,
             None if size == 0 => build.emit1(Constant::scalar(dtype, 0), &[])?,
             None => {
-                let message = "`unique` of an array without elements has none to fill the result with";
+                let message = "`unique` of an empty array has no element to fill the result with";
                 let error = Diagnostic::error(Code::E0205, build.span(), message);
-                return Err(error.help("say what does, as in unique(x, size=3, fill_value=0)"));
+                return Err(error.help("pass a value, as in unique(x, size=3, fill_value=0)"));
             }
         };
         return broadcast(build, fill, &[size]).map(Term::Array);
