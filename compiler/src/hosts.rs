@@ -30,10 +30,9 @@ impl HostOptions {
             }
             let (devices, count) = (all.len(), self.count);
             let plural = if devices == 1 { "" } else { "s" };
-            let message =
-                format!("the mesh has {devices} device{plural}, which cannot be dealt equally to {count} hosts");
+            let message = format!("{devices} device{plural} of the mesh cannot be divided equally among {count} hosts");
             let error = Diagnostic::error(Code::E0807, Span::default(), message);
-            return Err(vec![error.help("give another number of hosts, or another mesh").of_command()]);
+            return Err(vec![error.help("choose another number of hosts, or another mesh").of_command()]);
         }
         let numbers: Vec<usize> = match mesh.named.first() {
             Some(named) => named.devices.clone(),

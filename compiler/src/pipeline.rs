@@ -84,7 +84,8 @@ fn compile_once(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<D
 /// E0109: the dump contains statements that no program has at its stage.
 fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
     let error = |violation: Violation| {
-        let message = format!("this dump is no program at stage `{}`: {}", module.stage.name(), violation.text);
+        let message =
+            format!("this dump violates the invariants of stage `{}`: {}", module.stage.name(), violation.text);
         Diagnostic::error(Code::E0109, violation.span, message)
     };
     violations.into_iter().map(error).collect()

@@ -226,7 +226,7 @@ impl<'a> Scheduler<'a> {
             Lowered::Library(library) => library.lower(lowering, stmt),
             Lowered::Exchange(exchange) => exchange.lower(lowering, stmt),
             Lowered::Request => {
-                Err(Diagnostic::error(Code::E0999, stmt.origin.span, "a layout was asked for and never made"))
+                Err(Diagnostic::error(Code::E0999, stmt.origin.span, "a requested layout was never produced"))
             }
         };
         let work = self.work(&stmt.origin, |lowering| {

@@ -92,8 +92,8 @@ impl ContractChecker {
 impl Broken {
     fn diagnostics(self) -> Vec<Diagnostic> {
         let error = |violation: Violation| {
-            let pass = self.pass.map_or("some pass".to_string(), |pass| format!("the pass `{pass}`"));
-            let message = format!("{pass} breaks the contract of its stage: {}", violation.text);
+            let pass = self.pass.map_or("a pass".to_string(), |pass| format!("the pass `{pass}`"));
+            let message = format!("{pass} violates the invariants of its stage: {}", violation.text);
             Diagnostic::error(Code::E0999, violation.span, message)
         };
         self.violations.into_iter().map(error).collect()

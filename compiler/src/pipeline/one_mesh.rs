@@ -111,7 +111,7 @@ impl<'a> PipelineRun<'a> {
         self.time("schedule");
         let planned = plan_memory(module, &schedule, site, self.options.verify);
         let Planned { program, kernels, doubtful, buffer_of } = planned.map_err(|fault| {
-            let message = format!("the plan of memory is wrong: {fault}");
+            let message = format!("the memory plan is wrong: {fault}");
             vec![Diagnostic::error(Code::E0999, Span::default(), message)]
         })?;
         self.time("plan_memory");

@@ -42,13 +42,13 @@ impl Deferral {
     pub fn advice(&self, collective: &Collective) -> String {
         let (axes, bytes) = (&self.axes, collective.bytes);
         let begin = match &self.variable {
-            Some(name) => format!("begin `{name}` with `pcast(.., {axes}, to=\"unreduced\")`"),
-            None => format!("begin it with `pcast(.., {axes}, to=\"unreduced\")`"),
+            Some(name) => format!("initialise `{name}` with `pcast(.., {axes}, to=\"unreduced\")`"),
+            None => format!("initialise the variable with `pcast(.., {axes}, to=\"unreduced\")`"),
         };
         let term = match (self.is_gradient, &self.gradient_of) {
-            (true, Some(name)) => format!("take the gradient by `pcast({name}, {axes}, to=\"reduced\")`"),
-            (true, None) => format!("take the gradient by a value of `pcast(.., {axes}, to=\"reduced\")`"),
-            (false, _) => format!("leave its terms partial by `out=P(.., unreduced={axes})`"),
+            (true, Some(name)) => format!("differentiate with respect to `pcast({name}, {axes}, to=\"reduced\")`"),
+            (true, None) => format!("differentiate with respect to a value of `pcast(.., {axes}, to=\"reduced\")`"),
+            (false, _) => format!("keep its terms partial with `out=P(.., unreduced={axes})`"),
         };
         let times = |count: u64| if count == 1 { "once".to_string() } else { format!("{count} times") };
         let price = match (collective.trips, self.trips) {

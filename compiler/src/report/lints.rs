@@ -124,26 +124,29 @@ fn because(diagnostic: Diagnostic, collective: &Collective) -> Diagnostic {
 }
 
 fn implicit(collective: &Collective) -> Diagnostic {
-    let message = format!("the program does not ask for this communication: {}", described(collective));
+    let message = format!("the program does not request this communication: {}", described(collective));
     because(Diagnostic::warning(Code::E1001, collective.span, message), collective)
-        .help("`spmdc why` says where the layouts come from; `reshard` or an annotation asks for it")
+        .help("`spmdc why` explains the layouts; `reshard` or an annotation requests the communication")
 }
 
 fn full_gather(collective: &Collective) -> Diagnostic {
-    let message = format!("every device gets the whole array: {}", described(collective));
+    let message = format!("a whole array is gathered on every device: {}", described(collective));
     because(Diagnostic::warning(Code::E1002, collective.span, message), collective)
-        .help("an annotation on what is made of it may keep it split")
+        .help("an annotation on the values computed from it may keep it split")
 }
 
 fn reduction_in_loop(collective: &Collective, deferral: &Deferral) -> Diagnostic {
-    let message = format!("the loop only adds up what it sums over the mesh in every trip: {}", described(collective));
+    let message = format!(
+        "this loop reduces its summands over the mesh in every trip instead of once: {}",
+        described(collective)
+    );
     because(Diagnostic::warning(Code::E1008, collective.span, message), collective).help(deferral.advice(collective))
 }
 
 fn denied(collective: &Collective) -> Diagnostic {
     let message = format!("{} is not allowed here: {}", collective.kind.name(), described(collective));
     because(Diagnostic::error(Code::E1006, collective.span, message), collective)
-        .help("`spmdc why` says which layouts need it")
+        .help("`spmdc why` explains the layouts that require it")
 }
 
 fn replicated_large(module: &Module, name: &str, ty: &Type, span: Span) -> Option<Diagnostic> {
@@ -152,8 +155,8 @@ fn replicated_large(module: &Module, name: &str, ty: &Type, span: Span) -> Optio
         return None;
     }
     let ty = ty.display(&module.mesh);
-    let message = format!("every device holds all {bytes} bytes of `{name}`, an `{ty}`");
-    Some(Diagnostic::warning(Code::E1003, span, message).help("split a dimension over an axis of the mesh"))
+    let message = format!("`{name}`, an `{ty}` of {bytes} bytes, is replicated on every device");
+    Some(Diagnostic::warning(Code::E1003, span, message).help("split a dimension over a mesh axis"))
 }
 
 fn uneven(module: &Module, name: &str, ty: &Type, span: Span) -> Option<Diagnostic> {
@@ -164,11 +167,11 @@ fn uneven(module: &Module, name: &str, ty: &Type, span: Span) -> Option<Diagnost
     let (elements, devices) = (counted(size, "element"), counted(blocks, "device"));
     let verb = if size == 1 { "does" } else { "do" };
     let message = format!(
-        "`{name}` is `{}`: {elements} {verb} not divide by {devices}, so blocks have {block} and the last ones fewer",
+        "`{name}` is `{}`: {elements} {verb} not divide evenly by {devices}, so blocks have {block}, and the last ones fewer",
         ty.display(&module.mesh)
     );
     let next = size.next_multiple_of(blocks);
-    Some(Diagnostic::warning(Code::E1004, span, message).help(format!("a size of {next} would divide")))
+    Some(Diagnostic::warning(Code::E1004, span, message).help(format!("a size of {next} divides evenly")))
 }
 
 /// The axes along which all devices hold the same data and do the same work. A cut axis is unused if all of its parts are.
@@ -191,10 +194,10 @@ fn unused_axes(module: &Module) -> Vec<Diagnostic> {
 fn over_budget(collectives: &[Collective], budget: u64) -> Option<Diagnostic> {
     let unknown = collectives.iter().find(|collective| collective.trips.is_none());
     if let Some(collective) = unknown {
-        let message = format!("how much is communicated is not known before the run: {}", described(collective));
+        let message = format!("the communication volume is unknown at compile time: {}", described(collective));
         let error = Diagnostic::error(Code::E1005, collective.span, message);
         return Some(
-            because(error, collective).help("a `while` runs an unknown number of times; a `for` runs a known one"),
+            because(error, collective).help("the number of trips of a `while` loop is unknown; use a `for` loop"),
         );
     }
     let total: u64 = collectives.iter().filter_map(Collective::total_bytes).sum();
@@ -202,7 +205,7 @@ fn over_budget(collectives: &[Collective], budget: u64) -> Option<Diagnostic> {
     if total <= budget {
         return None;
     }
-    let message = format!("collectives take {total} bytes per device, the budget is {budget}");
+    let message = format!("collectives communicate {total} bytes per device, but the budget is {budget}");
     let error = Diagnostic::error(Code::E1005, largest.span, message);
     Some(error.here(format!("the largest: {}", described(largest))).help("`spmdc plan` lists all of them"))
 }

@@ -69,7 +69,7 @@ fn layouts_follow_hosts() {
     assert!(for_hosts(source, Some(2)).is_ok_and(|(ty, crossing)| ty == near && crossing.iter().all(|&c| c == 0)));
     let uneven = for_hosts(source, Some(3)).unwrap_err();
     assert_eq!((uneven[0].code, uneven[0].of_command), (Code::E0807, true));
-    assert!(uneven[0].message.contains("8 devices, which cannot be dealt equally to 3 hosts"));
+    assert!(uneven[0].message.contains("8 devices, which cannot be divided equally among 3 hosts"));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn the_pass_that_breaks_a_contract_is_named() {
     checker.check("cse", &broken, Contract::Stage);
     let messages = checker.take_errors().unwrap();
     let message =
-        "the pass `hoist` breaks the contract of its stage: `v3: f32[8] = v1 + v2`: v3: f32[8] does not agree";
+        "the pass `hoist` violates the invariants of its stage: `v3: f32[8] = v1 + v2`: v3: f32[8] does not match";
     assert!(messages[0].message.starts_with(message), "{messages:?}");
 }
 

@@ -22,7 +22,7 @@ pub fn misfit(func: &Func, mesh: &Mesh, (op, stmt): (&Op, &Stmt)) -> Option<Stri
     let tensors = Tensors { func, mesh, stmt, rule: &rule };
     let sums = match kept_sums(func, op, stmt) {
         Ok(sums) => sums,
-        Err(value) => return Some(format!("{} is a partial value", tensors.display(value))),
+        Err(value) => return Some(format!("{} holds partial values", tensors.display(value))),
     };
     let partial = match tensors.partial(sums) {
         Ok(partial) => partial,
@@ -142,7 +142,7 @@ impl Tensors<'_> {
             for (&factor, range) in factors.iter().zip(ranges) {
                 let Factor { size, kind } = self.rule.factors[factor];
                 if kind == FactorKind::Whole && *range != (0..size) {
-                    return Err(format!("needs dimension {dim} of {} whole", self.display(value)));
+                    return Err(format!("requires the whole dimension {dim} of {}", self.display(value)));
                 }
                 if held[factor].as_ref().is_some_and(|known| known != range) {
                     return Err(self.disagrees(value, dim, coordinates));
@@ -188,7 +188,7 @@ impl Tensors<'_> {
         let names: Vec<&str> = self.mesh.axes.iter().map(|axis| axis.name.as_str()).collect();
         let at: Vec<String> = names.iter().zip(coordinates).map(|(name, at)| format!("{name}={at}")).collect();
         format!(
-            "{} does not agree with the other operands and results: the device at {} has {}..{} of dimension {dim}",
+            "{} does not match the other operands and results: the device at {} has {}..{} of dimension {dim}",
             self.display(value),
             at.join(", "),
             block.start,
@@ -223,9 +223,7 @@ impl Tensors<'_> {
             // Blocks are equal or disjoint.
             parts.sort_by_key(|part| part.iter().map(|range| range.start).collect::<Vec<_>>());
             if covered != all || parts.windows(2).any(|pair| pair[0] == pair[1]) {
-                return Some(
-                    "its results are not what the devices that hold parts of them reduce together".to_string(),
-                );
+                return Some("its results are not reduced over the devices that hold parts of them".to_string());
             }
             for part in parts {
                 part.iter()

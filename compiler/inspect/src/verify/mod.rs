@@ -76,7 +76,7 @@ pub fn verify_layouts(module: &Module) -> Result<(), Vec<Violation>> {
 fn layout_violation(value: Value, ty: &Type, mesh: &Mesh) -> Option<String> {
     let axes = ty.distinct_axes();
     let what = if ty.sharding.rank() != ty.rank() {
-        "a layout of another rank"
+        "a layout with another number of dimensions"
     } else if !axes.is_subset_of(mesh.all()) {
         "an axis that the mesh does not have"
     } else if ty.sharding.repeated_axis().is_some() {
@@ -123,7 +123,7 @@ pub fn verify_change(module: &Module, contract: Contract, known: Option<&Module>
     };
     let func = &module.func;
     if func.params.len() != func.body.params.len() || func.results.len() != func.body.results.len() {
-        verifier.violation("parameters or results and their values differ in number");
+        verifier.violation("the numbers of parameters or results and of their values differ");
     }
     verifier.block(&func.body);
     if module.stage >= Stage::Partitioned {
@@ -261,7 +261,7 @@ impl<'a> Verifier<'a> {
     fn define(&mut self, value: Value) {
         let at = value.0 as usize;
         if at >= self.defined.len() {
-            self.violation(format!("there is no value {value}"));
+            self.violation(format!("unknown value {value}"));
             return;
         }
         if self.defined[at] {
@@ -312,7 +312,7 @@ impl<'a> Verifier<'a> {
         self.carried(inits, &body.params[1..], &body.results[..carried], &stmt.results[..carried], varies);
         for (&value, &stack) in body.results[carried..].iter().zip(&stmt.results[carried..]) {
             let Some(trips) = op.trips() else {
-                return self.violation("collects values of an unknown number of trips");
+                return self.violation("collects values over an unknown number of trips");
             };
             let mut shape = vec![trips as usize];
             shape.extend(self.func.ty(value).shape());
@@ -320,7 +320,7 @@ impl<'a> Verifier<'a> {
             self.expect(stacked, |_| format!("{stack} is no stack of {value}"));
             let lies_so = self.func.ty(stack).sharding == stacked_layout(&self.func.ty(value).sharding);
             self.expect(self.stage < Stage::Partitioned || lies_so, |it| {
-                format!("{} does not lie as {} does", it.display(stack), it.display(value))
+                format!("{} and {} have different layouts", it.display(stack), it.display(value))
             });
         }
         self.under(varies, |verifier| verifier.block(body));
@@ -341,12 +341,12 @@ impl<'a> Verifier<'a> {
 
     fn branch(&mut self, op: &'a Branch, stmt: &'a Stmt) {
         if stmt.args.len() != 1 {
-            return self.violation("has not one condition");
+            return self.violation("requires exactly one condition");
         }
         let varies = self.func.ty(stmt.args[0]).varying;
         for block in op.sides() {
             if block.results.len() != stmt.results.len() {
-                return self.violation("the branches give another number of results");
+                return self.violation("the branches return different numbers of results");
             }
             for (&value, &result) in block.results.iter().zip(&stmt.results) {
                 self.flows(value, result);
@@ -385,7 +385,7 @@ impl<'a> Verifier<'a> {
     /// Checks that a value can be passed on as another one.
     fn flows(&mut self, from: Value, to: Value) {
         if [from, to].iter().any(|value| value.0 as usize >= self.func.values.len()) {
-            return self.violation(format!("there is no value {from} or {to}"));
+            return self.violation(format!("unknown value {from} or {to}"));
         }
         let (source, target) = (self.func.ty(from), self.func.ty(to));
         let same = source.array == target.array
@@ -442,7 +442,7 @@ impl<'a> Verifier<'a> {
                 .zip(&split.dims)
                 .all(|((&global, &local), dim)| global == local * self.mesh.size_of(&dim.axes));
         if !shapes {
-            return self.violation(format!("{} does not cut into {}", self.display(outer), self.display(inner)));
+            return self.violation(format!("{} cannot be split into {}", self.display(outer), self.display(inner)));
         }
         let joined = global
             .sharding
@@ -452,7 +452,7 @@ impl<'a> Verifier<'a> {
             .all(|(global, (split, local))| global.axes.iter().eq(split.axes.iter().chain(&local.axes)));
         // No device holds a stream: a region sees a part of it.
         self.expect(self.stage < Stage::Partitioned || joined || global.array.is_stream, |it| {
-            format!("{} does not lie as {} does inside", it.display(outer), it.display(inner))
+            format!("{} and {}, inside of the function, have different layouts", it.display(outer), it.display(inner))
         });
     }
 
@@ -560,7 +560,7 @@ impl<'a> Verifier<'a> {
             }
         };
         if inferred.len() != stmt.results.len() {
-            self.violation(format!("gives {} results", inferred.len()));
+            self.violation(format!("returns {} results", inferred.len()));
             return false;
         }
         let is_of_blocks = matches!(op.rules().typing(), Typing::OfBlocks(_));

@@ -55,7 +55,7 @@ impl Verifier<'_> {
     fn beyond(&mut self, stmt: &Stmt, window: &Window) {
         let [from, to] = [stmt.args[0], stmt.results[0]].map(|value| &self.func.ty(value).sharding);
         let Some(spread) = Spread::new(&window.map.dims, from, to, self.mesh) else {
-            return self.violation("reads margins of another layout");
+            return self.violation("reads margins with another layout");
         };
         let needs = spread.margins();
         let has_all = needs.len() == window.margins.len()

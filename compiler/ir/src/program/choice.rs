@@ -57,7 +57,7 @@ pub fn then(first: &(String, f64), second: &(String, f64)) -> (String, f64) {
     (in_turn([first.0.as_str(), second.0.as_str()].into_iter()), first.1 + second.1)
 }
 
-const NOTHING_MOVES: &str = "nothing moves";
+const NOTHING_MOVES: &str = "no communication";
 
 /// The cost of a reshard: in one line, and as the maximum bytes received by any device.
 pub fn cost_of_move(ty: &Type, to: &Sharding, mesh: &Mesh) -> (String, f64) {

@@ -158,7 +158,7 @@ impl Context<'_> {
         let Some(dim) = dims.into_iter().find(|&dim| !operands[0][dim].is_empty()) else { return Ok(()) };
         let axes = self.mesh.display_axes(&operands[0][dim]);
         let message = format!(
-            "dimension {dim} of `{}` is indexed while it is split over {axes}: the element is on one device along {axes}",
+            "dimension {dim} of `{}` is split over {axes}, so it cannot be indexed: the element is on one device along {axes}",
             self.display(0)
         );
         let mut to = self.args[0].sharding.close();
@@ -293,8 +293,9 @@ impl Context<'_> {
         let unreduced = out.unreduced.intersect(self.explicit);
         if !unreduced.is_subset_of(partial) {
             let axes = self.mesh.display_set(unreduced.minus(partial));
-            let message =
-                format!("there are no partial sums over {axes} here: no operand is split over it where it is summed");
+            let message = format!(
+                "the result cannot be partial sums over {axes}: no operand is split over it where it is summed"
+            );
             return Err(Mismatch::new(Code::E0301, message));
         }
         let dims = out.dims.iter().map(|dim| self.only_explicit(&dim.axes)).collect();
@@ -335,10 +336,13 @@ impl Context<'_> {
         }
         let axes = self.mesh.display_set(sets[first]);
         let (name, shown) = (self.name(), self.display(first));
-        let message = format!("{name} needs the whole sum, but `{shown}` is partial sums over {axes}");
+        let message = format!("{name} requires the whole sum, but `{shown}` holds partial sums over {axes}");
         if !sets[first].intersect(self.manual).is_empty() {
             let cast = other.map_or(String::new(), |other| {
-                format!("; `pcast(..., {axes}, to=\"unreduced\")` makes `{}` partial sums, too", self.display(other))
+                format!(
+                    "; `pcast(..., {axes}, to=\"unreduced\")` converts `{}` to partial sums, too",
+                    self.display(other)
+                )
             });
             return Err(Mismatch::new(Code::E0306, message).help(format!("`psum(..., {axes})` is the whole sum{cast}")));
         }

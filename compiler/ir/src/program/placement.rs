@@ -208,7 +208,7 @@ impl PlacementFinder<'_> {
                 }
             }
             let name = self.func.info(other).name.as_deref().unwrap_or("x");
-            let help = format!("move one of them: `transfer({name}, {})`", self.mesh.named[usize::from(on)].name);
+            let help = format!("move one of them, as in `transfer({name}, {})`", self.mesh.named[usize::from(on)].name);
             self.errors.push(error.help(help));
         }
         Some((on, CommitCause::From(first)))
@@ -249,7 +249,7 @@ impl PlacementFinder<'_> {
         if !foreign.is_empty() && self.told.insert((span, on, on)) {
             let axes = self.mesh.display_set(foreign);
             let message =
-                format!("{} has no axis {axes}, over which `{}` lies", mesh.describe(), ty.display(self.mesh));
+                format!("{} has no axis {axes}, over which `{}` is split", mesh.describe(), ty.display(self.mesh));
             let help = format!("its axes are {}", self.mesh.display_axes(&mesh.axes));
             self.errors.push(Diagnostic::error(Code::E0602, span, message).help(help));
         }
@@ -375,7 +375,7 @@ impl PlacementFinder<'_> {
         });
         self.inner.insert(result, ends[1]);
         let place = self.place_of_join(ends[1], span);
-        let joined = self.joined(&ends, place, "a carried value before and after a trip");
+        let joined = self.joined(&ends, place, "a loop-carried variable before and after a trip");
         let (on, cause) = self.returned(joined, control, result);
         values.iter().for_each(|&value| self.commit(value, on, cause));
     }
@@ -385,13 +385,14 @@ impl PlacementFinder<'_> {
         let Some(on) = self.at(value).filter(|on| *on != to) else { return };
         if self.told.insert((span, on, to)) {
             let [on, to] = [on, to].map(|on| &self.mesh.named[usize::from(on)]);
-            let message = format!("this is declared to be on {}, and is on {}", to.describe(), on.describe());
+            let message =
+                format!("declared to be on mesh {}, but the value is on mesh {}", to.describe(), on.describe());
             let place = self.func.info(value).origin.span;
             let mut error = Diagnostic::error(Code::E0602, span, message);
             if place != span && place != Span::default() {
-                error = error.label(place, "made here");
+                error = error.label(place, "computed here");
             }
-            self.errors.push(error.help(format!("move it: `transfer(x, {})`", to.name)));
+            self.errors.push(error.help(format!("move it with `transfer(x, {})`", to.name)));
         }
     }
 

@@ -295,10 +295,10 @@ impl<'a> Mover<'a> {
         let names = [on, to].map(|on| self.mesh.named[usize::from(on)].name.clone());
         let axes = self.mesh.display_set(self.conditions);
         let message = format!(
-            "a condition on `{}` decides about values on `{}`, but a condition around it varies over {axes}",
+            "a condition on `{}` controls values on `{}`, but an enclosing condition varies over {axes}",
             names[0], names[1]
         );
-        let help = "some devices would wait for ever: make the condition around it the same on all, as `pmax` does";
+        let help = "the other devices would wait forever; make the enclosing condition unvarying, as `pmax` does";
         self.errors.push(Diagnostic::error(Code::E0502, origin.span, message).help(help));
     }
 }

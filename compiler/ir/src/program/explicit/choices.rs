@@ -66,7 +66,7 @@ impl Context<'_> {
     ) -> Mismatch {
         let show = |operand: usize| self.mesh.display_axes(&shares[operand][factor]);
         let message = format!(
-            "the operands of {} are `{}` and `{}`: one is split over {} where the other is split over {}",
+            "the operands of {} are `{}` and `{}`: a dimension is split over {} in one, and over {} in the other",
             self.name(),
             self.display(first),
             self.display(second),
@@ -252,7 +252,7 @@ impl Context<'_> {
         let kept = layout.with_unreduced(contracted, ReduceOp::Sum);
         choices.push(Choice {
             edit: ChoiceEdit::Out(kept),
-            note: "nothing moves: each device keeps its partial sum".to_string(),
+            note: "no communication: each device keeps its partial sum".to_string(),
             cost: 0.0,
         });
         Mismatch::new(Code::E0301, message).choices(choices)
