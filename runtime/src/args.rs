@@ -116,12 +116,12 @@ impl RunArgs {
             given.push(option.name);
             let value = match value {
                 Some(value) if option.value.is_empty() => {
-                    return Err(RunError::new("E0702", format!("`{name}={value}` is not understood"))
+                    return Err(RunError::new("E0702", format!("unexpected value `{value}` of `{name}`"))
                         .with_help(format!("{name} takes no value")));
                 }
                 None if option.value.is_empty() => String::new(),
                 Some(value) => value,
-                None => words.next().ok_or_else(|| RunError::new("E0702", format!("`{name}` needs a value")))??,
+                None => words.next().ok_or_else(|| RunError::new("E0702", format!("`{name}` requires a value")))??,
             };
             args.set(name, &value)?;
         }
@@ -131,7 +131,7 @@ impl RunArgs {
     /// Sets one option, or adds to it: `set("--arg", "x=iota")`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), RunError> {
         let wrong = |expected: &str| {
-            RunError::new("E0702", format!("`{name} {value}` is not understood"))
+            RunError::new("E0702", format!("invalid value `{value}` of `{name}`"))
                 .with_help(format!("{name} takes {expected}"))
         };
         match name {
@@ -205,7 +205,7 @@ fn into_text(word: OsString) -> Result<String, RunError> {
 }
 
 fn unknown_option(name: &str) -> RunError {
-    let what = if name.starts_with('-') { "unknown option" } else { "unexpected word" };
+    let what = if name.starts_with('-') { "unknown option" } else { "unexpected argument" };
     let error = RunError::new("E0702", format!("{what} `{name}`"));
     match suggest::nearest(name, OPTIONS.iter().map(|option| option.name).chain(["--help"])) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
@@ -270,22 +270,22 @@ mod tests {
     fn mistakes_are_named_with_a_way_out() {
         for (words, message, help) in [
             (vec!["--bnech", "3"], "unknown option `--bnech`", "did you mean `--bench`?"),
-            (vec!["x.npy"], "unexpected word `x.npy`", "--help lists the options"),
-            (vec!["--bench", "0"], "`--bench 0` is not understood", "--bench takes how many times to run, at least 1"),
-            (vec!["--timeout", "nan"], "`--timeout nan`", "--timeout takes a number of seconds"),
-            (vec!["--progress=1"], "`--progress=1` is not understood", "--progress takes no value"),
-            (vec!["--stats", "xml"], "`--stats xml`", "--stats takes the word json"),
-            (vec!["--arg", "x"], "does not say which parameter", "write --arg NAME=VALUE"),
-            (vec!["--arg", "x=zeroes"], "did you mean `zeros`?", "a value is @FILE.npy"),
-            (vec!["--arg", "x=uniform"], "`uniform` needs a seed", "a value is"),
-            (vec!["--arg", "x=full:[1]"], "`full` needs a single number", "a value is"),
+            (vec!["x.npy"], "unexpected argument `x.npy`", "--help lists the options"),
+            (vec!["--bench", "0"], "invalid value `0` of `--bench`", "--bench takes how many times to run, at least 1"),
+            (vec!["--timeout", "nan"], "invalid value `nan` of `--timeout`", "--timeout takes a number of seconds"),
+            (vec!["--progress=1"], "unexpected value `1` of `--progress`", "--progress takes no value"),
+            (vec!["--stats", "xml"], "invalid value `xml` of `--stats`", "--stats takes the word json"),
+            (vec!["--arg", "x"], "does not name a parameter", "write --arg NAME=VALUE"),
+            (vec!["--arg", "x=zeroes"], "did you mean `zeros`?", "write @FILE.npy"),
+            (vec!["--arg", "x=uniform"], "`uniform` requires an integer seed", "write @FILE"),
+            (vec!["--arg", "x=full:[1]"], "`full` requires a single number", "write @FILE"),
         ] {
             let error = parse(&words).unwrap_err();
             assert_eq!(error.code, "E0702");
             assert!(error.message.contains(message), "{}", error.message);
             assert!(error.help.as_ref().is_some_and(|text| text.contains(help)), "{:?}", error.help);
         }
-        assert!(parse(&["--arg"]).unwrap_err().message.contains("needs a value"));
+        assert!(parse(&["--arg"]).unwrap_err().message.contains("requires a value"));
         assert_eq!(parse(&["--bench", "2", "--bench=3"]).unwrap_err().message, "`--bench` is given twice");
         assert_eq!(parse(&["--out", "a=a.npy", "--out", "b=b.npy"]).unwrap().outputs.len(), 2);
     }

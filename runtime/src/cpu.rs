@@ -24,7 +24,10 @@ pub fn check(needed: u64) -> Result<(), RunError> {
     if missing.is_empty() {
         return Ok(());
     }
-    let message = format!("the program was built for a processor with {}, which this one lacks", missing.join(", "));
+    let message = format!(
+        "the program was built for a processor with {}, which this processor does not support",
+        missing.join(", ")
+    );
     Err(RunError::new("E0805", message)
         .with_help("build it with `--cpu x86-64`, or on this machine with `--cpu native`"))
 }

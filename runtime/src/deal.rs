@@ -27,5 +27,5 @@ pub(crate) fn label(program: &Program, part: usize, place: usize) -> usize {
 
 /// The devices cannot be dealt to so many processes; jobs are not started so.
 fn undealt(devices: usize, processes: usize) -> RunError {
-    RunError::internal(format!("{devices} devices cannot be dealt to {processes} processes, equally many to each"))
+    RunError::internal(format!("{devices} devices cannot be divided equally among {processes} processes"))
 }

@@ -718,7 +718,7 @@ fn trapped<'a>(code: i64, mut checks: impl Iterator<Item = &'a Check>, site: Sit
         Some(&Check { site, of: Checked::Index { extent } }) => {
             let message = match trap::value(code) {
                 Some(index) => out_of_bounds(i128::from(index), i128::from(extent), 1),
-                None => format!("an index is far out of bounds for a dimension of {extent}"),
+                None => format!("an index is far out of bounds for a dimension of size {extent}"),
             };
             RunError::new("E0801", message).at(site).with_value(trap::value(code))
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static HAS_FAILED: AtomicBool = AtomicBool::new(false);
 
 /// The last words, in the form of other errors.
-const MESSAGE: &[u8] = b"error[E0803]: the system has no more memory for this process\n";
+const MESSAGE: &[u8] = b"error[E0803]: out of memory\n";
 
 /// The exit status of an error while running.
 const STATUS: libc::c_int = 3;

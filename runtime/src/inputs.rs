@@ -40,19 +40,20 @@ enum ArgumentValue {
     Random(Distribution, i64),
 }
 
-const FORMS: &str = "a value is @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, a number, true, false, a list such as \
+const FORMS: &str = "write @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, a number, true, false, a list such as \
                      [1,2,3], or one of zeros, ones, iota, full:VALUE, uniform:SEED, normal:SEED";
 
 impl Argument {
     /// Reads `NAME=VALUE`. An error (E0702) for text without a name or with an unknown value.
     pub fn parse(text: &str) -> Result<Argument, RunError> {
         let (path, value) = text.split_once('=').filter(|(path, _)| !path.trim().is_empty()).ok_or_else(|| {
-            RunError::new("E0702", format!("`--arg {text}` does not say which parameter it is for"))
+            RunError::new("E0702", format!("`--arg {text}` does not name a parameter"))
                 .with_help("write --arg NAME=VALUE")
         })?;
         let (path, value) = (path.trim(), value.trim());
-        let parsed = ArgumentValue::parse(value)
-            .map_err(|why| RunError::new("E0702", format!("`--arg {text}` has no value: {why}")).with_help(FORMS))?;
+        let parsed = ArgumentValue::parse(value).map_err(|why| {
+            RunError::new("E0702", format!("`--arg {text}` has an invalid value: {why}")).with_help(FORMS)
+        })?;
         Ok(Argument { path: path.to_string(), text: value.to_string(), value: parsed })
     }
 }
@@ -68,7 +69,7 @@ impl ArgumentValue {
         };
         let seed = || {
             let seed: Result<i64, _> = rest.unwrap_or_default().parse();
-            seed.map_err(|_| format!("`{word}` needs a seed, a whole number: {word}:42"))
+            seed.map_err(|_| format!("`{word}` requires an integer seed, as in {word}:42"))
         };
         match (word, rest) {
             ("zeros", None) => Ok(ArgumentValue::Zeros),
@@ -76,9 +77,9 @@ impl ArgumentValue {
             ("iota", None) => Ok(ArgumentValue::Iota),
             ("full", Some(value)) => match Literal::parse(value)? {
                 literal if literal.shape.is_empty() => Ok(ArgumentValue::Full(literal)),
-                _ => Err("`full` needs a single number: full:1.5".to_string()),
+                _ => Err("`full` requires a single number, as in full:1.5".to_string()),
             },
-            ("full", None) => Err("`full` needs a number: full:1.5".to_string()),
+            ("full", None) => Err("`full` requires a number, as in full:1.5".to_string()),
             ("uniform", _) => Ok(ArgumentValue::Random(Distribution::Uniform, seed()?)),
             ("normal", _) => Ok(ArgumentValue::Random(Distribution::Normal, seed()?)),
             _ => Literal::parse(text).map(ArgumentValue::Literal).map_err(|why| {
@@ -98,7 +99,7 @@ impl ArgumentValue {
             }
         }
         if file.is_empty() {
-            return Err("the name of a file is missing after `@`".to_string());
+            return Err("expected the name of a file after `@`".to_string());
         }
         Ok(ArgumentValue::File { path: PathBuf::from(file), member: None })
     }
@@ -107,7 +108,8 @@ impl ArgumentValue {
     fn source(&self, argument: &Argument, param: &Binding) -> Result<Source, RunError> {
         let dtype = param.layout.dtype;
         let shape: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
-        let refused = |why: String| RunError::new("E0701", format!("`{}` is {}, but {why}", param.name, param.ty));
+        let refused =
+            |why: String| RunError::new("E0701", format!("`{}` has type {}, but {why}", param.name, param.ty));
         let generated = |pattern| -> Source { Box::new(GeneratedSource { dtype, shape: shape.clone(), pattern }) };
         let constant = |literal: &Literal| match literal.to_array(dtype) {
             Ok(element) => Ok(generated(GeneratedPattern::Constant(element.bytes))),
@@ -122,24 +124,24 @@ impl ArgumentValue {
                         return error;
                     }
                     let (name, text) = (&param.name, &argument.text);
-                    error.with_help(format!("for an array of equal numbers write --arg {name}=full:{text}"))
+                    error.with_help(format!("for an array of equal numbers, write --arg {name}=full:{text}"))
                 })
             }
             ArgumentValue::Zeros if dtype == DType::Key => {
-                Err(refused("a key is made of a seed: --arg k=42".to_string()))
+                Err(refused("a key is written as a seed, as in --arg k=42".to_string()))
             }
             ArgumentValue::Zeros => Ok(generated(GeneratedPattern::Constant(vec![0; dtype.size()]))),
             ArgumentValue::Ones if dtype == DType::Bool => constant(&Literal::parse("true").map_err(refused)?),
             ArgumentValue::Ones => constant(&Literal::parse("1").map_err(refused)?),
             ArgumentValue::Iota if matches!(dtype, DType::Bool | DType::Key) => {
-                Err(refused(format!("iota counts; it makes no {}", dtype.name())))
+                Err(refused(format!("`iota` cannot generate values of type {}", dtype.name())))
             }
             ArgumentValue::Iota => Ok(generated(GeneratedPattern::Iota)),
             ArgumentValue::Full(literal) => constant(literal),
             ArgumentValue::Random(distribution, seed) if dtype.is_float() => {
                 Ok(Box::new(RandomSource { key: random::key(*seed), distribution: *distribution, dtype, shape }))
             }
-            ArgumentValue::Random(..) => Err(refused(format!("`{}` makes floats only", argument.text))),
+            ArgumentValue::Random(..) => Err(refused(format!("`{}` generates floats only", argument.text))),
         }
     }
 }
@@ -149,7 +151,8 @@ impl ArgumentValue {
     fn planes(&self, argument: &Argument, param: &Binding) -> Result<[Source; 2], RunError> {
         let dtype = param.layout.dtype;
         let shape: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
-        let refused = |why: String| RunError::new("E0701", format!("`{}` is {}, but {why}", param.name, param.ty));
+        let refused =
+            |why: String| RunError::new("E0701", format!("`{}` has type {}, but {why}", param.name, param.ty));
         let generated = |pattern| -> Source { Box::new(GeneratedSource { dtype, shape: shape.clone(), pattern }) };
         let zeros = || generated(GeneratedPattern::Constant(vec![0; dtype.size()]));
         let constant = |literal: &Literal| -> Result<[Source; 2], RunError> {
@@ -173,7 +176,7 @@ impl ArgumentValue {
                 if literal.shape != shape {
                     let name = param.layout.dtype.complex_name().unwrap_or_default();
                     let given = sized(name, &literal.shape);
-                    let why = format!("`{}` is {}, but `{}` is {given}", param.name, param.ty, argument.text);
+                    let why = format!("`{}` has type {}, but `{}` is {given}", param.name, param.ty, argument.text);
                     return Err(RunError::new("E0701", why));
                 }
                 Ok(planes.map(|plane| -> Source { Box::new(plane) }))
@@ -190,9 +193,10 @@ impl ArgumentValue {
                 };
                 Ok(random::split(random::key(*seed)).map(part))
             }
-            ArgumentValue::Random(Distribution::Uniform, _) => {
-                Err(refused(format!("`{}` makes real numbers only; `normal` makes complex ones", argument.text)))
-            }
+            ArgumentValue::Random(Distribution::Uniform, _) => Err(refused(format!(
+                "`{}` generates real numbers only; `normal` generates complex numbers",
+                argument.text
+            ))),
         }
     }
 }
@@ -243,7 +247,7 @@ pub fn bind_blocks(
         let name = &first.0.name;
         return Err(RunError::new("E0702", format!("{} {verb} missing: {}", missing.len(), missing.join(", ")))
             .with_help(format!(
-                "give a value with --arg {name}=VALUE, such as --arg {name}=@FILE.npy or --arg {name}=zeros"
+                "pass a value with --arg {name}=VALUE, such as --arg {name}=@FILE.npy or --arg {name}=zeros"
             )));
     }
     debug_assert!(sources.len() == params.len() && sources.iter().all(Option::is_some), "every parameter has a value");
@@ -285,8 +289,8 @@ fn give_pieces(
     let planes = if params[at].plane.is_none() { 1 } else { 2 };
     let own = &params[at..at + planes];
     if own.iter().any(|param| param.place.is_none()) {
-        let why = format!("`{}` is a stream, whose rows are in one file", params[at].name);
-        return Err(RunError::new("E0702", why).with_help("every process reads the rows that its devices use"));
+        let why = format!("the stream `{}` must be read from a single file", params[at].name);
+        return Err(RunError::new("E0702", why).with_help("every process reads only the rows that its devices use"));
     }
     let mut pieces: Vec<Vec<(PieceFile, Source)>> = own.iter().map(|_| Vec::new()).collect();
     for file in files {
@@ -296,7 +300,7 @@ fn give_pieces(
         let mut found: Vec<Option<Source>> = part.iter().map(|_| None).collect();
         give((&argument, None), &part, 0, &mut found)?;
         for (pieces, source) in pieces.iter_mut().zip(found) {
-            let source = source.ok_or_else(|| RunError::internal("a file gives no array"))?;
+            let source = source.ok_or_else(|| RunError::internal("a file holds no array"))?;
             pieces.push((file.clone(), source));
         }
     }
@@ -354,7 +358,7 @@ fn bind_struct(
         ArgumentValue::File { .. } | ArgumentValue::Literal(_) | ArgumentValue::Iota | ArgumentValue::Random(..) => {
             let fields: Vec<String> = leaves.iter().map(|&leaf| format!("`{}`", params[leaf].name)).collect();
             return Err(RunError::new("E0701", format!("`{path}` has several parts: {}", fields.join(", ")))
-                .with_help(format!("give each by itself, or all of them with --arg {path}=@FILE.npz")));
+                .with_help(format!("pass each part by itself, or all of them with --arg {path}=@FILE.npz")));
         }
     }
     Ok(())
@@ -366,7 +370,7 @@ fn unknown_parameter(params: &[Binding], path: &str) -> RunError {
     let with_structs = names.clone().chain(names.clone().filter_map(|name| name.split('.').next()));
     match suggest::nearest(path, with_structs) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
-        None if params.is_empty() => error.with_help("it takes no arguments"),
+        None if params.is_empty() => error.with_help("it has no parameters"),
         None => {
             let whole = params.iter().filter(|param| param.plane != Some(Plane::Imaginary));
             let known: Vec<String> = whole.map(|param| format!("`{}: {}`", param.name, param.ty)).collect();
@@ -444,7 +448,7 @@ impl Archive {
             let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             let leaf = &params[leaves[0]].name;
             return Err(RunError::new("E0702", why).with_help(format!(
-                "{near}the parts of `{path}` are {}; to read only some arrays of a file, write --arg {leaf}=@{shown}:KEY for each",
+                "{near}the parts of `{path}` are {}; to read only some arrays of the file, write --arg {leaf}=@{shown}:KEY for each",
                 parts.join(", ")
             )));
         }
@@ -485,7 +489,7 @@ fn open_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<(NpyS
         (None, _) => {
             return Err(RunError::new(
                 "E0702",
-                format!("`{shown}` is an archive; which of its arrays is `{}`?", param.name),
+                format!("`{shown}` is an archive; name the array for `{}`", param.name),
             )
             .with_help(format!("write @{shown}:KEY; {}", holds(&archive))));
         }
@@ -520,14 +524,14 @@ fn check_shape<S: BlockSource + Send + 'static>(source: S, shown: &str, param: &
         return Ok(Box::new(source));
     }
     let given = type_text(source.dtype(), source.shape());
-    Err(RunError::new("E0701", format!("`{}` is {}, but `{shown}` is {given}", param.name, param.ty)))
+    Err(RunError::new("E0701", format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty)))
 }
 
 /// E0701 for an array of another type than the parameter.
 fn wrong_type(source: &NpySource, shown: &str, param: &Binding) -> RunError {
     let complex = if source.is_complex() { source.dtype().complex_name() } else { None };
     let given = sized(complex.unwrap_or(source.dtype().name()), source.shape());
-    RunError::new("E0701", format!("`{}` is {}, but `{shown}` is {given}", param.name, param.ty))
+    RunError::new("E0701", format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty))
 }
 
 /// Checks that an array of complex numbers has the element type and the shape of the parameter.
@@ -707,8 +711,8 @@ mod tests {
         // `jax.random.normal(jax.random.key(3), (2,), jnp.complex64)`
         assert_eq!(numbers(&["z=normal:3"]), [[-1.6817402, -1.206442], [-1.3740652, 0.07411618]]);
         for (text, why) in [
-            ("z=uniform:3", "but `uniform:3` makes real numbers only"),
-            ("z=1+2j", "`z` is c64[2], but `1+2j` is c64"),
+            ("z=uniform:3", "but `uniform:3` generates real numbers only"),
+            ("z=1+2j", "`z` has type c64[2], but `1+2j` is c64"),
             ("z=[true,1]", "true is not an f32"),
         ] {
             let error = refusal(&planes, &[text]);
@@ -753,10 +757,10 @@ mod tests {
     fn a_wrong_type_shows_both() {
         let param = param("x", DType::F32, &[4, 8]);
         for (text, code, message) in [
-            ("x=[1,2,3]", "E0701", "`x` is f32[4, 8], but `[1,2,3]` is f32[3]"),
-            ("x=2.5", "E0701", "`x` is f32[4, 8], but `2.5` is f32"),
-            ("x=true", "E0701", "`x` is f32[4, 8], but true is not an f32"),
-            ("x=full:1e50", "E0701", "`x` is f32[4, 8], but 1e50 does not fit f32"),
+            ("x=[1,2,3]", "E0701", "`x` has type f32[4, 8], but `[1,2,3]` is f32[3]"),
+            ("x=2.5", "E0701", "`x` has type f32[4, 8], but `2.5` is f32"),
+            ("x=true", "E0701", "`x` has type f32[4, 8], but true is not an f32"),
+            ("x=full:1e50", "E0701", "`x` has type f32[4, 8], but 1e50 does not fit into f32"),
             ("x=@absent.npy", "E0703", "cannot read `absent.npy`: No such file or directory"),
             ("x=@a.safetensors:w", "E0703", "cannot read `a.safetensors`: No such file"),
         ] {

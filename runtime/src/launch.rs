@@ -222,7 +222,7 @@ impl Shared {
         };
         RunError::new(code, format!("the {what}{line} {waited} for {missing}"))
             .at(site)
-            .with_help("`--timeout` says how many seconds a wait may take")
+            .with_help("`--timeout` sets the longest wait in seconds")
     }
 }
 
@@ -270,14 +270,14 @@ impl Workforce {
         debug_assert_eq!(devices.len(), 0, "a device has no worker");
         let floor = Arc::new(Floor { shared, crews });
         let mut workers = workers.into_iter();
-        let first = workers.next().ok_or_else(|| RunError::internal("there is no worker"))?;
+        let first = workers.next().ok_or_else(|| RunError::internal("no worker was started"))?;
         let mut workforce = Workforce { floor, first, threads: Vec::new(), lost: false };
         for worker in workers {
             let floor = workforce.floor.clone();
             let thread = thread::Builder::new()
                 .name(format!("spmd-worker-{}", worker.number))
                 .spawn(move || serve(&floor, worker))
-                .map_err(|error| RunError::new("E0803", format!("a thread could not be started: {error}")))?;
+                .map_err(|error| RunError::new("E0803", format!("cannot start a thread: {error}")))?;
             workforce.threads.push(thread);
         }
         workforce.touch();
@@ -293,7 +293,7 @@ impl Workforce {
     pub fn run(&mut self, out: &mut dyn Write) -> Result<Ending, RunError> {
         let begin = Instant::now();
         if self.lost {
-            return Err(RunError::internal("a device of an earlier run has not come back"));
+            return Err(RunError::internal("a device of an earlier run is missing"));
         }
         let Floor { shared, crews } = &*self.floor;
         debug_assert_eq!(shared.running.load(Ordering::Relaxed), 0, "the run before has ended");

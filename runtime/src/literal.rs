@@ -55,20 +55,20 @@ impl Literal {
                 let end = rest.find([',', ']', '[']).unwrap_or(rest.len());
                 elements.push(Number::parse(rest[..end].trim())?);
                 if *rank.get_or_insert(open.len()) != open.len() {
-                    return Err("lists and numbers are mixed at one depth".to_string());
+                    return Err("a list mixes lists and numbers".to_string());
                 }
                 count_one(&mut open);
                 rest = &rest[end..];
             }
             // After an element: closing brackets, then a comma.
             while let Some(after) = rest.strip_prefix(']') {
-                let len = open.pop().ok_or("there is a `]` too many")?;
+                let len = open.pop().ok_or("unexpected `]`")?;
                 let depth = open.len();
                 if shape.len() <= depth {
                     shape.resize(depth + 1, usize::MAX);
                 }
                 if shape[depth] != usize::MAX && shape[depth] != len {
-                    return Err(format!("lists of one depth have {} and {len} elements", shape[depth]));
+                    return Err(format!("lists at the same depth have different lengths: {} and {len}", shape[depth]));
                 }
                 shape[depth] = len;
                 count_one(&mut open);
@@ -77,13 +77,13 @@ impl Literal {
             if open.is_empty() {
                 break;
             }
-            rest = rest.strip_prefix(',').ok_or("a `,` or `]` is missing")?.trim_start();
+            rest = rest.strip_prefix(',').ok_or("expected `,` or `]`")?.trim_start();
         }
         if !rest.is_empty() {
-            return Err(format!("`{rest}` follows the end of the list"));
+            return Err(format!("unexpected `{rest}` after the list"));
         }
         if rank.is_some_and(|rank| rank != shape.len()) {
-            return Err("lists and numbers are mixed at one depth".to_string());
+            return Err("a list mixes lists and numbers".to_string());
         }
         Ok(Literal { shape, elements })
     }
@@ -146,7 +146,7 @@ impl Number {
             _ => {}
         }
         let wrong =
-            || if text.is_empty() { "a number is missing".to_string() } else { format!("`{text}` is not a number") };
+            || if text.is_empty() { "expected a number".to_string() } else { format!("`{text}` is not a number") };
         if !unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
             return Err(wrong());
         }
@@ -178,7 +178,7 @@ impl Number {
 
     fn encode(&self, dtype: DType, bytes: &mut Vec<u8>) -> Result<(), String> {
         let name = dtype.name();
-        let no_fit = || format!("{} does not fit {name}", self.show());
+        let no_fit = || format!("{} does not fit into {name}", self.show());
         match dtype.kind() {
             Kind::Bool => match self {
                 Number::Bool(value) => bytes.push(u8::from(*value)),
@@ -223,7 +223,7 @@ impl Number {
                     random::key(seed).iter().for_each(|word| bytes.extend(word.to_ne_bytes()));
                 }
                 Number::Bool(_) | Number::Float(_) | Number::Complex(_) => {
-                    return Err(format!("{} is not a seed of a key", self.show()));
+                    return Err(format!("{} is not the seed of a key", self.show()));
                 }
             },
         }
@@ -271,16 +271,16 @@ mod tests {
     #[test]
     fn malformed_lists_say_what_is_wrong() {
         for (text, part) in [
-            ("[1, 2", "missing"),
-            ("[1, 2]]", "a `]` too many"),
-            ("[1] 2", "follows"),
+            ("[1, 2", "expected `,` or `]`"),
+            ("[1, 2]]", "unexpected `]`"),
+            ("[1] 2", "unexpected `2` after the list"),
             ("[1 2]", "`1 2` is not a number"),
-            ("[1,,2]", "a number is missing"),
-            ("[[1], 2]", "mixed"),
-            ("[1, [2]]", "mixed"),
-            ("[[1, 2], [3]]", "2 and 1 elements"),
-            ("[[], 1]", "mixed"),
-            ("", "a number is missing"),
+            ("[1,,2]", "expected a number"),
+            ("[[1], 2]", "a list mixes"),
+            ("[1, [2]]", "a list mixes"),
+            ("[[1, 2], [3]]", "different lengths: 2 and 1"),
+            ("[[], 1]", "a list mixes"),
+            ("", "expected a number"),
             ("x", "`x` is not a number"),
             ("--1", "not a number"),
             ("1e", "not a number"),

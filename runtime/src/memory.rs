@@ -55,7 +55,8 @@ impl Mapping {
         if bytes == 0 {
             return Ok(Mapping { base: ptr::without_provenance_mut(LINE), bytes, mapped: 0 });
         }
-        let refused = || RunError::new("E0803", format!("the system refused {}", ByteSize(bytes as u64)));
+        let refused =
+            || RunError::new("E0803", format!("out of memory: the system cannot allocate {}", ByteSize(bytes as u64)));
         let is_huge = used_by == MappingUse::SeveralProcesses && bytes >= WHOLE_HUGE_PAGES;
         let slack = if bytes >= HUGE_PAGE || is_huge { HUGE_PAGE } else { 0 };
         let last_page = if is_huge { HUGE_PAGE } else { LARGEST_PAGE };
@@ -259,10 +260,10 @@ pub fn check_fits(
     let needed = ByteSize(known);
     let mut error = RunError::new(
         "E0803",
-        format!("the program needs {needed} of memory, but {} are available", ByteSize(available)),
+        format!("the program needs {needed} of memory, but only {} is available", ByteSize(available)),
     );
     if let Some((buffer, _)) = buffers.first() {
-        error = error.at(buffer.site).with_help(format!("the largest values: {}", largest.join(", ")));
+        error = error.at(buffer.site).with_help(format!("the largest values are {}", largest.join(", ")));
     }
     Err(error)
 }
@@ -402,7 +403,7 @@ mod tests {
         assert_eq!(error.site.unwrap().line, 8);
         assert_eq!(
             error.help.unwrap(),
-            "the largest values: `x: f32[8]` (line 8) 1000 bytes times 6, `w: f32[8]` (line 7) 2.9 KiB"
+            "the largest values are `x: f32[8]` (line 8) 1000 bytes times 6, `w: f32[8]` (line 7) 2.9 KiB"
         );
         assert!(available_memory().unwrap() > 1 << 20);
     }

@@ -219,7 +219,7 @@ impl OutputFile {
             Some(FileFormat::Npy) => None,
             Some(format @ (FileFormat::Npz | FileFormat::Safetensors)) => Some(format),
             None => {
-                let why = format!("`--out {request}` names no .npy, .npz or .safetensors file");
+                let why = format!("`--out {request}` does not name a .npy, .npz or .safetensors file");
                 return Err(RunError::new("E0702", why)
                     .with_help("write --out FILE.npy, --out NAME=FILE.npy, --out FILE.npz or --out FILE.safetensors"));
             }
@@ -232,7 +232,7 @@ impl OutputFile {
                 let known = list(results.iter().map(|result| result.name.as_str()));
                 return Err(RunError::new(
                     "E0702",
-                    format!("`--out {request}` does not say which result: there are {known}"),
+                    format!("`--out {request}` does not name a result; the results are {known}"),
                 )
                 .with_help("write --out NAME=FILE.npy, or all of them with --out FILE.npz"));
             }
@@ -260,14 +260,15 @@ impl OutputFile {
         if let OutputContent::Archive(FileFormat::Safetensors, members) = &content
             && members.iter().any(|(name, _)| name == METADATA)
         {
-            let why = format!("`--out {request}`: no array in a .safetensors file can be called `{METADATA}`");
-            return Err(RunError::new("E0702", why).with_help("write .npz instead"));
+            let why = format!("`--out {request}`: an array in a .safetensors file cannot be called `{METADATA}`");
+            return Err(RunError::new("E0702", why).with_help("write a .npz file instead"));
         }
         if let OutputContent::Archive(FileFormat::Safetensors, members) = &content
             && let Some((name, _)) = members.iter().find(|(_, index)| results[*index].imaginary.is_some())
         {
-            let why = format!("`--out {request}`: `{name}` is complex, and a .safetensors file has real numbers only");
-            return Err(RunError::new("E0702", why).with_help("write .npz instead"));
+            let why =
+                format!("`--out {request}`: `{name}` is complex, but a .safetensors file holds real numbers only");
+            return Err(RunError::new("E0702", why).with_help("write a .npz file instead"));
         }
         Ok(OutputFile { path, content })
     }
@@ -278,7 +279,7 @@ fn unknown_result(results: &[WholeResult], name: &str) -> RunError {
     let error = RunError::new("E0702", format!("the program has no result `{name}`"));
     match suggest::nearest(name, names()) {
         Some(near) if near != "0" || results.len() > 1 => error.with_help(format!("did you mean `{near}`?")),
-        _ if results.len() == 1 => error.with_help("it has a single one: write --out FILE.npy"),
+        _ if results.len() == 1 => error.with_help("it has a single result; write --out FILE.npy"),
         _ => error.with_help(format!("its results are {}", list(names()))),
     }
 }
@@ -349,11 +350,11 @@ mod tests {
         let two = results(&["loss", "p.w"]);
         let reserved = results(&["__metadata__"]);
         for (request, code, part) in [
-            ("y.npy", "E0702", "there are `loss`, `p.w`"),
+            ("y.npy", "E0702", "the results are `loss`, `p.w`"),
             ("lss=y.npy", "E0702", "no result `lss`"),
             ("p=p.npy", "E0702", "several parts: `w`"),
-            ("loss=y.txt", "E0702", "names no .npy, .npz or .safetensors file"),
-            ("p.safetensors", "E0702", "can be called `__metadata__`"),
+            ("loss=y.txt", "E0702", "does not name a .npy, .npz or .safetensors file"),
+            ("p.safetensors", "E0702", "cannot be called `__metadata__`"),
             ("loss=/no/such/folder/y.npy", "E0704", "cannot write `/no/such/folder/y.npy`: No such file or directory"),
         ] {
             let results = if request == "p.safetensors" { &reserved } else { &two };

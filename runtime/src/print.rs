@@ -136,7 +136,7 @@ impl PreparedPrint {
                         return Err(RunError::new("E0806", self.line(memory, device)).at(*site));
                     }
                 }
-                PreparedPurpose::File(_) => return Err(RunError::internal("a file is no text")),
+                PreparedPurpose::File(_) => return Err(RunError::internal("a file was given instead of text")),
             }
         }
         Ok(())

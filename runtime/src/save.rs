@@ -115,8 +115,8 @@ impl Saver {
         let answers = process.exchange(tags::BEGUN, &own.to_le_bytes(), limit)?;
         let missing: Vec<usize> = (0..answers.len()).filter(|&other| answers[other].is_none()).collect();
         if !missing.is_empty() {
-            let text = format!("{} did not end within {limit:?}", numbered_processes(&missing));
-            return Err(RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take"));
+            let text = format!("{} did not finish within {limit:?}", numbered_processes(&missing));
+            return Err(RunError::new("E0809", text).with_help("`--timeout` sets the longest wait in seconds"));
         }
         let counts = answers.iter().flatten().filter_map(|answer| answer.as_slice().try_into().ok());
         Ok(counts.map(u64::from_le_bytes).min().unwrap_or(begun))

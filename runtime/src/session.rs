@@ -344,7 +344,7 @@ fn check_messages((needed, bytes): (u64, u64), limit: Option<u64>) -> Result<(),
     match limit {
         Some(limit) if bytes.saturating_add(needed) > limit => {
             let text = format!(
-                "messages between processes need {} of memory beside {} of the program, but {} are allowed",
+                "messages between processes need {} of memory in addition to {} of the program, but only {} is allowed",
                 ByteSize(bytes),
                 ByteSize(needed),
                 ByteSize(limit)
@@ -362,15 +362,15 @@ fn check_source(param: &Binding, source: &dyn BlockSource) -> Result<(), RunErro
         return Ok(());
     }
     let given = source.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-    let message = format!("`{}` is {}, but {}[{given}] was given", param.name, param.ty, source.dtype().name());
+    let message = format!("`{}` has type {}, but {}[{given}] was given", param.name, param.ty, source.dtype().name());
     Err(RunError::new("E0701", message))
 }
 
 /// The place of a binding that is in memory.
 fn in_memory(binding: &Binding) -> Result<Place, RunError> {
-    binding.place.ok_or_else(|| RunError::internal(format!("`{}` is a stream, which is in no memory", binding.name)))
+    binding.place.ok_or_else(|| RunError::internal(format!("the stream `{}` is not in memory", binding.name)))
 }
 
 fn binding(bindings: &[Binding], index: usize) -> Result<&Binding, RunError> {
-    bindings.get(index).ok_or_else(|| RunError::internal(format!("there is no binding {index}")))
+    bindings.get(index).ok_or_else(|| RunError::internal(format!("unknown binding {index}")))
 }

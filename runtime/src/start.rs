@@ -187,7 +187,7 @@ fn incomplete(dropped: u64, format: ErrorFormat) -> String {
     if dropped == 0 {
         return String::new();
     }
-    let message = format!("the trace is not complete: {dropped} spans at the end of the run did not fit");
+    let message = format!("the trace is incomplete: the last {dropped} spans of the run did not fit");
     let help = "trace a run with fewer trips";
     match format {
         ErrorFormat::Text => format!("warning[E0704]: {message}\n  help: {help}\n"),

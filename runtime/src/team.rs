@@ -84,7 +84,7 @@ impl Team {
             let helper = thread::Builder::new()
                 .name(format!("spmd-helper-{index}"))
                 .spawn(move || shared.serve(index))
-                .map_err(|error| RunError::new("E0803", format!("a thread could not be started: {error}")))?;
+                .map_err(|error| RunError::new("E0803", format!("cannot start a thread: {error}")))?;
             team.helpers.push(helper);
         }
         Ok(team)

@@ -9,7 +9,7 @@
 //! | E0805 | the processor lacks instructions that the program was built with |
 //! | E0806 | an assertion does not hold |
 //! | E0807 | the processes of a job cannot be connected |
-//! | E0808 | the processes of a job are about to do different things |
+//! | E0808 | the processes of a job run different programs |
 //! | E0809 | another process does not answer |
 //! | E0701, E0703 | an argument has the wrong type, or cannot be read |
 //! | E0999 | the compiler or the runtime broke its own rules |

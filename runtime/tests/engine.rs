@@ -365,7 +365,7 @@ fn indices_are_checked() {
                     assert_eq!(session.read_result(0).unwrap().bytes, i64::to_ne_bytes(expected));
                 }
                 (Err(error), Err(index)) => {
-                    assert_eq!(error.message, format!("index {index} is out of bounds for a dimension of 4"));
+                    assert_eq!(error.message, format!("index {index} is out of bounds for a dimension of size 4"));
                     assert_eq!((error.code, error.site), ("E0801", Some(site(9))));
                 }
                 (result, _) => panic!("{result:?} instead of {expected:?}"),
@@ -652,7 +652,7 @@ fn memory_that_is_not_there_is_refused() {
     maker.param(&layout(DType::F32, &[(1 << 20, &[])]), maker.all());
     let options = |limit| RunOptions { memory_limit: limit, ..RunOptions::default() };
     let error = maker.load_with(options(Some(5 << 20))).err().unwrap();
-    assert_eq!(error.message, "the program needs 8.0 MiB of memory, but 5.0 MiB are available");
+    assert_eq!(error.message, "the program needs 8.0 MiB of memory, but only 5.0 MiB is available");
     assert_eq!((error.code, error.site), ("E0803", Some(site(1))));
     assert!(maker.load_with(options(Some(8 << 20))).is_ok());
     // Without a limit, what the machine has is one.
@@ -706,7 +706,7 @@ fn only_the_blocks_of_a_device_are_read() {
         assert_eq!(block, &block_of(&array, &maker.mesh(), &whole, device));
     }
     let error = session.write_param(0, &mut HostArray::zeros(DType::U16, &[7, 5])).unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), ("E0701", "`x` is ?, but u16[7, 5] was given"));
+    assert_eq!((error.code, error.message.as_str()), ("E0701", "`x` has type ?, but u16[7, 5] was given"));
 }
 
 #[test]

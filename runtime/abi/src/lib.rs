@@ -57,8 +57,8 @@ pub fn counted_index(index: i128, extent: i128, len: i128) -> Option<i128> {
 /// The message for an index that is out of bounds.
 pub fn out_of_bounds(index: i128, extent: i128, len: i128) -> String {
     match len {
-        1 => format!("index {index} is out of bounds for a dimension of {extent}"),
-        len => format!("a slice of {len} places from index {index} on does not lie within a dimension of {extent}"),
+        1 => format!("index {index} is out of bounds for a dimension of size {extent}"),
+        len => format!("a slice of {len} elements at index {index} is out of bounds for a dimension of size {extent}"),
     }
 }
 

@@ -48,7 +48,7 @@ impl DeviceMesh {
                 debug_assert!(sizes.is_empty() || strides[0] * sizes[0] == devices, "devices are numbered row-major");
                 Ok(DeviceMesh { sizes, strides, devices, deal: None })
             }
-            _ => Err(format!("a mesh with the sizes {sizes:?} cannot be run")),
+            _ => Err(format!("a mesh with the sizes {sizes:?} is not supported")),
         }
     }
 

@@ -85,9 +85,9 @@ impl Launched {
         }
         match number("SLURM_STEP_NUM_TASKS")? {
             Some(tasks) if tasks > 1 && variable("SLURM_PROCID").is_some() => Err(MpiError::new(format!(
-                "srun has started {tasks} processes that do not know of each other"
+                "srun started {tasks} processes that cannot communicate with each other"
             ))
-            .with_help("write `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH); `srun --mpi=list` shows what there is")),
+            .with_help("write `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH); `srun --mpi=list` lists the available ones")),
             _ => Ok(None),
         }
     }
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn processes_that_cannot_find_each_other_are_refused() {
         let error = find(&[("SLURM_PROCID", "0"), ("SLURM_STEP_NUM_TASKS", "4")]).unwrap_err();
-        assert!(error.message.contains("4 processes that do not know of each other"), "{error}");
+        assert!(error.message.contains("4 processes that cannot communicate with each other"), "{error}");
         assert!(error.help.unwrap().contains("--mpi=pmix"));
         let error = find(&[("PMI_RANK", "2"), ("PMI_SIZE", "2")]).unwrap_err();
         assert!(error.message.contains("PMI_RANK is 2, and PMI_SIZE is 2"), "{error}");

@@ -10,9 +10,7 @@
 #![warn(missing_docs)]
 
 #[cfg(not(all(unix, target_endian = "little", any(target_arch = "x86_64", target_arch = "aarch64"))))]
-compile_error!(
-    "handles of 32 bits are passed as 64 bits, which only the C calling conventions of x86-64 and aarch64 allow"
-);
+compile_error!("MPI handles of 32 bits are supported on x86-64 and aarch64 only");
 
 mod launcher;
 mod library;

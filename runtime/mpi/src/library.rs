@@ -122,8 +122,8 @@ impl MpiLibrary {
         }
         let message = format!("no MPI library could be loaded: {}", reasons.join("; "));
         Err(MpiError::new(message).with_help(format!(
-            "install the library of {} on every host, or name another one in {LIBRARY_VARIABLE} (a path, if it is not where libraries are \
-             looked for)",
+            "install {} on every host, or name a library in {LIBRARY_VARIABLE}, with its path if it is not in the library search \
+             path",
             launcher.name()
         )))
     }
@@ -143,7 +143,7 @@ impl MpiLibrary {
             let text = CString::new(symbol).expect("names of functions have no zero bytes");
             // SAFETY: the library is open, and the name ends with a zero byte.
             let found = unsafe { libc::dlsym(library, text.as_ptr()) };
-            let missing = || MpiError::new(format!("`{name}` is no MPI library: it has no `{symbol}`"));
+            let missing = || MpiError::new(format!("`{name}` is not an MPI library: it has no symbol `{symbol}`"));
             if found.is_null() { Err(missing()) } else { Ok(found) }
         };
         // SAFETY: a library with all these functions is one of MPI.
@@ -200,7 +200,7 @@ fn candidates(launcher: Launcher, chosen: Option<&str>) -> Vec<String> {
 }
 
 fn open(name: &str) -> Result<*mut c_void, String> {
-    let path = CString::new(name).map_err(|_| format!("`{}` is no file name", name.replace('\0', " ")))?;
+    let path = CString::new(name).map_err(|_| format!("invalid file name `{}`", name.replace('\0', " ")))?;
     // Global, as parts that an MPI library loads itself use its symbols.
     // SAFETY: the name ends with a zero byte. The library runs code of its own when it is loaded, which MPI libraries may.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
@@ -253,7 +253,10 @@ mod tests {
         if cfg!(target_os = "linux") {
             let error = MpiLibrary::load(Launcher::OpenMpi, Some("libm.so.6")).err();
             let error = error.expect("it has no functions of MPI");
-            assert!(error.message.contains("`libm.so.6` is no MPI library: it has no `MPI_Init_thread`"), "{error}");
+            assert!(
+                error.message.contains("`libm.so.6` is not an MPI library: it has no symbol `MPI_Init_thread`"),
+                "{error}"
+            );
         }
     }
 }

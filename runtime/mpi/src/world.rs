@@ -65,7 +65,7 @@ impl World {
     pub fn join(library: MpiLibrary, launched: &Launched) -> Result<World, MpiError> {
         let (functions, constants) = (library.functions, library.constants);
         let name = library.name().to_string();
-        let fails = |what: &str, code: c_int| MpiError::new(format!("`{name}` could not {what} (code {code})"));
+        let fails = |what: &str, code: c_int| MpiError::new(format!("`{name}` failed to {what} (code {code})"));
         let check = |what: &str, code: c_int| if code == 0 { Ok(()) } else { Err(fails(what, code)) };
         let mut level: c_int = -1;
         // SAFETY: MPI allows null for the arguments of `main`; `level` is valid. It is the first call, as the caller starts MPI once.
@@ -80,7 +80,7 @@ impl World {
             // SAFETY: as above; `bytes` is valid.
             let code = unsafe { (functions.type_size)(of, &raw mut bytes) };
             if code != 0 || bytes != expected {
-                let message = format!("`{name}` has handles that are not those of a known MPI library");
+                let message = format!("`{name}` is not a known MPI library: its handles have an unknown format");
                 return Err(MpiError::new(message)
                     .with_help(format!("name a library of Open MPI or MPICH in {LIBRARY_VARIABLE}")));
             }
@@ -96,8 +96,8 @@ impl World {
         };
         world.check_place(launched)?;
         if level < constants.serialized {
-            let message = format!("`{name}` does not allow calls of several threads ({})", world.version);
-            return Err(MpiError::new(message).with_help("use a library that was built with support of threads"));
+            let message = format!("`{name}` does not support calls from several threads ({})", world.version);
+            return Err(MpiError::new(message).with_help("use a library that was built with thread support"));
         }
         let mut own: Handle = 0;
         // SAFETY: all processes duplicate the world as their first operation in common; `own` is valid for a handle.
@@ -121,13 +121,13 @@ impl World {
             return Ok(());
         }
         let message = format!(
-            "{} has started {} processes, but in `{}` this is process {rank} of {size}",
+            "{} started {} processes, but `{}` reports process {rank} of {size}",
             launched.launcher.name(),
             launched.size,
             self.library.name(),
         );
         Err(MpiError::new(message).with_help(format!(
-            "launcher and library must be of the same MPI ({}); {LIBRARY_VARIABLE} names another library",
+            "the launcher and the library must belong to the same MPI ({}); name another library in {LIBRARY_VARIABLE}",
             self.version
         )))
     }
@@ -255,7 +255,7 @@ impl World {
             // SAFETY: the status is that of a message that has been received.
             let code = unsafe { (functions.get_count)(&raw const status, self.library.constants.byte, &raw mut count) };
             if code != 0 || usize::try_from(count) != Ok(expected) {
-                let message = format!("process {} has sent {count} bytes where {expected} were expected", piece.from);
+                let message = format!("expected {expected} bytes from process {}, received {count}", piece.from);
                 return Err(MpiError::new(message));
             }
         }
@@ -286,7 +286,7 @@ impl World {
         // SAFETY: MPI has been started by this thread, and the caller uses it no longer.
         match unsafe { (self.library.functions.finalize)() } {
             0 => Ok(()),
-            code => Err(MpiError::new(format!("`{}` could not end (code {code})", self.library.name()))),
+            code => Err(MpiError::new(format!("`{}` failed to finalize (code {code})", self.library.name()))),
         }
     }
 
@@ -297,7 +297,7 @@ impl World {
         // SAFETY: every library's texts of errors fit.
         let named = unsafe { (self.library.functions.error_string)(code, text.as_mut_ptr(), &raw mut len) };
         let reason = if named == 0 { readable(&text) } else { format!("code {code}") };
-        MpiError::new(format!("MPI could not {what} process {other}: {reason}"))
+        MpiError::new(format!("MPI failed to {what} process {other}: {reason}"))
     }
 
     fn turn(&self) -> Option<MutexGuard<'_, ()>> {

@@ -70,7 +70,7 @@ impl Bytes {
     pub(crate) fn open(path: &Path) -> Result<Bytes, RunError> {
         match OpenedInput::open(path)? {
             OpenedInput::File(bytes) => Ok(bytes),
-            OpenedInput::Pipe(_) => Err(unreadable(path, "it is a pipe; an archive is read from a file only")),
+            OpenedInput::Pipe(_) => Err(unreadable(path, "it is a pipe; archives can be read from files only")),
         }
     }
 
@@ -91,12 +91,12 @@ impl Bytes {
 
     /// Fills `out` with the bytes from `start` on. The error says what is wrong with the file.
     pub(crate) fn read_at(&self, start: u64, out: &mut [u8]) -> Result<(), String> {
-        let cut_off = || "it is cut off".to_string();
+        let cut_off = || "it is truncated".to_string();
         let part = self.part(start, out.len() as u64).ok_or_else(cut_off)?;
         match &*self.content {
             FileContent::File(file) => file.read_exact_at(out, part.range.start).map_err(|error| {
                 let is_shorter = error.kind() == io::ErrorKind::UnexpectedEof;
-                if is_shorter { "it was made shorter while it was read".to_string() } else { describe(&error) }
+                if is_shorter { "it was truncated while it was being read".to_string() } else { describe(&error) }
             }),
             FileContent::Owned(content) => {
                 out.copy_from_slice(&content[part.range.start as usize..part.range.end as usize]);
@@ -174,7 +174,7 @@ impl<'a> RowReader<'a> {
         }
         debug_assert!(start >= self.at, "the window lies behind what is read");
         let first = (start - self.at) as usize;
-        let row = self.window.get(first..first + out.len()).ok_or("it is cut off")?;
+        let row = self.window.get(first..first + out.len()).ok_or("it is truncated")?;
         out.copy_from_slice(row);
         Ok(())
     }

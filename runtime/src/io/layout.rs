@@ -86,7 +86,7 @@ impl FileLayout {
         debug_assert_eq!(arrays.len(), checksums.len(), "each array has a checksum");
         match format {
             FileFormat::Npy => {
-                let [array] = arrays else { return Err(io::Error::other("it has a single array")) };
+                let [array] = arrays else { return Err(io::Error::other("it holds a single array")) };
                 let header = array.npy_header();
                 Ok(FileLayout { begins: vec![header.len() as u64], texts: vec![(0, header)] })
             }
@@ -107,7 +107,7 @@ impl FileLayout {
             }
             FileFormat::Safetensors => {
                 if arrays.iter().any(|array| array.complex) {
-                    return Err(io::Error::other("it has real numbers only"));
+                    return Err(io::Error::other("it holds real numbers only"));
                 }
                 let named: Vec<(&str, DType, &[usize])> =
                     arrays.iter().map(|array| (array.name.as_str(), array.dtype, array.shape.as_slice())).collect();

@@ -63,7 +63,7 @@ impl NpySource {
         let bytes = header.data_bytes().map_err(|why| unreadable(&name, why))?;
         let elements = content.part(data_start as u64, bytes as u64).ok_or_else(|| {
             let there = content.len().saturating_sub(data_start as u64);
-            unreadable(&name, format!("it is cut off: {} takes {bytes} bytes, {there} are there", header.ty()))
+            unreadable(&name, format!("it is truncated: {} takes {bytes} bytes, but it holds {there}", header.ty()))
         })?;
         Ok(header.source(name, NpyElements::Ready(elements)))
     }
@@ -76,7 +76,7 @@ impl NpySource {
         let needed = data_start as u64 + bytes as u64;
         if packed.size != needed {
             let (ty, said) = (header.ty(), packed.size);
-            let why = format!("its archive says that it has {said} bytes, but {ty} takes {needed}");
+            let why = format!("its archive declares {said} bytes, but {ty} takes {needed}");
             return Err(unreadable(&name, why));
         }
         Ok(header.source(name, NpyElements::Packed(packed, data_start)))
@@ -128,12 +128,12 @@ impl NpySource {
             NpyElements::Packed(packed, data_start) => {
                 let content = packed.unpack()?;
                 let start = *data_start as u64;
-                Some(content.part(start, content.len().saturating_sub(start)).ok_or("it is cut off")?)
+                Some(content.part(start, content.len().saturating_sub(start)).ok_or("it is truncated")?)
             }
             NpyElements::Pipe(pipe) => {
                 let content = next_of_pipe(pipe, bytes())?;
                 if content.len() < bytes() {
-                    return Err(format!("it is cut off after {} bytes of {}", content.len(), bytes()));
+                    return Err(format!("it is truncated after {} bytes of {}", content.len(), bytes()));
                 }
                 Some(Bytes::owned(content))
             }
@@ -189,8 +189,8 @@ impl BlockSource for NpySource {
     fn in_file(&mut self) -> Result<Option<ElementsInFile>, RunError> {
         let refused = |why: &str, help: &str| Err(unreadable(&self.name, why).with_help(help));
         if self.fortran_order && self.shape.len() > 1 {
-            let why = "a stream is read row by row, and this array is in Fortran order, column by column";
-            return refused(why, "write it row by row: np.save(name, np.ascontiguousarray(x))");
+            let why = "a stream is read row by row, but this array is in Fortran order, column by column";
+            return refused(why, "write the array row by row: np.save(name, np.ascontiguousarray(x))");
         }
         let bytes = match &self.elements {
             NpyElements::Ready(bytes) => bytes.clone(),
@@ -199,16 +199,16 @@ impl BlockSource for NpySource {
                 let content = packed.in_place().map(|content| content.part(start, content.len().saturating_sub(start)));
                 match content {
                     Some(Some(bytes)) => bytes,
-                    Some(None) => return refused("it is cut off", "write it again"),
+                    Some(None) => return refused("it is truncated", "write the file again"),
                     None => {
-                        let help = "write it without compression: np.savez, or np.save for one array";
-                        return refused("a stream is read at any place, and this array is compressed", help);
+                        let help = "write the file without compression, with np.savez, or with np.save for one array";
+                        return refused("a stream is read at any position, but this array is compressed", help);
                     }
                 }
             }
             NpyElements::Pipe(_) => {
-                let help = "write it to a file, or leave out `stream` to read it as a whole";
-                return refused("a stream is read at any place, and this is a pipe", help);
+                let help = "write the data to a file, or remove `stream` to read it as a whole";
+                return refused("a stream is read at any position, but this is a pipe", help);
             }
         };
         let file = || ElementsInFile::new(self.name.clone(), bytes.clone(), self.dtype, self.swapped);
@@ -299,15 +299,15 @@ impl NpyHeader {
             (2 | 3, 0) => {
                 let content = head(12)?;
                 let len = content.get(8..12).and_then(|bytes| bytes.try_into().ok());
-                (12, u32::from_le_bytes(len.ok_or("its header is cut off")?) as usize)
+                (12, u32::from_le_bytes(len.ok_or("its header is truncated")?) as usize)
             }
-            (major, minor) => return Err(format!("version {major}.{minor} of the .npy format is not known")),
+            (major, minor) => return Err(format!("version {major}.{minor} of the .npy format is not supported")),
         };
         if len > MOST_HEADER_BYTES {
             return Err(format!("its header is longer than {} MiB", MOST_HEADER_BYTES >> 20));
         }
         let content = head(prefix + len)?;
-        let text = content.get(prefix..prefix + len).ok_or("its header is cut off")?;
+        let text = content.get(prefix..prefix + len).ok_or("its header is truncated")?;
         let text = std::str::from_utf8(text).map_err(|_| "its header is not text")?;
         let fields = HeaderText { rest: text }.fields()?;
         let (dtype, complex, swapped, is_raw) = parse_descr(&fields.descr.ok_or("its header has no `descr`")?)?;
@@ -351,11 +351,11 @@ fn parse_descr(descr: &str) -> Result<(DType, bool, bool, bool), String> {
         Some(dtype) => dtype,
         None => {
             let kind = match code.as_bytes().first() {
-                Some(b'O') => "Python objects, which are not read",
-                Some(b'c') => "complex numbers of a width that the language does not have",
-                Some(b'U' | b'S' | b'a') => "text, which the language does not have",
-                Some(b'M' | b'm') => "dates or times, which the language does not have",
-                _ => "of a kind that the language does not have",
+                Some(b'O') => "Python objects, which are not supported",
+                Some(b'c') => "complex numbers of an unsupported width",
+                Some(b'U' | b'S' | b'a') => "text, which is not supported",
+                Some(b'M' | b'm') => "dates or times, which are not supported",
+                _ => "of an unsupported type",
             };
             return Err(format!("its elements (`{descr}`) are {kind}"));
         }
@@ -384,7 +384,7 @@ impl HeaderText<'_> {
             self.expect(':')?;
             match name.as_str() {
                 "descr" if self.rest.trim_start().starts_with('[') => {
-                    return Err("it holds records with named fields, which are not read".to_string());
+                    return Err("it holds records with named fields, which are not supported".to_string());
                 }
                 "descr" => fields.descr = Some(self.string()?),
                 "fortran_order" => fields.fortran_order = Some(self.truth()?),
@@ -411,15 +411,15 @@ impl HeaderText<'_> {
     }
 
     fn expect(&mut self, symbol: char) -> Result<(), String> {
-        if self.accept(symbol) { Ok(()) } else { Err(format!("its header is malformed: `{symbol}` expected")) }
+        if self.accept(symbol) { Ok(()) } else { Err(format!("its header is malformed: expected `{symbol}`")) }
     }
 
     fn string(&mut self) -> Result<String, String> {
         self.rest = self.rest.trim_start();
         let quote = self.rest.chars().next().filter(|&c| c == '\'' || c == '"');
-        let quote = quote.ok_or("its header is malformed: a string expected")?;
+        let quote = quote.ok_or("its header is malformed: expected a string")?;
         let rest = &self.rest[1..];
-        let end = rest.find(quote).ok_or("its header is malformed: a string does not end")?;
+        let end = rest.find(quote).ok_or("its header is malformed: unterminated string")?;
         self.rest = &rest[end + 1..];
         Ok(rest[..end].to_string())
     }
@@ -432,7 +432,7 @@ impl HeaderText<'_> {
                 return Ok(value);
             }
         }
-        Err("its header is malformed: `True` or `False` expected".to_string())
+        Err("its header is malformed: expected `True` or `False`".to_string())
     }
 
     fn sizes(&mut self) -> Result<Vec<usize>, String> {
@@ -577,7 +577,7 @@ mod tests {
             (Bytes::owned(Vec::new()), "not a .npy file"),
             (Bytes::owned(b"PK\x03\x04 and so on".to_vec()), "not a .npy file"),
             (Bytes::owned(b"\x93NUMPY\x09\x00\x00\x00".to_vec()), "version 9.0"),
-            (Bytes::owned(b"\x93NUMPY\x02\x00\xff\xff\x0f\x00{".to_vec()), "header is cut off"),
+            (Bytes::owned(b"\x93NUMPY\x02\x00\xff\xff\x0f\x00{".to_vec()), "header is truncated"),
             (Bytes::owned(b"\x93NUMPY\x02\x00\xff\xff\xff\xff{".to_vec()), "header is longer than 1 MiB"),
             (file(&header("'<f4'", "(2, 2)"), &[0; 15]), "f32[2, 2] takes 16 bytes, 15 are there"),
             (file(&header("'<f4'", "(4294967296, 4294967296)"), &[]), "too large"),
@@ -624,7 +624,7 @@ mod tests {
         file.set_len(8192).unwrap();
         let error = source.read().unwrap_err();
         assert_eq!(error.code, "E0703");
-        assert!(error.message.ends_with("x.npy`: it was made shorter while it was read"), "{}", error.message);
+        assert!(error.message.ends_with("x.npy`: it was truncated while it was being read"), "{}", error.message);
     }
 
     #[test]

@@ -124,7 +124,7 @@ mod tests {
         let entry = content.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
         content[entry + 24..entry + 28].copy_from_slice(&0xf000_0000u32.to_le_bytes());
         let error = open(&content).unwrap().array("w").err().unwrap();
-        let words = "p.npz:w`: its archive says that it has 4026531840 bytes, but f32[3] takes 140";
+        let words = "p.npz:w`: its archive declares 4026531840 bytes, but f32[3] takes 140";
         assert!(error.message.contains(words), "{}", error.message);
     }
 
@@ -164,7 +164,7 @@ mod tests {
             assert!(begin.elapsed().as_millis() < 500, "only the header is decoded");
             match source {
                 Ok(source) => assert!(is_known && source.unwrap().shape() == [2_097_152, 1024]),
-                Err(error) => assert!(!is_known && error.message.contains("its archive says"), "{}", error.message),
+                Err(error) => assert!(!is_known && error.message.contains("its archive declares"), "{}", error.message),
             }
         }
     }

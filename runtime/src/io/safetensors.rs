@@ -54,11 +54,10 @@ impl SafetensorsFile {
             return Ok(None);
         };
         let shown = PathBuf::from(format!("{}:{name}", self.path.display()));
-        let known = DType::named_in_safetensors(&format!("{dtype:?}")).ok_or_else(|| {
-            unreadable(&shown, format!("its elements are of a kind that the language does not have ({dtype:?})"))
-        })?;
+        let known = DType::named_in_safetensors(&format!("{dtype:?}"))
+            .ok_or_else(|| unreadable(&shown, format!("its elements are of an unsupported type ({dtype:?})")))?;
         let elements = self.elements.part(*start as u64, (end - start) as u64);
-        let elements = elements.ok_or_else(|| unreadable(&shown, "it is cut off"))?;
+        let elements = elements.ok_or_else(|| unreadable(&shown, "it is truncated"))?;
         Ok(Some(NpySource::in_place(shown, known, shape.clone(), elements)))
     }
 }
@@ -111,7 +110,7 @@ fn read_header(content: &Bytes) -> Result<(BTreeMap<String, TensorInfo>, Bytes),
     content.read_at(0, &mut len).map_err(|_| "it is not a .safetensors file")?;
     let len = u64::from_le_bytes(len);
     if len > content.len() - 8 {
-        return Err("it is not a .safetensors file, or it is cut off in its header".to_string());
+        return Err("it is not a .safetensors file, or its header is truncated".to_string());
     }
     if len > MOST_HEADER_BYTES {
         return Err(format!("its header is longer than {} MiB", MOST_HEADER_BYTES >> 20));
@@ -122,26 +121,26 @@ fn read_header(content: &Bytes) -> Result<(BTreeMap<String, TensorInfo>, Bytes),
     let arrays = json.deserialize_map(Arrays).and_then(|arrays| json.end().map(|()| arrays));
     let arrays = arrays.map_err(|error| match error.to_string() {
         twice if twice.starts_with(TWICE) => twice.split(" at line").next().unwrap_or_default().to_string(),
-        _ => "its header is malformed, or names an element type that is not known".to_string(),
+        _ => "its header is malformed, or names an unknown element type".to_string(),
     })?;
-    let elements = content.part(8 + len, content.len() - 8 - len).ok_or("it is cut off")?;
+    let elements = content.part(8 + len, content.len() - 8 - len).ok_or("it is truncated")?;
 
     let mut in_order: Vec<(&String, &TensorInfo)> = arrays.iter().collect();
     in_order.sort_by_key(|(_, info)| info.data_offsets);
     let mut end = 0;
     for (name, TensorInfo { dtype, shape, data_offsets }) in in_order {
         if data_offsets.0 != end || data_offsets.1 < end {
-            return Err(format!("the place of `{name}` leaves a gap or overlaps another"));
+            return Err(format!("the bytes of `{name}` leave a gap or overlap another array"));
         }
         end = data_offsets.1;
         let bytes = shape.iter().try_fold(dtype.size(), |bytes, &size| bytes.checked_mul(size));
         let bytes = bytes.ok_or_else(|| format!("the shape of `{name}` is too large"))?;
         if bytes != end - data_offsets.0 {
-            return Err(format!("`{name}` has another size than its shape says"));
+            return Err(format!("the size of `{name}` does not match its shape"));
         }
     }
     if end as u64 != elements.len() {
-        return Err("it is cut off, or longer than its header says".to_string());
+        return Err("it is truncated, or longer than its header declares".to_string());
     }
     Ok((arrays, elements))
 }
@@ -298,12 +297,12 @@ mod tests {
         };
         for (content, words) in [
             (b"PK".to_vec(), "it is not a .safetensors file"),
-            (vec![0xff; 64], "cut off in its header"),
-            (one("F32", "[1]", 4)[..52].to_vec(), "cut off"),
-            (one("C64", "[1]", 4), "an element type that is not known"),
-            (one("F32", "[2]", 4), "another size than its shape says"),
+            (vec![0xff; 64], "its header is truncated"),
+            (one("F32", "[1]", 4)[..52].to_vec(), "truncated"),
+            (one("C64", "[1]", 4), "an unknown element type"),
+            (one("F32", "[2]", 4), "does not match its shape"),
             (one("F32", "[4294967296,4294967296]", 4), "too large"),
-            (one("F32", "[0]", 0), "longer than its header says"),
+            (one("F32", "[0]", 0), "longer than its header declares"),
             (
                 file(
                     r#"{"w":{"dtype":"I8","shape":[4],"data_offsets":[0,4]},

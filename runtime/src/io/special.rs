@@ -47,7 +47,7 @@ fn open_pipe(path: &Path) -> io::Result<File> {
             opened => break opened?,
         }
         if start.elapsed() >= LONGEST {
-            let message = format!("no other process has opened this pipe to read it for {} seconds", LONGEST.as_secs());
+            let message = format!("no other process opened this pipe for reading within {} seconds", LONGEST.as_secs());
             return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         if start.elapsed() >= SILENCE && !std::mem::replace(&mut has_spoken, true) {

@@ -52,13 +52,13 @@ pub(crate) fn directory(archive: &Bytes) -> Result<Vec<Member>, String> {
         let mut wide = [0; 56];
         let read = archive.read_at(wide_start, &mut wide);
         if read.is_err() || u32_at(&wide, 0) != Some(WIDE_DIRECTORY_END) {
-            return Err("its directory cannot be found".to_string());
+            return Err("its directory was not found".to_string());
         }
-        count = u64_at(&wide, 32).ok_or("its directory is cut off")?;
-        start = u64_at(&wide, 48).ok_or("its directory is cut off")?;
+        count = u64_at(&wide, 32).ok_or("its directory is truncated")?;
+        start = u64_at(&wide, 48).ok_or("its directory is truncated")?;
         directory_end = wide_start;
     }
-    let len = directory_end.checked_sub(start).ok_or("its directory cannot be found")?;
+    let len = directory_end.checked_sub(start).ok_or("its directory was not found")?;
     if len > MOST_DIRECTORY_BYTES {
         return Err(format!("its directory is larger than {} MiB", MOST_DIRECTORY_BYTES >> 20));
     }
@@ -68,7 +68,7 @@ pub(crate) fn directory(archive: &Bytes) -> Result<Vec<Member>, String> {
     let mut names = BTreeSet::new();
     let mut at = 0;
     for _ in 0..count {
-        let (member, next) = directory_entry(&content, at).ok_or("its directory is cut off or damaged")?;
+        let (member, next) = directory_entry(&content, at).ok_or("its directory is truncated or damaged")?;
         if !names.insert(member.name.clone()) {
             return Err(format!("it has two members called `{}`", member.name));
         }
@@ -127,7 +127,7 @@ impl Member {
         if self.flags & 1 != 0 {
             return Err("it is encrypted".to_string());
         }
-        let content = self.packed_bytes(archive).ok_or("it is cut off or damaged")?;
+        let content = self.packed_bytes(archive).ok_or("it is truncated or damaged")?;
         let is_deflated = match self.method {
             0 if self.size == self.packed => false,
             0 => return Err("its sizes contradict each other".to_string()),

@@ -100,8 +100,7 @@ impl Party<'_> {
                 // No one hears it if a wait for another process has failed.
                 let _ = said.send(work());
             });
-            let worker =
-                worker.map_err(|error| RunError::new("E0803", format!("a thread could not be started: {error}")))?;
+            let worker = worker.map_err(|error| RunError::new("E0803", format!("cannot start a thread: {error}")))?;
             let mut done = None;
             let ended = loop {
                 if done.is_none() {

@@ -17,7 +17,7 @@ pub(super) fn check(
     let own = |array: &LibraryArray| (array.dtype, lens(array));
     let operands: Vec<(DType, Vec<usize>)> = step.operands.iter().map(own).collect();
     let Some((scratch, results)) = step.results.split_last() else {
-        return Err("a function of matrices without results".to_string());
+        return Err("a matrix function without results".to_string());
     };
     let results: Vec<(DType, Vec<usize>)> = results.iter().map(own).collect();
     if shapes(function, &operands).as_ref() != Some(&results) {
@@ -26,7 +26,7 @@ pub(super) fn check(
     let (rows, columns) = (operands[0].1[0], operands[0].1[1]);
     let other = operands.get(1).map_or([0; 2], |(_, sizes)| [sizes[0], sizes[1]]);
     if first.is_some_and(|first| first < 0 || first as u64 + rows as u64 > columns as u64 && rows > 0) {
-        return Err(format!("rows from {first:?} on of a matrix with {columns}"));
+        return Err(format!("rows from {first:?} on of a matrix with {columns} columns"));
     }
     let least = function.scratch(rows, columns, other);
     let slots = lens(scratch);
@@ -37,7 +37,7 @@ pub(super) fn check(
     if fits && needed(function, rows, columns) <= least {
         Ok(())
     } else {
-        Err(format!("{function:?} of {operands:?} with other scratch memory than it needs"))
+        Err(format!("{function:?} of {operands:?} with the wrong scratch memory"))
     }
 }
 

@@ -452,7 +452,7 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
         }
         LibraryFunction::Scatter(scatter) => {
             let ([result], [updates, indices @ ..]) = (step.results.as_slice(), step.operands.as_slice()) else {
-                return Err("a scatter of other arrays than updates, indices and a result".to_string());
+                return Err("a scatter requires updates, indices and a result".to_string());
             };
             let (mut to, from) = (lens(result, device), lens(updates, device));
             if scatter.divided == ScatterParts::Updates && !to.is_empty() {
@@ -482,7 +482,7 @@ pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Res
         }
         LibraryFunction::Rows(rows) => {
             let ([index], [result]) = (step.operands.as_slice(), step.results.as_slice()) else {
-                return Err("a read of rows with other arrays than indices and rows".to_string());
+                return Err("a read of rows requires indices and rows".to_string());
             };
             let (at, to) = (lens(index, device), lens(result, device));
             let indexed = (to.len() + 1).checked_sub(rows.first.len()).ok_or("rows of too few dimensions")?;

@@ -368,8 +368,8 @@ impl Crossings {
         let missing: Vec<usize> =
             (0..state.peers.len()).filter(|&other| state.peers[other].request.is_some()).collect();
         if !missing.is_empty() {
-            let text = format!("{} did not end within {limit:?} after this one", numbered_processes(&missing));
-            let error = RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take");
+            let text = format!("{} did not finish within {limit:?} after this one", numbered_processes(&missing));
+            let error = RunError::new("E0809", text).with_help("`--timeout` sets the longest wait in seconds");
             run.failures.record(u64::MAX, first, error);
         }
         if let Some(stop) = run.failures.take_stop() {

@@ -74,9 +74,8 @@ pub(crate) fn introduce(process: &Process, own: &Introduction, limit: Duration) 
     let missing: Vec<usize> = (0..answers.len()).filter(|&other| answers[other].is_none()).collect();
     if !missing.is_empty() {
         let message = format!("{} did not answer within {limit:?}", numbered_processes(&missing));
-        return Err(RunError::new("E0809", message).with_help(
-            "a host may be out of reach, or slow to start; `--timeout` says how many seconds a wait may take",
-        ));
+        return Err(RunError::new("E0809", message)
+            .with_help("a host may be unreachable, or slow to start; `--timeout` sets the longest wait in seconds"));
     }
     let answers: Vec<_> = answers.iter().flatten().map(|bytes| decode(bytes)).collect();
     debug_assert_eq!(answers.len(), process.count(), "all have answered");
@@ -126,7 +125,7 @@ fn differs<'a>(
         words(shown(usual)),
     );
     if odd.len() > 1 {
-        message += &format!("; these differ from most: {}", numbered_processes(&odd));
+        message += &format!("; these differ from the majority: {}", numbered_processes(&odd));
     }
     Err(RunError::new("E0808", message).with_help(
         "start the same executable with the same options on every host; after a new build, copy it to all of them",

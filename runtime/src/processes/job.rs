@@ -103,7 +103,7 @@ impl JoinedJob {
         let (rank, format, to_report) = (launched.rank, args.error_format, connected.clone());
         let watchdog = Watchdog::start(calls.clone(), timeout.max(LONGEST_CALL), move |what| {
             let error = RunError::new("E0809", format!("process {rank} ends the job, as {what}"))
-                .with_help("another process may have ended, or a host may be out of reach");
+                .with_help("another process may have ended, or a host may be unreachable");
             let failure = Failure::new(error);
             let report = to_report.get().map(|mpi| mpi.report()).unwrap_or_default();
             let _ = io::stderr().write_all((failure.render(format) + &report).as_bytes());
@@ -233,7 +233,7 @@ fn agree<T>(process: &Process, outcome: Result<T, Failure>, limit: Duration) -> 
         // What happened here may be why the others do not answer.
         outcome?;
         let message = format!("{} did not answer within {limit:?}", numbered_processes(&missing));
-        let error = RunError::new("E0809", message).with_help("`--timeout` says how many seconds a wait may take");
+        let error = RunError::new("E0809", message).with_help("`--timeout` sets the longest wait in seconds");
         return Err(Failure::new(error));
     }
     let statuses: Vec<u8> = answers.iter().flatten().map(|answer| answer[0]).collect();
@@ -242,7 +242,7 @@ fn agree<T>(process: &Process, outcome: Result<T, Failure>, limit: Duration) -> 
     match outcome {
         Err(failure) if reporter == process.rank() => Err(Failure { told: Told::Everywhere, ..failure }),
         Ok(_) | Err(_) => {
-            let error = RunError::new("E0809", format!("process {reporter} has failed"));
+            let error = RunError::new("E0809", format!("process {reporter} failed"));
             Err(Failure { status, told: Told::Elsewhere, ..Failure::new(error) })
         }
     }
@@ -255,7 +255,7 @@ fn check_deal(devices: usize, processes: usize) -> Result<(), RunError> {
         return Ok(());
     }
     let message = format!(
-        "the mesh has {}, which cannot be dealt equally to {}",
+        "{} of the mesh cannot be divided equally among {}",
         counted(devices, "device"),
         counted(processes, "process")
     );
@@ -322,7 +322,7 @@ mod tests {
         assert_eq!(error.help.as_deref(), Some("start 1, 2, 3, 6 processes, or change the mesh"));
         assert!(check_deal(2, 4).is_err());
         let error = check_deal(1, 2).unwrap_err();
-        assert_eq!(error.message, "the mesh has 1 device, which cannot be dealt equally to 2 processes");
+        assert_eq!(error.message, "1 device of the mesh cannot be divided equally among 2 processes");
         assert_eq!(error.help.as_deref(), Some("start 1 process, or change the mesh"));
     }
 }

@@ -76,12 +76,12 @@ impl fmt::Display for Journal {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let mut waiting: Vec<&JournalEntry> = self.incomplete.iter().flatten().collect();
         waiting.sort_by_key(|entry| entry.begun);
-        writeln!(f, "{} messages have begun, {} are not complete:", self.begun, waiting.len())?;
+        writeln!(f, "{} messages started, {} incomplete:", self.begun, waiting.len())?;
         for entry in waiting.iter().take(SHOWN_INCOMPLETE) {
             writeln!(f, "  {entry}, for {:.1} s", entry.begun.elapsed().as_secs_f64())?;
         }
         if !self.complete.is_empty() {
-            writeln!(f, "the last ones that are:")?;
+            writeln!(f, "most recently completed:")?;
         }
         for entry in self.complete.iter().rev().take(SHOWN_COMPLETE) {
             writeln!(f, "  {entry}")?;
@@ -107,13 +107,13 @@ mod tests {
         assert_eq!(journal.awaited(), [3]);
         let text = journal.to_string();
         let mut lines = text.lines();
-        assert_eq!(lines.next(), Some("302 messages have begun, 2 are not complete:"));
+        assert_eq!(lines.next(), Some("302 messages started, 2 incomplete:"));
         assert!(
             lines.next().is_some_and(|line| line.starts_with("  4096 bytes from process 3, tag 17, for ")),
             "{text}"
         );
         assert!(lines.next().is_some_and(|line| line.starts_with("  4096 bytes to process 1, tag 17, for ")), "{text}");
-        assert_eq!(lines.next(), Some("the last ones that are:"));
+        assert_eq!(lines.next(), Some("most recently completed:"));
         assert_eq!(lines.next(), Some("  299 bytes to process 2, tag 5"));
     }
 }

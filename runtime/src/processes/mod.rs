@@ -144,7 +144,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
 /// E0809: something waited for so long for messages of these processes.
 pub(crate) fn silent(what: &str, limit: Duration, processes: &[usize]) -> RunError {
     let text = format!("{what} waited {limit:?} for {}", numbered_processes(processes));
-    RunError::new("E0809", text).with_help("`--timeout` says how many seconds a wait may take")
+    RunError::new("E0809", text).with_help("`--timeout` sets the longest wait in seconds")
 }
 
 /// `process 1`, or `processes 1, 2 and 5`.

@@ -122,7 +122,7 @@ pub(crate) fn exit_now(status: i32) -> ! {
 
 /// A message cannot be sent or received any more.
 fn lost(error: MpiError) -> RunError {
-    let help = "another process may have ended, or a host may be out of reach; start the job again";
+    let help = "another process may have ended, or a host may be unreachable; start the job again";
     RunError::new("E0809", error.message).with_help(error.help.as_deref().unwrap_or(help))
 }
 

@@ -108,7 +108,7 @@ impl Watchdog {
         let thread = thread::Builder::new()
             .name("spmd-watchdog".to_string())
             .spawn(watch)
-            .map_err(|error| RunError::new("E0803", format!("a thread could not be started: {error}")))?;
+            .map_err(|error| RunError::new("E0803", format!("cannot start a thread: {error}")))?;
         Ok(Watchdog { watched, thread: Some(thread) })
     }
 
@@ -165,7 +165,7 @@ impl Watched {
                 return Some(format!("{what} has taken {limit:?}"));
             }
             if seen.look(calls) > limit {
-                return Some(format!("a call of the MPI library has not returned for {limit:?}"));
+                return Some(format!("a call of the MPI library did not return within {limit:?}"));
             }
             let left = state.phase.map(|(_, begun, limit)| (begun + limit).saturating_duration_since(Instant::now()));
             let pause = left.map_or(look, |left| left.min(look)) + Duration::from_millis(1);
@@ -198,7 +198,7 @@ mod tests {
         let watchdog = Watchdog::start(calls.clone(), limit, move |what| said.send(what).unwrap()).unwrap();
         drop(calls.enter());
         let call = calls.enter();
-        assert_eq!(heard.recv().unwrap(), "a call of the MPI library has not returned for 2ms");
+        assert_eq!(heard.recv().unwrap(), "a call of the MPI library did not return within 2ms");
         drop((call, watchdog));
         assert_eq!(SeenCalls::new().look(&calls), Duration::ZERO);
     }

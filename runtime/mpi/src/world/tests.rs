@@ -271,7 +271,7 @@ fn a_message_that_has_not_come_is_not_complete() {
 fn a_library_of_another_launcher_is_refused() {
     let three = Launched { size: 3, ..LAUNCHED };
     let error = World::join(library(), &three).err().unwrap();
-    assert!(error.message.contains("has started 3 processes, but in `a library of a test` this is process 0 of 2"));
+    assert!(error.message.contains("started 3 processes, but `a library of a test` reports process 0 of 2"));
     assert!(error.help.unwrap().contains("must be of the same MPI (Test MPI v1)"));
     let second = Launched { rank: 1, ..LAUNCHED };
     assert!(World::join(library(), &second).is_err());
