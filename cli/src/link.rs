@@ -21,7 +21,7 @@ use crate::ar;
 fn runtime() -> Result<Vec<u8>, RunError> {
     static PACKED: &[u8] = spmdc_embed::packed_archive!();
     miniz_oxide::inflate::decompress_to_vec_zlib(PACKED)
-        .map_err(|error| RunError::new("E0704", format!("the runtime in this command is damaged: {error}")))
+        .map_err(|error| RunError::new("E0704", format!("the runtime library in this command is damaged: {error}")))
 }
 
 #[cfg(debug_assertions)]
@@ -66,7 +66,7 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     let done = while_written_by(process.id(), || process.wait_with_output()).map_err(failed)?;
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
-        let message = format!("`{name}` could not link `{}`:\n{}", output.display(), said.trim_end());
+        let message = format!("`{name}` failed to link `{}`:\n{}", output.display(), said.trim_end());
         return Err(RunError::new("E0704", message));
     }
     match is_file(output) {
@@ -80,7 +80,7 @@ pub fn library(object: &[u8], function: &str, output: &Path) -> Result<(), RunEr
     let runtime = runtime()?;
     let library = ar::with_member(&runtime, "program.o", object, function).ok_or_else(|| {
         RunError::new("E0901", "libraries are not supported on this system yet")
-            .with_help("--emit obj writes an object")
+            .with_help("write an object with --emit obj")
     })?;
     write(&library, output)
 }
@@ -122,6 +122,6 @@ fn unwritable(output: &Path, error: &io::Error) -> RunError {
 fn missing_linker(name: &str, error: &io::Error) -> RunError {
     let is_missing = error.kind() == io::ErrorKind::NotFound;
     let reason = if is_missing { "it was not found".to_string() } else { describe(error) };
-    RunError::new("E0704", format!("`{name}`, which links executables, could not be started: {reason}"))
-        .with_help("install a C compiler, or name one in the variable CC; --emit obj needs none")
+    RunError::new("E0704", format!("the linker `{name}` could not be started: {reason}"))
+        .with_help("install a C compiler, or name one in the environment variable CC; --emit obj needs none")
 }

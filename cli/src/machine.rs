@@ -5,6 +5,7 @@
 //!  "between": {"bytes_per_second": 2000000000, "latency_nanos": 10000}}
 //! ```
 
+use spmdc_grammar::sentences::{must_be, unknown};
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -18,8 +19,8 @@ const LATENCIES: (u64, u64) = (0, 600_000_000_000);
 /// The figures in the text of a file; those that it does not have are the defaults.
 pub fn parse(path: &Path, text: &str) -> Result<Levels, RunError> {
     levels(text).map_err(|why| {
-        let error = RunError::new("E0703", format!("`{}` is no machine file: {why}", path.display()));
-        error.with_help("`spmdc tune` writes one; `spmdc explain E0703` says more")
+        let error = RunError::new("E0703", format!("malformed machine file `{}`: {why}", path.display()));
+        error.with_help("`spmdc tune` writes a machine file; `spmdc explain E0703` describes its format")
     })
 }
 
@@ -30,14 +31,14 @@ fn levels(text: &str) -> Result<Levels, String> {
         match name.as_str() {
             "inside" => levels.inside = level(value, name, levels.inside)?,
             "between" => levels.between = level(value, name, levels.between)?,
-            _ => return Err(format!("`{name}` is neither `inside` nor `between`")),
+            _ => return Err(unknown("field", format_args!("{name}`: the fields are `inside` and `between"))),
         }
     }
     Ok(levels)
 }
 
 fn object<'v>(value: &'v Value, name: &str) -> Result<&'v Map<String, Value>, String> {
-    value.as_object().ok_or_else(|| format!("{name} is not a JSON object"))
+    value.as_object().ok_or_else(|| format!("{name} must be a JSON object"))
 }
 
 fn level(value: &Value, of: &str, mut level: LevelSpeed) -> Result<LevelSpeed, String> {
@@ -45,11 +46,17 @@ fn level(value: &Value, of: &str, mut level: LevelSpeed) -> Result<LevelSpeed, S
         let (figure, (least, most)) = match name.as_str() {
             "bytes_per_second" => (&mut level.bytes_per_second, SPEEDS),
             "latency_nanos" => (&mut level.latency_nanos, LATENCIES),
-            _ => return Err(format!("`{name}` of `{of}` is neither `bytes_per_second` nor `latency_nanos`")),
+            _ => {
+                return Err(unknown(
+                    "field",
+                    format_args!("{name}` of `{of}`: the fields are `bytes_per_second` and `latency_nanos"),
+                ));
+            }
         };
         let found = value.as_u64().filter(|found| (least..=most).contains(found));
-        *figure =
-            found.ok_or_else(|| format!("`{name}` of `{of}` is {value}, not a whole number from {least} to {most}"))?;
+        *figure = found.ok_or_else(|| {
+            must_be(format_args!("`{name}` of `{of}`"), format_args!("an integer from {least} to {most}"), &value)
+        })?;
     }
     Ok(level)
 }
@@ -88,11 +95,11 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let wrong = |text: &str| levels(text).err().unwrap_or_default();
-        assert!(wrong("[1]").contains("it is not a JSON object"));
+        assert!(wrong("[1]").contains("it must be a JSON object"));
         assert!(wrong(r#"{"inside": 3}"#).contains("`inside` is not a JSON object"));
         assert!(wrong(r#"{"outside": {}}"#).contains("`outside` is neither"));
         assert!(wrong(r#"{"inside": {"bytes": 3}}"#).contains("`bytes` of `inside` is neither"));
-        assert!(wrong(r#"{"between": {"bytes_per_second": 0}}"#).contains("is 0, not a whole number from 1000"));
+        assert!(wrong(r#"{"between": {"bytes_per_second": 0}}"#).contains("must be an integer from 1000"));
         assert!(wrong(r#"{"between": {"latency_nanos": -1}}"#).contains("is -1, not"));
         assert!(wrong("{").contains("EOF"));
     }

@@ -449,7 +449,11 @@ fn parse_hosts(text: &str) -> Result<usize, String> {
                 name.starts_with(|c: char| c.is_ascii_alphabetic())
                     && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
             };
-            if names.iter().all(is_name) { Ok(names.len()) } else { Err("write 4, or a,b,c,d".to_string()) }
+            if names.iter().all(is_name) {
+                Ok(names.len())
+            } else {
+                Err("write a number such as 4, or names such as a,b,c,d".to_string())
+            }
         }
     }
 }
@@ -474,7 +478,7 @@ fn parse_seconds(text: &str) -> Result<f64, String> {
 }
 
 fn parse_lint(text: &str) -> Result<Lint, String> {
-    Lint::named(text).ok_or_else(|| format!("known are {}", Lint::names().collect::<Vec<_>>().join(", ")))
+    Lint::named(text).ok_or_else(|| format!("the known ones are {}", Lint::names().collect::<Vec<_>>().join(", ")))
 }
 
 fn parse_setting(text: &str) -> Result<(String, String), String> {

@@ -149,7 +149,7 @@ fn help_text(diagnostic: &Diagnostic) -> Option<String> {
         lines.push(format!("  {:<width$}  {}", edit.replacement, edit.note).trim_end().to_string());
     }
     if lines.is_empty() && diagnostic.severity == Severity::Error {
-        lines.push(format!("`spmdc explain {}` says more", diagnostic.code.name()));
+        lines.push(format!("see `spmdc explain {}`", diagnostic.code.name()));
     }
     (!lines.is_empty()).then(|| lines.join("\n"))
 }

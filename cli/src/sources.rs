@@ -162,7 +162,7 @@ fn kind(metadata: &Metadata) -> &'static str {
     if metadata.is_dir() {
         "it is a directory"
     } else if metadata.file_type().is_fifo() {
-        "it is a pipe; `-` reads standard input"
+        "it is a pipe; write `-` to read standard input"
     } else {
         "it is a device"
     }

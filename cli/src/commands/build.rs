@@ -18,22 +18,21 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
     let output = match &command.output {
         Some(output) => output.clone(),
         None if command.program.program.as_os_str() == STANDARD_INPUT => {
-            let error = RunError::new("E0702", "a program from standard input has no name to call the output after");
+            let error = RunError::new("E0702", "a program read from standard input needs an output name");
             return Err(error.with_help("write -o FILE, or -o - for standard output").into());
         }
         None => default_output(command),
     };
     if !link::is_file(&output) && command.emit == Emit::Lib {
-        let error = RunError::new("E0702", "a library and its header are two files");
-        return Err(error.with_help("write -o FILE; --emit obj writes an object wherever bytes can go").into());
+        let error = RunError::new("E0702", "a library cannot be written to standard output: it comes with a header");
+        return Err(error.with_help("write -o FILE, or write an object with --emit obj").into());
     }
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     if let (Emit::Lib | Emit::Obj, Some(stream)) = (command.emit, program.params.iter().find(|it| it.place.is_none())) {
-        let why =
-            format!("a library cannot have the parameter `{}: {}`, which stays in its file", stream.name, stream.ty);
+        let why = format!("a library cannot have a stream as a parameter: `{}: {}`", stream.name, stream.ty);
         let error = RunError::new("E0901", why);
-        return Err(error.with_help("let the caller read the rows: a parameter for the rows of one call").into());
+        return Err(error.with_help("declare a parameter for the rows of one call, which the caller reads").into());
     }
     let cpu = command.cpu.cpu();
     let object = |entry: Entry| -> Result<Vec<u8>, CommandError> {

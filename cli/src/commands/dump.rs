@@ -161,8 +161,8 @@ fn meshes_json(parts: Vec<(&NamedMesh, Value)>) -> Value {
 /// The summary describes layouts and collectives, which these stages do not have.
 fn no_summary(stage: DumpStage) -> RunError {
     let name = stage.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
-    RunError::new("E0702", format!("stage `{name}` has no summary in JSON"))
-        .with_help("`--format json` goes with the stages typed, propagated, partitioned and optimized")
+    RunError::new("E0702", format!("the stage `{name}` cannot be written as JSON"))
+        .with_help("`--format json` is available for the stages typed, propagated, partitioned and optimized")
 }
 
 /// The code of the kernels as text.

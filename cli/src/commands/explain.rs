@@ -13,6 +13,7 @@ use spmdc_functions::{Body, Function, builtin};
 use spmdc_grammar::codes::Code;
 use spmdc_ir::call::errors::nearest;
 use spmdc_ir::call::signature::Status;
+use spmdc_grammar::sentences;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::inputs::{Argument, bind};
 use spmdc_runtime::outputs;
@@ -47,12 +48,10 @@ fn unknown(name: &str) -> RunError {
     let known: Vec<&str> = Code::ALL.iter().map(|code| code.name()).chain(known.iter().map(|one| one.name)).collect();
     let help = match nearest(name, known.iter().copied()) {
         Some(near) if !is_code => format!("did you mean `{near}`?"),
-        Some(_) | None => {
-            "a code is the letter E and four digits; `spmdc explain` lists all of them, and the functions".to_string()
-        }
+        Some(_) | None => "`spmdc explain` lists all codes, such as E0301, and all functions".to_string(),
     };
     let what = if is_code { "diagnostic" } else { "function or diagnostic" };
-    RunError::new("E0702", format!("there is no {what} `{name}`")).with_help(help)
+    RunError::new("E0702", sentences::unknown(&what, &name)).with_help(help)
 }
 
 fn list() -> String {

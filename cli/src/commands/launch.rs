@@ -50,21 +50,21 @@ fn dealt(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
         first_fits && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
     };
     if let Some(odd) = hosts.iter().find(|host| !is_name(host)) {
-        return Err(RunError::new("E0702", format!("`{odd}` is no name of a host")).with_help("write --hosts a,b,c"));
+        return Err(RunError::new("E0702", format!("invalid host name `{odd}`")).with_help("write --hosts a,b,c"));
     }
     let processes = match command.processes {
-        Some(0) => return Err(RunError::new("E0702", "a job has at least one process")),
+        Some(0) => return Err(RunError::new("E0702", "a job requires at least one process")),
         Some(processes) => processes,
         None if hosts.is_empty() => {
-            let error = RunError::new("E0702", "how many processes to start is not given");
-            return Err(error.with_help("write -n P, or --hosts a,b for one process on each"));
+            let error = RunError::new("E0702", "the number of processes is missing");
+            return Err(error.with_help("write -n P, or --hosts a,b for one process on each host"));
         }
         None => hosts.len(),
     };
     if processes < hosts.len() {
         let verb = if processes == 1 { "is" } else { "are" };
         let message = format!("{} {verb} fewer than {}", counted(processes, "process"), counted(hosts.len(), "host"));
-        return Err(RunError::new("E0702", message).with_help("leave out hosts, or start one process on each"));
+        return Err(RunError::new("E0702", message).with_help("remove hosts, or start at least one process on each"));
     }
     let share = |index: usize| processes / hosts.len() + usize::from(index < processes % hosts.len());
     let slots: Slots = hosts.iter().enumerate().map(|(i, host)| (host.as_str(), share(i))).collect();
@@ -116,9 +116,9 @@ fn launcher(wanted: Option<MpiFamily>, is_dry_run: bool) -> Result<(MpiFamily, &
         return Ok((family, family.commands()[family.commands().len() - 1]));
     }
     let names: Vec<&str> = families.iter().flat_map(|family| family.commands()).copied().collect();
-    let message = format!("no launcher of an MPI library was found; these were tried: {}", names.join(", "));
+    let message = format!("no MPI launcher was found; tried {}", names.join(", "));
     Err(RunError::new("E0807", message).with_help(match wanted {
-        Some(MpiFamily::SlurmPmix | MpiFamily::SlurmPmi2) => "it comes with Slurm; without Slurm leave out --mpi",
+        Some(MpiFamily::SlurmPmix | MpiFamily::SlurmPmi2) => "`srun` is part of Slurm; without Slurm, remove --mpi",
         Some(MpiFamily::Openmpi | MpiFamily::Mpich) | None => {
             "install Open MPI or MPICH (on Debian the package `openmpi-bin` or `mpich`)"
         }
@@ -271,7 +271,7 @@ fn supervise(launcher: &mut Child, name: &str, heard: &Receiver<RunEvent>, grace
             Ok(None) => thread::sleep(LOOK),
             Ok(Some(status)) => break status,
             Err(error) => {
-                let message = format!("`{name}` cannot be waited for: {}", describe(&error));
+                let message = format!("cannot wait for `{name}`: {}", describe(&error));
                 return Err(Failure::new(RunError::new("E0809", message)));
             }
         }
@@ -302,10 +302,9 @@ fn ended(
         Some(code) => format!("exit status {code}"),
         None => "ended by a signal".to_string(),
     };
-    let message = format!("the job has not completed (`{name}`: {how})");
-    let failure = Failure::new(
-        RunError::new("E0809", message).with_help("a process has ended early; messages above may tell why"),
-    );
+    let message = format!("the job did not complete (`{name}`: {how})");
+    let failure =
+        Failure::new(RunError::new("E0809", message).with_help("a process ended early; see the messages above"));
     let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|&code| code != 0);
     match (signal, failed) {
         (Some(signal), _) => {
@@ -452,10 +451,10 @@ mod tests {
         assert_eq!(dealt(&command(None, &["a", "b"])).unwrap(), (2, vec![("a", 1), ("b", 1)]));
         assert_eq!(dealt(&command(Some(5), &["a", "b"])).unwrap(), (5, vec![("a", 3), ("b", 2)]));
         for (processes, hosts, message) in [
-            (None, vec![], "how many processes to start is not given"),
-            (Some(0), vec![], "a job has at least one process"),
+            (None, vec![], "the number of processes is missing"),
+            (Some(0), vec![], "a job requires at least one process"),
             (Some(1), vec!["a", "b"], "1 process is fewer than 2 hosts"),
-            (None, vec!["-x", "b"], "`-x` is no name of a host"),
+            (None, vec!["-x", "b"], "invalid host name `-x`"),
             (None, vec!["a b"], "`a b` is no name of a host"),
         ] {
             assert_eq!(dealt(&command(processes, &hosts)).unwrap_err().message, message);

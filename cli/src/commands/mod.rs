@@ -64,10 +64,9 @@ fn compile_with(
     let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
     reporter.diagnostics(&compilation.warnings, texts);
     if compilation.doubtful {
-        let message =
-            "`--verify` did not look at all of the plan of memory: it is too large, or nested too deep, for that";
+        let message = "`--verify` checked only a part of the memory plan: the plan is too large or too deeply nested";
         let warning = Diagnostic::warning(Code::E0803, Span::default(), message);
-        reporter.diagnostics(&[warning.help("make its arrays smaller with `--set`, or nest fewer loops")], texts);
+        reporter.diagnostics(&[warning.help("make the arrays smaller with `--set`, or nest fewer loops")], texts);
     }
     // A command that stops before the stage that lints need has no collectives to check.
     for module in compilation.of_meshes().into_iter().filter_map(|of_mesh| of_mesh.stage(Stage::Partitioned)) {
@@ -107,7 +106,7 @@ fn each_mesh(
 
 /// An error for a missing output of the compiler.
 fn absent(what: &str) -> CommandError {
-    CommandError::Failure(Failure::new(RunError::internal(format!("the compiler made no {what}"))))
+    CommandError::Failure(Failure::new(RunError::internal(format!("the compiler did not produce a {what}"))))
 }
 
 /// An error for code that cannot be generated.

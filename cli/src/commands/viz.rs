@@ -90,10 +90,10 @@ pub fn named_values(module: &Module) -> Vec<(String, Value)> {
 }
 
 fn unknown_value(values: &[(String, Value)], wanted: &str) -> RunError {
-    let error = RunError::new("E0702", format!("the program has no value called `{wanted}`"));
+    let error = RunError::new("E0702", format!("the program has no value `{wanted}`"));
     let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
     match suggest::nearest(wanted, names.iter().copied()) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
-        None => error.with_help(format!("it has `{}`", names.join("`, `"))),
+        None => error.with_help(format!("its values are `{}`", names.join("`, `"))),
     }
 }

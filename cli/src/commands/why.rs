@@ -66,7 +66,7 @@ fn line_of(program: &mut PathBuf) -> Result<usize, RunError> {
     let text = program.to_string_lossy().into_owned();
     let split = text.rsplit_once(':').and_then(|(path, line)| Some((PathBuf::from(path), line.parse().ok()?)));
     let Some((path, line)) = split else {
-        let error = RunError::new("E0702", format!("`{text}` names no line"));
+        let error = RunError::new("E0702", format!("`{text}` does not name a line"));
         return Err(error.with_help("write the program and a line, such as prog.spmd:7"));
     };
     *program = path;
@@ -75,7 +75,7 @@ fn line_of(program: &mut PathBuf) -> Result<usize, RunError> {
 
 /// The error for an unknown name; it lists the values of the line, `here`.
 fn unknown(name: &str, line: usize, names: &[String], here: &[ValueLayout]) -> RunError {
-    let error = RunError::new("E0702", format!("line {line} defines no value `{name}`"));
+    let error = RunError::new("E0702", format!("line {line} does not define a value `{name}`"));
     let mut help = if names.iter().any(|known| known == name) {
         format!("`{name}` is defined on another line")
     } else {
@@ -87,7 +87,7 @@ fn unknown(name: &str, line: usize, names: &[String], here: &[ValueLayout]) -> R
     }
     let listed: Vec<&str> = here.iter().map(|layout| layout.value.as_str()).collect();
     match listed.as_slice() {
-        [] => help.push_str("this line defines none"),
+        [] => help.push_str("this line defines no values"),
         listed => {
             let _ = write!(help, "this line defines {}", listed.join(", "));
         }

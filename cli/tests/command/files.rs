@@ -45,7 +45,7 @@ fn an_array_may_come_out_of_a_pipe() {
         })
     };
     piped(&array, "whole.npy").expect(0, "[0. 2. 4. 6.]", "");
-    piped(&array[..140], "part.npy").expect(2, "", "cannot read `part.npy`: it is cut off after 12 bytes of 16");
+    piped(&array[..140], "part.npy").expect(2, "", "cannot read `part.npy`: it is truncated after 12 bytes of 16");
 }
 
 /// A program that reads a file of `ROWS` rows in batches, and one row by its number.
@@ -90,7 +90,7 @@ fn rows_of_a_stream_are_read_where_they_lie() {
     folder.spmdc(&["build", "p.spmd", "--emit", "lib"]).expect(
         2,
         "",
-        "a library cannot have the parameter `data: stream",
+        "a library cannot have a stream as a parameter: `data: stream",
     );
 }
 
@@ -109,7 +109,7 @@ fn files_that_cannot_be_streamed_are_refused() {
     refused("short.npy", 2, "but `short.npy` is i32[39, 5]");
     let whole = fs::read(folder.path().join("x.npy")).unwrap();
     fs::write(folder.path().join("cut.npy"), &whole[..whole.len() - 4]).unwrap();
-    refused("cut.npy", 2, "it is cut off");
+    refused("cut.npy", 2, "it is truncated");
     let at = whole.windows(5).position(|bytes| bytes == b"False").unwrap();
     let mut fortran = whole.clone();
     fortran[at..at + 5].copy_from_slice(b"True ");
@@ -161,7 +161,7 @@ fn a_file_larger_than_memory_is_read_in_part() {
     program.stdout.as_mut().unwrap().read_exact(&mut first).unwrap();
     file.set_len(128 + 2_000_000_000).unwrap();
     let output = Said::of(program.wait_with_output().unwrap());
-    output.expect(3, "", "cannot read `x.npy`: it was made shorter while it was read");
+    output.expect(3, "", "cannot read `x.npy`: it was truncated while it was being read");
     output.expect(3, "", "p.spmd:4:");
 }
 
@@ -287,7 +287,7 @@ fn complex_numbers_come_from_files_and_go_there() {
     let text = String::from_utf8_lossy(&built.stdout).into_owned();
     assert_eq!(text, "double: c64[3@X]\n[0.+2.j 4.+0.j 6.+0.j]\np.w: c128\n-0j\n");
     let wide = ["run", "p.spmd", "--arg", "z=@all.npz:p.w", "--arg", "p=ones"];
-    folder.spmdc(&wide).expect(2, "", "`z` is c64[3@X], but `all.npz:p.w` is c128");
+    folder.spmdc(&wide).expect(2, "", "`z` has type c64[3@X], but `all.npz:p.w` is c128");
 }
 
 /// Files of NumPy do not say which 8-bit floats they hold; the parameter does.
@@ -319,13 +319,13 @@ fn eight_bit_floats_come_from_files_and_go_there() {
         assert!(out.windows(5).any(|word| word == b"'|V1'") && out.ends_with(&[0x40, 0x7c]), "{out:?}");
         assert!(same.ends_with(&[0x38, 0x7f]), "{same:?}");
     }
-    run("named.npy", "named.npy").expect(2, "", "`y` is f8e4m3[2], but `named.npy` is f8e5m2[2]");
-    run("bytes.npy", "raw.npy").expect(2, "", "`x` is f8e5m2[2], but `bytes.npy` is u8[2]");
-    run("y.safetensors", "raw.npy").expect(2, "", "`x` is f8e5m2[2], but `y.safetensors:y` is f8e4m3[2]");
+    run("named.npy", "named.npy").expect(2, "", "`y` has type f8e4m3[2], but `named.npy` is f8e5m2[2]");
+    run("bytes.npy", "raw.npy").expect(2, "", "`x` has type f8e5m2[2], but `bytes.npy` is u8[2]");
+    run("y.safetensors", "raw.npy").expect(2, "", "`x` has type f8e5m2[2], but `y.safetensors:y` is f8e4m3[2]");
     let given = |x: &str| folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--arg", &format!("y={x}")]);
     given("[448,nan]").expect(0, "[448 nan]", "");
-    given("[448,465]").expect(2, "", "465 does not fit f8e4m3");
-    given("[inf,0]").expect(2, "", "inf does not fit f8e4m3");
+    given("[448,465]").expect(2, "", "465 does not fit into f8e4m3");
+    given("[inf,0]").expect(2, "", "inf does not fit into f8e4m3");
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn a_dump_is_json_or_an_error() {
         let said = folder.spmdc(&["dump", "p.spmd", "--stage", stage, "--format", "json"]);
         match said.status {
             0 => assert!(serde_json::from_str::<serde_json::Value>(&said.out).is_ok(), "{}", said.out),
-            _ => said.expect(2, "", &format!("stage `{stage}` has no summary in JSON")),
+            _ => said.expect(2, "", &format!("the stage `{stage}` cannot be written as JSON")),
         }
     }
 }

@@ -41,7 +41,7 @@ fn the_line_of_the_launcher_is_shown() {
     said.expect(0, "mpiexec -n 2 ./prog --arg 'x=[1, 2]'\n", "");
     let said = launch(&folder, &["--hosts", "a,b", "--mpi", "openmpi", "--dry-run", "--", "./prog"]);
     said.expect(0, "mpirun --bind-to none --host a:1,b:1 -n 2 ./prog\n", "");
-    launch(&folder, &["-n", "2", "--", "./prog"]).expect(3, "", "no launcher of an MPI library was found");
+    launch(&folder, &["-n", "2", "--", "./prog"]).expect(3, "", "no MPI launcher was found");
     launch(&folder, &["--", "./prog"]).expect(2, "", "write -n P, or --hosts a,b");
     launch(&folder, &["-n", "2"]).expect(2, "", "EXE");
     script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", "");
@@ -56,9 +56,9 @@ fn the_line_of_the_launcher_is_shown() {
 #[test]
 fn processes_are_started_as_a_step_of_slurm() {
     let folder = Folder::with(&[("p.spmd", PROGRAM)]);
-    launch(&folder, &["-n", "1", "--mpi", "slurm-pmix", "--", "p"]).expect(3, "", "was found; these were tried: srun");
+    launch(&folder, &["-n", "1", "--mpi", "slurm-pmix", "--", "p"]).expect(3, "", "was found; tried srun");
     script(&folder, "srun", "slurm 22.05.8", "exec \"$@\"");
-    launch(&folder, &["-n", "1", "--", "p"]).expect(3, "", "no launcher of an MPI library was found");
+    launch(&folder, &["-n", "1", "--", "p"]).expect(3, "", "no MPI launcher was found");
     for (mpi, option) in [("slurm-pmix", "--mpi=pmix"), ("slurm-pmi2", "--mpi=pmi2")] {
         let said = launch(&folder, &["-n", "2", "--mpi", mpi, "--dry-run", "--", "p"]);
         said.expect(0, &format!("srun {option} -K1 --cpu-bind=none -n 2 p\n"), "");
@@ -78,12 +78,12 @@ fn success_is_what_the_job_says_and_not_what_the_launcher_says() {
     assert_eq!(said.err, "");
     // The job is lost, and the launcher says that all is well.
     script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", "exit 0");
-    launch(&folder, &run).expect(75, "", "the job has not completed (`mpirun`: exit status 0)");
+    launch(&folder, &run).expect(75, "", "the job did not complete (`mpirun`: exit status 0)");
     // The program fails.
     script(&folder, "mpirun", "mpirun (Open MPI) 4.1.4", "exec \"$@\"");
     let said = launch(&folder, &["-n", "1", "--", SPMDC, "run", "p.spmd"]);
     said.expect(2, "", "error[E0702]");
-    assert!(!said.err.contains("has not completed") && !said.err.contains('\u{1e}'), "{}", said.err);
+    assert!(!said.err.contains("did not complete") && !said.err.contains('\u{1e}'), "{}", said.err);
     // What it writes to standard error arrives.
     let said = launch(&folder, &[&run[..], &["--stats", "json"]].concat());
     said.expect(0, "16.0", "{\"compile_ms\":");
@@ -174,9 +174,13 @@ fn two_processes_find_each_other() {
         let devices = |process: usize| &table["processes"][process]["devices"];
         assert_eq!((devices(0), devices(1)), (&serde_json::json!([0, 1]), &serde_json::json!([2, 3])), "{mpi}");
         let said = in_two_processes(&folder, mpi, &["odd.spmd", "--show-devices"]);
-        assert!(said.status != 0 && said.err.contains("3 devices, which cannot be dealt equally to 2"), "{}", said.err);
+        assert!(
+            said.status != 0 && said.err.contains("3 devices of the mesh cannot be divided equally among 2"),
+            "{}",
+            said.err
+        );
         assert_eq!(said.err.matches("error[E0807]").count(), 1, "{mpi}: {}", said.err);
-        assert!(!said.err.contains("has not completed"), "{}", said.err);
+        assert!(!said.err.contains("did not complete"), "{}", said.err);
     }
 }
 

@@ -18,7 +18,7 @@ fn shape(folder: &Folder, name: &str) -> String {
 fn in_processes(folder: &Folder, count: usize, words: &[&str]) -> Option<Said> {
     let count = count.to_string();
     let said = folder.spmdc(&[&["launch", "-n", &count, "--", SPMDC, "run"], words].concat());
-    if said.err.contains("no launcher of an MPI library was found") {
+    if said.err.contains("no MPI launcher was found") {
         eprintln!("skipped: no MPI is installed");
         return None;
     }
@@ -113,7 +113,7 @@ fn what_cannot_be_in_pieces_is_refused() {
     let stream = "mesh (X = 4);\nfn main(x: stream f32[8, 4@X]) { sum(x[0]) }\n";
     let folder = Folder::with(&[("p.spmd", text), ("s.spmd", stream)]);
     let said = folder.spmdc(&["run", "s.spmd", "--arg", "x=@x-{process}.npy"]);
-    said.expect(2, "", "`x` is a stream, whose rows are in one file");
+    said.expect(2, "", "the stream `x` must be read from a single file");
     folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--out", "no/x-{device}.npy"]).expect(2, "", "E0704");
     // Each device has columns. One process has all of them, two have the whole of no row.
     let words = ["p.spmd", "--arg", "x=iota", "--out", "x-{process}.npy", "--out", "x.npy"];
