@@ -7,6 +7,8 @@ pub mod dumps;
 pub mod engine;
 pub mod functions;
 pub mod fuzz;
+#[allow(clippy::wildcard_enum_match_arm, reason = "the kinds of syntax trees")]
+pub mod messages;
 pub mod pipeline;
 pub mod processes;
 pub mod races;
