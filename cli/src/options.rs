@@ -14,7 +14,7 @@ use spmdc_kernel::backend::Cpu;
 use spmdc_runtime::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::trap::RunError;
 
-/// Compiles sharded array programs ahead of time, and runs them.
+/// Compiles sharded array programs ahead of time and runs them.
 #[derive(Debug, Parser)]
 #[command(name = "spmdc", version, propagate_version = true, disable_help_subcommand = true)]
 pub struct CommandLine {
@@ -26,43 +26,43 @@ pub struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile in memory and run
+    /// Compile a program in memory and run it
     Run(RunCommand),
-    /// Compile to an executable that needs nothing of spmdc
+    /// Compile a program to a standalone executable
     Build(BuildCommand),
-    /// Start an executable in several processes, on this host or on others, by the launcher of an MPI library
+    /// Start an executable in several processes, on this host or on others, with the launcher of an MPI library
     Launch(LaunchCommand),
-    /// Say what is wrong with a program
+    /// Report the errors of a program
     Check(CheckCommand),
-    /// Show the program after a stage of the compiler
+    /// Print the program after a stage of the compiler
     Dump(DumpCommand),
-    /// Draw how parameters, results and named values lie on the devices
+    /// Draw how parameters, results and named values are laid out over the devices
     Viz(VizCommand),
-    /// Show memory, FLOPs and collectives of each device before anything runs
+    /// Show the memory, FLOPs and collectives of each device without running the program
     Plan(PlanCommand),
-    /// Say where the layouts of a line come from, what forces its collectives, and which edit spares them
+    /// Explain a line's layouts and collectives, and suggest edits that avoid them
     #[command(mut_arg("program", |program| {
-        program.index(1).value_name("PROG:LINE").help("The program and a line of it, such as prog.spmd:7")
+        program.index(1).value_name("PROG:LINE").help("The program and a line number, such as prog.spmd:7")
     }))]
     Why(WhyCommand),
-    /// Measure what bytes cost inside a process and, under a launcher, between processes, for `--machine`
+    /// Measure the cost of communication inside a process and, under a launcher, between processes, for `--machine`
     Tune(TuneCommand),
-    /// Explain the code of a diagnostic, or a function
+    /// Explain a diagnostic code or a function
     Explain {
-        /// Such as E0301 or softmax; all codes and functions are listed without it
+        /// A code or a function, such as E0301 or softmax; without it, all of them are listed
         topic: Option<String>,
     },
-    /// Print a script that completes commands and options in a shell
+    /// Print a shell completion script
     Completions { shell: Shell },
 }
 
-/// How messages are written; every command has these.
+/// The format of messages; every command has these options.
 #[derive(Clone, Debug, Args)]
 pub struct MessageOptions {
-    /// How diagnostics are written to standard error
+    /// Format of the diagnostics on standard error
     #[arg(long, global = true, value_enum, default_value_t = MessageFormat::Text, value_name = "FORMAT")]
     pub error_format: MessageFormat,
-    /// Whether to colour messages; NO_COLOR in the environment is honoured
+    /// When to colour messages; the variable NO_COLOR is honoured
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     pub color: Color,
     /// Draw with ASCII characters only
@@ -72,9 +72,9 @@ pub struct MessageOptions {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MessageFormat {
-    /// For people
+    /// Readable text
     Text,
-    /// One JSON object a line
+    /// One JSON object per line
     Json,
 }
 
@@ -89,53 +89,52 @@ impl From<MessageFormat> for ErrorFormat {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Color {
-    /// On a terminal
+    /// Only on a terminal
     Auto,
     Always,
     Never,
 }
 
-/// Which program, and for which mesh and constants.
+/// The program, and the mesh and constants to compile it for.
 #[derive(Clone, Debug, Args)]
 pub struct ProgramOptions {
-    /// The program, a .spmd file; `-` reads it from standard input
+    /// The program, a .spmd file; `-` reads standard input
     #[arg(value_name = "PROG")]
     pub program: PathBuf,
-    /// Sizes of the mesh axes: 2x4, or by name, data=4,model=2
+    /// Sizes of the mesh axes, in order (2x4) or by name (data=4,model=2)
     #[arg(long, value_name = "MESH", value_parser = parse_mesh)]
     pub mesh: Option<MeshOverride>,
-    /// Overrides a constant of the program
+    /// Override a constant of the program
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
     pub settings: Vec<(String, String)>,
-    /// The function to begin with, instead of main
+    /// The entry function, instead of main
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// Fail where a lint finds something, or where a collective of this kind is needed: implicit-reshard, full-gather,
-    /// replicated-large, uneven-shard, unused-axis, reduction-in-loop, all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute
+    /// Treat the findings of a lint, or collectives of a kind, as errors: implicit-reshard, full-gather, replicated-large,
+    /// uneven-shard, unused-axis, reduction-in-loop, all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute
     #[arg(long = "deny", value_name = "LINT", value_parser = parse_lint)]
     pub denied: Vec<Lint>,
-    /// Warn instead
+    /// Treat the findings of a lint, or collectives of a kind, as warnings
     #[arg(long = "warn", value_name = "LINT", value_parser = parse_lint)]
     pub warned: Vec<Lint>,
-    /// Fail where collectives take more bytes per device over the whole run; 64MiB and 1G are understood
+    /// Maximum bytes that a device may communicate during the whole run, such as 64MiB or 1G
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub max_comm: Option<u64>,
-    /// Hold the program to the contract of each stage, and replay its plan of memory, before it goes on
+    /// Check the invariants of each stage, and replay the memory plan, before continuing
     #[arg(long)]
     pub verify: bool,
-    /// To how many hosts or processes the devices are dealt in order, or the names of these: bytes that cross them are dearer.
-    /// Answers are the same
+    /// The number of hosts or processes that share the devices in order, or the hosts' names. Layouts are chosen for fewer bytes
+    /// between hosts; the result is the same
     #[arg(long, value_name = "P", value_parser = parse_hosts)]
     pub hosts: Option<usize>,
-    /// The number of processes that a launcher has started, if it matters to the command.
+    /// The number of processes that a launcher has started, if the command depends on it.
     #[arg(skip)]
     pub launched: Option<usize>,
-    /// What a process of the run may use at most, if it matters to the command.
+    /// The memory limit of each process of the run, if the command depends on it.
     #[arg(skip)]
     pub memory: Option<MemoryLimit>,
-    /// A file of `spmdc tune`, with what bytes cost inside a host and between hosts
-    // Two names stand for other devices to compile for, which tests use: tiny ones do with a few elements what others do with large
-    // arrays.
+    /// A file of `spmdc tune` with the costs of communication inside a host and between hosts
+    // Tests use two names instead of a file. `tiny` devices treat a few elements as `real` ones treat large arrays.
     #[arg(long, value_parser = parse_machine, default_value = "real", hide_default_value = true, value_name = "FILE")]
     pub machine: MachineOption,
 }
@@ -145,12 +144,12 @@ pub struct ProgramOptions {
 pub enum MachineOption {
     Real,
     Tiny,
-    /// With the figures of a file.
+    /// With the costs in a file.
     File(PathBuf),
 }
 
 impl ProgramOptions {
-    /// What the program may communicate and hold.
+    /// The lints and the communication budget of the program.
     pub fn policy(&self) -> Policy {
         let with = |lints: &[Lint], severity| lints.iter().map(move |&lint| (lint, severity)).collect::<Vec<_>>();
         let lints = [with(&self.warned, Severity::Warning), with(&self.denied, Severity::Error)].concat();
@@ -162,7 +161,7 @@ impl ProgramOptions {
 pub struct CheckCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// Say nothing where nothing is wrong
+    /// Print nothing if the program has no errors
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -173,16 +172,16 @@ pub struct RunCommand {
     pub program: ProgramOptions,
     #[command(flatten)]
     pub options: RunSettings,
-    /// Only show which process, on which host, has which devices
+    /// Print the devices of each process and its host, and exit
     #[arg(long)]
     pub show_devices: bool,
-    /// How --show-devices is written
+    /// Output format of --show-devices
     #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
     pub format: MessageFormat,
 }
 
 impl RunCommand {
-    /// The options in the form that they have in a built executable too.
+    /// The options in the form that a built executable reads.
     pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
         let args = self.options.run_args(format)?;
         Ok(RunArgs { shows_devices: self.show_devices, format: self.format.into(), ..args })
@@ -191,19 +190,19 @@ impl RunCommand {
 
 #[derive(Debug, Args)]
 pub struct LaunchCommand {
-    /// How many processes; without it one on each host
+    /// Number of processes; by default one per host
     #[arg(short = 'n', value_name = "P")]
     pub processes: Option<usize>,
-    /// The hosts, to which the processes are dealt in order; without it this host
+    /// The hosts, which get the processes in order; by default this host
     #[arg(long, value_delimiter = ',', value_name = "A,B")]
     pub hosts: Vec<String>,
-    /// Whose launcher to use; without it Open MPI's if it is installed
+    /// The MPI library whose launcher to use; by default Open MPI if it is installed
     #[arg(long, value_enum)]
     pub mpi: Option<MpiFamily>,
-    /// How long the other processes may take to end after one has failed
+    /// Seconds that the other processes may take to end after one has failed
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     pub grace: f64,
-    /// Only print the launcher's line
+    /// Print the launcher's command line without running it
     #[arg(long)]
     pub dry_run: bool,
     /// The executable and its arguments
@@ -214,16 +213,16 @@ pub struct LaunchCommand {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MpiFamily {
     Openmpi,
-    /// And its relatives
+    /// MPICH and libraries derived from it
     Mpich,
-    /// `srun --mpi=pmix`, with Open MPI
+    /// `srun --mpi=pmix`, for Open MPI
     SlurmPmix,
-    /// `srun --mpi=pmi2`, with MPICH
+    /// `srun --mpi=pmi2`, for MPICH
     SlurmPmi2,
 }
 
-/// What a run takes beside the program. Commands that only look at a program take it too, and do without, so that one command line serves
-/// for all of them.
+/// The options of a run. Commands that only inspect a program accept and ignore them, so the same command line works for
+/// every command.
 #[derive(Debug, Default, Args)]
 pub struct RunSettings {
     /// The value of a parameter: @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, 3.5, true, [1,2,3], zeros, ones, iota,
@@ -235,44 +234,44 @@ pub struct RunSettings {
     /// Write a result to FILE.npy, or all of them to FILE.npz or FILE.safetensors, instead of printing
     #[arg(long = "out", value_name = "[NAME=]FILE")]
     pub outputs: Vec<String>,
-    /// First show the program with what devices exchange at each line, and draw how its values lie on them
+    /// First print the program with the communication of each line, and draw the layouts of its values
     #[arg(long)]
     pub explain: bool,
-    /// First show memory, FLOPs and collectives, as `spmdc plan` does
+    /// First print the memory, FLOPs and collectives, as `spmdc plan` does
     #[arg(long)]
     pub plan: bool,
-    /// Run once to warm up, then N times, and report the times
+    /// Run once to warm up and then N times, and print the times
     #[arg(long, value_name = "N")]
     pub bench: Option<String>,
     /// Write times, memory and collectives to standard error
     #[arg(long, value_name = "json")]
     pub stats: Option<String>,
-    /// Show how far the outermost loop is, with the last printed line
+    /// Show the progress of the outermost loop and the last printed line
     #[arg(long)]
     pub progress: bool,
-    /// Write what each device did in the last run, and when, for Perfetto or chrome://tracing
+    /// Write a trace of the last run on all devices, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub trace: Option<String>,
-    /// How long a device waits for the others (60)
+    /// Seconds that a device waits for the others (default 60)
     #[arg(long, value_name = "SECONDS")]
     pub timeout: Option<String>,
-    /// How many threads to use (one for each core)
+    /// Number of threads (default: one per core)
     #[arg(long, value_name = "N")]
     pub workers: Option<String>,
-    /// Refuse to use more memory; 512M and 2G are understood
+    /// Maximum memory, such as 512M or 2G; a program that needs more does not run
     #[arg(long, value_name = "BYTES")]
     pub memory_limit: Option<String>,
 }
 
 impl RunSettings {
-    /// Bytes that a process may use at most, if that is bounded.
+    /// Maximum bytes of memory of a process, if there is a limit.
     pub fn most_memory(&self) -> Result<Option<u64>, RunError> {
         let mut args = RunArgs::default();
         self.memory_limit.as_ref().map_or(Ok(()), |bytes| args.set("--memory-limit", bytes))?;
         Ok(args.options.memory_limit)
     }
 
-    /// The options in the form that they have in a built executable too.
+    /// The options in the form that a built executable reads.
     pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
         let mut args = RunArgs { error_format: format.into(), progress: self.progress, ..RunArgs::default() };
         let single = [
@@ -297,13 +296,13 @@ impl RunSettings {
 pub struct BuildCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// Where to write; the name of the program without its ending by default, `-` for standard output
+    /// The output file; by default the program's name without its extension, `-` for standard output
     #[arg(short, long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// What to write
+    /// The kind of output
     #[arg(long, value_enum, default_value_t = Emit::Exe)]
     pub emit: Emit,
-    /// Which processors it is for
+    /// The processors to generate code for
     #[arg(long, value_enum, default_value_t = CpuOption::FLOOR)]
     pub cpu: CpuOption,
 }
@@ -314,15 +313,15 @@ pub enum CpuOption {
     #[cfg(target_arch = "x86_64")]
     #[value(name = "x86-64-v3")]
     X86_64V3,
-    /// Every x86-64; slow where math functions are called
+    /// Every x86-64 processor; math functions are slow
     #[cfg(target_arch = "x86_64")]
     #[value(name = "x86-64")]
     X86_64,
-    /// Every 64-bit Arm
+    /// Every 64-bit Arm processor
     #[cfg(not(target_arch = "x86_64"))]
     #[value(name = "armv8-a")]
     Armv8A,
-    /// The one at hand, and those that have its features
+    /// This processor, and others with the same features
     Native,
 }
 
@@ -349,13 +348,13 @@ impl CpuOption {
 pub enum Emit {
     /// An executable
     Exe,
-    /// The object of a library, without the runtime
+    /// The object file of a library, without the runtime
     Obj,
-    /// A static library of the program and its runtime, with a C header beside it
+    /// A static library of the program and its runtime, and a C header
     Lib,
-    /// Assembly text
+    /// Assembly
     Asm,
-    /// Cranelift's intermediate text
+    /// Cranelift's intermediate representation as text
     Clif,
 }
 
@@ -363,14 +362,10 @@ pub enum Emit {
 pub struct DumpCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// After which stage; `partitioned` if no pass is named
-    #[arg(long, value_enum)]
-    pub stage: Option<DumpStage>,
-    /// After the last run of this pass of the compiler, up to the stage if one is given
-    #[arg(long, value_name = "PASS", conflicts_with = "format", hide_possible_values = true)]
-    #[arg(value_parser = PossibleValuesParser::new(pass_names()).map(pass_named))]
-    pub after: Option<&'static str>,
-    /// The program's text, or a summary for other programs
+    /// The stage after which to print the program
+    #[arg(long, value_enum, default_value_t = DumpStage::Partitioned)]
+    pub stage: DumpStage,
+    /// The program's text, or a JSON summary
     #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
     pub format: MessageFormat,
 }
@@ -399,8 +394,8 @@ pub struct VizCommand {
     /// Draw only this value
     #[arg(long = "value", value_name = "NAME")]
     pub values: Vec<String>,
-    /// What `spmdc run` takes, which is not needed here
-    #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
+    /// The options of `spmdc run`, accepted and ignored
+    #[command(flatten, next_help_heading = "Options of `run`, accepted and ignored")]
     pub not_needed: RunSettings,
 }
 
@@ -408,17 +403,17 @@ pub struct VizCommand {
 pub struct PlanCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// Tables, or one JSON object for other programs
+    /// Tables, or one JSON object
     #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
     pub format: MessageFormat,
-    /// What `spmdc run` takes, which is not needed here
-    #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
+    /// The options of `spmdc run`, accepted and ignored
+    #[command(flatten, next_help_heading = "Options of `run`, accepted and ignored")]
     pub not_needed: RunSettings,
 }
 
 #[derive(Debug, Args)]
 pub struct TuneCommand {
-    /// Where to write; `-` for standard output
+    /// The output file; `-` for standard output
     #[arg(short, long = "output", value_name = "FILE", default_value = "machine.json")]
     pub output: PathBuf,
 }
@@ -427,11 +422,11 @@ pub struct TuneCommand {
 pub struct WhyCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// Only this value of the line
+    /// Explain only this value of the line
     #[arg(index = 2, value_name = "NAME")]
     pub name: Option<String>,
-    /// What `spmdc run` takes, which is not needed here
-    #[command(flatten, next_help_heading = "Taken as by `run`, and not needed here")]
+    /// The options of `spmdc run`, accepted and ignored
+    #[command(flatten, next_help_heading = "Options of `run`, accepted and ignored")]
     pub not_needed: RunSettings,
 }
 

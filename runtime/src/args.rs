@@ -75,20 +75,28 @@ const OPTIONS: [RunOption; 12] = [
         help: "write a result to FILE.npy, or all of them to FILE.npz or FILE.safetensors, instead\n\
                of printing",
     },
-    RunOption { name: "--bench", value: "N", help: "run once to warm up, then N times, and report the times" },
+    RunOption { name: "--bench", value: "N", help: "run once to warm up and then N times, and print the times" },
     RunOption { name: "--stats", value: "json", help: "write times, memory and collectives to standard error" },
-    RunOption { name: "--progress", value: "", help: "show how far the outermost loop is, with the last printed line" },
+    RunOption {
+        name: "--progress",
+        value: "",
+        help: "show the progress of the outermost loop and the last printed line",
+    },
     RunOption {
         name: "--trace",
         value: "FILE",
-        help: "write what each device did in the last run, and when, for Perfetto or chrome://tracing",
+        help: "write a trace of the last run on all devices, for Perfetto or chrome://tracing",
     },
-    RunOption { name: "--timeout", value: "SECONDS", help: "how long a device waits for the others (60)" },
-    RunOption { name: "--workers", value: "N", help: "how many threads to use (one for each core)" },
-    RunOption { name: "--memory-limit", value: "BYTES", help: "refuse to use more memory; 512M and 2G are understood" },
-    RunOption { name: "--show-devices", value: "", help: "only show which process, on which host, has which devices" },
-    RunOption { name: "--format", value: "text|json", help: "how --show-devices is written" },
-    RunOption { name: "--error-format", value: "text|json", help: "how errors are written to standard error" },
+    RunOption { name: "--timeout", value: "SECONDS", help: "seconds that a device waits for the others (default 60)" },
+    RunOption { name: "--workers", value: "N", help: "number of threads (default: one per core)" },
+    RunOption {
+        name: "--memory-limit",
+        value: "BYTES",
+        help: "maximum memory, such as 512M or 2G; a program that needs more does not run",
+    },
+    RunOption { name: "--show-devices", value: "", help: "print the devices of each process and its host, and exit" },
+    RunOption { name: "--format", value: "text|json", help: "output format of --show-devices" },
+    RunOption { name: "--error-format", value: "text|json", help: "format of the errors on standard error" },
 ];
 
 impl RunArgs {
@@ -194,7 +202,7 @@ impl RunArgs {
                 help.push_str(&format!("  {left:<26} {line}\n"));
             }
         }
-        help.push_str(&format!("  {:<26} {}\n", "--help", "show this"));
+        help.push_str(&format!("  {:<26} {}\n", "--help", "print this help"));
         help
     }
 }
