@@ -362,9 +362,13 @@ pub enum Emit {
 pub struct DumpCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
-    /// The stage after which to print the program
-    #[arg(long, value_enum, default_value_t = DumpStage::Partitioned)]
-    pub stage: DumpStage,
+    /// The stage after which to print the program; `partitioned` if no pass is named
+    #[arg(long, value_enum)]
+    pub stage: Option<DumpStage>,
+    /// Print the program after the last run of this compiler pass, up to the stage if one is given
+    #[arg(long, value_name = "PASS", conflicts_with = "format", hide_possible_values = true)]
+    #[arg(value_parser = PossibleValuesParser::new(pass_names()).map(pass_named))]
+    pub after: Option<&'static str>,
     /// The program's text, or a JSON summary
     #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
     pub format: MessageFormat,
