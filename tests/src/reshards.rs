@@ -309,33 +309,33 @@ pub fn page() -> Result<String, Vec<Failure>> {
 const INTRODUCTION: &str = "\
 # Reshards
 
-What it takes to bring an array from one sharding to another, on the mesh (X = 2, Y = 4). This page is the output of
+This page shows the cost of changing an array from one sharding to another, on the mesh (X = 2, Y = 4). It is the output of
 `cargo run -p spmdc-tests --bin reshards`.
 
-A search finds the steps (`compiler/layout/src/reshard/search.rs`): those with the least maximum bytes received by any device, then
-those with the least bytes received by all devices together, then the fewest statements. No step makes a block that is
-larger than the first and the last one (*the cap*), and no array is ever made whole on the way.
+A search finds the steps (`compiler/layout/src/reshard/search.rs`) with the lowest maximum bytes received by any device. Among these it
+prefers the lowest bytes received by all devices together, and then the fewest statements. No step makes a block that is
+larger than both the first and the last one (*the cap*), and no array is ever made whole in between.
 
-The lower bound of every plan: each device receives the part of its new block that it does not have. The table divides received
-bytes by this bound, for the maximum of any device (*device*) and for all devices together (*all*), in sum over all ordered
-pairs of the 19 shardings and for the worst pair. Where sizes do not divide, blocks are `ceil(size / n)` long, the last ones
-shorter or empty.
+Every plan has a lower bound: each device receives the part of its new block that it does not have. The table divides received
+bytes by this bound, for the maximum of any device (*device*) and for all devices together (*all*), in total over all ordered
+pairs of the 19 shardings and for the worst pair. If sizes are not divisible, blocks have `ceil(size / n)` elements, and the last ones
+are shorter or empty.
 
 ";
 
 const TABLE: &str = "
 ## Every pair
 
-`f32[64,64,64]`, 1 MiB. Pairs that differ in the order of dimensions only share a line. A step is a collective, the axes of its
-groups and the bytes of one device's operand; *received* and *least* are the maximum bytes received by any device. A collective
-takes the part of a block that is needed, so slices need no step.
+The array is `f32[64,64,64]`, 1 MiB. Pairs that differ only in the order of dimensions share a line. A step is a collective, the axes
+of its groups and the bytes of one device's operand; *received* and *least* are the maximum bytes received by any device. A collective
+takes only the needed part of a block, so slices are not steps.
 
 ";
 
 const PARTIAL: &str = "
 ## From partial sums
 
-The same array as partial sums along X, Y or both. An `all_reduce` of `B` bytes over `n` devices lets each receive
-`2 (n-1)/n B`, a `reduce_scatter` half of it.
+Here the same array is partial sums along X, Y or both. In an `all_reduce` of `B` bytes over `n` devices each receives
+`2 (n-1)/n B`, and in a `reduce_scatter` half of this.
 
 ";

@@ -161,28 +161,28 @@ pub fn page() -> Result<String, String> {
     let rows: Vec<Row> = programs.iter().map(Program::row).collect::<Result<_, _>>()?;
     let table: Vec<String> = rows.iter().map(Row::line).collect();
     let mut page = format!(
-        "# Communication beside XLA
+        "# Communication compared with XLA
 
-What programs communicate, beside what XLA makes of the same programs. This page is the output of
-`cargo run -p spmdc-tests --bin xla`. A test compiles the programs anew and fails where one receives more bytes than XLA's.
+This page compares the communication of programs with XLA's communication in the same programs. It is the output of
+`cargo run -p spmdc-tests --bin xla`. A test compiles the programs again and fails if one receives more bytes than XLA's.
 
-Each program stands in `tests/xla` in two forms: as `.spmd` text, and as a function in `tests/xla/measure.py`. JAX {version}
+Each program is in `tests/xla` in two forms: as `.spmd` text, and as a function in `tests/xla/measure.py`. JAX {version}
 compiles the function by `jax.jit` for the same mesh, with the same shardings of arguments and results and none in between, for
 eight CPU devices (`XLA_FLAGS=--xla_force_host_platform_device_count=8`, no other flags, the Shardy partitioner). The script
-reads the collectives of the compiled HLO and writes them to `tests/xla/xla.json`, so that tests need no JAX. It also notes
-figures of what the function computes; the test compares them with the `.spmd` text, run on the program's mesh and two others.
+reads the collectives of the compiled HLO and writes them to `tests/xla/xla.json`, so that tests do not need JAX. It also records
+figures of the function's results. The test compares them with the `.spmd` text, run on the program's mesh and two others.
 
-A step is a collective, the devices of a group, and the bytes of one device's operand. In a loop it counts as often as the loop
-runs; one of several arrays has the bytes of all. *Received* are the bytes that reach a device by the usual algorithms: of an
-operand of b bytes in a group of n, `all_gather` (n - 1) b, `reduce_scatter` and `all_to_all` (n - 1) / n b, `all_reduce` twice
-that, `collective_permute` b. *Operands* are the bytes of all arguments, whole. Sizes are small, and all of them divide, as JAX wants
-of arguments.
+A step is a collective, the devices of a group, and the bytes of one device's operand. In a loop it counts once for each trip.
+A step with several arrays has the bytes of all of them. *Received* are the bytes that reach a device by the usual algorithms. For an
+operand of b bytes in a group of n, `all_gather` receives (n - 1) b, `reduce_scatter` and `all_to_all` (n - 1) / n b, `all_reduce` twice
+that, and `collective_permute` b. *Operands* are the bytes of all arguments, whole. Sizes are small, and all of them are divisible, as
+JAX requires for arguments.
 
 | program | mesh | operands | spmdc | received | XLA | received | ratio |
 |---|---|---|---|---|---|---|---|
 {}
 
-The programs, and where XLA receives more, why:
+The programs, and the reasons if XLA receives more:
 
 ",
         table.join("\n")
@@ -191,7 +191,23 @@ The programs, and where XLA receives more, why:
         let title = row.program.text.lines().next().and_then(|line| line.strip_prefix("//! ")).unwrap_or_default();
         let remarks =
             ["less", "missing"].map(|key| row.program.remark(key).map_or(String::new(), |text| format!(" {text}")));
-        let _ = writeln!(page, "- `{}`: {title}{}", row.program.name, remarks.concat());
+        item(&mut page, &format!("- `{}`: {title}{}", row.program.name, remarks.concat()));
     }
     Ok(page)
+}
+
+/// An item of a list, in lines of at most 140 characters.
+fn item(page: &mut String, text: &str) {
+    let mut width = 0;
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        let gap = match width {
+            0 => "",
+            _ if width + 1 + length > 140 => "\n  ",
+            _ => " ",
+        };
+        width = if gap.len() > 1 { 2 + length } else { width + gap.len() + length };
+        let _ = write!(page, "{gap}{word}");
+    }
+    page.push('\n');
 }
