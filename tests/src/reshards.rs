@@ -317,8 +317,8 @@ prefers the lowest bytes received by all devices together, and then the fewest s
 larger than both the first and the last one (*the cap*), and no array is ever made whole in between.
 
 Every plan has a lower bound: each device receives the part of its new block that it does not have. The table divides received
-bytes by this bound, for the maximum of any device (*device*) and for all devices together (*all*), in total over all ordered
-pairs of the 19 shardings and for the worst pair. If sizes are not divisible, blocks have `ceil(size / n)` elements, and the last ones
+bytes by this bound, for the maximum of any device (*device*) and for all devices together (*all*). It has the total over all ordered
+pairs of the 19 shardings, and the worst pair. If sizes are not divisible, blocks have `ceil(size / n)` elements, and the last ones
 are shorter or empty.
 
 ";
