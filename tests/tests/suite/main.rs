@@ -23,6 +23,7 @@ mod misuse;
 mod ops;
 mod processes;
 mod programs;
+mod prose;
 mod reshards;
 mod states;
 mod stencils;

@@ -38,7 +38,9 @@ pub fn faults(paragraph: &str) -> Vec<Fault> {
         let lower = format!(" {} ", sentence.to_lowercase());
         let mut add = |kind| found.push(Fault { kind, sentence: sentence.clone() });
         for (kind, _) in KINDS.into_iter().filter(|(kind, _)| kind.starts_with([' ', ','])) {
-            (0..lower.matches(kind).count()).for_each(|_| add(kind));
+            let is_whole =
+                |at: usize| !lower[at + kind.len()..].starts_with(char::is_alphabetic) || kind.ends_with(' ');
+            lower.match_indices(kind).filter(|&(at, _)| is_whole(at)).for_each(|_| add(kind));
         }
         if lower.trim_start().starts_with("what ") && !sentence.ends_with('?') {
             add("leading `what`");
@@ -157,7 +159,9 @@ fn every_kind_of_fault_is_found() {
     assert_eq!(kinds("that of the mesh and those of the axes"), ["`that of` or `those of` twice"]);
     assert_eq!(kinds(&"word ".repeat(36)), ["more than 35 words"]);
     assert_eq!(
-        kinds("What does it save? Code: `is no x, this is`. e.g. this. It has that of x. It has those of y."),
+        kinds(
+            "What does it save? Code: `is no x, this is`. e.g. this for every x. It has that of x. It has those of y."
+        ),
         [""; 0]
     );
     assert_eq!(kinds(&"word ".repeat(35)), [""; 0]);
