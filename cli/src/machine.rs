@@ -1,4 +1,4 @@
-//! The machine file: what communication costs inside a host and between hosts.
+//! The machine file: the costs of communication inside a host and between hosts.
 //!
 //! ```text
 //! {"inside": {"bytes_per_second": 16000000000, "latency_nanos": 300},
@@ -12,11 +12,11 @@ use serde_json::{Map, Value, json};
 use spmdc_layout::cost::{LevelSpeed, Levels};
 use spmdc_runtime::trap::RunError;
 
-/// Figures beyond these bounds are mistakes: a kilobyte to a petabyte in a second, and up to ten minutes.
+/// Costs outside of these bounds are mistakes: a kilobyte to a petabyte per second, and up to ten minutes.
 const SPEEDS: (u64, u64) = (1_000, 1_000_000_000_000_000);
 const LATENCIES: (u64, u64) = (0, 600_000_000_000);
 
-/// The figures in the text of a file; those that it does not have are the defaults.
+/// The costs in the text of a file; missing costs have the default values.
 pub fn parse(path: &Path, text: &str) -> Result<Levels, RunError> {
     levels(text).map_err(|why| {
         let error = RunError::new("E0703", format!("malformed machine file `{}`: {why}", path.display()));

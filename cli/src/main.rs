@@ -2,10 +2,10 @@
 //!
 //! | exit status | meaning |
 //! |---|---|
-//! | 0 | done |
-//! | 1 | the program is wrong |
-//! | 2 | the command line is wrong, or a file that it names |
-//! | 3 | an error while running |
+//! | 0 | success |
+//! | 1 | an error in the program |
+//! | 2 | an error in the command line, or in a file that it names |
+//! | 3 | an error at run time |
 //! | 65, 75 | a job of several processes, see `spmdc_runtime::processes::job` |
 
 mod ar;
@@ -112,7 +112,7 @@ fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) 
     }
 }
 
-/// Writes to standard output. A closed pipe is no error.
+/// Writes to standard output. A closed pipe is not an error.
 fn print(text: &str) -> Result<(), CommandError> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -85,8 +85,8 @@ impl Table {
         text
     }
 
-    /// The widths of the columns: those of their cells; the widest text columns shrink if that is too much, and break words only as
-    /// a last resort.
+    /// The widths of the columns, from the widths of their cells. If they are too wide, the widest text columns shrink, and break words
+    /// only as a last resort.
     fn widths(&self, width: usize) -> Vec<usize> {
         let cells = |column: usize| self.rows.iter().filter_map(move |(cells, _)| cells.get(column));
         let widest = |column: usize, measure: &dyn Fn(&str) -> usize| {

@@ -1,8 +1,8 @@
-//! What small collectives cost while another process keeps a core busy, beside what they cost on idle cores.
+//! The cost of small collectives while another process keeps a core busy, compared with their cost on idle cores.
 //!
-//! `cargo bench --workspace --bench busy`. Fails where the busy process makes them more than three times as slow. Both are
-//! measured in turns, so that other load on the machine falls on both. Short runs are shown, but not held to that: the first
-//! worker waits once in each run until the system has given every other thread a processor.
+//! `cargo bench --workspace --bench busy`. Fails if the busy process makes them more than three times as slow. Both are measured in turns,
+//! so that other load on the machine affects both. Short runs are shown but cannot fail: the first worker waits once in each run until the
+//! system has given every other thread a processor.
 
 use std::process::{Child, Command, Stdio};
 use std::thread::{available_parallelism, sleep};
@@ -37,7 +37,7 @@ impl Drop for Busy {
     }
 }
 
-/// So many all-reduces of one number over so many devices.
+/// This number of all-reduces of one number over this number of devices.
 fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
     let (all, site) = (AxisSet::of(0), Site::default());
     let dim = LayoutDim { size: 1, axes: Vec::new() };

@@ -1,6 +1,6 @@
-//! The price of barriers and collectives: microseconds for each, 8 devices on all cores, beside a copy of the same bytes.
+//! The cost of barriers and collectives: microseconds for each, 8 devices on all cores, compared with a copy of the same bytes.
 //!
-//! `cargo bench --workspace --bench collectives`; `docs/benchmarks.md` says how to read the table.
+//! `cargo bench --workspace --bench collectives`; `docs/benchmarks.md` explains the table.
 
 use std::hint::black_box;
 use std::thread::available_parallelism;
@@ -64,7 +64,7 @@ fn measure(steps: Vec<Step>, arenas: &[Arena], trips: i64, workers: Option<usize
     least_and_median((0..40).map(|_| run()))
 }
 
-/// Microseconds that all cores need to read and write so many bytes altogether, if each copies its part as one core does alone.
+/// Microseconds that all cores need to read and write this number of bytes in total, if each copies its part at the speed of a single core.
 fn copying(bytes: u64) -> f64 {
     let cores = available_parallelism().map_or(1, usize::from);
     let part = (bytes as usize / 2 / cores).max(1);
@@ -83,7 +83,7 @@ fn line(name: &str, (best, median): (f64, f64), limit: Option<f64>) {
     println!("{name:<40}{best:>12.3}{median:>12.3}{limit}");
 }
 
-/// Each kind of collective over an array of so many elements.
+/// Each kind of collective over an array with this number of elements.
 fn collectives(elements: usize) {
     let (all, site) = (AxisSet::of(0), Site::default());
     // Enough for the start of a run, when threads wake up, not to count.

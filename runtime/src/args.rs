@@ -38,7 +38,7 @@ pub struct RunArgs {
     pub bench: Option<u32>,
     /// Whether to write the statistics of the run.
     pub stats: bool,
-    /// Whether progress is shown from the beginning, and where there is no terminal.
+    /// Whether progress is shown from the beginning, also without a terminal.
     pub progress: bool,
     /// The file for the record of the last run.
     pub trace: Option<String>,
@@ -48,7 +48,7 @@ pub struct RunArgs {
     pub options: RunOptions,
     /// Whether to print which process has which devices, and stop.
     pub shows_devices: bool,
-    /// The format of what `--show-devices` prints.
+    /// The output format of `--show-devices`.
     pub format: ErrorFormat,
     /// Whether to print the options and stop.
     pub help: bool,

@@ -69,7 +69,7 @@ pub(crate) fn with_one_nan(dtype: DType, elements: &mut [u8]) {
 /// A whole array for a file or a text: of numbers of its type, or of complex numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayView<'a> {
-    /// The element type; of complex numbers that of their planes.
+    /// The element type; for complex numbers, the type of their planes.
     pub dtype: DType,
     /// The size of each dimension; empty for a scalar.
     pub shape: &'a [usize],
@@ -139,12 +139,11 @@ pub trait BlockSource {
     /// The size of each dimension of the whole array.
     fn shape(&self) -> &[usize];
 
-    /// Fills `out` with the elements `start[i]..start[i] + len[i]` of every dimension `i`: packed, row-major, native byte order; a
-    /// bool is 0 or 1. The range lies within the shape, and `out` has exactly the size of these elements.
+    /// Fills `out` with the elements `start[i]..start[i] + len[i]` of every dimension `i`: packed, row-major, native byte order; a bool is
+    /// 0 or 1. The range is within the shape, and `out` has exactly the size of these elements.
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError>;
 
-    /// The elements where they lie in a file, for a stream; None if they come from elsewhere. An error (E0703) if rows of them cannot be
-    /// read where they lie.
+    /// The elements in a file, for a stream; None if they come from elsewhere. An error (E0703) if rows of them cannot be read in place.
     fn in_file(&mut self) -> Result<Option<ElementsInFile>, RunError> {
         Ok(None)
     }

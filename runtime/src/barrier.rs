@@ -28,7 +28,7 @@ const YIELDING: Duration = Duration::from_micros(100);
 const YIELDING_FOR_MESSAGES: Duration = Duration::from_micros(500);
 const LOOKS_FOR_MESSAGES: usize = 8;
 
-/// [`Barrier::broken_from`] of a barrier of which no member has stopped.
+/// [`Barrier::broken_from`] of a barrier that no member has stopped.
 const UNBROKEN: u64 = u64::MAX;
 
 /// A reusable barrier of a group of devices. Its alignment keeps two barriers out of one cache line and out of one pair of
@@ -133,12 +133,12 @@ impl Parker {
         *self.thread.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread::current());
     }
 
-    /// Waits until `ready` holds: with `spin` in a busy wait of [`SPINS`] iterations, then for [`YIELDING`] while other threads run;
-    /// then asleep. False if the limit has passed. The argument of `ready` is false during the busy wait and true after it.
+    /// Waits until `ready` holds: with `spin` in a busy wait of [`SPINS`] iterations, then for [`YIELDING`] while other threads run, then
+    /// asleep. False if the limit has passed. The argument of `ready` is false during the busy wait and true after it.
     ///
-    /// No wake-up is lost: this thread marks itself parked and then checks once more, a waking thread makes `ready` true and then
-    /// reads the mark, and a full fence lies between the two steps of each thread, so at least one thread sees the store of the
-    /// other (the pattern of Dekker's algorithm).
+    /// No wake-up is lost. This thread marks itself parked and then checks once more. A waking thread makes `ready` true and then reads the
+    /// mark. A full fence separates the two steps of each thread, so at least one thread sees the store of the other (the pattern of
+    /// Dekker's algorithm).
     pub fn wait(&self, spin: bool, limit: Option<Duration>, ready: impl FnMut(bool) -> bool) -> bool {
         self.wait_in_naps(spin, limit, || None, ready)
     }

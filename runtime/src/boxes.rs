@@ -1,4 +1,4 @@
-//! Boxes of elements in two arrays of different shapes, row by row: what collectives copy and combine.
+//! Boxes of elements in two arrays of different shapes, row by row: the units that collectives copy and combine.
 
 /// One dimension of a simultaneous walk over two arrays: the number of steps, and the bytes per step in each array.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -11,7 +11,7 @@ pub(crate) struct WalkDim {
 /// A box of elements in two arrays of different shapes: rows that are contiguous in both, and the steps from row to row.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Rows {
-    /// Outermost first; no dimension with fewer than two steps, and none that could be merged into the next.
+    /// Outermost first. Every dimension has at least two steps and cannot be merged into the next.
     pub dims: Box<[WalkDim]>,
     /// Bytes of a row.
     pub row: usize,
@@ -21,7 +21,8 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The box of this size that begins at `from_start` in an array stored as `from_shape`, and likewise for `to`.
+    /// The box of this size that begins at `from_start` in an array stored as `from_shape`, and at `to_start` in an array stored as
+    /// `to_shape`.
     pub fn new(
         size: usize,
         lens: &[usize],
@@ -180,8 +181,8 @@ impl BoxCopy {
     /// Copies.
     ///
     /// # Safety
-    /// All rows must lie within memory that this thread may read and write, no other thread may write either side meanwhile, and
-    /// the two sides must not overlap.
+    /// All rows must be within memory that this thread may read and write, no other thread may write either side meanwhile, and the two
+    /// sides must not overlap.
     pub unsafe fn run(&self) {
         /// Copies rows of one or a few elements by a load and a store each instead of a call.
         unsafe fn copy<T: Copy>(this: &BoxCopy) {
@@ -209,8 +210,8 @@ impl BoxCopy {
     }
 }
 
-/// Bytes of a box from which on its rows are stored past the caches. The target of an ordinary store is read first, so that three bytes
-/// move for each byte instead of two; of 64 MiB that takes 1.7 times as long, of what a cache holds less.
+/// Minimum bytes of a box whose rows are stored past the caches. An ordinary store first reads its target, so three bytes move for each
+/// byte instead of two. For 64 MiB this takes 1.7 times as long; for boxes that fit in a cache it takes less time.
 #[cfg(target_arch = "x86_64")]
 const STREAMED_BOX: usize = 16 << 20;
 /// Bytes of a row from which on its unaligned ends cost little.

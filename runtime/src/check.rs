@@ -18,7 +18,7 @@ use spmdc_abi::{
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
 const HUGE: u64 = 1 << 48;
 
-/// Checks the program and returns its mesh, or those of its parts.
+/// Checks the program and returns its mesh, or the meshes of its parts.
 pub(crate) fn check(program: &Program, kernels: usize) -> Result<Vec<DeviceMesh>, RunError> {
     if program.parts.is_empty() {
         ensure(program.channels.is_empty(), || "transfers without meshes".into())?;
@@ -120,7 +120,7 @@ struct ProgramChecker<'a> {
     program: &'a Program,
     mesh: DeviceMesh,
     kernels: usize,
-    /// The program of which it is a part, and the number of the part.
+    /// The program that contains it, and the number of the part.
     part_of: Option<(&'a Program, u32)>,
 }
 
@@ -469,7 +469,7 @@ impl ProgramChecker<'_> {
         ensure(message.layout == *layout, || "an end of a transfer in another layout".into())
     }
 
-    /// Checks that rows are those of a stream, and that each device reads a part of them.
+    /// Checks that rows belong to a stream, and that each device reads a part of them.
     fn rows(&self, step: &LibraryStep, rows: &StreamRows) -> Result<(), RunError> {
         let stream = self.program.params.get(rows.param as usize).filter(|param| param.place.is_none());
         let Some(Binding { layout, .. }) = stream else {

@@ -13,7 +13,7 @@ use crate::device::{Attendance, Device, DeviceState, WorkerContext};
 use crate::shared::Shared;
 use crate::trap::{RunError, panic_message};
 
-/// A crew, on cache lines of its own: its lock is taken before every collective.
+/// A crew, on separate cache lines: its lock is taken before every collective.
 #[repr(align(128))]
 pub(crate) struct Crew {
     pub number: usize,

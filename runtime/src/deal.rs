@@ -4,8 +4,8 @@ use crate::trap::RunError;
 use spmdc_abi::Program;
 use spmdc_abi::mesh::DeviceMesh;
 
-/// The meshes of all parts with their devices dealt to processes: those of the program in the order of their numbers, equally many to
-/// each.
+/// The meshes of all parts with their devices divided among processes: an equal number of the program's devices each, in the order of their
+/// numbers.
 pub(crate) fn dealt(program: &Program, meshes: Vec<DeviceMesh>, processes: usize) -> Result<Vec<DeviceMesh>, RunError> {
     let all = program.device_numbers();
     if processes == 0 || !all.len().is_multiple_of(processes) {
@@ -25,7 +25,7 @@ pub(crate) fn label(program: &Program, part: usize, place: usize) -> usize {
     program.parts.get(part).map_or(place, |part| part.devices[place] as usize)
 }
 
-/// The devices cannot be dealt to so many processes; jobs are not started so.
+/// The devices cannot be divided among this number of processes; such a job is not started.
 fn undealt(devices: usize, processes: usize) -> RunError {
     RunError::internal(format!("{devices} devices cannot be divided equally among {processes} processes"))
 }

@@ -203,7 +203,7 @@ pub(crate) struct Device {
     pub counters: Vec<Counter>,
     /// The number of executions of each collective.
     pub counts: Vec<u64>,
-    /// All barriers of which this device is a member.
+    /// All barriers that have this device as a member.
     pub barriers: Vec<usize>,
     /// For each slot, the barrier that the device has posted and not awaited yet, and its generation.
     pub posted: Vec<Option<(usize, u32)>>,
@@ -322,8 +322,8 @@ impl Device {
     /// Runs a resumable device until it has to wait, fails, or has finished.
     ///
     /// # Safety
-    /// The list of operations must come from a checked program whose kernels stay within their buffers, and whose steps are
-    /// ordered by barriers so that no device writes what another one may be reading or writing.
+    /// The list of operations must come from a checked program whose kernels stay within their buffers. Its steps must be ordered by
+    /// barriers so that no device writes data that another device may be reading or writing.
     pub unsafe fn advance(&mut self, attendance: &mut [Attendance], context: &mut WorkerContext) {
         debug_assert!(self.can_go_on(context.shared), "device {} is resumed while it waits", self.number);
         context.shared.positions[self.number].clear();
@@ -711,7 +711,7 @@ unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
     }
 }
 
-/// The error for the code that a kernel returned; `checks` are those of the kernel.
+/// The error for the code that a kernel returned; `checks` are the kernel's.
 fn trapped<'a>(code: i64, mut checks: impl Iterator<Item = &'a Check>, site: Site) -> RunError {
     match trap::check(code).and_then(|number| checks.nth(number)) {
         Some(&Check { site, of: Checked::Divisor }) => RunError::new("E0802", "integer division by zero").at(site),

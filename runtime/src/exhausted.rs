@@ -12,7 +12,7 @@ const MESSAGE: &[u8] = b"error[E0803]: out of memory\n";
 /// The exit status of an error while running.
 const STATUS: libc::c_int = 3;
 
-/// The allocator of the system, which notes when there is no more memory.
+/// The system's allocator, which records when memory is exhausted.
 pub struct NotingAllocator;
 
 fn noted(pointer: *mut u8) -> *mut u8 {

@@ -16,8 +16,8 @@ use spmdc_abi::{DType, GemmDim, GemmStep};
 /// Estimated nanoseconds of one multiplication and addition in f32 on a slow machine.
 const NANOSECONDS_PER_STEP: f64 = 0.03;
 
-/// A product of matrices: sizes; the result, its strides and whether it is accumulated into; both operands, each with its strides
-/// along the contraction and along the other dimension; two factors; conjugations; and the number of threads.
+/// A product of matrices: sizes; the result, its strides and whether it is accumulated into; both operands, each with its strides along the
+/// contraction and along the other dimension; two factors; conjugations; and the number of threads.
 type Multiply<T> = unsafe fn(
     usize,
     usize,
@@ -237,8 +237,8 @@ impl PreparedProduct {
     /// Computes the product; false if it panicked.
     ///
     /// # Safety
-    /// Everything the step may read or write must lie within memory that this thread and the team's threads may access in this way;
-    /// no other thread may write it meanwhile.
+    /// The memory that the step may read or write must be memory that this thread and the team's threads may access in this way; no other
+    /// thread may write it meanwhile.
     pub unsafe fn run(&self, team: Option<&mut Team>) -> bool {
         let units = (self.matrices() * self.panels) as i64;
         let work = move |begin: i64, end: i64| {

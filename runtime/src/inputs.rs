@@ -408,8 +408,8 @@ impl Archive {
         }
     }
 
-    /// The names of the arrays for these leaves of the struct or tuple `path`: those of their paths in it, as `--out p=p.npz` writes
-    /// them, or in the program, as `--out all.npz` does. An error if one is missing, or if an array is for no parameter.
+    /// The names of the arrays for these leaves of the struct or tuple `path`. They are their paths in it, as `--out p=p.npz` writes them,
+    /// or in the program, as `--out all.npz` does. An error if one is missing, or if an array matches no parameter.
     fn members_of(
         &self,
         params: &[Binding],

@@ -51,7 +51,7 @@ impl KernelCall {
     }
 }
 
-/// Orders a thread's stores past the caches before all its later ones: other threads see them behind the next barrier.
+/// Orders a thread's cache-bypassing stores before all its later ones: other threads see them after the next barrier.
 #[inline]
 fn finish_stores() {
     #[cfg(target_arch = "x86_64")]
@@ -84,7 +84,7 @@ impl Arguments {
 #[derive(Debug)]
 pub(crate) struct Panels {
     pub calls: Box<[KernelCall]>,
-    /// For each call, the units by which it stays behind the first of a panel.
+    /// For each call, its lag after the first call of a panel, in units.
     pub lags: Box<[i64]>,
     pub panel: i64,
     pub begin: i64,
@@ -95,11 +95,11 @@ pub(crate) struct Panels {
 /// How the threads of a team share the work of panels.
 #[derive(Debug)]
 pub(crate) enum Sharing {
-    /// There is no team, or too little work.
+    /// There is only one thread, or too little work.
     Alone,
-    /// Each takes chunks of the range, of so many units.
+    /// Each takes chunks of the range with this number of units.
     Range { chunk: i64 },
-    /// Each runs the calls of a stage on all panels, behind the stage before it.
+    /// Each runs the calls of a stage on all panels, after the previous stage.
     Pipeline {
         stages: Box<[Range<usize>]>,
         /// For each stage the number of panels that it has done in this run.
@@ -120,9 +120,9 @@ impl Panels {
     /// As [`KernelCall::run`].
     ///
     /// # Safety
-    /// The kernels must accept these arguments. No kernel may use an element that an earlier one writes for a later unit than its own,
-    /// less the difference of their lags, or write one that an earlier one uses for such a unit. If the range is shared, kernels must pass
-    /// nothing from one part of it to another.
+    /// The kernels must accept these arguments. Consider a unit later than a kernel's own unit minus the difference of the lags. The kernel
+    /// may not use an element that an earlier kernel writes for such a unit, or write an element that an earlier kernel uses for it. If the
+    /// range is shared, kernels must not pass data from one part of it to another.
     pub unsafe fn run(&self, buffers: &[*mut u8], scalars: &[i64], mut team: Option<&mut Team>) -> i64 {
         debug_assert!(self.panel > 0, "panels of no rows");
         debug_assert!(
@@ -216,7 +216,7 @@ impl Waiting<'_> {
         }
     }
 
-    /// Says that this stage has done so many panels.
+    /// Publishes that this stage has finished this number of panels.
     fn finished(&self, panels: i64) {
         if let Some(own) = self.own {
             own.store(panels, Ordering::Release);
@@ -246,7 +246,7 @@ pub(crate) struct PanelsOfGroup {
 /// A part of [`PanelsOfGroup`].
 #[derive(Debug)]
 pub(crate) enum PartOfPanels {
-    /// The calls of a kernel: one for each device of the group, or for those that do not share the written memory.
+    /// The calls of a kernel: one for each device of the group, or for the devices that do not share the written memory.
     Kernel(Box<[KernelCall]>),
     Combine(UnitReduction),
 }

@@ -1,10 +1,10 @@
 //! Workers: the threads that run the devices.
 //!
-//! There are as many workers as devices, or as cores if these are fewer. Every device belongs to the crew of one worker, in blocks
-//! of neighbouring numbers, and the thread that calls [`Workforce::run`] is worker 0: a program of one device starts no thread at
-//! all unless it uses a team. A worker resumes the devices of its crew in turn. When all of them wait, it polls for a short time,
-//! then tends a crew whose worker has lost its processor (see [`crate::crew`]), and finally sleeps until another worker completes a
-//! barrier of its devices. Between runs workers sleep.
+//! There are as many workers as devices, or as cores if these are fewer. Every device belongs to the crew of one worker, in blocks of
+//! neighbouring numbers. The thread that calls [`Workforce::run`] is worker 0: a program of one device starts no thread unless it uses a
+//! team. A worker resumes the devices of its crew in turn. When all of them wait, it polls for a short time, then tends a crew whose worker
+//! has lost its processor (see [`crate::crew`]), and finally sleeps until another worker completes a barrier of its devices. Between runs
+//! workers sleep.
 
 use std::io::Write;
 use std::ops::Range;
@@ -162,8 +162,8 @@ impl Worker {
     }
 }
 
-/// Whether this worker may tend another worker's crew. The first worker, which must return to its caller in every case, leaves a
-/// crew to its owner until the owner has begun: if a device never returns from a kernel, the thread of its worker is abandoned.
+/// Whether this worker may tend another worker's crew. The first worker must return to its caller in every case. It leaves a crew to its
+/// owner until the owner has begun: if a device never returns from a kernel, the thread of its worker is abandoned.
 fn may_take_over(worker: usize, crew: &Crew) -> bool {
     crew.number != worker && (worker > 0 || crew.has_begun.load(Ordering::Relaxed))
 }

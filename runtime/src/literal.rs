@@ -1,6 +1,6 @@
 //! Arrays written on the command line: `3.5`, `-1`, `true`, `[[1, 2], [3, 4]]`.
 //!
-//! A number must fit the parameter's type: a whole number fits any float type, but `3.5` is no `i32` and `300` no `u8`. A key is
+//! A number must fit the parameter's type: an integer fits any float type, but `3.5` is not an `i32`, and `300` is not a `u8`. A key is
 //! written as its seed.
 
 use crate::array::HostArray;
@@ -29,7 +29,7 @@ enum Number {
 const MOST_DIMENSIONS: usize = 32;
 
 impl Literal {
-    /// Parses a literal. The error says what is wrong with the text.
+    /// Parses a literal. The error describes the problem with the text.
     pub fn parse(text: &str) -> Result<Literal, String> {
         let mut shape: Vec<usize> = Vec::new();
         let mut elements = Vec::new();

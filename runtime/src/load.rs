@@ -69,7 +69,7 @@ pub(crate) struct Counted {
 pub(crate) struct MeshProgram<'a> {
     pub program: &'a Program,
     pub memory: &'a Memory,
-    /// The number of each of its devices among those of all parts.
+    /// The number of each of its devices among the devices of all parts.
     pub numbers: Vec<usize>,
 }
 
@@ -383,7 +383,7 @@ impl<'a> Loader<'a> {
         self.planned((group, Senders::AllToAll), (site, what), |_, _| Ok(())).map(drop)
     }
 
-    /// The axes along which devices have memory of their own for a place.
+    /// The axes along which devices have separate memory for a place.
     fn own_axes(&self, place: Place) -> AxisSet {
         self.memory.axes(place.arena).intersect(self.mesh.axes())
     }
@@ -418,7 +418,7 @@ impl<'a> Loader<'a> {
         self.emit(site, what, |device, _| action(first + mesh.linear(device, others.iter()), slot));
     }
 
-    /// The barrier of those of these devices that are in this process.
+    /// The barrier of the given devices that are in this process.
     fn barrier(&self, mut members: Vec<usize>) -> Barrier {
         members.retain(|&member| self.mesh.process(member) == self.memory.process());
         members.iter_mut().for_each(|member| *member = self.numbers[*member]);
@@ -429,8 +429,8 @@ impl<'a> Loader<'a> {
         Barrier::new(members.into(), workers.into())
     }
 
-    /// The axes along which devices wait for each other before a collective: those of its group, and those along which devices
-    /// share the memory that it fills.
+    /// The axes along which devices wait for each other before a collective: the axes of its group, and the axes along which devices share
+    /// the memory that it fills.
     fn participants(&self, group: AxisSet, to: Place) -> AxisSet {
         group.intersect(self.mesh.axes()).union(self.mesh.axes().minus(self.memory.axes(to.arena)))
     }

@@ -16,8 +16,8 @@ use spmdc_abi::{Arena, AxisSet, BufferInfo, Place, Program};
 
 /// Minimum size of mappings that are aligned to huge pages and request them, in bytes (2 MiB).
 const HUGE_PAGE: usize = 2 << 20;
-/// Minimum size of mappings that consist of huge pages alone if other processes read them, in bytes (256 KiB): the system copies from
-/// process to process page by page, and half as fast from small pages.
+/// Minimum size of mappings that consist of huge pages only if other processes read them, in bytes (256 KiB). The system copies between
+/// processes page by page, and half as fast from small pages.
 const WHOLE_HUGE_PAGES: usize = 256 << 10;
 /// A multiple of the page size of every system.
 const LARGEST_PAGE: usize = 64 << 10;
@@ -32,7 +32,7 @@ const LITTLE: u128 = 16 << 20;
 pub(crate) struct Mapping {
     base: *mut u8,
     bytes: usize,
-    /// Bytes including those that fill the last page.
+    /// Bytes including the padding of the last page.
     mapped: usize,
 }
 
@@ -146,7 +146,7 @@ pub struct Memory {
 struct ArenaMemory {
     axes: AxisSet,
     bytes: u64,
-    /// None for those of other processes alone.
+    /// None if the message is only for other processes.
     instances: Vec<Option<Mapping>>,
 }
 
@@ -186,7 +186,7 @@ impl Memory {
         &self.mesh
     }
 
-    /// The address of the place on a device of this process. The arena must exist and the offset lie within it.
+    /// The address of the place on a device of this process. The arena must exist and contain the offset.
     pub fn address(&self, place: Place, device: usize) -> *mut u8 {
         let arena = &self.arenas[place.arena as usize];
         let instance = arena.instances[self.instance(place.arena, device)].as_ref();
@@ -206,8 +206,7 @@ impl Memory {
         self.arenas[arena as usize].axes
     }
 
-    /// First-touches the large arenas of this device: those of which it is the first among the sharing devices. Called before any
-    /// write.
+    /// First-touches the large arenas of this device: the arenas for which it is the first of the sharing devices. Called before any write.
     pub fn touch(&self, device: usize) {
         for arena in &self.arenas {
             let others = self.mesh.axes().minus(arena.axes);

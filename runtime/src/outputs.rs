@@ -157,7 +157,7 @@ impl Outputs {
     }
 }
 
-/// A file with what this process has of some results.
+/// A file with this process's part of some results.
 pub struct OutputPiece {
     path: PathBuf,
     members: Vec<PieceMember>,
@@ -172,12 +172,12 @@ struct PieceMember {
 }
 
 impl OutputPiece {
-    /// The arrays of results of which the file has a part.
+    /// The arrays of the results in this file.
     pub fn arrays(&self) -> impl Iterator<Item = usize> {
         self.members.iter().flat_map(|member| [Some(member.array), member.imaginary]).flatten()
     }
 
-    /// Writes the file. `blocks` are those of its arrays on the devices of this process.
+    /// Writes the file. `blocks` are the blocks of its arrays on the devices of this process.
     pub fn write(&self, results: &[Binding], blocks: &BTreeMap<usize, Vec<RangedBlock>>) -> Result<(), RunError> {
         let mut arrays = Vec::new();
         for PieceMember { array, imaginary, file, .. } in &self.members {

@@ -18,7 +18,7 @@ use crate::trap::RunError;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Binding, DType, Layout, LayoutDim, Program};
 
-/// What in the name of a file stands for a number.
+/// The placeholder for a number in the name of a file.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Placeholder {
     Process,
@@ -75,7 +75,7 @@ pub(crate) struct PieceFile {
 }
 
 impl LocalBlocks {
-    /// Those of a program in one of so many processes.
+    /// The blocks of a program in one of this number of processes.
     pub fn new(program: &Program, process: usize, processes: usize) -> Result<LocalBlocks, RunError> {
         let programs = program.programs();
         let mesh = |own: &&Program| DeviceMesh::new(&own.mesh).map_err(RunError::internal);
@@ -107,7 +107,7 @@ impl LocalBlocks {
         self.files(&self.params[index], &sizes(param), (path, which))
     }
 
-    /// The files of this process for a result. E0702 if a file should have rows of which this process has only a part.
+    /// The files of this process for a result. E0702 if this process has only a part of the rows that a file should contain.
     pub(crate) fn of_result(
         &self,
         index: usize,
@@ -124,7 +124,7 @@ impl LocalBlocks {
         Err(RunError::new("E0702", why).with_help(help))
     }
 
-    /// `sizes` are those of the whole array.
+    /// `sizes` are the sizes of the whole array.
     fn files(&self, blocks: &[LocalBlock], sizes: &[usize], (path, which): (&Path, Placeholder)) -> Vec<PieceFile> {
         let named = |device: usize| {
             let name = path.to_string_lossy().replace("{process}", &self.process.to_string());

@@ -26,7 +26,7 @@ pub(crate) struct PreparedPrint {
     varying: AxisSet,
     /// The names of these axes, which begin such lines.
     names: Vec<(usize, String)>,
-    /// The place of the device of this process that prints, or that begins to write what the process has of a file.
+    /// The number of the device of this process that prints, or that begins to write this process's part of a file.
     actor: Option<usize>,
     /// Whether that is the first device of the mesh, which says the name of a file.
     is_first: bool,
@@ -142,8 +142,8 @@ impl PreparedPrint {
         Ok(())
     }
 
-    /// Begins to write what this process has of the file, whose name the process of the first device says. Called by one device of the
-    /// process; all devices must have written the values, and wait.
+    /// Begins to write this process's part of the file. The process of the first device determines the name. One device of the process
+    /// calls this; all devices must have written the values, and wait.
     pub fn save(&self, memory: &Memory, saver: &Saver) -> Result<(), RunError> {
         let PreparedPurpose::File(file) = &self.purpose else { return Ok(()) };
         debug_assert!(self.varying.is_empty(), "a file has one value for all devices");
@@ -200,7 +200,7 @@ impl PreparedFile {
         Ok(PreparedFile { plan, ranks, site, spare: Arc::default() })
     }
 
-    /// Copies what this process has of the values.
+    /// Copies this process's part of the values.
     fn copied(&self, memory: &Memory, path: Option<PathBuf>) -> SavedFile {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut copies = spare.unwrap_or_else(|| vec![0; self.plan.copied_bytes()]);

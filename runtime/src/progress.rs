@@ -13,9 +13,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The time between two looks at the loop.
 const LOOK: Duration = Duration::from_millis(100);
-/// The time after which a bar appears by itself.
+/// The time after which a bar appears without the option.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// The time between two lines where there is no terminal.
+/// The time between two lines without a terminal.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
 /// The trips of the loop that runs.
@@ -70,11 +70,11 @@ pub(crate) fn shown<T>(
     result
 }
 
-/// What is shown, and when.
+/// The displayed progress, and the time of its display.
 struct Display {
     is_asked: bool,
     begin: Instant,
-    /// None where there is no terminal.
+    /// None without a terminal.
     bar: Option<ProgressBar>,
     state: Mutex<DisplayState>,
 }

@@ -195,7 +195,7 @@ fn erf_inv_f64(x: f64) -> f64 {
     factor * x
 }
 
-/// Below this magnitude `log(1 + x)` is a rational function of `x`, beyond it the logarithm of the sum (Cephes library, `log1p`).
+/// Below this magnitude `log(1 + x)` is a rational function of `x`, and above it the logarithm of the sum (Cephes library, `log1p`).
 const LOG1P_RATIONAL_BELOW: f64 = 0.414_213_562_373_095_05;
 
 macro_rules! log1p {

@@ -14,13 +14,13 @@ pub struct RunOptions {
     pub workers: Option<usize>,
     /// Maximum number of bytes of the program's memory; None for the free memory of the machine.
     pub memory_limit: Option<u64>,
-    /// Whether devices record what they do, for [`Session::trace`](crate::session::Session::trace).
+    /// Whether devices record their operations, for [`Session::trace`](crate::session::Session::trace).
     pub records: bool,
     /// Bytes of the largest message of a reduction between processes from which it takes two rounds where these receive fewer bytes. All
     /// processes must have the same; the bits do not depend on it.
     pub two_rounds_from: u64,
-    /// Most bytes of a message of partial values, unless a reduction would have too many messages: the caches have them until they are
-    /// combined, and their memory is that of one message. All processes must have the same; the bits do not depend on it.
+    /// Maximum bytes of a message of partial values, unless a reduction would have too many messages. The caches then hold them until they
+    /// are combined, and their memory is the memory of one message. All processes must have the same value; the bits do not depend on it.
     pub portion: u64,
 }
 

@@ -1,12 +1,13 @@
-//! Writes the files that a program saves, while the program goes on.
+//! Writes the files that a program saves, while the program continues.
 //!
-//! The devices wait until what each process has of the arrays has been copied. A thread of each process writes the copies, together with
-//! those of the others ([`joint`]), to a temporary name, which is renamed when the file is complete. At most one file is written and one waits: a program
-//! that saves faster than the disk writes waits for the disk, and memory stays bounded. Copies are kept and filled again.
+//! The devices wait until each process's part of the arrays has been copied. A thread of each process writes the copies, together with the
+//! other processes ([`joint`](crate::joint)), to a temporary file, which is renamed when it is complete. At most one file is being written
+//! and one is waiting: a program that saves faster than the disk writes waits for the disk, and memory stays bounded. Copies are kept and
+//! reused.
 //!
-//! All processes come to a `save` before any goes on from there. So when a device waits for the disk, the threads of all processes have what
-//! they need to go on, and none waits for a device. In a run that fails, some processes may have begun a file that others will not: at
-//! its end they tell each other how many they have begun, and those that not all have are given up.
+//! All processes reach a `save` before any continues. So when a device waits for the disk, the threads of all processes have the data that
+//! they need, and none waits for a device. In a run that fails, some processes may have begun a file that others will not. At its end they
+//! exchange the numbers of begun files, and files that not all have begun are discarded.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -138,7 +138,7 @@ impl Session {
         Ok(())
     }
 
-    /// Gives a parameter its argument: fills it, or keeps the source of a stream, of which every run reads rows.
+    /// Sets the argument of a parameter: fills it, or keeps the source of a stream, whose rows every run reads.
     pub fn give(&mut self, index: usize, mut source: Source) -> Result<(), RunError> {
         let param = binding(&self.program.params, index)?;
         if param.place.is_some() {
@@ -338,8 +338,8 @@ fn numbered(program: &Program, meshes: &[DeviceMesh]) -> (Vec<usize>, Vec<Vec<us
     (all.into_iter().map(|(label, ..)| label).collect(), numbers)
 }
 
-/// E0803 if the messages and what else the process needs take more memory than is allowed; without a limit the system decides when the
-/// messages are used.
+/// E0803 if the messages and the other memory of the process exceed the limit. Without a limit the system decides when the messages are
+/// used.
 fn check_messages((needed, bytes): (u64, u64), limit: Option<u64>) -> Result<(), RunError> {
     match limit {
         Some(limit) if bytes.saturating_add(needed) > limit => {

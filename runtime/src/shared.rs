@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     /// The number of orders so far; workers detect a new one by it.
     pub orders: AtomicU32,
     pub order: Mutex<WorkerOrder>,
-    /// Workers other than the first that have not finished the order.
+    /// The number of workers, apart from the first, that have not finished the order.
     pub busy: AtomicU32,
     /// The number of crews that have not reached the end of the run.
     pub running: AtomicU32,
@@ -166,8 +166,7 @@ impl Shared {
     }
 }
 
-/// The barrier and generation at which a device waits, and those that it posted last, as other workers see them. On a cache line of
-/// its own.
+/// The barrier and generation at which a device waits, and its most recent post, as other workers see them. On a separate cache line.
 #[repr(align(64))]
 pub(crate) struct Position {
     waits: AtomicU64,

@@ -129,7 +129,7 @@ fn collect_shown(shape: &[usize], base: usize, summarise: bool, shown: &mut Vec<
     }
 }
 
-/// The positions along one dimension that are written; `None` stands for `...`.
+/// The positions along one dimension that are written; `None` represents `...`.
 fn shown_positions(len: usize, summarise: bool) -> Vec<Option<usize>> {
     if summarise && len > 2 * EDGE_ITEMS {
         let first = (0..EDGE_ITEMS).map(Some);
@@ -208,7 +208,7 @@ enum Format {
     },
     /// The real and the imaginary parts.
     Complex(Box<[Format; 2]>),
-    /// Each element by itself, not aligned.
+    /// Each element separately, not aligned.
     Brief,
     /// The text of each shown element, padded to the widest one.
     Asked {

@@ -1,14 +1,14 @@
 //! From a command line to results: the main function of a built executable, and of `spmdc run` after compilation.
 //!
-//! The program is decoded, its arguments are read, it runs, and its results are printed or written. Standard output gets the
-//! program's printed text, the results, and the line of `--bench`; standard error gets errors and `--stats`.
+//! The program is decoded, its arguments are read, it runs, and its results are printed or written. Standard output gets the program's
+//! printed text, the results, and the line of `--bench`; standard error gets errors and `--stats`.
 //!
 //! | exit status | meaning |
 //! |---|---|
-//! | 0 | done |
-//! | 2 | the command line is wrong, or a file that it names |
-//! | 3 | an error while running |
-//! | 65 | the processes of a job were about to do different things |
+//! | 0 | success |
+//! | 2 | an error in the command line, or in a file that it names |
+//! | 3 | an error at run time |
+//! | 65 | the processes of a job have different programs, options or versions |
 //! | 75 | another process of a job does not answer |
 
 use std::collections::BTreeMap;
@@ -61,11 +61,10 @@ pub(crate) unsafe fn decode(image: &Image) -> Result<(Program, Kernels), Failure
     Ok((postcard::from_bytes(program).map_err(undecodable)?, kernels))
 }
 
-/// Runs the program of an image with the words of the command line, the first of which is the command itself. Returns the exit
-/// status.
+/// Runs the program of an image with the words of the command line, the first of which is the command itself. Returns the exit status.
 ///
 /// # Safety
-/// The image must be as the compiler made it.
+/// The compiler must have made the image.
 pub unsafe fn start(image: &Image, words: impl Iterator<Item = OsString>) -> u8 {
     let mut words: Vec<OsString> = words.collect();
     let command = if words.is_empty() { OsString::from("program") } else { words.remove(0) };
@@ -148,7 +147,7 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     agree(job, written)
 }
 
-/// What the command line gives the program and takes from it.
+/// The inputs and outputs of the command line.
 struct BoundArguments {
     sources: Vec<Source>,
     /// For files of one process or device, if there are any.
@@ -182,7 +181,7 @@ fn write_trace(file: &TraceFile, session: &Session, format: ErrorFormat) -> Resu
     Ok(())
 }
 
-/// What is said of a record that is not complete.
+/// The warning about an incomplete record.
 fn incomplete(dropped: u64, format: ErrorFormat) -> String {
     if dropped == 0 {
         return String::new();
@@ -225,7 +224,7 @@ fn agree<T>(job: Option<&JoinedJob>, outcome: Result<T, Failure>) -> Result<T, F
     }
 }
 
-/// Prints the results, if they are printed, and what was asked for beside them.
+/// Prints the results, if they are printed, and any additional requested output.
 fn write(
     out: &mut impl Write,
     results: &[Binding],

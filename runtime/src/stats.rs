@@ -6,7 +6,7 @@ use crate::report::RunReport;
 
 /// One JSON object on one line.
 ///
-/// `run_ms` has one time for each requested run, without the warm-up; counts and bytes of collectives are those of one run.
+/// `run_ms` has one time for each requested run, without the warm-up; counts and bytes of collectives are for one run.
 #[derive(Serialize)]
 pub struct Stats {
     /// Milliseconds that the compiler took.

@@ -63,7 +63,7 @@ unsafe impl Send for TeamShared {}
 unsafe impl Sync for TeamShared {}
 
 impl Team {
-    /// A team with this many helpers beside the worker itself.
+    /// A team with this many helpers in addition to the worker itself.
     pub fn new(helpers: usize) -> Result<Team, RunError> {
         unsafe fn nothing(_: *const (), _: i64, _: i64) -> i64 {
             0
@@ -164,7 +164,7 @@ impl TeamShared {
         self.active.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Takes chunks of the job until there are none.
+    /// Takes chunks of the job until all are taken.
     ///
     /// # Safety
     /// The job must be open, and stay valid until this returns.

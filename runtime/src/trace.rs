@@ -23,9 +23,9 @@ const GAP: u64 = 1000;
 pub enum Activity {
     /// It computes: kernels, products, functions of the runtime, and copies within the device.
     Compute,
-    /// It waits: from its arrival at a barrier until it goes on.
+    /// It waits: from its arrival at a barrier until it continues.
     Wait,
-    /// It copies from other devices, or combines what they have.
+    /// It copies or combines data of other devices.
     Communicate,
     /// It reads rows of a stream.
     Input,
@@ -55,14 +55,14 @@ pub(crate) struct RecordedSpan {
     end: u64,
 }
 
-/// What one device records in a run.
+/// The record of one device in a run.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     /// The same for all devices.
     epoch: Instant,
     spans: Vec<RecordedSpan>,
     dropped: u64,
-    /// The operation that runs, and since when; none before the first one. Its activity is none if no span shows it.
+    /// The current operation, and the time of its start; none before the first one. Its activity is none if no span shows it.
     current: Option<(u32, Option<Activity>, u64)>,
 }
 
@@ -88,7 +88,7 @@ impl Recorder {
         self.current = Some((operation as u32, activity, now));
     }
 
-    /// The device goes on at the present operation, at which it has waited.
+    /// The device continues at the current operation, at which it has waited.
     pub fn go_on(&mut self) {
         let now = self.now();
         if let Some((operation, _, begin)) = self.current.take() {
@@ -155,8 +155,8 @@ impl<'a> StatementNames<'a> {
         StatementNames { outline, values: named.map(|buffer| (buffer.site, buffer.name.as_str())).collect() }
     }
 
-    /// The name of an operation, with that of the value that it computes, and the position of its statement. Operations of the compiler's
-    /// own belong to the statement before them.
+    /// The name of an operation, with the name of the value that it computes, and the position of its statement. Operations that the
+    /// compiler has added belong to the previous statement.
     fn of(&self, operation: usize, activity: Activity) -> (String, Option<Site>) {
         let what = self.outline.what(operation);
         let known = (0..=operation).rev().map(|at| self.outline.site(at)).find(|site| site.line > 0);
@@ -185,7 +185,7 @@ pub struct TraceTrack {
     pub name: String,
     /// In order; they do not overlap.
     pub spans: Vec<TraceSpan>,
-    /// The number of later spans that were left out, before those of one statement were joined.
+    /// The number of later spans that were left out, before spans of one statement were joined.
     pub dropped: u64,
 }
 
@@ -196,7 +196,7 @@ pub struct TraceSpan {
     pub name: String,
     /// How the time was spent.
     pub activity: Activity,
-    /// The statement; None where there is none.
+    /// The statement; None for operations without one.
     pub site: Option<Site>,
     /// Nanoseconds from the beginning of the run.
     pub begin_ns: u64,

@@ -1,7 +1,7 @@
-//! The file of `--trace`, in the format of Chrome's trace viewer, which Perfetto reads: a track for each device, and on it a span for
-//! each statement.
+//! The file of `--trace`, in the format of Chrome's trace viewer, which Perfetto reads: a track for each device, and on it a span for each
+//! statement.
 //!
-//! Of several processes each writes a file of its own, with its number before the ending of the name: `run.json` becomes `run.0.json`.
+//! If there are several processes, each writes a file with its number before the extension: `run.json` becomes `run.0.json`.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(crate) struct TraceFile {
 }
 
 impl TraceFile {
-    /// For a process, by its number and that of all processes. The file must be writable, and no other output.
+    /// For a process, by its number and the number of processes. The file must be writable, and different from all other outputs.
     pub fn plan(name: &str, (rank, count): (usize, usize), outputs: &Outputs) -> Result<TraceFile, RunError> {
         let whole = Path::new(name);
         let path = if count == 1 { whole.to_path_buf() } else { numbered(whole, rank) };

@@ -4,15 +4,15 @@
 //! |---|---|
 //! | E0801 | an index is out of bounds |
 //! | E0802 | an integer division by zero |
-//! | E0803 | the memory does not suffice |
+//! | E0803 | not enough memory |
 //! | E0804 | devices did not arrive at a barrier in time |
 //! | E0805 | the processor lacks instructions that the program was built with |
-//! | E0806 | an assertion does not hold |
+//! | E0806 | an assertion failed |
 //! | E0807 | the processes of a job cannot be connected |
-//! | E0808 | the processes of a job run different programs |
+//! | E0808 | the processes of a job have different programs, options or versions |
 //! | E0809 | another process does not answer |
 //! | E0701, E0703 | an argument has the wrong type, or cannot be read |
-//! | E0999 | the compiler or the runtime broke its own rules |
+//! | E0999 | the compiler or the runtime violated its own rules |
 
 use std::any::Any;
 use std::fmt;
@@ -83,12 +83,12 @@ pub(crate) struct DeviceStop {
     pub error: RunError,
 }
 
-/// The failures of one run, of which the first in program order is reported.
+/// The failures of one run; the first in program order is reported.
 ///
-/// Every device counts the operations that it has executed. Where control flow is the same on all devices these clocks agree, so
-/// the least of `(clock, site, value, device)` is the same failure whatever the timing of the threads; the site decides because one
-/// operation may do the work of several statements, and then the value that failed. A device therefore runs on until its clock passes that of a known failure: it
-/// might still fail earlier in the program.
+/// Every device counts the operations that it has executed. Where control flow is the same on all devices these clocks agree, so the least
+/// of `(clock, site, value, device)` is the same failure whatever the timing of the threads. The site decides because one operation may do
+/// the work of several statements; then the value that failed decides. A device therefore runs until its clock passes the clock of a known
+/// failure: it might still fail earlier in the program.
 #[derive(Debug)]
 pub(crate) struct Failures {
     /// The least clock at which a device failed.

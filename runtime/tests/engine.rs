@@ -82,7 +82,7 @@ fn device_number(axes: usize) -> Scalar {
     Scalar::Coordinate((0..axes as u8).collect())
 }
 
-/// An i32 of its own for every device, as a result.
+/// A separate i32 for every device, as a result.
 fn own_i32(maker: &mut Maker) -> Place {
     let devices = maker.program.device_count();
     let axes: Vec<u8> = (0..maker.program.mesh.len() as u8).collect();
@@ -663,7 +663,7 @@ fn memory_that_is_not_there_is_refused() {
 
 #[test]
 fn only_the_blocks_of_a_device_are_read() {
-    /// Counts what is read.
+    /// Counts the reads.
     struct Source(HostArray, usize);
 
     impl spmdc_runtime::array::BlockSource for Source {

@@ -1,9 +1,9 @@
-//! The reference of functions, of which the table of signatures is the source.
+//! The reference of functions, generated from the table of signatures.
 //!
 //! `docs/functions.md` is what [`page`] says; `cargo run -p spmdc-tests --bin functions > docs/functions.md` writes it.
 
 use crate::compare::{Tolerance, difference};
-use crate::engine;
+use crate::{engine, wrapped};
 use spmdc_compiler::report::functions::{element_types, functions, parameters, program};
 use spmdc_ir::call::signature::Signature;
 use spmdc_runtime::outputs;
@@ -14,27 +14,26 @@ use std::path::Path;
 pub fn page() -> Result<String, String> {
     let mut text = "# Functions
 
-What a call takes: parameters in order, each with its kind, and its default if there is one. `*` stands before parameters that are given by
-name only, `*values` takes all positions that are left. \"Element types\" are those that can stand for the first one of the example. Below each
-example is what it gives for parameters that count from 0 (`--arg x=iota`). `spmdc explain sum` says more: the factor rule, and what devices
-exchange for each way in which the operands may be split. The rules are explained in `docs/rules/`.
+This page lists the parameters of each function in order, each with its kind, and its default if there is one. Parameters after `*` are
+passed by name only, and `*values` takes all remaining positions. \"Element types\" are the types that the first parameter of the example
+can have. Below each example is its output for parameters that count from 0 (`--arg x=iota`). `spmdc explain sum` also shows the factor
+rule, and the communication for each way to split the operands. The pages in `docs/rules/` explain the rules.
 
 This page is generated.
 "
     .to_string();
     for function in functions() {
         let signature = function.signature();
-        let _ = write!(text, "\n## `{}`\n\n```text\n{signature}\n```\n\n{}", function.name, signature.line());
-        if let Some(dtypes) = element_types(&function) {
-            let _ = write!(text, " Element types: {dtypes}.");
-        }
+        let dtypes = element_types(&function).map_or(String::new(), |dtypes| format!(" Element types: {dtypes}."));
+        let line = wrapped(&format!("{}{dtypes}", signature.line()), "");
+        let _ = write!(text, "\n## `{}`\n\n```text\n{signature}\n```\n\n{line}", function.name);
         let answer = answer(signature).map_err(|error| format!("the example of `{}`: {error}", function.name))?;
         let _ = write!(text, "\n\n```spmd\n{}```\n\n```text\n{answer}```\n", program(signature));
     }
     Ok(text)
 }
 
-/// What the example prints, on which machine code and evaluator agree.
+/// The output of the example; machine code and evaluator must agree.
 fn answer(signature: &Signature) -> Result<String, String> {
     let text = program(signature);
     let explained = |failures: &[engine::Failure]| format!("{failures:?}");

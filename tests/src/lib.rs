@@ -38,7 +38,28 @@ pub fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_path_buf()
 }
 
-/// What is wrong with each of these, in their order; two are checked at a time.
+/// A paragraph of a generated page in lines of at most 140 characters; all lines after the first are indented.
+pub fn wrapped(text: &str, indent: &str) -> String {
+    let (mut lines, mut width) = (String::new(), 0);
+    for word in text.split(' ') {
+        let length = word.chars().count();
+        // A line that begins with one of these would be an item of a list. They are short, so the bound of 140 still holds.
+        let is_mark = ["-", "+", "*"].contains(&word);
+        if width > 0 && width + 1 + length > 138 && !is_mark {
+            lines.push('\n');
+            lines.push_str(indent);
+            width = indent.len();
+        } else if width > 0 {
+            lines.push(' ');
+            width += 1;
+        }
+        lines.push_str(word);
+        width += length;
+    }
+    lines
+}
+
+/// The problems of each of these, in their order; two are checked at a time.
 pub fn problems<T: Sync>(items: &[T], check: impl Fn(&T) -> Vec<String> + Sync) -> Vec<String> {
     let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {

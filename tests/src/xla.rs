@@ -3,7 +3,7 @@
 //! `docs/xla.md` is what [`page`] says; `cargo run -p spmdc-tests --bin xla > docs/xla.md` writes it.
 
 use crate::engine::compiled;
-use crate::root;
+use crate::{root, wrapped};
 use serde_json::Value;
 use spmdc_compiler::report::plan;
 use spmdc_ir::program::Stage;
@@ -191,23 +191,8 @@ The programs, and the reasons if XLA receives more:
         let title = row.program.text.lines().next().and_then(|line| line.strip_prefix("//! ")).unwrap_or_default();
         let remarks =
             ["less", "missing"].map(|key| row.program.remark(key).map_or(String::new(), |text| format!(" {text}")));
-        item(&mut page, &format!("- `{}`: {title}{}", row.program.name, remarks.concat()));
+        let item = format!("- `{}`: {title}{}", row.program.name, remarks.concat());
+        let _ = writeln!(page, "{}", wrapped(&item, "  "));
     }
     Ok(page)
-}
-
-/// An item of a list, in lines of at most 140 characters.
-fn item(page: &mut String, text: &str) {
-    let mut width = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        let gap = match width {
-            0 => "",
-            _ if width + 1 + length > 140 => "\n  ",
-            _ => " ",
-        };
-        width = if gap.len() > 1 { 2 + length } else { width + gap.len() + length };
-        let _ = write!(page, "{gap}{word}");
-    }
-    page.push('\n');
 }

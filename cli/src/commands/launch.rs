@@ -1,8 +1,8 @@
 //! `spmdc launch`: starts a program in several processes through the launcher of an MPI library.
 //!
-//! The command composes the launcher's line, runs it in a process group of its own, and sees to its end. A launcher's exit status proves
-//! nothing: some report success though a process was lost. The job itself says on standard error that it has completed, in a line with
-//! the name of the run, which the command takes out; success is reported if this line has come.
+//! The command composes the launcher's command line, runs it in its own process group, and supervises its end. A launcher's exit status is
+//! not reliable: some report success although a process was lost. The job itself reports its completion on standard error, in a line with
+//! the name of the run, which the command removes. The command reports success if this line has arrived.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -42,7 +42,7 @@ pub fn launch(command: &LaunchCommand) -> Result<(), CommandError> {
 /// Hosts with the numbers of their processes.
 type Slots<'a> = Vec<(&'a str, usize)>;
 
-/// The number of processes, and how many of them each host gets.
+/// The number of processes, and the number of processes on each host.
 fn dealt(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
     let hosts = &command.hosts;
     let is_name = |host: &String| {
@@ -79,7 +79,7 @@ impl MpiFamily {
     /// Those that are looked for. Slurm is asked for: in its allocations the launchers of MPI libraries work, too.
     const LOOKED_FOR: [MpiFamily; 2] = [MpiFamily::Openmpi, MpiFamily::Mpich];
 
-    /// The names under which its launcher may be installed; the last one may also be that of another family.
+    /// The names under which its launcher may be installed; another family's launcher may have the last name, too.
     fn commands(self) -> &'static [&'static str] {
         match self {
             MpiFamily::Openmpi => &["mpirun.openmpi", "mpirun"],
@@ -88,7 +88,7 @@ impl MpiFamily {
         }
     }
 
-    /// What its launcher says of itself.
+    /// The beginning of its launcher's version text.
     fn says(self) -> &'static str {
         match self {
             MpiFamily::Openmpi => "Open MPI",
@@ -129,7 +129,7 @@ fn launcher(wanted: Option<MpiFamily>, is_dry_run: bool) -> Result<(MpiFamily, &
 struct LaunchLine {
     variables: Vec<(&'static str, &'static str)>,
     command: &'static str,
-    /// The options before those that only this command needs.
+    /// The options before the options that only this command needs.
     options: Vec<String>,
     /// The options by which the name of the run reaches other hosts.
     passing: &'static [&'static str],
@@ -185,7 +185,7 @@ impl LaunchLine {
     }
 }
 
-/// As a shell reads it, without what only this command needs.
+/// The command line quoted for a shell, without the options that only this command needs.
 impl std::fmt::Display for LaunchLine {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
         let mut line = String::new();
@@ -231,7 +231,7 @@ fn run(line: &LaunchLine, grace: Duration) -> Result<(), CommandError> {
     Ok(supervise(&mut launcher, line.command, &heard, grace)?)
 }
 
-/// What the processes of a job tell this command.
+/// The messages of a job's processes to this command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum RunEvent {
     Completed,
@@ -287,7 +287,7 @@ fn supervise(launcher: &mut Child, name: &str, heard: &Receiver<RunEvent>, grace
     ended(name, status, has_completed, failed, signal)
 }
 
-/// What the end of a launcher means. `failed` is the exit status of the first process that has failed.
+/// The meaning of a launcher's end. `failed` is the exit status of the first process that has failed.
 fn ended(
     name: &str,
     status: ExitStatus,
@@ -317,7 +317,7 @@ fn ended(
     }
 }
 
-/// Copies the errors of the job to those of this process, but for the lines that are meant for this command.
+/// Copies the errors of the job to this process's, except for the lines for this command.
 fn forward(mut errors: impl Read, run: &str, said: &Sender<RunEvent>) {
     let mut lines = RunLines::new(run);
     let mut bytes = [0; 4096];
@@ -345,7 +345,7 @@ const LONGEST_CONTENT: usize = 10;
 
 /// Finds the lines that are meant for this command, wherever in the text they begin.
 struct RunLines {
-    /// What such lines begin with.
+    /// The beginning of such lines.
     start: Vec<u8>,
     /// A line from its mark on, as far as it has come.
     held: Vec<u8>,
@@ -374,7 +374,7 @@ impl RunLines {
         events
     }
 
-    /// What the held line says, if it is complete.
+    /// The message in the held line, if the line is complete.
     fn event(&self) -> Option<RunEvent> {
         let content = self.held.strip_prefix(self.start.as_slice())?.strip_suffix(b"\n")?;
         let content = std::str::from_utf8(content).ok()?;

@@ -24,7 +24,7 @@ use crate::table::{ColumnAlign, Table, grouped, indented, width};
 /// Maximum number of buffers listed, largest first.
 const BUFFERS_SHOWN: usize = 12;
 
-/// Maximum number of functions and loops of which it is shown what `checkpoint` saves.
+/// Maximum number of functions and loops for which the savings of `checkpoint` are shown.
 const TRIALS_SHOWN: usize = 3;
 
 /// The costs of the program, as tables.
@@ -182,7 +182,7 @@ fn kept_values(values: &[KeptValue], ascii: bool, texts: &SourceTexts) -> String
     text
 }
 
-/// What `checkpoint` of a function or loop saves, and what it costs.
+/// The savings and the cost of `checkpoint` for a function or loop.
 fn saving(trial: &CheckpointTrial, before: KeptCosts, texts: &SourceTexts) -> String {
     let place = texts.place(trial.span).unwrap_or_default();
     let of = match &trial.function {

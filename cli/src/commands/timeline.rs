@@ -9,10 +9,10 @@ use crate::table::{ColumnAlign, Table, grouped, indented, width};
 const CELLS: usize = 60;
 /// The cells that a narrow terminal leaves for it.
 const FEWEST_CELLS: usize = 15;
-/// Columns of the table beside the drawn time.
+/// Columns of the table to the left of the drawn time.
 const BESIDE: usize = 40;
 
-/// When each mesh works and waits, and how well loops overlap; `timeline` is none if it cannot be simulated.
+/// The times at which each mesh works and waits, and the overlap of loops; `timeline` is none if it cannot be simulated.
 pub fn show(timeline: Option<&Timeline>, program: &Program, ascii: bool) -> String {
     let Some(timeline) = timeline else {
         let why = "no timeline is shown: a loop or branch moves values between meshes that count its trips differently";

@@ -1,4 +1,4 @@
-//! `spmdc tune`: measures what communication costs on this machine, and writes the machine file.
+//! `spmdc tune`: measures the cost of communication on this machine, and writes the machine file.
 
 use std::fmt::Write as _;
 

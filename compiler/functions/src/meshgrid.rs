@@ -27,7 +27,7 @@ pub struct Meshgrid;
 
 impl Call for Meshgrid {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The coordinates of the points of a grid, an array for each; by default the first two dimensions are swapped.
+        /// The coordinates of the points of a grid, one array for each coordinate; by default the first two dimensions are swapped.
         meshgrid([rest] xi: Of("arrays of one dimension"), [named] sparse: Bool = false, [named] indexing: String = "xy"),
             Any, "(x: f32[4], y: f32[6]) { meshgrid(x, y, indexing=\"ij\") }";
     };

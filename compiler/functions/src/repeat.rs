@@ -84,9 +84,9 @@ fn repeated(
 
 impl Call for Repeat {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The array several times along each dimension.
+        /// The array repeated along each dimension.
         tile(x: Array, reps: Ints), Any, "(x: f32[4, 6]) { tile(x, (1, 2)) }";
-        /// Each element several times; without an axis in the flattened array.
+        /// Each element repeated; without an axis, in the flattened array.
         repeat(x: Array, repeats: Ints, axis: Int = None), Any, "(x: f32[4, 6]) { repeat(x, 2, axis=1) }";
     };
 

@@ -11,7 +11,7 @@ const DEGREE: f64 = PI / 180.0;
 /// Degrees in a radian.
 const RADIAN: f64 = 180.0 / PI;
 
-/// Radians from degrees.
+/// Degrees converted to radians.
 pub(crate) struct Deg2Rad;
 
 impl MathFunction for Deg2Rad {
@@ -35,7 +35,7 @@ impl MathFunction for Deg2Rad {
     }
 }
 
-/// Degrees from radians.
+/// Radians converted to degrees.
 pub(crate) struct Rad2Deg;
 
 impl MathFunction for Rad2Deg {

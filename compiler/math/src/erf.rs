@@ -311,7 +311,7 @@ impl MathFunction for Erf {
     }
 }
 
-/// 1 - erf(x), without loss for large x.
+/// 1 - erf(x), accurate for large x.
 pub(crate) struct Erfc;
 
 impl MathFunction for Erfc {

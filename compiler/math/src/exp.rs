@@ -212,7 +212,7 @@ pub(super) fn expm1_f64<X: Double>(x: X) -> X {
     x.abs().less(1e-17).select(x, half * 2.0)
 }
 
-/// e to the power of x.
+/// e raised to the power x.
 pub(crate) struct Exp;
 
 impl MathFunction for Exp {
@@ -236,7 +236,7 @@ impl MathFunction for Exp {
     }
 }
 
-/// 2 to the power of x.
+/// 2 raised to the power x.
 pub(crate) struct Exp2;
 
 impl MathFunction for Exp2 {
@@ -260,7 +260,7 @@ impl MathFunction for Exp2 {
     }
 }
 
-/// exp(x) - 1, without loss for x close to 0.
+/// exp(x) - 1, accurate for x close to 0.
 pub(crate) struct Expm1;
 
 impl MathFunction for Expm1 {

@@ -176,13 +176,13 @@ functions! {
     Rsqrt(roots::Rsqrt),
     /// The cube root.
     Cbrt(roots::Cbrt),
-    /// e to the power of x.
+    /// e raised to the power x.
     Exp(exp::Exp),
-    /// 2 to the power of x.
+    /// 2 raised to the power x.
     Exp2(exp::Exp2),
-    /// exp(x) - 1, without loss for x close to 0.
+    /// exp(x) - 1, accurate for x close to 0.
     Expm1(exp::Expm1),
-    /// 1 / (1 + exp(-x)), without overflow in between.
+    /// 1 / (1 + exp(-x)), without intermediate overflow.
     Sigmoid(exp::Sigmoid),
     /// The natural logarithm.
     Log(log::Log),
@@ -190,7 +190,7 @@ functions! {
     Log2(log::Log2),
     /// The logarithm to base 10.
     Log10(log::Log10),
-    /// log(1 + x), without loss for x close to 0.
+    /// log(1 + x), accurate for x close to 0.
     Log1p(log::Log1p),
     /// The sine of an angle in radians.
     Sin(trig::Sin),
@@ -204,9 +204,9 @@ functions! {
     Acos(inverse_trig::Acos),
     /// The angle whose tangent is x.
     Atan(inverse_trig::Atan),
-    /// Radians from degrees.
+    /// Degrees converted to radians.
     Deg2Rad(angle::Deg2Rad),
-    /// Degrees from radians.
+    /// Radians converted to degrees.
     Rad2Deg(angle::Rad2Deg),
     /// The hyperbolic sine.
     Sinh(hyperbolic::Sinh),
@@ -222,7 +222,7 @@ functions! {
     Atanh(hyperbolic::Atanh),
     /// The error function.
     Erf(erf::Erf),
-    /// 1 - erf(x), without loss for large x.
+    /// 1 - erf(x), accurate for large x.
     Erfc(erf::Erfc),
     /// The inverse of erf.
     ErfInv(erf::ErfInv),
@@ -230,13 +230,13 @@ functions! {
     Lgamma(gamma::Lgamma),
     /// The derivative of lgamma; NaN at its poles.
     Digamma(gamma::Digamma),
-    /// The largest whole number that is not above x.
+    /// The largest integer that is not above x.
     Floor(rounding::RoundDown),
-    /// The smallest whole number that is not below x.
+    /// The smallest integer that is not below x.
     Ceil(rounding::RoundUp),
-    /// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.
+    /// The nearest integer, or the nearest number with the given number of decimals; ties round to even.
     Round(rounding::RoundToEven),
-    /// The whole number towards 0.
+    /// The integer part, rounded towards 0.
     Trunc(rounding::RoundToZero),
     /// The natural logarithm, as XLA computes it.
     XlaLog(xla::XlaLog),

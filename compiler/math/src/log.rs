@@ -284,7 +284,7 @@ impl MathFunction for Log10 {
     }
 }
 
-/// log(1 + x), without loss for x close to 0.
+/// log(1 + x), accurate for x close to 0.
 pub(crate) struct Log1p;
 
 impl MathFunction for Log1p {

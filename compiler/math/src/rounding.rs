@@ -3,7 +3,7 @@
 use super::value::{Double, Single};
 use super::{Description, MathFunction, Symmetry};
 
-/// The largest whole number that is not above x.
+/// The largest integer that is not above x.
 pub(crate) struct RoundDown;
 
 impl MathFunction for RoundDown {
@@ -27,7 +27,7 @@ impl MathFunction for RoundDown {
     }
 }
 
-/// The smallest whole number that is not below x.
+/// The smallest integer that is not below x.
 pub(crate) struct RoundUp;
 
 impl MathFunction for RoundUp {
@@ -51,7 +51,7 @@ impl MathFunction for RoundUp {
     }
 }
 
-/// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.
+/// The nearest integer, or the nearest number with the given number of decimals; ties round to even.
 pub(crate) struct RoundToEven;
 
 impl MathFunction for RoundToEven {
@@ -75,7 +75,7 @@ impl MathFunction for RoundToEven {
     }
 }
 
-/// The whole number towards 0.
+/// The integer part, rounded towards 0.
 pub(crate) struct RoundToZero;
 
 impl MathFunction for RoundToZero {

@@ -323,7 +323,7 @@ fn check_lens(lens: &[usize], sizes: &[usize], span: Span) -> Result<(), Diagnos
 
 impl Call for DynamicSlice {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// A block of a static size that begins at dynamic places; it is moved so that it lies within the array.
+        /// A block of static size at a dynamic start; it is moved inside the array if necessary.
         dynamic_slice(operand: Array, start_indices: Of("tuple of ints or scalars"), slice_sizes: Ints),
             Any, "(x: f32[4, 6], i: i32) { dynamic_slice(x, (i, 2), (2, 3)) }";
         /// Places of some dimensions from dynamic ones on.
@@ -378,7 +378,7 @@ pub struct DynamicUpdate;
 
 impl Call for DynamicUpdate {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The array with a block replaced that begins at dynamic places; the block is moved so that it lies within the array.
+        /// The array with a block replaced at a dynamic start; the block is moved inside the array if necessary.
         dynamic_update_slice(operand: Array, update: Array, start_indices: Of("tuple of ints or scalars")),
             Any, "(x: f32[4, 6], new: f32[2, 3], i: i32) { dynamic_update_slice(x, new, (i, 2)) }";
     };

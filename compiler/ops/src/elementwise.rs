@@ -577,19 +577,19 @@ const OTHERS: &[Signature] = signatures! {
     relu(x: Array), NumbersAndBools, "(x: f32[6]) { relu(x - 3) }";
     /// 1 / x.
     reciprocal(x: Array), NumbersAndBools, "(x: f32[6]) { reciprocal(x + 1) }";
-    /// The nearest whole number, or the nearest number of so many decimals; halves go to the even one.
+    /// The nearest integer, or the nearest number with the given number of decimals; ties round to even.
     round(x: Array, decimals: Int = 0), NumbersAndBools, "(x: f32[6]) { round(x / 4) }";
-    /// Whether x is not a number.
+    /// Whether x is NaN.
     isnan(x: Array), NumbersAndBools, "(x: f32[6]) { isnan(x / x) }";
-    /// Whether x is an infinity.
+    /// Whether x is infinite.
     isinf(x: Array), NumbersAndBools, "(x: f32[6]) { isinf(x / x) }";
-    /// Whether x is a number and no infinity.
+    /// Whether x is neither NaN nor infinite.
     isfinite(x: Array), NumbersAndBools, "(x: f32[6]) { isfinite(x / x) }";
-    /// Whether x has a minus sign, as -0 has it; a NaN has no sign.
+    /// Whether x has a minus sign, as -0 does; false for NaN.
     signbit(x: Array), NumbersAndBools, "(x: f32[6]) { signbit(x - 3) }";
-    /// The number of ones in the bits of an integer.
+    /// The number of one bits of an integer.
     popcount(x: Array), Integers, "(x: i32[6]) { popcount(x) }";
-    /// The number of zeros above the highest one in the bits of an integer.
+    /// The number of leading zero bits of an integer.
     clz(x: Array), Integers, "(x: i32[6]) { clz(x) }";
 };
 
@@ -655,17 +655,17 @@ impl Call for Binary {
         maximum(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { maximum(x, y) }";
         /// The angle of the point with the ordinate x1 and the abscissa x2.
         atan2(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { atan2(x, y) }";
-        /// sqrt(x1 ** 2 + x2 ** 2), without overflow in between.
+        /// sqrt(x1 ** 2 + x2 ** 2), without intermediate overflow.
         hypot(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { hypot(x, y) }";
-        /// log(exp(x1) + exp(x2)), without overflow in between.
+        /// log(exp(x1) + exp(x2)), without intermediate overflow.
         logaddexp(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { logaddexp(x, y) }";
-        /// The magnitude of x1 with the sign of x2, positive beside NaN.
+        /// The magnitude of x1 with the sign of x2; positive if x2 is NaN.
         copysign(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { copysign(x, y - 3) }";
-        /// The next number after x towards y in their element type.
+        /// The next number after x in the direction of y, in their element type.
         nextafter(x: Array, y: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { nextafter(x, y) }";
-        /// The largest integer that divides both.
+        /// The greatest common divisor.
         gcd(x1: Array, x2: Array), Integers, "(x: i32[4, 6], y: i32[6]) { gcd(x, y) }";
-        /// x1 to the power of x2.
+        /// x1 raised to the power x2.
         pow(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { pow(x, y) }";
     };
 
@@ -685,7 +685,7 @@ fn unknown(name: &str, args: &Args<'_>) -> Diagnostic {
 
 impl Call for Select {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The elements of x where the condition holds, those of y elsewhere.
+        /// The elements of x where the condition holds, and the elements of y elsewhere.
         where(condition: Array, x: Array, y: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { where(x > y, x, y) }";
     };
 

@@ -140,7 +140,7 @@ impl Flip {
 
 impl Call for Flip {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Dimensions in reverse, all of them if none is given.
+        /// The array with reversed dimensions, by default all.
         flip(x: Array, axis: Ints = None), Any, "(x: f32[4, 6]) { flip(x, axis=1) }";
     };
 

@@ -126,7 +126,7 @@ impl Point for FoldIn {
 
 impl Call for FoldIn {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Another key for each number; a key for each element of an array of numbers.
+        /// A different key for each number; an array of numbers gives an array of keys.
         fold_in(key: Array, data: Array), Integers, "(i: i32[3]) { fold_in(key(42), i) }";
     };
 

@@ -123,7 +123,7 @@ impl Point for Iota {
 
 impl Call for Iota {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The index along one dimension, at each element.
+        /// At each element, its index along one dimension.
         iota(type: Type, axis: Int = None, [named] out: Sharding = None), Numbers, "() { iota(f32[4, 6], axis=1) }";
     };
 

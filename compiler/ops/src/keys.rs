@@ -41,7 +41,7 @@ fn key_of(seed: &Term, span: Span) -> Result<u64, Diagnostic> {
 
 impl Call for Keys {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The key of a seed, from which random numbers are drawn; an array of seeds gives an array of keys.
+        /// The key of a seed, for random numbers; an array of seeds gives an array of keys.
         key(seed: Array), Integers, "(x: i32[3]) { key(x) }";
     };
 

@@ -31,34 +31,34 @@ pub struct Makers;
 
 impl Call for Makers {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Zeros; the type may say how they lie.
+        /// An array of zeros; the type may state its layout.
         zeros(shape: Type, [named] out: Sharding = None), NumbersAndBools, "() { zeros(f32[4, 6]) }";
-        /// Ones; the type may say how they lie.
+        /// An array of ones; the type may state its layout.
         ones(shape: Type, [named] out: Sharding = None), NumbersAndBools, "() { ones(f32[4, 6]) }";
-        /// One number everywhere; the type may say how the array lies.
+        /// An array filled with one number; the type may state its layout.
         full(shape: Type, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, "() { full(f32[4, 6], 1) }";
-        /// Zeros in the type, shape and explicit layout of another array.
+        /// An array of zeros, with the type, shape and explicit layout of another array.
         zeros_like(x: Array, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { zeros_like(x) }";
-        /// Ones in the type, shape and explicit layout of another array.
+        /// An array of ones, with the type, shape and explicit layout of another array.
         ones_like(x: Array, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { ones_like(x) }";
-        /// One number in the type, shape and explicit layout of another array.
+        /// An array filled with one number, with the type, shape and explicit layout of another array.
         full_like(x: Array, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { full_like(x, 1) }";
-        /// Numbers at equal distances from start, or from 0 with one argument, up to stop and without it.
+        /// Equally spaced numbers from start, or from 0 with one argument, up to but not including stop.
         arange(start: Of("number"), stop: Of("number") = None, step: Of("number") = 1, dtype: ElementType = None, [named] out: Sharding = None),
             Numbers, "() { arange(2, 14, 3, dtype=f32) }";
-        /// So many numbers at equal distances from start to stop.
+        /// The given number of equally spaced numbers from start to stop.
         linspace(start: Of("number"), stop: Of("number"), num: Int = 50, endpoint: Bool = true, dtype: ElementType = f32, [named] out: Sharding = None),
             Floats, "() { linspace(0, 1, 5, dtype=f32) }";
-        /// So many numbers at equal ratios: powers of base whose exponents are at equal distances from start to stop.
+        /// The given number of numbers with equal ratios: powers of base whose exponents are equally spaced from start to stop.
         logspace(start: Of("number"), stop: Of("number"), num: Int = 50, endpoint: Bool = true, base: Of("number") = 10.0, dtype: ElementType = f32, [named] out: Sharding = None),
             Floats, "() { logspace(0, 2, 5, dtype=f32) }";
-        /// Ones on a diagonal of a matrix, zeros elsewhere.
+        /// A matrix with ones on a diagonal and zeros elsewhere.
         eye(N: Int, M: Int = None, k: Int = 0, dtype: ElementType = f32, [named] out: Sharding = None), NumbersAndBools, "() { eye(3, 4, dtype=f32) }";
         /// A new dimension, by default the last, with 1 at the index and 0 elsewhere.
         one_hot(x: Array, num_classes: Int, dtype: ElementType = f32, axis: Int = -1, [named] out: Sharding = None), Integers, "(x: i32[4]) { one_hot(x, 5) }";
-        /// Zeros above a diagonal of the last two dimensions, the elements elsewhere.
+        /// The array with zeros above a diagonal of the last two dimensions.
         tril(x: Array, k: Int = 0, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { tril(x) }";
-        /// Zeros below a diagonal of the last two dimensions, the elements elsewhere.
+        /// The array with zeros below a diagonal of the last two dimensions.
         triu(x: Array, k: Int = 0, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { triu(x, k=1) }";
     };
 

@@ -330,7 +330,7 @@ pub fn runs(places: impl Iterator<Item = i64>) -> Vec<SliceRange> {
 
 impl Call for Pad {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The array with elements around it: a number, or by `mode=` the edge's, the mirrored (`reflect`, `symmetric`) or the opposite ones (`wrap`).
+        /// The array with elements around it: a number, or by `mode=` the edge, mirrored (`reflect`, `symmetric`) or opposite (`wrap`) elements.
         pad(x: Array, pad_width: Of("int, pair, or pair for each dimension"), mode: Of("string") = "constant",
         [in_dumps "write `constant_values=`"] bits: Of("bits") = None, [named] constant_values: Of("number") = 0),
             NumbersAndBools, "(x: f32[4, 6]) { pad(x, (1, 0), constant_values=9) }";

@@ -279,7 +279,7 @@ impl NestLowering for Print {
 
 impl Call for Print {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Prints one line, with the values at the `{}` of the text, or one after another.
+        /// Prints one line, with the values in place of each `{}` of the text, or one after another.
         print(text: Of("string or value"), [rest] values: Of("value")), Any, "(x: f32[4, 6]) { print(\"x = {}\", x); x }";
     };
 
@@ -500,7 +500,7 @@ impl NestLowering for ShowSharding {
 
 impl Call for ShowSharding {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Draws how the value lies on the devices.
+        /// Draws the layout of the value on the devices.
         show_sharding(x: Array), Any, "(x: f32[4, 6]) { show_sharding(x); x }";
         /// Draws how complex numbers lie on the devices, of which this is the real plane.
         show_sharding(x: Array, [named] complex: Bool) in_dumps "" "write `show_sharding(z)`";

@@ -556,10 +556,10 @@ impl Call for Reduce {
         /// The product of the elements.
         prod(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
             NumbersAndBools, "(x: f32[4, 6]) { prod(x, axis=0) }";
-        /// The largest element; NaN if there is one.
+        /// The largest element; NaN if an element is NaN.
         max(x: Array, axis: Ints = None, keepdims: Bool = false, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
             NumbersAndBools, "(x: f32[4, 6]) { max(x, axis=1) }";
-        /// The smallest element; NaN if there is one.
+        /// The smallest element; NaN if an element is NaN.
         min(x: Array, axis: Ints = None, keepdims: Bool = false, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
             NumbersAndBools, "(x: f32[4, 6]) { min(x, axis=1) }";
         /// Whether all elements are true, or not zero.
@@ -656,9 +656,9 @@ fn chosen(
 
 impl Call for ArgReduce {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The position of the largest element, of the first one if there are several; without an axis that in the flattened array.
+        /// The position of the largest element, or of the first of several; without an axis, the position in the flattened array.
         argmax(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argmax(x, axis=1) }";
-        /// The position of the smallest element, of the first one if there are several; without an axis that in the flattened array.
+        /// The position of the smallest element, or of the first of several; without an axis, the position in the flattened array.
         argmin(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argmin(x, axis=1) }";
     };
 

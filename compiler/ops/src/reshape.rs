@@ -324,9 +324,9 @@ impl Call for Reshape {
         reshape(x: Array, shape: Ints, [rest] sizes: Of("int"), [named] out: Sharding = None), Any, "(x: f32[4, 6]) { reshape(x, (3, -1)) }";
         /// The same elements in one dimension.
         ravel(x: Array, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { ravel(x) }";
-        /// Without dimensions of size 1.
+        /// The array without dimensions of size 1.
         squeeze(x: Array, axis: Ints = None, [named] out: Sharding = None), Any, "(x: f32[4, 1, 6]) { squeeze(x, axis=1) }";
-        /// With new dimensions of size 1.
+        /// The array with new dimensions of size 1.
         expand_dims(x: Array, axis: Ints, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { expand_dims(x, axis=1) }";
     };
 

@@ -227,7 +227,7 @@ fn rolled_dynamically(
 
 impl Call for Roll {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Elements moved round by so many places; without an axis in the flattened array.
+        /// The elements moved cyclically by the given number of positions; without an axis, in the flattened array.
         roll(x: Array, shift: Of("integers"), axis: Ints = None), Any, "(x: f32[4, 6]) { roll(x, 1, axis=1) }";
     };
 

@@ -533,17 +533,17 @@ impl NestLowering for BlockTotals {
 
 impl Call for Scan {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The sums of the elements up to each; without an axis those of the flattened array.
+        /// For each element, the sum of the elements up to and including it; without an axis, of the flattened array.
         cumsum(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None,
             [in_dumps "leave it out"] exclusive: Bool = false, [in_dumps "leave it out"] totals: Array = None),
             NumbersAndBools, "(x: f32[4, 6]) { cumsum(x, axis=1) }";
-        /// The products of the elements up to each; without an axis those of the flattened array.
+        /// For each element, the product of the elements up to and including it; without an axis, of the flattened array.
         cumprod(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None,
             [in_dumps "leave it out"] exclusive: Bool = false, [in_dumps "leave it out"] totals: Array = None),
             NumbersAndBools, "(x: f32[4, 6]) { cumprod(x, axis=0) }";
-        /// The largest of the elements up to each.
+        /// For each element, the largest of the elements up to and including it.
         cummax(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, "(x: f32[4, 6]) { cummax(x, axis=1) }";
-        /// The smallest of the elements up to each.
+        /// For each element, the smallest of the elements up to and including it.
         cummin(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, "(x: f32[4, 6]) { cummin(x, axis=1, reverse=true) }";
     };
 

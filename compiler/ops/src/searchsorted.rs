@@ -241,7 +241,7 @@ impl Point for SearchSorted {
 
 impl Call for SearchSorted {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The index at which each number keeps a sorted array sorted: before equal elements, or behind them on the right side.
+        /// The index at which each number would be inserted in a sorted array: before equal elements, or after them on the right side.
         searchsorted(a: Array, v: Array, side: String = "left"),
             NumbersAndBools, "(a: f32[6], v: f32[4]) { searchsorted(a, v) }";
     };

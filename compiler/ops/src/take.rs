@@ -298,7 +298,7 @@ pub struct Take;
 
 impl Call for Take {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The elements at the given indices along an axis; without an axis of the flattened array.
+        /// The elements at the given indices along an axis; without an axis, of the flattened array.
         take(
             x: Array, indices: Array, axis: Int = None, [named] mode: String = "raise", [named] fill_value: Array = None,
             [named] out: Sharding = None,

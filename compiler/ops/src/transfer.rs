@@ -185,7 +185,7 @@ pub fn declared(build: &mut CallBuilder, value: Value, mesh: u8) -> Result<Value
 
 impl Call for Transfer {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The same value on another mesh of the program, in a layout that is chosen if none is given.
+        /// The same value on another mesh of the program, in the given layout or one that the compiler chooses.
         transfer(x: Array, mesh: Of("mesh"), sharding: Sharding = None), Any, "(x: f32[4, 6]) { transfer(x, all, P(X, _)) }";
     };
 

@@ -154,11 +154,11 @@ pub fn transpose(build: &mut CallBuilder, value: Value, axes: &[usize]) -> Resul
 
 impl Call for Transpose {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The dimensions in another order, in reverse if none is given.
+        /// The array with its dimensions in another order, by default reversed.
         transpose(x: Array, axes: Ints = None, [rest] more: Of("int")), Any, "(x: f32[4, 6]) { transpose(x) }";
         /// Two dimensions exchanged.
         swapaxes(x: Array, axis1: Int, axis2: Int), Any, "(x: f32[4, 6]) { swapaxes(x, 0, 1) }";
-        /// Dimensions moved to other places; the others keep their order.
+        /// The array with dimensions moved to other positions; the others keep their order.
         moveaxis(x: Array, source: Ints, destination: Ints), Any, "(x: f32[4, 6]) { moveaxis(x, 0, 1) }";
     };
 

@@ -258,7 +258,7 @@ impl DType {
         DType::ALL.into_iter().find(|dtype| dtype.row().safetensors == Some(name))
     }
 
-    /// The name of the complex numbers whose planes are of this type: `c64` for f32; None for types that are no planes.
+    /// The name of the complex type whose planes have this type: `c64` for f32; None for types that planes cannot have.
     pub fn complex_name(self) -> Option<&'static str> {
         COMPLEX.iter().find(|(plane, ..)| *plane == self).map(|(_, name, _)| *name)
     }

@@ -89,8 +89,8 @@ impl FloatFormat {
         f64::from_bits((f64::from_bits(shifted) * scale).to_bits() | sign)
     }
 
-    /// The bits of the nearest number; in a tie, the number whose last bit is 0. Numbers that round beyond the largest one become
-    /// infinity, or NaN in a format without infinity. Not for double precision, which is not rounded.
+    /// The bits of the nearest number; in a tie, the number whose last bit is 0. Numbers that round beyond the largest one become infinity,
+    /// or NaN in a format without infinity. Not for double precision, which is not rounded.
     #[inline]
     pub fn narrow(self, value: f64) -> u64 {
         debug_assert!(self.mantissa < F64_MANTISSA, "there are bits to drop");

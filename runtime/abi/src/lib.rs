@@ -1,18 +1,18 @@
 //! The interface between compiler and runtime: a program as data, and the signature of its kernels.
 //!
 //! All loops over elements are native code: *kernels*, one function per loop nest. Everything around them (the order of kernels and
-//! collectives, loops and branches over whole arrays) is the *schedule*: a tree of [`Step`]s, the same for every device. A device
-//! runs the schedule until it must wait for others; its worker thread then continues with another device. So a device needs no
-//! thread and no stack of its own, and a barrier costs a counter.
+//! collectives, loops and branches over whole arrays) is the *schedule*: a tree of [`Step`]s, the same for every device. A device runs the
+//! schedule until it must wait for others; its worker thread then continues with another device. So a device needs neither a thread nor a
+//! stack, and a barrier costs a counter.
 //!
 //! # Memory
-//! Every buffer has a [`Place`]: an arena and a byte offset, fixed at compile time and equal on all devices. An arena exists
-//! once for each combination of coordinates along its `axes`; devices that differ only along other axes share it. A value
-//! split over X alone thus exists once per X coordinate, and a replicated one once per process. Devices that share a buffer
-//! also share the work of filling it (`split`), with a [`Step::Sync`] before and after.
+//! Every buffer has a [`Place`]: an arena and a byte offset, fixed at compile time and equal on all devices. An arena exists once for each
+//! combination of coordinates along its `axes`; devices that differ only along other axes share it. A value split over X alone thus exists
+//! once per X coordinate, and a replicated one once per process. Devices that share a buffer also share the work of filling it (`split`),
+//! with a [`Step::Sync`] before and after.
 //!
-//! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time
-//! constants; the valid length on a device is a [`Scalar`] that the loader resolves once per device.
+//! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time constants;
+//! the valid length on a device is a [`Scalar`] that the loader resolves once per device.
 #![warn(missing_docs)]
 
 mod dtype;
@@ -73,10 +73,10 @@ pub struct Kernels(Vec<KernelFn>);
 
 impl Kernels {
     /// # Safety
-    /// These must be the kernels of the one program that they are loaded with, and stay in memory as long as they are used.
-    /// Each one, called with the buffers and scalars of a step for any part of its range, may touch only those parts of these
-    /// buffers that the program gives to it; and the steps of the program must be ordered, by `Sync` steps and collectives, so
-    /// that no device writes memory that another one may be using.
+    /// These must be the kernels of the one program that they are loaded with, and stay in memory as long as they are used. Each kernel,
+    /// called with the buffers and scalars of a step for any part of its range, may touch only the parts of these buffers that the program
+    /// assigns to it. The steps of the program must be ordered, by `Sync` steps and collectives, so that no device writes memory that
+    /// another one may be using.
     pub unsafe fn new(functions: Vec<KernelFn>) -> Kernels {
         Kernels(functions)
     }
@@ -104,7 +104,7 @@ pub struct Image {
     /// A table of the same kernels for processors with more features, for instance with wider vectors. It has as many entries, whose
     /// results have the same bits.
     pub wide_kernels: *const KernelFn,
-    /// The features that these need; 0: there is no such table.
+    /// The features that these need; 0 if such a table does not exist.
     pub wide_features: u64,
 }
 
@@ -120,8 +120,8 @@ pub mod trap {
     /// The largest value that a code can contain; larger values become this one.
     pub const LARGEST_VALUE: i64 = (1 << (VALUE_BITS - 1)) - 1;
 
-    /// The code of a failure of one of [`KernelStep::checks`](super::KernelStep::checks). If several fail, the kernel returns the
-    /// least of their codes: that of the first check, and of its failures that of the least value.
+    /// The code of a failure of one of [`KernelStep::checks`](super::KernelStep::checks). If several fail, the kernel returns the least
+    /// code: the code of the first check, and among its failures the code of the least value.
     pub fn code(check: usize, value: i64) -> i64 {
         first_code(check) + (value.clamp(LEAST_VALUE, LARGEST_VALUE) - LEAST_VALUE)
     }
@@ -149,11 +149,11 @@ pub mod trap {
 pub struct Check {
     /// The source position of the statement.
     pub site: Site,
-    /// What is checked.
+    /// The checked condition.
     pub of: Checked,
 }
 
-/// What a kernel checks.
+/// The condition that a kernel checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Checked {
     /// An index into a dimension, counted from its end if negative.
@@ -273,8 +273,8 @@ pub struct Program {
     pub fingerprint: u64,
     /// Milliseconds of compilation, for `--stats`.
     pub compile_ms: f64,
-    /// The programs of several meshes, which run side by side instead of steps of this one. Then this program has no steps, arenas,
-    /// constants and axes, its parameters and results are in no memory, and its kernels are those of all parts.
+    /// The programs of several meshes, which run concurrently instead of steps of this one. This program then has no steps, arenas,
+    /// constants or axes, its parameters and results have no memory, and its kernels are the kernels of all parts.
     pub parts: Vec<Part>,
     /// The numbers of all devices of several meshes, in ascending order, also of those on which nothing happens.
     pub devices: Vec<u32>,
@@ -437,14 +437,14 @@ pub enum Bound {
 pub enum Step {
     /// A loop nest as native code.
     Kernel(KernelStep),
-    /// Kernels with one range and one `split`, none of which stops the program. All run for one panel of the range, then for the
-    /// next, so that intermediate results stay in the cache: on panel `p` each kernel runs for units `p * panel - lag` up to
-    /// `(p + 1) * panel - lag`, as far as they are in the range.
+    /// Kernels with one range and one `split`, none of which stops the program. All run for one panel of the range, then for the next, so
+    /// that intermediate results stay in the cache. On panel `p` each kernel runs for the units of the range between `p * panel - lag` and
+    /// `(p + 1) * panel - lag`.
     ///
-    /// Without lags, each kernel uses for any part of the range only those elements written by the others that they write for the same
-    /// part. With lags, unit `i` of a kernel uses only those elements written by an earlier one that this one writes for units up to
-    /// `i` plus the difference of the lags, and the earlier one uses none of the elements that unit `i` writes for later units. No devices
-    /// divide the range then, and kernels may have several.
+    /// Without lags, consider the elements that one kernel writes and another kernel uses. For any part of the range, the second kernel
+    /// uses only elements that the first kernel writes for the same part. With lags, unit `i` of the later kernel uses only elements that
+    /// the earlier kernel writes for units up to `i` plus the difference of the lags, and the earlier kernel does not use elements that
+    /// unit `i` writes for later units. With lags, devices do not divide the range, and kernels may have several ranges.
     Panels {
         /// At least one, in the order in which they run on each panel.
         kernels: Vec<KernelStep>,
@@ -837,7 +837,7 @@ pub struct PermuteStep {
     pub site: Site,
 }
 
-/// Every device copies boxes from the blocks of others into buffers of its own. Other elements of these buffers are unchanged.
+/// Every device copies boxes from the blocks of others into its own buffers. Other elements of these buffers are unchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchStep {
     /// The kind of the collective in reports.

@@ -27,7 +27,7 @@ pub struct LibraryStep {
     pub cost: f32,
     /// The statement that is computed.
     pub site: Site,
-    /// What the calls check, in source order; as in [`KernelStep::checks`](crate::KernelStep::checks).
+    /// The checks of the calls, in source order; as in [`KernelStep::checks`](crate::KernelStep::checks).
     pub checks: Vec<Check>,
 }
 
@@ -38,7 +38,7 @@ impl LibraryStep {
         self.results.first().and_then(|result| result.dims.get(dim)).map_or(1, |dim| resolve(&dim.extent))
     }
 
-    /// The parts that a device makes of those that it shares with others.
+    /// The parts that a device computes of the parts that it shares with others.
     pub fn share(&self, mesh: &DeviceMesh, device: usize) -> std::ops::Range<i64> {
         let batch: i64 = self.batch.iter().map(|extent| mesh.resolve(extent, device)).product();
         let all = batch * self.parts(|scalar| mesh.resolve(scalar, device));
@@ -54,7 +54,7 @@ pub struct LibraryArray {
     pub place: Place,
     /// The element type.
     pub dtype: DType,
-    /// Strides along the batch dimensions, in elements; 0 along those that the array does not have.
+    /// Strides along the batch dimensions, in elements; 0 along dimensions that the array does not have.
     pub batch: Vec<i64>,
     /// The dimensions of the array of one call.
     pub dims: Vec<LibraryDim>,
@@ -93,9 +93,9 @@ pub enum LibraryFunction {
     Matrix(MatrixFunction),
     /// Reads rows of a stream: see [`StreamRows`].
     Rows(StreamRows),
-    /// Sends the only operand to the devices of another mesh; there is no result.
+    /// Sends the only operand to the devices of another mesh, without a result.
     Send(Message),
-    /// Receives the only result from the devices of another mesh; there is no operand.
+    /// Receives the only result from the devices of another mesh, without an operand.
     Receive(Message),
     /// A Fourier transform: every operand and every result is a line of the same length, at least 1.
     Fft(Transform),
@@ -169,11 +169,11 @@ impl SortLines {
     }
 }
 
-/// Combines updates into the elements of the result at the indices that they have, in the order of the updates.
+/// Combines updates into the elements of the result at their indices, in the order of the updates.
 ///
-/// The dimensions of the result are the `n` indexed ones, then those of a row. The first operand are the updates, with the dimensions
-/// of the index arrays and then those of a row; the other `n` operands are the index arrays, of integers, with the same extents. An
-/// update whose index is not in the device's block of an indexed dimension is left out.
+/// The dimensions of the result are the `n` indexed ones, then the dimensions of a row. The first operand is the updates, with the
+/// dimensions of the index arrays followed by the dimensions of a row. The other `n` operands are the index arrays, of integers, with the
+/// same extents. An update is skipped if its index is not in the device's block of an indexed dimension.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ScatterRows {
     /// The operation; None: the last update of an element replaces it.
@@ -191,15 +191,15 @@ pub struct ScatterRows {
 /// The meaning of the elements of an index array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ScatterIndex {
-    /// The index; that of no element, if it is negative.
+    /// The index; a negative one selects no element.
     Plain,
     /// The index; 0, if it is negative.
     AtLeastZero,
-    /// The index, counted from the end of the dimension if it is negative. This number of the step's checks is that of the dimension.
+    /// The index, counted from the end of the dimension if it is negative. The number identifies the step's check for this dimension.
     Checked(usize),
 }
 
-/// The parts of a [`ScatterRows`], each of which is made by one thread.
+/// The parts of a [`ScatterRows`], each computed by one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ScatterParts {
     /// The elements of the result along this dimension: each part scans all indices.
@@ -208,9 +208,9 @@ pub enum ScatterParts {
     Updates,
 }
 
-/// Takes elements of the sorted order of all owners' lines together, each of which is sorted by [`SortLines`]; of equal elements, those of the
-/// first owner come first. The scratch memory is that of a sort of the results, and [`MergeLines::SPLITS`] numbers of i64 for each owner
-/// behind it.
+/// Takes elements of the joint sorted order of all owners' lines, each of which is sorted by [`SortLines`]; among equal elements, the first
+/// owner's come first. The scratch memory is the scratch memory for sorting the results, followed by [`MergeLines::SPLITS`] numbers of i64
+/// for each owner.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MergeLines {
     /// The order of the lines.

@@ -7,7 +7,7 @@ use std::ops::Range;
 /// A function of matrices of f32 or f64, computed in f64.
 ///
 /// Every array has the dimensions of a matrix, rows first, or of a vector. The last array is the scratch memory, of f64, with the
-/// dimensions slots and elements: each thread uses one of the slots, all of which have [`MatrixFunction::scratch`] elements at least.
+/// dimensions slots and elements. Each thread uses one of the slots, which have at least [`MatrixFunction::scratch`] elements.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum MatrixFunction {
     /// `a: [n, n]` gives L, with zeros above the diagonal: `a = L Lᵀ`. The elements of `a` above the diagonal are not read. If the matrix is
@@ -21,8 +21,8 @@ pub enum MatrixFunction {
     Lu,
     /// `a: [n, n]` gives the diagonal of U of [`MatrixFunction::Lu`], and the row exchanged with each row (i32).
     LuDiagonal,
-    /// `a: [n, n]` gives L and U in one matrix, the source of each row and that of each column (i32), by elimination with exchanges of rows
-    /// and columns.
+    /// `a: [n, n]` is factorized into L and U in one matrix, the source of each row and the source of each column (i32), by elimination
+    /// with exchanges of rows and columns.
     LuComplete,
     /// `a: [m, n]` gives Q and R, or R alone.
     Qr {
@@ -31,7 +31,8 @@ pub enum MatrixFunction {
         /// Whether Q is a result.
         q: bool,
     },
-    /// `a: [m, n]` gives Q with `width` columns and R with `width` rows, at least as many as the smaller side of `a`: beyond them are zeros.
+    /// `a: [m, n]` is factorized into Q with `width` columns and R with `width` rows. `width` is at least the smaller side of `a`; the
+    /// other elements are zeros.
     QrBlock {
         /// The columns of Q.
         width: usize,
@@ -51,12 +52,13 @@ pub enum MatrixFunction {
         /// The index of the block's first row.
         first: Scalar,
     },
-    /// A step of [`MatrixFunction::TriangularSolve`] of a matrix whose rows are split, on the left: `a: [m, n]` is a block of rows, `first` the
-    /// index of its first one, and `b: [m, k]` the same rows of the right sides. The block of the rows `own` becomes a part of the solution.
+    /// A step of [`MatrixFunction::TriangularSolve`] of a matrix whose rows are split, on the left. `a: [m, n]` is a block of rows, `first`
+    /// the index of its first row, and `b: [m, k]` the same rows of the right-hand sides. The block of the rows `own` becomes a part of the
+    /// solution.
     ///
-    /// Without transposition `c: [w, k]` are the rows of the solution that were solved last, which lie beside `own`, and all rows that are
-    /// still to be solved lose their products with them. With it `c` are the products of [`MatrixFunction::TriangularSums`], of which the
-    /// rows `own` alone lose theirs. Without `c` there are no products.
+    /// Without transposition `c: [w, k]` are the most recently solved rows of the solution, which are adjacent to `own`. Their products are
+    /// subtracted from all unsolved rows. With transposition `c` are the products of [`MatrixFunction::TriangularSums`], which are
+    /// subtracted from the rows `own` only. Without `c` there are no products.
     TriangularRows {
         /// The index of the block's first row.
         first: Scalar,
@@ -65,8 +67,8 @@ pub enum MatrixFunction {
         /// The system.
         system: TriangularSystem,
     },
-    /// `a: [m, n]` and `b: [m, k]`, blocks of rows of a matrix and of the solution of the transposed system, give the products of the columns
-    /// `own` with the solution, `[own, k]`; zeros where the rows are not solved before those of `own`.
+    /// Computes the products `[own, k]` of the columns `own` with the solution, from `a: [m, n]` and `b: [m, k]`, blocks of rows of a
+    /// matrix and of the solution of the transposed system. They are zeros if the rows are not solved before the rows of `own`.
     TriangularSums {
         /// The index of the block's first row.
         first: Scalar,
@@ -84,11 +86,11 @@ pub enum MatrixFunction {
     },
     /// `a: [m, n]` gives U, the singular values in descending order, and V transposed, or the values alone.
     Svd {
-        /// None without vectors; otherwise whether there are as many as rows and columns, or as values.
+        /// None without vectors; otherwise whether their number is that of rows and columns, or of values.
         vectors: Option<bool>,
     },
-    /// `a: [n, n]`, or the real and the imaginary plane of a complex matrix, give those of the eigenvalues, and those of the eigenvectors as
-    /// columns.
+    /// Computes the planes of the eigenvalues, and of the eigenvectors as columns, from `a: [n, n]` or from the real and the imaginary
+    /// plane of a complex matrix.
     Eig {
         /// Whether the eigenvectors are results.
         vectors: bool,
@@ -98,7 +100,7 @@ pub enum MatrixFunction {
 /// The form of a triangular system. The other triangle is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TriangularSystem {
-    /// Whether the matrix stands to the left of the solution.
+    /// Whether the matrix is on the left of the solution.
     pub left: bool,
     /// Whether the elements are on and below the diagonal.
     pub lower: bool,
@@ -109,7 +111,7 @@ pub struct TriangularSystem {
 }
 
 impl TriangularSystem {
-    /// Whether the first row is solved first: each row of the matrix that stands to the left has its elements on and below the diagonal.
+    /// Whether the first row is solved first: each row of the matrix on the left has its elements on and below the diagonal.
     pub fn is_forward(&self) -> bool {
         self.lower != (self.transposed == self.left)
     }
@@ -144,8 +146,8 @@ impl MatrixFunction {
         }
     }
 
-    /// Elements of the scratch memory for a first operand of these numbers of rows and columns, and a second one of these: copies of
-    /// all arrays, and what the factorizations need, bounded from above.
+    /// Elements of the scratch memory for a first operand with these numbers of rows and columns, and a second one with these: copies of
+    /// all arrays, and an upper bound for the memory of the factorizations.
     pub fn scratch(&self, rows: usize, columns: usize, other: [usize; 2]) -> usize {
         let [rows, columns, height, width] = [rows, columns, other[0], other[1]].map(|size| size as u128);
         let sides = height.max(width);

@@ -23,7 +23,7 @@ pub struct DeviceMesh {
     /// For each axis, the difference in number of two devices whose coordinates along it differ by one.
     strides: Vec<usize>,
     devices: usize,
-    /// Where the devices are, if they have been dealt to several processes.
+    /// The processes of the devices, if the devices are divided among several processes.
     deal: Option<Deal>,
 }
 
@@ -52,21 +52,21 @@ impl DeviceMesh {
         }
     }
 
-    /// The same mesh with its devices dealt to so many processes in order, equally many to each; None if that cannot be.
+    /// The same mesh with its devices divided equally among this number of processes, in order; None if that is impossible.
     pub fn dealt(&self, processes: usize) -> Option<DeviceMesh> {
         let fits = processes > 0 && self.devices.is_multiple_of(processes);
         let each = self.devices / processes.max(1);
         fits.then(|| self.dealt_to(processes, (0..self.devices).map(|device| device / each).collect()))
     }
 
-    /// The same mesh in so many processes, each device in the one that is given for it. A process may have none of them.
+    /// The same mesh in this number of processes, each device in the given one. A process may have no devices.
     pub fn dealt_to(&self, processes: usize, of: Vec<usize>) -> DeviceMesh {
         debug_assert_eq!(of.len(), self.devices, "every device is in a process");
         debug_assert!(of.iter().all(|&process| process < processes), "there are {processes} processes");
         DeviceMesh { deal: (processes > 1).then_some(Deal { processes, of }), ..self.clone() }
     }
 
-    /// The number of processes to which the devices are dealt: 1 for a mesh that has not been dealt.
+    /// The number of processes that share the devices: 1 for a mesh that is not divided.
     pub fn processes(&self) -> usize {
         self.deal.as_ref().map_or(1, |deal| deal.processes)
     }
@@ -97,7 +97,7 @@ impl DeviceMesh {
         })
     }
 
-    /// The rank of a device among those of its process that differ from it along these axes only, and their number.
+    /// The rank of a device among the devices of its process that differ from it along these axes only, and their number.
     pub fn rank(&self, device: usize, axes: AxisSet) -> (usize, usize) {
         if self.processes() == 1 {
             return (self.linear(device, axes.iter()), self.count(axes.iter()));
@@ -188,8 +188,8 @@ impl DeviceMesh {
         begin..(share.end - first).min(len).max(begin)
     }
 
-    /// Bytes of one unit of a range in the blocks of a layout, if the units of each device lie one after another from the beginning of
-    /// its block on, and make up the block.
+    /// Bytes of one unit of a range in the blocks of a layout, if the units of each device are consecutive from the beginning of its block,
+    /// and make up the block.
     pub fn unit_bytes(&self, layout: &Layout, range: &Scalar) -> Option<u64> {
         let mut found = None;
         for device in 0..self.devices {

@@ -3,13 +3,13 @@
 use crate::{AxisSet, KernelStep, ReduceStep, Step};
 use serde::{Deserialize, Serialize};
 
-/// Kernels with one range, and reductions whose elements belong to the units of that range. For any unit, each step uses only those
-/// elements written by the others that they write for the same unit, on all devices of a group together; and no step stops the program.
+/// Kernels with one range, and reductions whose elements belong to the units of the range. For any unit, each step uses only elements that
+/// the other steps write for the same unit, on all devices of a group together. No step stops the program.
 ///
 /// The devices of a group divide the range. Each runs all steps for one panel of its share, on the memory of every member of the group,
-/// then for the next panel: so intermediate results stay in the cache and no device waits in between. A barrier of all devices that
-/// differ along `group` and `split` comes before the step, and one after it. Where devices that divide the range are in several
-/// processes, every device runs `steps` one after the other instead.
+/// then for the next panel. So intermediate results stay in the cache and no device waits in between. A barrier of all devices that differ
+/// along `group` and `split` comes before the step, and one after it. If devices that divide the range are in several processes, every
+/// device runs `steps` one after the other instead.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct GroupPanels {
     /// The axes along which the reductions combine.

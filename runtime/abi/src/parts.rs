@@ -12,11 +12,11 @@ pub struct Part {
     pub name: String,
     /// The number of the device at each position of the mesh, row-major. Meshes may have devices in common.
     pub devices: Vec<u32>,
-    /// Its steps, without parts of its own. It calls the kernels of the whole program.
+    /// Its steps, without nested parts. It calls the kernels of the whole program.
     pub program: Program,
-    /// For each of its parameters, that of the whole program which it is. Several parts may have the same parameter.
+    /// For each of its parameters, the corresponding parameter of the whole program. Several parts may have the same parameter.
     pub params: Vec<u32>,
-    /// For each of its results, that of the whole program which it is.
+    /// For each of its results, the corresponding result of the whole program.
     pub results: Vec<u32>,
 }
 
@@ -38,8 +38,8 @@ pub struct Channel {
 /// One end of a transfer between two meshes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// The transfer, by its index in [`Program::channels`](crate::Program::channels). The program of one mesh sends it, that of another
-    /// one receives it equally often, with the values in the same order.
+    /// The transfer, by its index in [`Program::channels`](crate::Program::channels). The program of one mesh sends it, and the program of
+    /// another one receives it the same number of times, with the values in the same order.
     pub channel: u32,
     /// The layout of the array on the devices of this end, as the channel has it.
     pub layout: Layout,
@@ -56,7 +56,7 @@ impl Program {
         all.len()
     }
 
-    /// The numbers of all devices that the program names, in ascending order: they are dealt to processes.
+    /// The numbers of all devices that the program names, in ascending order: they are divided among processes.
     pub fn device_numbers(&self) -> Vec<usize> {
         match self.parts.is_empty() {
             true => (0..self.device_count()).collect(),

@@ -1,11 +1,11 @@
-//! Streams: parameters that stay in their files, of which programs read rows.
+//! Streams: parameters that stay in their files; programs read rows of them.
 
 use crate::mesh::DeviceMesh;
 use crate::{LibraryFunction, LibraryStep, Program, Scalar, Step};
 use serde::{Deserialize, Serialize};
 
-/// Reads rows of a parameter that stays in its file. The last dimensions of the only result are those of a row. The only operand, of i64,
-/// has the indices of the rows, and the dimensions in front of those of a row; or it is a scalar, and rows from that index on are
+/// Reads rows of a parameter that stays in its file. The last dimensions of the only result are the dimensions of a row. The only operand,
+/// of i64, has the indices of the rows; its dimensions precede the dimensions of a row. Or it is a scalar, and rows from this index on are
 /// read, one for each index of the result's first dimension. A device reads its own part of each row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StreamRows {
@@ -13,7 +13,7 @@ pub struct StreamRows {
     pub param: u32,
     /// Whether the rows follow each other in the file, from the index on.
     pub consecutive: bool,
-    /// Whether the result has dimensions in front of those of a row.
+    /// Whether the result has dimensions before the dimensions of a row.
     pub has_several: bool,
     /// For each dimension of the parameter, the index of the first element that this device reads, counted from the index of a row.
     pub first: Vec<Scalar>,

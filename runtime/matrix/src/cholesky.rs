@@ -30,8 +30,8 @@ pub fn cholesky(mut a: MatMut<'_, f64>) -> bool {
 }
 
 /// A step of the factorization of a matrix whose rows are split: `a` is a block of rows from `first` on, and `rows` are the rows of L that
-/// end before row `rows.ncols()`. Rows from there on get their elements of L in the columns of these rows; then the block that begins
-/// there is completed, with zeros above the diagonal, or with NaN if a pivot is not positive.
+/// end before row `rows.ncols()`. Rows from there on get their elements of L in the columns of these rows. Then the block that begins there
+/// is completed, with zeros above the diagonal, or with NaN if a pivot is not positive.
 pub fn cholesky_rows(mut a: MatMut<'_, f64>, first: usize, rows: MatRef<'_, f64>) {
     let (m, n, width, end) = (a.nrows(), a.ncols(), rows.nrows(), rows.ncols());
     if first < end || m == 0 {

@@ -109,8 +109,8 @@ pub(crate) fn eigen(
     true
 }
 
-/// A reflection `1 - tau v vᴴ` that makes a vector one with its first element alone, a real one (`larfg`): this element, tau, and the number that
-/// the others are divided by to be those of v, whose first element is 1.
+/// A reflection `1 - tau v vᴴ` that maps a vector to a vector whose only nonzero element is its first, which is real (`larfg`). Returns
+/// this element, tau, and the divisor that turns the other elements into the elements of v, whose first element is 1.
 fn reflection(alpha: c64, rest: f64) -> Option<(f64, c64, c64)> {
     if rest == 0.0 && alpha.im == 0.0 {
         return None;
@@ -153,7 +153,7 @@ fn hessenberg(h: &mut Planes<'_>, mut z: Option<&mut Planes<'_>>) {
     }
 }
 
-/// Whether the element beside the diagonal of row `k` may be set to zero (Ahues and Tisseur, "A new deflation criterion for the QR
+/// Whether the element next to the diagonal in row `k` may be set to zero (Ahues and Tisseur, "A new deflation criterion for the QR
 /// algorithm", 1997).
 fn is_small(h: &Planes<'_>, k: usize, least: f64) -> bool {
     let (own, before) = (h.get(k, k), h.get(k - 1, k - 1));
@@ -291,7 +291,7 @@ fn qr_step(h: &mut Planes<'_>, mut z: Option<&mut Planes<'_>>, first: usize, las
     }
 }
 
-/// Multiplies row `k` right of the diagonal by a number of magnitude 1, and what is above the diagonal in its column by the conjugate.
+/// Multiplies row `k` right of the diagonal by a number of magnitude 1, and its column above the diagonal by the conjugate.
 fn turn(h: &mut Planes<'_>, z: Option<&mut Planes<'_>>, k: usize, unit: c64) {
     let n = h.rows();
     (k + 1..n).for_each(|j| h.scale(k, j, unit));

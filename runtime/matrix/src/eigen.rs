@@ -1,5 +1,5 @@
-//! Eigenvalues and eigenvectors of general matrices, in the order and with the scales of LAPACK's `geev`: balancing, reduction to a Hessenberg
-//! matrix, and QR steps. Those of real matrices are `faer`'s, those of complex ones are in `complex_qr`.
+//! Eigenvalues and eigenvectors of general matrices, in the order and with the scales of LAPACK's `geev`: balancing, reduction to a
+//! Hessenberg matrix, and QR steps. `faer` computes them for real matrices, and `complex_qr` for complex ones.
 //!
 //! A complex matrix is a pair of planes, the real and the imaginary part.
 
@@ -72,7 +72,7 @@ pub fn eig(
     }
 }
 
-/// Of a real matrix: pairs of conjugate eigenvalues are beside each other, first the one above the real axis.
+/// For a real matrix: pairs of conjugate eigenvalues are adjacent, the one above the real axis first.
 fn real(
     a: MatMut<'_, f64>,
     [re, im]: [&mut [f64]; 2],
@@ -128,9 +128,9 @@ fn exchange(planes: &mut [MatMut<'_, f64>], i: usize, j: usize) {
     }
 }
 
-/// Balances a matrix (`gebal`; Parlett and Reinsch, "Balancing a matrix for calculation of eigenvalues and eigenvectors", 1969): indices whose
-/// rows or columns have no other elements go to the ends, and the rows and columns of the others, whose range is returned, get norms close
-/// to each other by powers of two.
+/// Balances a matrix (`gebal`; Parlett and Reinsch, "Balancing a matrix for calculation of eigenvalues and eigenvectors", 1969). Indices
+/// whose rows or columns have no other elements are moved to the ends. The rows and columns of the other indices, whose range is returned,
+/// are scaled by powers of two to similar norms.
 fn balance(planes: &mut [MatMut<'_, f64>], scales: &mut [f64], sources: &mut [f64]) -> Range<usize> {
     let n = planes[0].nrows();
     let (mut first, mut end) = (0, n);

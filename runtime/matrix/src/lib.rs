@@ -1,8 +1,8 @@
 //! Factorizations of one matrix of f64, single-threaded, in memory that the caller plans.
 //!
-//! Matrices are column-major views. The factorizations by elimination and by reflections are written here, on blocks of
-//! `BLOCK` columns with products by `faer`: what they do with ties, zero pivots and NaN is that of LAPACK (`potrf`, `trsm`,
-//! `getrf`, `geqrf`), which `jax.numpy.linalg` calls. Those that iterate, `eigh`, `svd` and `eig` of real matrices, are `faer`'s.
+//! Matrices are column-major views. The factorizations by elimination and by reflections are implemented here, on blocks of [`BLOCK`]
+//! columns with products by `faer`. They treat ties, zero pivots and NaN like LAPACK (`potrf`, `trsm`, `getrf`, `geqrf`), which
+//! `jax.numpy.linalg` calls. The iterative ones, `eigh`, `svd` and `eig` of real matrices, are `faer`'s.
 
 mod cholesky;
 mod complex_qr;

@@ -4,9 +4,9 @@ use crate::{BLOCK, solve_lower, subtract_product};
 use faer::MatMut;
 use faer::prelude::{Reborrow, ReborrowMut};
 
-/// The matrix becomes U on and above the diagonal, and below it L, whose diagonal is 1, of the matrix with its rows exchanged: in step
-/// `k` row `k` and row `pivots[k]`, whose element has the largest magnitude in the column, the first of those. A column without
-/// such an element is left as it is, so that an element of the diagonal is zero.
+/// The matrix becomes U on and above the diagonal and L below it. L has an implicit diagonal of 1. They factorize the matrix with its rows
+/// exchanged: step `k` exchanges row `k` and row `pivots[k]`, the first row with the largest magnitude in the column. A column without a
+/// nonzero candidate is not changed, so that an element of the diagonal is zero.
 pub fn lu(mut a: MatMut<'_, f64>, mut pivots: impl FnMut(usize, usize)) {
     let (m, n) = (a.nrows(), a.ncols());
     let steps = m.min(n);
@@ -41,8 +41,8 @@ pub fn lu(mut a: MatMut<'_, f64>, mut pivots: impl FnMut(usize, usize)) {
     }
 }
 
-/// As [`lu`] of a square matrix with its rows and columns exchanged: in step `k` row and column `k` and those of `pivots(k, ..)`, whose element
-/// has the largest magnitude of all that are left, the first of those by columns. If that is zero, so are all that are left.
+/// Like [`lu`], for a square matrix with its rows and columns exchanged. Step `k` exchanges row and column `k` with the row and column of
+/// `pivots(k, ..)`, the first element by columns with the largest remaining magnitude. If it is zero, so are all remaining elements.
 pub fn lu_complete(mut a: MatMut<'_, f64>, mut pivots: impl FnMut(usize, [usize; 2])) {
     let n = a.nrows();
     for k in 0..n {

@@ -4,7 +4,7 @@ use crate::{BLOCK, multiply, subtract_product};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{MatMut, MatRef};
 
-/// Elements of the scratch memory of [`qr`] and [`form_q`] for so many reflections of up to this many rows and columns.
+/// Elements of the scratch memory of [`qr`] and [`form_q`] for this number of reflections with up to this number of rows and columns.
 pub fn qr_scratch(steps: usize, rows: usize, columns: usize) -> usize {
     // The reflectors of a block with zeros and ones, their triangular factor, and two products of it with all columns.
     BLOCK.min(steps) * (rows + BLOCK + 2 * columns)
@@ -12,8 +12,8 @@ pub fn qr_scratch(steps: usize, rows: usize, columns: usize) -> usize {
 
 /// The matrix becomes R on and above the diagonal, and below it the reflectors without their leading 1; `tau` gets a factor for each.
 ///
-/// As by LAPACK's `geqrf`, an element of R's diagonal has the sign opposite to that of the element that the reflection maps to it,
-/// and no reflection is made of a column that is zero below the diagonal.
+/// As in LAPACK's `geqrf`, an element of R's diagonal has the opposite sign of the element that the reflection maps to it, and a column
+/// that is zero below the diagonal has no reflection.
 pub fn qr(mut a: MatMut<'_, f64>, tau: &mut [f64], scratch: &mut [f64]) {
     let (m, n) = (a.nrows(), a.ncols());
     let steps = m.min(n);
@@ -55,10 +55,10 @@ pub fn form_q(a: MatRef<'_, f64>, tau: &[f64], mut q: MatMut<'_, f64>, scratch: 
     }
 }
 
-/// For each column of a matrix Q of which these are the first rows, as many as columns: the sign of the column if [`qr`] makes it. Q is that of
-/// a matrix with more rows than columns, and `top` is overwritten. (Ballard et al., "Reconstructing Householder vectors from tall-skinny QR",
-/// 2014: of Q itself, `qr` makes a diagonal of these signs.) Q has been rounded to numbers of this distance around one, so that elements
-/// that would be zero or one are only close to them.
+/// For each column of a matrix Q, the sign of this column if [`qr`] computes Q. `top` has the first rows of Q, as many as columns, and is
+/// overwritten. Q belongs to a matrix with more rows than columns. (Ballard et al., "Reconstructing Householder vectors from tall-skinny
+/// QR", 2014: applied to Q itself, `qr` returns a diagonal of these signs.) Q has been rounded to numbers of this distance around one, so
+/// elements that would be zero or one are only close to them.
 pub fn qr_signs(mut top: MatMut<'_, f64>, epsilon: f64, mut sign: impl FnMut(usize, f64)) {
     let n = top.ncols();
     for k in 0..n {

@@ -29,8 +29,8 @@ pub fn eigh_scratch(n: usize) -> usize {
     elements(evd::self_adjoint_evd_scratch::<f64>(n, ComputeEigenvectors::Yes, Par::Seq, Spec::default()))
 }
 
-/// The eigenvalues of a symmetric matrix, of which the lower triangle is read, in ascending order, and their vectors as columns of
-/// length one, signed so that the first large element is positive. The matrix is overwritten. NaN if an element that is read is not finite, or if the
+/// The eigenvalues of a symmetric matrix in ascending order, and their vectors as columns of length one, signed so that the first large
+/// element is positive. The lower triangle is read, and the matrix is overwritten. NaN if an element of it is not finite, or if the
 /// iteration does not converge.
 pub fn eigh(mut a: MatMut<'_, f64>, values: &mut [f64], mut vectors: MatMut<'_, f64>, scratch: &mut [f64]) {
     let n = a.nrows();
@@ -68,7 +68,7 @@ fn kind(columns: Option<usize>, least: usize) -> ComputeSvdVectors {
     }
 }
 
-/// Elements of the scratch memory of [`svd`]; `vectors` is None without vectors, else whether there are as many as rows and columns.
+/// Elements of the scratch memory of [`svd`]; `vectors` is None without vectors, and otherwise whether they are square.
 pub fn svd_scratch(rows: usize, columns: usize, vectors: Option<bool>) -> usize {
     let least = rows.min(columns);
     if least == 0 {

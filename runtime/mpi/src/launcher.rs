@@ -1,4 +1,4 @@
-//! The place of this process among those that a launcher has started, from the launcher's variables alone.
+//! The number of this process among the processes that a launcher has started, from the launcher's variables alone.
 //!
 //! It is known before any function of MPI is called: which library to load depends on the launcher, and a program that no launcher has
 //! started must not look for one.
@@ -8,10 +8,10 @@
 //! | `mpirun` of Open MPI | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` |
 //! | `mpiexec` of MPICH and its relatives, `srun --mpi=pmi2` | `PMI_RANK`, `PMI_SIZE` |
 //! | `srun --mpi=pmix` | `PMIX_RANK`, `SLURM_STEP_NUM_TASKS` |
-//! | `srun` alone | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS`: refused, as the processes could not find each other |
+//! | `srun` alone | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS`: rejected, because the processes could not find each other |
 //!
-//! The first that applies decides: `mpirun` starts its processes through `srun` in an allocation of Slurm. A script of `sbatch` has
-//! `SLURM_PROCID`, too, but is no step: a program started there by itself is alone.
+//! The first applicable row decides: `mpirun` starts its processes through `srun` in a Slurm allocation. A script of `sbatch` also has
+//! `SLURM_PROCID`, but it is not a step: a program started there directly runs alone.
 
 use crate::MpiError;
 

@@ -1,9 +1,9 @@
 //! Moves bytes between the processes of a job, over an MPI library that is loaded at run time.
 //!
-//! A program is never linked with MPI. Started without a launcher it looks for no library and needs none; under `mpirun`, `mpiexec`
-//! or `srun` it finds its place in the variables of the launcher ([`Launched`]), loads the library that fits ([`MpiLibrary`]) and joins
-//! the others ([`World`]). One executable so runs under Open MPI 4 and 5, MPICH 4 and 5, and every library with the ABI of one of
-//! them. MPI does nothing but sending and receiving: reductions are the runtime's own, so that results do not depend on the library.
+//! A program is never linked with MPI. Started without a launcher it needs no library and looks for none. Under `mpirun`, `mpiexec` or
+//! `srun` it finds its number in the variables of the launcher ([`Launched`]), loads the matching library ([`MpiLibrary`]) and joins the
+//! others ([`World`]). So one executable runs under Open MPI 4 and 5, MPICH 4 and 5, and every library with the ABI of one of them. MPI
+//! only sends and receives: the runtime itself computes reductions, so that results do not depend on the library.
 //!
 //! Errors are values. MPI's own handler, which would end the process, is replaced.
 
@@ -25,7 +25,7 @@ pub use world::{MpiTransfer, World};
 /// The reason why processes cannot be connected, or no longer are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MpiError {
-    /// What is wrong.
+    /// The description of the error.
     pub message: String,
     /// The way out, if there is one.
     pub help: Option<String>,

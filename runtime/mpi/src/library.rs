@@ -1,7 +1,7 @@
-//! The MPI library: which one, how its handles look, and its functions.
+//! The MPI library: its family, the form of its handles, and its functions.
 //!
-//! MPI fixes what functions do, not how handles and constants look in memory. There are three families: Open MPI, whose handles are
-//! addresses of its variables; MPICH and its relatives, whose handles are numbers of 32 bits; and the ABI of MPI 5.0.
+//! MPI defines functions, but not the representation of handles and constants in memory. There are three families: Open MPI, whose handles
+//! are addresses of its variables; MPICH and its relatives, whose handles are 32-bit numbers; and the ABI of MPI 5.0.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -10,7 +10,7 @@ use crate::{Launcher, MpiError};
 /// The environment variable that names the library to load, as a file name or a path.
 pub const LIBRARY_VARIABLE: &str = "SPMDC_MPI_LIB";
 
-/// A handle of any family. MpiFunctions that take handles of 32 bits read the lower half; those that return one write the lower half of a
+/// A handle of any family. MpiFunctions that take 32-bit handles read the lower half. Functions that return one write the lower half of a
 /// zero.
 pub(crate) type Handle = usize;
 
@@ -31,7 +31,7 @@ macro_rules! functions {
             /// The functions at the addresses of these symbols.
             ///
             /// # Safety
-            /// The symbols must be those of an MPI library.
+            /// The symbols must belong to an MPI library.
             unsafe fn find(address: impl Fn(&str) -> Result<*mut c_void, MpiError>) -> Result<MpiFunctions, MpiError> {
                 Ok(MpiFunctions {
                     $($name: {

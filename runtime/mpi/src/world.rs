@@ -37,7 +37,7 @@ pub struct World {
 #[derive(Debug)]
 pub struct MpiTransfer {
     first: MpiPiece,
-    /// Further pieces, apart from those of a message of more than 2^30 bytes.
+    /// Additional pieces, apart from the pieces of a message of more than 2^30 bytes.
     small: [Option<MpiPiece>; SMALL_PIECES - 1],
     /// The further pieces of a message of more than 2^30 bytes.
     rest: Vec<MpiPiece>,
@@ -60,7 +60,7 @@ enum MpiMessage {
 }
 
 impl World {
-    /// Starts MPI, once in a process, and compares what it says with what the launcher has said. The thread that calls this must call
+    /// Starts MPI, once in a process, and compares its numbers with the launcher's. The thread that calls this must call
     /// [`leave`](World::leave).
     pub fn join(library: MpiLibrary, launched: &Launched) -> Result<World, MpiError> {
         let (functions, constants) = (library.functions, library.constants);
@@ -108,8 +108,8 @@ impl World {
         Ok(world)
     }
 
-    /// Under the launcher of another library MPI would start every process as a world of its own: all would do the whole work, and all
-    /// would seem to succeed.
+    /// Under the launcher of another library, MPI would start every process as a separate world: all would do the whole work, and all would
+    /// seem to succeed.
     fn check_place(&self, launched: &Launched) -> Result<(), MpiError> {
         let (functions, world) = (self.library.functions, self.library.constants.world);
         let (mut rank, mut size): (c_int, c_int) = (-1, -1);
@@ -305,7 +305,7 @@ impl World {
     }
 }
 
-/// `Open MPI v4.1.4, package: ...`: the first line of what the library says of itself.
+/// `Open MPI v4.1.4, package: ...`: the first line of the library's version text.
 fn version(library: &MpiLibrary) -> String {
     // The bound of all libraries is at most 8192.
     let mut text = vec![0 as c_char; 8193];

@@ -1,4 +1,5 @@
-//! Two processes under the launchers of this machine: Open MPI, MPICH. What is not installed is skipped, with a line that says so.
+//! Two processes under the launchers of this machine: Open MPI, MPICH. Launchers that are not installed are skipped, with a line that says
+//! so.
 //!
 //! Each test starts a launcher, which starts this test program twice more to run `process`, in the scenario that the environment names.
 #![allow(clippy::unwrap_used)]
@@ -17,7 +18,7 @@ const SCENARIO: &str = "SPMDC_MPI_SCENARIO";
 const IN_VAIN: &str = "waited in vain";
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The launchers, each with the names under which it may be installed, what `--version` says, and the environment it needs.
+/// The launchers, each with its possible names, the beginning of its `--version`, and its environment.
 struct Mpi {
     name: &'static str,
     commands: &'static [&'static str],
@@ -62,7 +63,7 @@ impl Mpi {
     }
 }
 
-/// What a launcher says about two processes in this scenario: whether it succeeded, and all output. None if it is not installed.
+/// The launcher's result for two processes in this scenario: whether it succeeded, and all output. None if it is not installed.
 fn launched(mpi: &Mpi, scenario: &str, variables: &[(&str, &str)]) -> Option<(bool, String)> {
     let Some(mut command) = mpi.command() else {
         eprintln!("skipped: {} is not installed", mpi.name);
@@ -133,7 +134,7 @@ fn pattern(process: usize, len: usize) -> Vec<u8> {
     (0..len).map(|i| (i * 7 + i / 256 + process * 91) as u8).collect()
 }
 
-/// What each of the two processes does.
+/// The work of each of the two processes.
 #[test]
 fn process() {
     let Ok(scenario) = env::var(SCENARIO) else { return };
@@ -224,7 +225,7 @@ fn the_end_of_one_process_ends_the_other() {
     }
 }
 
-/// Each process would be a world of its own.
+/// Each process would be a separate world.
 #[test]
 fn the_library_of_another_launcher_is_refused() {
     let is_refused = |mpi: &Mpi, other: &Mpi| {

@@ -1,12 +1,12 @@
 //! Collectives: the copies and reductions of each device, planned when the program is loaded.
 //!
-//! The devices of a process are in one address space, so in a collective every device reads exactly what it needs directly from other
-//! devices' memory. Nothing is packed, sent or padded, and uneven and empty blocks need no special case. The bytes of devices in other
-//! processes have arrived in a message before (see [`crate::processes`]), from which they are read in the same way. The barriers around a collective
-//! (all source bytes written, all target bytes read) are steps of their own, placed where the program needs them.
+//! The devices of a process are in one address space, so in a collective every device reads exactly the elements that it needs directly
+//! from other devices' memory. No data is packed, sent or padded, and uneven and empty blocks need no special case. The bytes of devices in
+//! other processes have arrived in a message before (see [`crate::processes`]), from which they are read in the same way. The barriers
+//! around a collective (all source bytes written, all target bytes read) are separate steps, placed where the program needs them.
 //!
-//! A *piece* is the overlap of a device's new block with one existing block. Devices that share the memory of the target divide the
-//! pieces: the holder of a piece writes it, and several holders cut it among them.
+//! A *piece* is the overlap of a device's new block with one existing block. Devices that share the memory of the target divide the pieces:
+//! the holder of a piece writes it, and several holders divide it.
 
 pub(crate) mod exchange;
 pub(crate) mod fetch;
@@ -91,7 +91,7 @@ impl<'a> Sides<'a> {
         Ok(pieces)
     }
 
-    /// Leaves of pieces the share of this device among those of its process that write them.
+    /// Keeps the pieces that belong to the share of this device among the devices of its process that write them.
     fn divide(&self, pieces: &mut Vec<BlockPiece>) {
         let mesh = self.mesh;
         // Among the devices of the process that share the target, the holders of a piece write it; all of them if no device does.

@@ -12,7 +12,7 @@ use spmdc_abi::{AxisSet, PermuteStep};
 #[derive(Clone, Debug)]
 pub(crate) enum Receive {
     Copy(BoxCopy),
-    /// The bytes come in a message to where they are needed, or there are none.
+    /// The bytes arrive in their destination by a message, or there are none.
     Landed,
     Zeros {
         to: *mut u8,

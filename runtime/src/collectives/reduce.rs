@@ -1,16 +1,15 @@
 //! Combines the partial values of several devices: all_reduce, reduce_scatter, and both with a change of layout.
 //!
-//! Cost: with `n` partial values each device reads `n` times the part of the result that it writes, and writes it once. Where the
-//! result is shared, each sharing device writes a part, so an all_reduce of `B` bytes reads `n * B` bytes in total.
+//! Cost: with `n` partial values each device reads `n` times the part of the result that it writes, and writes it once. If the result is
+//! shared, each sharing device writes a part, so an all_reduce of `B` bytes reads `n * B` bytes in total.
 //!
-//! Values are combined in pairs of neighbours by device number, then in pairs of pairs, and so on; a last one without a neighbour waits.
-//! So every device and every run gets the same bits, whatever the number of threads. And a process can combine the values of its own
-//! devices before it sends them, without other bits: a part of this tree that lies in one process travels as one value. Narrow floats
-//! are combined in f32 and rounded once. They are sent as they are, or combined in f32 if that is fewer bytes: rounding twice would give
-//! other bits.
+//! Values are combined in pairs of neighbours by device number, then in pairs of pairs, and so on; a last one without a neighbour waits. So
+//! every device and every run gets the same bits, whatever the number of threads. A process can also combine the values of its own devices
+//! before it sends them, with the same bits: if a part of this tree is in one process, it is sent as one value. Narrow floats are combined
+//! in f32 and rounded once. They are sent unchanged, or combined in f32 if that takes fewer bytes. Rounding twice would change the bits.
 //!
-//! Between `P` processes that all need a result of `B` bytes, each receives `(P - 1) * B` bytes if it combines all elements, and
-//! `2 * (P - 1) / P * B` in two rounds: it combines a share of the elements, and receives the other shares from the processes that have
+//! Between `P` processes that all need a result of `B` bytes, each receives `(P - 1) * B` bytes if it combines all elements. In two rounds
+//! it receives `2 * (P - 1) / P * B` bytes: it combines a share of the elements, and receives the other shares from the processes that have
 //! combined them. The values of an element are combined in the same order either way.
 
 use std::collections::BTreeSet;
@@ -53,7 +52,7 @@ struct PartialValue {
     is_packed: bool,
     /// Whether it is in the type in which elements are combined.
     is_wide: bool,
-    /// The number of pairs of which it is the end: it is combined with the value before, that one with the one before, and so on.
+    /// The number of pairs that end with this value: it is combined with the previous value, the result with the one before, and so on.
     ends: u32,
 }
 
@@ -87,8 +86,8 @@ impl BoxReduction {
     /// Combines and writes.
     ///
     /// # Safety
-    /// All rows must lie within memory that this thread may read and write, aligned for the planned type; no other thread may write
-    /// either side meanwhile, and the target must not overlap a source.
+    /// All rows must be within memory that this thread may read and write, aligned for the planned type; no other thread may write either
+    /// side meanwhile, and the target must not overlap a source.
     pub unsafe fn run(&self) {
         // SAFETY: as promised by the caller.
         unsafe { (self.combine)(self, &self.rows) };
@@ -126,8 +125,8 @@ impl UnitReduction {
     }
 }
 
-/// The reduction of units of so many bytes for the devices of a group: `from` is the memory of all partial values in the order of the
-/// devices, `to` the different memory of their results.
+/// The reduction of units of this number of bytes for the devices of a group: `from` is the memory of all partial values in the order of
+/// the devices, and `to` the different memory of their results.
 pub(crate) fn of_units(
     step: &ReduceStep,
     from: &[*const u8],
@@ -210,7 +209,7 @@ pub(crate) fn plan(
     Ok(pieces.iter().map(planned).collect())
 }
 
-/// The copies by which the device gets what other processes have combined for it, after it has combined its own part in [`Rounds::Two`].
+/// The copies of elements that other processes have combined for the device, after it has combined its own part in [`Rounds::Two`].
 pub(crate) fn gather(
     reads: &mut DeviceReads<'_>,
     step: &ReduceStep,
@@ -246,8 +245,8 @@ fn needing(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize) 
     needing
 }
 
-/// The processes that combine a piece in [`Rounds::Two`], in ascending order: those that need it and have partial values of it, or all
-/// that need it if there is none. They are the same for all devices that need the piece.
+/// The processes that combine a piece in [`Rounds::Two`], in ascending order: the processes that need it and have partial values of it, or
+/// all that need it if none of them has any. They are the same for all devices that need the piece.
 fn combiners(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize, piece: &BlockPiece) -> Vec<usize> {
     let processes = |devices: Vec<usize>| devices.into_iter().map(|device| mesh.process(device)).collect();
     let needing: BTreeSet<usize> = processes(needing(mesh, step, group, device));
@@ -267,8 +266,8 @@ fn combined_size(dtype: DType) -> usize {
     }
 }
 
-/// The combination of the partial values of some devices of this process, which is sent to another one: `from` are their buffers, in the
-/// order of their positions, and `rows` lead from there into the message `to`.
+/// The combination of the partial values of some devices of this process, which is sent to another one. `from` are their buffers, in the
+/// order of their positions, and `rows` map these into the message `to`.
 pub(crate) fn combined(
     step: &ReduceStep,
     from: &[*const u8],
@@ -601,7 +600,7 @@ unsafe fn combine<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction, rows: 
     }
 }
 
-/// Elements of which four values are in registers at a time.
+/// The number of elements for which four values are in registers at a time.
 const PART: usize = 16;
 
 /// Combines tiles of four neighbours: both pairs, and the pair of these. Nothing waits in memory meanwhile.
@@ -619,7 +618,7 @@ fn combine_four<E: Element, O: Operation<E::Wide>>(dtype: DType, tiles: [&[E]; 4
     }
 }
 
-/// Runs the loop with the widest available registers. The width changes no result: every element is combined by itself, and a
+/// Runs the loop with the widest available registers. The width does not change results: every element is combined separately, and a
 /// compiler may not fuse a product with a sum.
 ///
 /// # Safety

@@ -1,14 +1,14 @@
-//! Transfers between meshes: which elements go from where to where, and the copies of each device.
+//! Transfers between meshes: the source and target of each element, and the copies of each device.
 //!
 //! ```text
 //! first (a = 2), 6@a:   0 1 2 | 3 4 5        boxes:  0 1 | 2 | 3 | 4 5, packed one after another
 //! second (b = 3), 6@b:  0 1 | 2 3 | 4 5
 //! ```
 //!
-//! A *box* is the overlap of a block of the sender with a block of the receiver. The boxes for the devices of one process are packed into one
-//! message for each process that has them: in memory of the process, or to be sent to another one. A sender copies its part of each box
-//! into the message, several senders with the same block divide it, and a receiver copies its block out of the messages. So
-//! every element reaches every process that needs it once, and uneven, replicated and overlapping blocks are no special case.
+//! A *box* is the overlap of a block of the sender with a block of the receiver. The boxes for the devices of one process are packed into
+//! one message from each process that has them: in the memory of the process, or to be sent to another one. A sender copies its part of
+//! each box into the message, several senders with the same block divide it, and a receiver copies its block out of the messages. So every
+//! element reaches every process that needs it once. Uneven, replicated and overlapping blocks need no special case.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -43,7 +43,7 @@ struct TransferBox {
     offset: usize,
 }
 
-/// The different blocks of a layout: for each one its devices, the first of which stands for it.
+/// The different blocks of a layout: for each one its devices, represented by the first.
 fn blocks(mesh: &DeviceMesh, layout: &Layout) -> Vec<(Vec<Range<usize>>, Vec<usize>)> {
     let (split, copies) = (split_axes(layout), mesh.axes().minus(split_axes(layout)));
     let block = |first: usize| (mesh.blocks(layout, first), mesh.group(first, copies));
@@ -57,7 +57,7 @@ fn first_copy(mesh: &DeviceMesh, layout: &Layout, device: usize) -> usize {
 }
 
 impl TransferPlan {
-    /// The plan for a transfer between these meshes, which all processes make alike.
+    /// The plan for a transfer between these meshes, which is the same in all processes.
     pub fn new(channel: &Channel, from: &DeviceMesh, to: &DeviceMesh) -> TransferPlan {
         debug_assert_eq!(from.processes(), to.processes(), "both meshes are dealt to the processes of the job");
         let size = channel.sent.dtype.size();
@@ -96,7 +96,7 @@ impl TransferPlan {
         self.bytes.get(&(from, to)).copied().unwrap_or(0)
     }
 
-    /// What a device copies into messages, of the block that it has at `place`; `messages` are those from its process, by the process that
+    /// The copies of a device into messages, from its block at `place`; `messages` are the messages from its process, by the process that
     /// receives them.
     pub fn sent(
         &self,
@@ -123,8 +123,8 @@ impl TransferPlan {
         own.filter_map(copy).collect()
     }
 
-    /// What a device copies out of messages, into the block that the step has for it; `messages` are those for its process, by the
-    /// process that sends them.
+    /// The copies of a device from messages into the block of the step; `messages` are the messages to its process, by the process that
+    /// sends them.
     pub fn received(
         &self,
         memory: &Memory,

@@ -66,7 +66,7 @@ impl Bytes {
         Bytes { content: Arc::new(FileContent::Owned(content)), range }
     }
 
-    /// The content of a regular file. Archives need one: their parts lie in any order.
+    /// The content of a regular file. Archives need one, because their parts are in any order.
     pub(crate) fn open(path: &Path) -> Result<Bytes, RunError> {
         match OpenedInput::open(path)? {
             OpenedInput::File(bytes) => Ok(bytes),
@@ -89,7 +89,7 @@ impl Bytes {
         Some(Bytes { content: Arc::clone(&self.content), range })
     }
 
-    /// Fills `out` with the bytes from `start` on. The error says what is wrong with the file.
+    /// Fills `out` with the bytes from `start` on. The error describes the problem with the file.
     pub(crate) fn read_at(&self, start: u64, out: &mut [u8]) -> Result<(), String> {
         let cut_off = || "it is truncated".to_string();
         let part = self.part(start, out.len() as u64).ok_or_else(cut_off)?;
@@ -148,7 +148,7 @@ impl Bytes {
     }
 }
 
-/// Reads rows of an array in the order in which they lie in the file.
+/// Reads rows of an array in the order of the file.
 pub(crate) struct RowReader<'a> {
     bytes: &'a Bytes,
     window: Vec<u8>,

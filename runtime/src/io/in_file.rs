@@ -1,4 +1,4 @@
-//! The elements of an array where they lie in a file, for readers that come again and again.
+//! The elements of an array in a file, for repeated reads.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use super::{Bytes, unreadable};
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
-/// The elements of an array in a file, row-major, of which several threads can read parts at the same time.
+/// The elements of an array in a file, row-major; several threads can read parts of them concurrently.
 pub struct ElementsInFile {
     /// Its name in messages.
     name: PathBuf,

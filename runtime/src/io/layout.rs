@@ -26,7 +26,7 @@ pub(crate) enum FileFormat {
 }
 
 impl FileFormat {
-    /// The format that the ending of a name stands for; None for any other ending.
+    /// The format for the extension of a name; None for any other extension.
     pub fn of(path: &Path) -> Option<FileFormat> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "npy" => Some(FileFormat::Npy),
@@ -45,11 +45,11 @@ impl FileFormat {
     }
 }
 
-/// What a file says of an array: all but its elements.
+/// The description of an array in a file: everything but its elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ArrayForm {
     pub name: String,
-    /// Of complex numbers that of their planes.
+    /// For complex numbers, the type of their planes.
     pub dtype: DType,
     pub shape: Vec<usize>,
     pub complex: bool,
@@ -74,7 +74,7 @@ impl ArrayForm {
 /// Where everything is in a file.
 #[derive(Debug, PartialEq)]
 pub(crate) struct FileLayout {
-    /// The bytes that are no elements.
+    /// The bytes apart from the elements.
     pub texts: FileTexts,
     /// The offset of the elements of each array.
     pub begins: Vec<u64>,
@@ -118,7 +118,7 @@ impl FileLayout {
     }
 }
 
-/// Bytes of the numbers of which elements are made, where their order may have to be reversed.
+/// Bytes of the numbers that make up elements, whose byte order may have to be reversed.
 pub(crate) fn word_size(dtype: DType) -> usize {
     // A key is two words.
     if dtype == DType::Key { 4 } else { dtype.size() }

@@ -1,8 +1,8 @@
 //! Reads and writes files: `.npy`, `.npz` and `.safetensors`. Reading a block of an array reads only its part of the file.
 //!
-//! An unreadable file is an E0703 that says why. Files are untrusted: no field is used for an allocation or an address before it
-//! has been checked against the length of the file, and until the type of an array has been compared with the parameter's, only its
-//! header is read or decoded.
+//! An unreadable file is an E0703 with the reason. Files are untrusted. No field is used for an allocation or an address before it has been
+//! checked against the length of the file. Until the type of an array has been compared with the parameter's, only its header is read or
+//! decoded.
 
 pub(crate) mod arrays;
 mod bytes;
@@ -62,7 +62,7 @@ pub fn beside_file(output: &Path) -> TemporaryPath {
     TemporaryPath::beside(&resolve(output))
 }
 
-/// Whether a result can be written to this path later: creates and removes a file beside it.
+/// Whether a result can be written to this path later: creates and removes a file in the same folder.
 pub fn check_writable(path: &Path) -> Result<(), RunError> {
     if path.is_dir() {
         let is_directory = io::Error::new(io::ErrorKind::IsADirectory, "it is a directory");

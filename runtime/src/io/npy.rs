@@ -32,7 +32,7 @@ pub struct NpySource {
     fortran_order: bool,
     /// The byte order of the elements differs from the machine's.
     swapped: bool,
-    /// The file does not say of which type the elements are, only how many bytes each has.
+    /// The file does not state the type of the elements, only the number of bytes of each.
     is_raw: bool,
     elements: NpyElements,
 }
@@ -48,7 +48,7 @@ enum NpyElements {
 }
 
 impl NpySource {
-    /// Opens a file or a pipe and reads its header. An error (E0703) if it cannot be read or is no `.npy` file.
+    /// Opens a file or a pipe and reads its header. An error (E0703) if it cannot be read or is not a `.npy` file.
     pub fn open(path: &Path) -> Result<NpySource, RunError> {
         match OpenedInput::open(path)? {
             OpenedInput::File(content) => NpySource::from_bytes(content, path.to_path_buf()),
@@ -100,8 +100,8 @@ impl NpySource {
         NpySource { name, dtype, complex: false, shape, fortran_order: false, swapped, is_raw: false, elements }
     }
 
-    /// The same elements, taken for those of another type where the file leaves that open: raw bytes, as many as that type is
-    /// written as.
+    /// The same elements, interpreted as another type if the file does not determine it: raw bytes of the size in which this type is
+    /// written.
     pub fn taken_for(mut self, dtype: DType) -> NpySource {
         if self.is_raw && dtype.npy() == self.dtype.npy() {
             self.dtype = dtype;
@@ -287,8 +287,8 @@ struct NpyHeader {
 }
 
 impl NpyHeader {
-    /// Reads the header; also returns the offset of the elements. `head` returns the first bytes, as many as requested or all that
-    /// there are. The error says what is wrong with the file.
+    /// Reads the header; also returns the offset of the elements. `head` returns the requested number of first bytes, or all bytes if there
+    /// are fewer. The error describes the problem with the file.
     fn read(head: &mut dyn FnMut(usize) -> Result<Vec<u8>, String>) -> Result<(NpyHeader, usize), String> {
         let content = head(10)?;
         if !content.starts_with(MAGIC) || content.len() < 10 {
@@ -460,7 +460,7 @@ pub fn write_npy<'a>(path: &Path, array: impl Into<ArrayView<'a>>) -> Result<(),
     write_file(path, |out| write_to(out, array))
 }
 
-/// Writes header and elements, as in a file of their own.
+/// Writes header and elements, as in a separate file.
 pub(crate) fn write_to<'a>(out: &mut dyn Write, array: impl Into<ArrayView<'a>>) -> io::Result<()> {
     let array: ArrayView<'_> = array.into();
     let len: usize = array.shape.iter().product();

@@ -19,7 +19,7 @@ pub struct NpzArchive {
 }
 
 impl NpzArchive {
-    /// Opens a file and reads its directory. An error (E0703) if it cannot be read or is no archive.
+    /// Opens a file and reads its directory. An error (E0703) if it cannot be read or is not an archive.
     pub fn open(path: &Path) -> Result<NpzArchive, RunError> {
         NpzArchive::from_bytes(Bytes::open(path)?, path)
     }
@@ -60,7 +60,7 @@ mod tests {
     use crate::io::npy::header_for;
     use spmdc_abi::DType;
 
-    /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and `savez_compressed` likewise.
+    /// Written by NumPy 2.4: `savez(f, w=arange(3, dtype="f4"), **{"layer.b": array(7)})`, and the same by `savez_compressed`.
     const STORED: &[u8] = include_bytes!("../../tests/golden/stored.npz");
     const DEFLATED: &[u8] = include_bytes!("../../tests/golden/deflated.npz");
 

@@ -1,7 +1,7 @@
 //! The `.safetensors` format: a JSON header with the names, types, shapes and positions of arrays, then their elements.
 //!
 //! The elements are little-endian and row-major, so they are read in place. The whole header is checked before any element is read:
-//! positions that overlap, leave gaps or reach beyond the end of the file are errors.
+//! positions that overlap, leave gaps or exceed the end of the file are errors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,7 +40,7 @@ impl SafetensorsFile {
         Ok(SafetensorsFile { path: path.to_path_buf(), elements, arrays })
     }
 
-    /// The names of the arrays, in the order in which they lie in the file.
+    /// The names of the arrays, in the order of the file.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<(usize, &String)> =
             self.arrays.iter().map(|(name, info)| (info.data_offsets.0, name)).collect();
@@ -65,10 +65,10 @@ impl SafetensorsFile {
 /// The key of the header's entry about the file itself, which no array can have as its name.
 pub const METADATA: &str = "__metadata__";
 
-/// The header of a file of these arrays, and the offset of each array behind it. A key is two `U32`, the last dimension.
+/// The header of a file of these arrays, and the offset of each array after it. A key is two `U32`, along the last dimension.
 ///
-/// Arrays with wide elements come first, so that every element is aligned to its size, and arrays of one type in the order of their
-/// names, as the format's own library writes them.
+/// Arrays with wide elements come first, so that every element is aligned to its size. Arrays of one type are in the order of their names,
+/// as the format's own library writes them.
 pub(crate) fn header(arrays: &[(&str, DType, &[usize])]) -> io::Result<(Vec<u8>, Vec<u64>)> {
     debug_assert!(arrays.iter().all(|(name, ..)| *name != METADATA), "no array has the reserved name");
     let kinds: Vec<Dtype> = arrays.iter().map(|(_, dtype, _)| named(*dtype)).collect::<io::Result<_>>()?;

@@ -1,5 +1,5 @@
-//! Outputs that are no files of their own: devices, pipes, and what this process has open, such as `/dev/stdout`. They are written through
-//! and never replaced.
+//! Outputs that are not regular files: devices, pipes, and open descriptors of this process, such as `/dev/stdout`. They are written
+//! through and never replaced.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -37,7 +37,7 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     if fs::metadata(path)?.file_type().is_fifo() { open_pipe(path) } else { OpenOptions::new().write(true).open(path) }
 }
 
-/// Without `O_NONBLOCK`, the system waits for a reader for ever.
+/// Without `O_NONBLOCK`, the system waits forever for a reader.
 fn open_pipe(path: &Path) -> io::Result<File> {
     let start = Instant::now();
     let mut has_spoken = false;
@@ -65,8 +65,8 @@ fn open_pipe(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The descriptor of this process that a path stands for, like `/dev/stdout`, `/dev/fd/3` and links to them: to open what the descriptor
-/// has open would begin anew, and to replace it would lose what others write there.
+/// The descriptor of this process for a path like `/dev/stdout`, `/dev/fd/3` and links to them. Opening the descriptor's file again would
+/// start at its beginning, and replacing it would lose the output of others.
 fn descriptor(path: &Path) -> Option<RawFd> {
     let folders = [PathBuf::from(format!("/proc/{}/fd", std::process::id())), PathBuf::from("/dev/fd")];
     let mut path = path.to_path_buf();
@@ -80,14 +80,14 @@ fn descriptor(path: &Path) -> Option<RawFd> {
     None
 }
 
-/// What a link says.
+/// The target of a link.
 fn next(link: &Path) -> Option<PathBuf> {
     let target = fs::read_link(link).ok()?;
     Some(link.parent().map_or_else(|| target.clone(), |folder| folder.join(&target)))
 }
 
-/// The file that is written for a path: the target of a link, so that the link stays, also if there is none yet. Two spellings of one path
-/// give the same result.
+/// The file that is written for a path: the target of a link, even if it does not exist yet, so that the link remains. Two spellings of one
+/// path give the same result.
 pub(crate) fn resolve(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..MOST_LINKS {

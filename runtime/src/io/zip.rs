@@ -1,7 +1,7 @@
-//! The part of the zip format that `.npz` archives need: members stored or deflated, sizes beyond 4 GiB.
+//! The part of the zip format that `.npz` archives need: members stored or deflated, sizes above 4 GiB.
 //!
-//! The directory at the end of the file lists the members. A member is decoded and its checksum verified when its content is
-//! needed; before that only its beginning is read.
+//! The directory at the end of the file lists the members. A member is decoded and its checksum verified when its content is needed; before
+//! that only its beginning is read.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -35,7 +35,7 @@ pub(crate) struct Member {
     header_start: u64,
 }
 
-/// The members of an archive in the order of its directory. The error says what is wrong with the file.
+/// The members of an archive in the order of its directory. The error describes the problem with the file.
 pub(crate) fn directory(archive: &Bytes) -> Result<Vec<Member>, String> {
     // The record that ends the archive, its comment, and the optional record before it.
     let tail_len = archive.len().min(u64::from(u16::MAX) + 22 + 20);
@@ -170,7 +170,7 @@ impl Packed {
         Ok(head)
     }
 
-    /// The content where it lies in the archive, if it is not compressed. Its checksum is not verified.
+    /// The content within the archive, if it is not compressed. Its checksum is not verified.
     pub(crate) fn in_place(&self) -> Option<&Bytes> {
         (!self.is_deflated).then_some(&self.content)
     }
@@ -239,7 +239,7 @@ pub(crate) struct StoredMember {
 /// Parts of a file with their offsets, in order.
 pub(crate) type FileTexts = Vec<(u64, Vec<u8>)>;
 
-/// What an archive of stored members has beside their contents, and the offset of each content.
+/// The parts of an archive of stored members apart from their contents, and the offset of each content.
 pub(crate) fn archive(members: &[StoredMember]) -> io::Result<(FileTexts, Vec<u64>)> {
     let mut position = 0;
     let (mut texts, mut contents, mut directory) = (Vec::new(), Vec::new(), Vec::new());
@@ -298,7 +298,7 @@ fn narrow(number: u64, wide: bool) -> u32 {
     if wide { IN_EXTRA } else { number as u32 }
 }
 
-/// The records behind a directory of so many members, which begins at this offset and has this size.
+/// The records after a directory of this number of members, which begins at this offset and has this size.
 fn directory_end(start: u64, size: u64, count: u64) -> Vec<u8> {
     debug_assert!(count == 0 || start > 0, "the directory comes behind the members");
     let mut end = Vec::new();

@@ -1,4 +1,4 @@
-//! Writes arrays into one file, by all processes that have them at once.
+//! Writes arrays into one file, by all processes concurrently.
 //!
 //! ```text
 //! first process                            others
@@ -7,12 +7,13 @@
 //! writes headers, renames the file         know that it is complete
 //! ```
 //!
-//! Nothing but steps is in memory. [`plan`] says who writes what. A process that does not see the file, as its host has a disk of its own,
-//! sends its elements to the first one, which writes them. After each step the processes tell each other whether they have written it, and
-//! while a disk is slow that they are there: so a wait has a bound, however large a file is, and an error ends the file everywhere at once.
+//! Only the data of a step is in memory. [`plan`] assigns the parts of the file to processes. If a process does not see the file because
+//! its host has a separate disk, it sends its elements to the first process, which writes them. After each step the processes report to
+//! each other whether they have written it, and while a disk is slow, that they are alive. So a wait is bounded for any size of file, and
+//! an error ends the file everywhere at once.
 //!
-//! An `.npz` file has checksums of whole arrays. A checksum is linear in the bytes: each process computes the part that its own chunks have
-//! in it ([`shifted`]), and the first one joins the parts. Nothing is read back.
+//! An `.npz` file has checksums of whole arrays. A checksum is linear in the bytes: each process computes the contribution of its own
+//! chunks ([`shifted`]), and the first process joins the contributions. No data is read back.
 
 mod party;
 mod plan;
@@ -43,18 +44,18 @@ const BEGINNING: usize = 10 << 10;
 pub(crate) enum DeviceElements<'a> {
     /// In the memory of each part; no device may be running.
     Memories(&'a [Memory]),
-    /// Packed: what [`JointPlan::copy`] has copied.
+    /// Packed: the output of [`JointPlan::copy`].
     Copies(&'a [u8]),
 }
 
-/// What the first process says of a file.
+/// The first process's message about a file.
 #[derive(Serialize, Deserialize)]
 enum Beginning {
     File {
         /// The name that it will have, for errors.
         path: PathBuf,
         format: FileFormat,
-        /// None for what only the first process can write.
+        /// None if only the first process can write it.
         visible: Option<Visible>,
     },
     Failed(FailureRecord),
@@ -75,8 +76,8 @@ struct Writing<'a> {
     checksums: Vec<u32>,
 }
 
-/// Writes a file, together with the other processes of the party, all of which must call. The first one says its name. An error of one
-/// process is one of all, and then there is no file.
+/// Writes a file, together with the other processes of the party, all of which must call this. The first one determines the name. An error
+/// in one process is an error in all, and the file is then not created.
 pub(crate) fn write(
     plan: &JointPlan,
     party: &Party<'_>,
@@ -170,7 +171,7 @@ impl<'a> Writing<'a> {
         Ok((Beginning::File { path: path.to_path_buf(), format, visible }, target))
     }
 
-    /// Sends the elements of this process that others write in a step, and receives those of others that it writes.
+    /// Sends the elements of this process that others write in a step, and receives the elements of others that it writes.
     fn exchange(&mut self, batches: &[&[AssignedChunk]]) -> Result<Vec<(usize, Vec<u8>)>, RunError> {
         debug_assert_eq!(batches.len(), self.copied.len(), "each process has a batch");
         let own = self.party.rank();
@@ -373,7 +374,7 @@ mod tests {
             (0..1 + usize::from(is_complex)).map(|_| plane(draw)).collect()
         }
 
-        /// What each process returns that writes the arrays into this file, together with the others.
+        /// The result of each process that writes the arrays into this file, together with the others.
         fn written(
             &self,
             path: &Path,
@@ -474,7 +475,7 @@ mod tests {
         }
     }
 
-    /// An error of any process is that of all, and there is no file, nor is the older one gone.
+    /// An error of any process is an error of all; the file is not created, and the older one remains.
     #[test]
     fn an_error_of_one_process_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
@@ -512,7 +513,7 @@ mod tests {
         assert!(written.iter().all(|one| one.as_ref().is_err_and(|error| error.code == "E0704")), "{written:?}");
     }
 
-    /// What comes in order alone, as a pipe, is written by the first process.
+    /// Output that can only be written in order, such as to a pipe, is written by the first process.
     #[test]
     fn a_device_is_written_through() {
         let example = (0..).map(Example::draw).find(|example| example.processes > 2).unwrap();

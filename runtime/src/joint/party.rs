@@ -1,4 +1,4 @@
-//! The processes that write a file together, and what they tell each other meanwhile.
+//! The processes that write a file together, and their messages to each other.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::{self, Builder};
@@ -60,7 +60,7 @@ impl Party<'_> {
         self.ranks.iter().copied().filter(|&other| other != self.rank())
     }
 
-    /// What the first process says, to all.
+    /// The first process's message to all.
     pub fn announce(&self, said: Option<Vec<u8>>, len: usize) -> Result<Vec<u8>, RunError> {
         match (said, self.ranks.first()) {
             (Some(said), _) => {
@@ -76,7 +76,7 @@ impl Party<'_> {
         }
     }
 
-    /// A yes or no of each process, to all: those that say yes.
+    /// A yes or no of each process, to all: the processes that say yes.
     pub fn ask(&self, own: bool) -> Result<Vec<usize>, RunError> {
         debug_assert!(self.ranks.is_sorted() && self.ranks.contains(&self.rank()), "this process is one of the party");
         let sent = self.others().map(|other| (other, vec![u8::from(own)])).collect();
@@ -87,8 +87,8 @@ impl Party<'_> {
         Ok(yes)
     }
 
-    /// Does what takes as long as a disk takes. Meanwhile the processes tell each other that they are there, until all have done it: the limit of a
-    /// wait is for a sign of life.
+    /// Does work that is limited by a disk. Meanwhile the processes send each other signs of life, until all have finished: the limit of a
+    /// wait applies to a sign of life.
     pub fn at_work<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, RunError> {
         if self.ranks.len() < 2 {
             return Ok(work());
@@ -122,7 +122,7 @@ impl Party<'_> {
         })
     }
 
-    /// Ends a part of the work: the error of the first process that has one is that of all.
+    /// Ends a part of the work: the error of the first process that has one becomes the error of all.
     pub fn agree<T>(&self, outcome: Result<T, RunError>) -> Result<T, RunError> {
         if self.ranks.len() < 2 {
             return outcome;
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::processes::tags;
 
-    /// What each process of two finds out; the second one works for so long.
+    /// The results of two processes; the second one works for this time.
     fn worked(ranks: &[usize], slow: Duration) -> Vec<Result<usize, RunError>> {
         let limit = Duration::from_millis(200);
         thread::scope(|scope| {

@@ -1,8 +1,8 @@
-//! Which process writes which part of a file, and from which devices the elements come.
+//! The assignment of parts of a file to processes, and the devices that hold their elements.
 //!
-//! The elements of each array are cut into *chunks*: ranges of the file without gaps, of 1 MiB at most. A chunk is written by one
-//! process, in one call: the one that has most of it. Where the elements that a process has follow each other in the file for 32
-//! KiB, chunks end where its elements end, and no element is sent:
+//! The elements of each array are divided into *chunks*: ranges of the file without gaps, of at most 1 MiB. One process writes a chunk in
+//! one call: the process with most of it. If the elements of a process are consecutive in the file for 32 KiB, chunks end where its
+//! elements end, and no element is sent:
 //!
 //! ```text
 //! f32[16384@X, 16384] over 2 processes    chunks of 16 rows, each of one process
@@ -10,7 +10,7 @@
 //! f32[16384, 64@X]    over 2 processes    chunks of 4096 rows: half of each is sent
 //! ```
 //!
-//! In the last case a call for each part of a row would write 128 bytes. Of values that several processes have, each writes a part.
+//! In the last case a call for each part of a row would write 128 bytes. If several processes have a value, each writes a part.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ use spmdc_abi::{DType, Layout, Place};
 pub(crate) struct Grain {
     /// Maximum size of a chunk, so that it stays in the cache between being collected, looked through, and written.
     pub most: usize,
-    /// The bytes from which on a call of the system costs little beside what it writes.
+    /// Minimum bytes for which the cost of a system call is small compared with writing them.
     pub long: usize,
     /// Bytes that a process writes between two agreements, approximately.
     pub step: usize,
@@ -44,7 +44,7 @@ pub(crate) struct ArrayOnDevices<'a> {
     pub planes: Vec<PlaneOnDevices<'a>>,
 }
 
-/// An array of numbers on the devices of a mesh, which must have been dealt to the processes.
+/// An array of numbers on the devices of a mesh, which must have been divided among the processes.
 #[derive(Clone, Copy)]
 pub(crate) struct PlaneOnDevices<'a> {
     pub mesh: &'a DeviceMesh,
@@ -64,7 +64,7 @@ pub(crate) struct JointPlan {
     arrays: Vec<ChunkedArray>,
     /// The chunks of each process, in the order of the file.
     lists: Vec<Vec<AssignedChunk>>,
-    /// Where, in what this process copies of its devices, its elements in the chunks of each process begin.
+    /// The start of the elements for each process's chunks, within the copied data of this process's devices.
     copied: Vec<usize>,
     copied_bytes: usize,
 }
@@ -143,7 +143,7 @@ impl ChunkPiece {
 }
 
 impl JointPlan {
-    /// The plan for a file of these arrays, in one of so many processes.
+    /// The plan for a file of these arrays, in one of this number of processes.
     pub fn new(
         arrays: Vec<ArrayOnDevices<'_>>,
         (process, processes): (usize, usize),
@@ -199,7 +199,7 @@ impl JointPlan {
         Ok(plan)
     }
 
-    /// What the file says of its arrays.
+    /// The descriptions of the arrays in the file.
     pub fn forms(&self) -> &[ArrayForm] {
         &self.forms
     }
@@ -214,7 +214,7 @@ impl JointPlan {
         &self.copied
     }
 
-    /// The chunks of each process if only these processes write: the first of these writes also what the others would.
+    /// The chunks of each process if only these processes write: the first of these also writes the chunks of the others.
     pub fn lists(&self, writers: &[usize]) -> Vec<Vec<AssignedChunk>> {
         debug_assert!(writers.iter().all(|&writer| writer < self.lists.len()), "those that write are processes");
         let mut lists = self.lists.clone();
@@ -252,7 +252,7 @@ impl JointPlan {
         }
     }
 
-    /// A chunk, and the pieces of which it consists.
+    /// A chunk, and its pieces.
     pub fn pieces(&self, assigned: AssignedChunk) -> (Chunk, Vec<ChunkPiece>) {
         let chunk = self.chunk(assigned.chunk);
         let mut pieces = Vec::new();
@@ -266,7 +266,7 @@ impl JointPlan {
         (chunk, pieces)
     }
 
-    /// Where the chunks of a list end that are written in a step from `begin` on: they have so many bytes, or are one.
+    /// The end of the chunks that are written in a step, from `begin` in a list: they have at most this number of bytes, or are one chunk.
     pub fn batch_end(&self, list: &[AssignedChunk], begin: usize) -> usize {
         debug_assert!(begin <= list.len(), "a step begins where the one before has ended");
         let mut bytes = 0;
@@ -307,7 +307,7 @@ impl ChunkedPlane {
         ChunkedPlane { part, place, stored, counts, holders }
     }
 
-    /// The last dimension of which different processes have different blocks.
+    /// The last dimension in which processes have different blocks.
     fn last_split(&self) -> Option<usize> {
         (0..self.counts.len()).rev().find(|&dim| self.is_split(dim))
     }

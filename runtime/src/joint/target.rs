@@ -13,12 +13,12 @@ use serde::{Deserialize, Serialize};
 use crate::io::temporary::TemporaryPath;
 use crate::io::{is_special, open_special, rename_to, resolve};
 
-/// By this, at the beginning of a file until it is complete, a process knows that the file it has found is that of this job.
+/// A mark at the beginning of a file until it is complete, by which a process recognises the file of this job.
 pub(crate) type Token = [u8; 16];
 
-/// What is written, in this process.
+/// The output of this process.
 pub(crate) enum WriteTarget {
-    /// A file under a name of its own, which is removed unless it has been renamed.
+    /// A file under a temporary name, which is removed unless it has been renamed.
     File { file: File, temporary: TemporaryPath },
     /// Bytes that go through a device or a pipe when they are complete: nothing can be written there out of order.
     Whole(Vec<u8>),
@@ -26,7 +26,7 @@ pub(crate) enum WriteTarget {
     Elsewhere,
 }
 
-/// What other processes must know of a file.
+/// The description of a file for other processes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Visible {
     pub temporary: PathBuf,
@@ -59,7 +59,8 @@ impl WriteTarget {
         Ok((WriteTarget::File { file, temporary }, Some(visible)))
     }
 
-    /// The file that another process has begun; [`WriteTarget::Elsewhere`] if this one cannot write it: hosts may have disks of their own.
+    /// The file that another process has begun; [`WriteTarget::Elsewhere`] if this process cannot write it, because hosts may have separate
+    /// disks.
     pub fn find(visible: &Visible) -> WriteTarget {
         let found = || -> io::Result<Option<File>> {
             let mut file = OpenOptions::new().read(true).write(true).open(&visible.temporary)?;
@@ -97,7 +98,7 @@ impl WriteTarget {
         }
     }
 
-    /// Ends the writing. What keeps the temporary file until it is renamed.
+    /// Ends the writing. Returns the guard of the temporary file until it is renamed.
     pub fn close(self) -> io::Result<Closed> {
         match self {
             WriteTarget::File { file, temporary } => close(file).map(|()| Closed::File(temporary)),
@@ -107,7 +108,7 @@ impl WriteTarget {
     }
 }
 
-/// What has been written completely by this process.
+/// The bytes that this process has written completely.
 pub(crate) enum Closed {
     File(TemporaryPath),
     Whole(Vec<u8>),
@@ -125,7 +126,7 @@ impl Closed {
     }
 }
 
-/// Closes a file. Network file systems say only then what could not be written.
+/// Closes a file. Network file systems report some write errors only then.
 fn close(file: File) -> io::Result<()> {
     // SAFETY: the descriptor is that of the file, which no longer owns it.
     if unsafe { libc::close(file.into_raw_fd()) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

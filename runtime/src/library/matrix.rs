@@ -7,7 +7,7 @@ use spmdc_matrix::MatMut;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Whether the arrays of a device's calls are those that the function expects; otherwise the difference.
+/// Checks whether the arrays of a device's calls have the form that the function expects; otherwise returns the difference.
 pub(super) fn check(
     function: &MatrixFunction,
     step: &LibraryStep,
@@ -452,7 +452,7 @@ unsafe fn run_as<T: MatrixElement>(call: &LibraryCall<'_>, function: &MatrixFunc
     }
 }
 
-/// Q, with so many columns, if it is wanted, and R; zeros beyond them where the results have more.
+/// Q with this number of columns, if it is requested, and R, padded with zeros if the results are larger.
 ///
 /// # Safety
 /// As for `run`.
@@ -546,7 +546,7 @@ unsafe fn triangular_rows<T: MatrixElement>(
     }
 }
 
-/// The products of the rows that are solved with those that are solved next; see [`MatrixFunction::TriangularSums`].
+/// The products of the solved rows with the rows that are solved next; see [`MatrixFunction::TriangularSums`].
 ///
 /// # Safety
 /// As for `run`.

@@ -1,4 +1,4 @@
-//! Elements of the sorted order of several sorted lines, by exact ranks: the number of elements of each line before a rank follows from
+//! Elements of the sorted order of several sorted lines, by exact ranks. The number of elements of each line before a rank follows from
 //! binary searches (Varman et al., "Merging multiple lists on hierarchical-memory multiprocessors", 1991), so a device reads only the
 //! elements that it takes, and a few more in the search.
 
@@ -57,8 +57,8 @@ impl SortedLines<'_> {
         self.call.operand(0, owner).dims[0].len
     }
 
-    /// The end of those of an owner's elements in this range which come before the one at another place by the keys,
-    /// or are equal to it if those count.
+    /// The end of an owner's elements in this range that precede the element at another place by the keys, or are equal to it if equal
+    /// elements count.
     ///
     /// # Safety
     /// As for `merge`, as for all functions here.
@@ -124,8 +124,8 @@ impl SortedLines<'_> {
         }
     }
 
-    /// Cuts the first elements in order from parts of all lines, about as many as can be sorted within a cache: their number, the place in
-    /// each line at which the others begin, and the offsets of what is cut off, one after another.
+    /// Cuts the first elements in order from parts of all lines, about as many as can be sorted within a cache. Returns their number, the
+    /// start of the remaining elements in each line, and the offsets of the cut parts, one after another.
     unsafe fn cut(&self, begins: &[i64], ends: &[i64], cuts: &mut [i64], offsets: &mut [i64]) -> usize {
         let len = |owner: usize| ends[owner] - begins[owner];
         let owners = 0..self.call.owners();

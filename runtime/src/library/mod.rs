@@ -46,15 +46,15 @@ pub(crate) struct PreparedLibrary {
     block: Box<[i64]>,
     /// The parts of a call.
     parts: usize,
-    /// The calls, each in so many parts.
+    /// The calls, each in this number of parts.
     calls: Range<i64>,
     /// Parts that a thread takes at a time; 0 if there is too little work for a team.
     chunk: i64,
-    /// For each slot of the scratch memory whether a thread uses it; none if every call has scratch memory of its own.
+    /// For each slot of the scratch memory whether a thread uses it; none if every call has separate scratch memory.
     slots: Box<[AtomicBool]>,
-    /// The tables and the memory of a transform, of which each slot has its own.
+    /// The tables and the memory of a transform, with separate memory for each slot.
     transform: Option<PreparedTransform>,
-    /// What the calls check.
+    /// The checks of the calls.
     pub checks: Box<[Check]>,
 }
 
@@ -92,7 +92,7 @@ impl Drop for ScratchSlot<'_> {
 struct StridedArray {
     dtype: DType,
     batch: Box<[usize]>,
-    /// One, or that of each owner.
+    /// One, or the operand of each owner.
     blocks: Box<[StridedBlock]>,
 }
 
@@ -163,8 +163,8 @@ impl<'a> LibraryCall<'a> {
         unsafe { std::slice::from_raw_parts_mut(all.base.cast::<f64>().add(self.slot * all.dims[0].stride), len) }
     }
 
-    /// The last result of the call that comes as far behind the first one as the slot: threads use few pieces of scratch memory again and
-    /// again, which stay in their caches.
+    /// The last result of the call at the slot's distance from the first: threads reuse few pieces of scratch memory, which stay in their
+    /// caches.
     pub fn scratch_of_slot(&self) -> View<'a> {
         debug_assert!((self.slot as i64) < self.step.calls.end - self.step.calls.start, "a slot without a call");
         self.view_of(self.step.arrays.len() - 1, 0, self.step.calls.start as usize + self.slot)
@@ -415,7 +415,8 @@ fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
     }
 }
 
-/// Whether the arrays of a device's calls are those that the function expects; otherwise the difference. All extents are from 0 on.
+/// Checks whether the arrays of a device's calls have the form that the function expects; otherwise returns the difference. All extents
+/// start at 0.
 pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Result<(), String> {
     let owners = owners(mesh, step, device);
     let lens = |array: &LibraryArray, owner| extents(mesh, array, owner).iter().map(|dim| dim.len).collect::<Vec<_>>();
@@ -553,11 +554,11 @@ impl PreparedLibrary {
         self.chunk > 0
     }
 
-    /// Makes the calls; gives the code of the first failure, as a kernel does.
+    /// Makes the calls; returns the code of the first failure, like a kernel.
     ///
     /// # Safety
-    /// Everything the step may read or write must lie within memory that this thread and the team's threads may access in this way;
-    /// no other thread may write it meanwhile.
+    /// The memory that the step may read or write must be memory that this thread and the team's threads may access in this way; no other
+    /// thread may write it meanwhile.
     pub unsafe fn run(&self, team: Option<&mut Team>) -> i64 {
         let work = move |begin: i64, end: i64| {
             // SAFETY: as promised by the caller; calls write different elements.

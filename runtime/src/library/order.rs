@@ -56,8 +56,8 @@ macro_rules! words {
 
 words! { u8, i8; u16, i16; u32, i32; u64, i64; }
 
-/// A mapping from the bits of elements to words whose order is that of the elements. NaNs have the largest word, or the smallest in
-/// descending order; -0 has that of 0 unless zeros are signed.
+/// A mapping from the bits of elements to words with the same order as the elements. NaNs have the largest word, or the smallest in
+/// descending order; -0 has the word of 0 unless zeros are signed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KeyOrder<W> {
     sign: W,

@@ -6,14 +6,14 @@
 
 use super::order::Word;
 
-/// Up to so many records are sorted by insertion.
+/// Maximum number of records that are sorted by insertion.
 const SHORT: usize = 32;
-/// From so many records on, digits have 11 bits instead of 8: fewer passes, for longer tables.
+/// Minimum number of records for which digits have 11 bits instead of 8: fewer passes, for longer tables.
 const LONG: usize = 1 << 12;
-/// Up to so many bytes of records are sorted within a cache. Few in debug builds, so that small programs test what is done beyond.
+/// Maximum bytes of records that are sorted within a cache. It is small in debug builds, so that small programs test larger sorts.
 pub(super) const CACHED: usize = if cfg!(debug_assertions) { 1 << 7 } else { 1 << 18 };
 
-/// Up to so many bytes of a line are sorted as a whole from the elements of another.
+/// Maximum bytes of a line that are sorted as a whole from the elements of another.
 const WHOLE: usize = if cfg!(debug_assertions) { 1 << 10 } else { 1 << 18 };
 
 /// Sorts records. The scratch memory has a place for each.
@@ -35,8 +35,7 @@ pub(super) fn sort<T: Copy, W: Word>(records: &mut [T], scratch: &mut [T], key: 
     }
 }
 
-/// The words between the elements of a line and their order, while it is sorted: what is stored for an element, the key of that, and the
-/// element of it.
+/// Three conversions for a line while it is sorted: from an element to its stored word, from this to the key, and back to the element.
 pub(super) struct SortWords<E, K, D> {
     pub encode: E,
     pub key: K,
@@ -146,7 +145,7 @@ fn width<T: Copy, W: Word>(records: &[T], key: impl Fn(T) -> W) -> u32 {
     u64::BITS - (any & !all).wide().leading_zeros()
 }
 
-/// Sorts records by so many digits of `SIZE` values, the lowest; whether they are in the other slice then.
+/// Sorts records by this number of digits of `SIZE` values, the lowest ones; returns whether they are in the other slice then.
 fn sort_by<const SIZE: usize, const DIGITS: usize, T: Copy, W: Word>(
     records: &mut [T],
     other: &mut [T],

@@ -20,8 +20,8 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     /// # Safety
-    /// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the parts lie within the operands of the call, which has the
-    /// results that `check` demands. No other thread uses the scratch memory, which suffices for their sort.
+    /// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the parts are within the operands of the call, which has the results
+    /// that `check` requires. No other thread uses the scratch memory, which is sufficient for their sort.
     pub unsafe fn new(
         (call, scratch): (&'a LibraryCall<'a>, View<'a>),
         begins: &'a [i64],

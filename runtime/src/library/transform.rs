@@ -1,7 +1,7 @@
 //! Fourier transforms of lines.
 //!
-//! Their tables and the memory in which a line is transformed are made when a program is loaded: a call allocates nothing. The element type
-//! of the planes is that of the computation.
+//! Their tables and the memory in which a line is transformed are allocated when a program is loaded: a call allocates no memory. The
+//! computation has the element type of the planes.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -12,7 +12,7 @@ use spmdc_fourier::{Complex, ComplexToReal, Fft, LineElement, RealToComplex};
 
 use super::{LibraryCall, Line};
 
-/// Whether the arrays of a device's calls are those that a transform expects; otherwise the difference.
+/// Checks whether the arrays of a device's calls have the form that a transform expects; otherwise returns the difference.
 pub(super) fn check(
     transform: Transform,
     step: &LibraryStep,
@@ -36,7 +36,7 @@ pub(super) fn check(
 
 /// A transform of lines of one length, with memory for each thread that makes calls.
 pub(super) enum PreparedTransform {
-    /// No line has an element, so there are no calls.
+    /// All lines are empty, so there are no calls.
     Empty,
     Single(TransformTables<f32>),
     Double(TransformTables<f64>),

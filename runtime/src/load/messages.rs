@@ -55,7 +55,7 @@ impl Loader<'_> {
         StepGroups { joined, others, count }
     }
 
-    /// The messages of a step, in each of its groups; none if there is one process.
+    /// The messages of a step, in each of its groups; empty if there is one process.
     fn messages<T>(
         &self,
         group: AxisSet,

@@ -99,7 +99,7 @@ impl Loader<'_> {
     }
 }
 
-/// Of the devices of which several may have one instance of memory, the first of each instance.
+/// The first device for each instance of memory, if several devices may share one.
 fn sharers_once(mut devices: Vec<usize>, instance: impl Fn(usize) -> usize) -> Vec<usize> {
     let mut known = BTreeSet::new();
     devices.retain(|&device| known.insert(instance(device)));

@@ -22,7 +22,7 @@ pub(super) struct LoadedTransfer<'a> {
     pub mailbox: Mapping,
 }
 
-/// The devices at one end of a transfer, with their numbers among those of all parts.
+/// The devices at one end of a transfer, with their numbers among the devices of all parts.
 #[derive(Clone, Copy)]
 pub(super) struct TransferEnd<'a> {
     pub memory: &'a Memory,
@@ -67,8 +67,8 @@ impl<'a> LoadedTransfer<'a> {
     }
 }
 
-/// The barrier at which senders have packed the messages and those of other processes have arrived, and the one at which receivers have
-/// read them. The slots are numbered alike.
+/// Two barriers. At the first, senders have packed the messages and the messages of other processes have arrived. At the second, receivers
+/// have read them. The slots have the same numbers.
 pub(super) fn ends(channel: u32) -> (usize, usize) {
     (2 * channel as usize, 2 * channel as usize + 1)
 }

@@ -49,7 +49,7 @@ pub(crate) struct Crossing {
 #[derive(Debug)]
 pub(crate) struct PeerMessages {
     pub process: usize,
-    /// Packs what is not sent from where its bytes are.
+    /// Packs the data that is not sent directly from its place.
     pub packing: Box<[BoxCopy]>,
     /// The bytes of each message, in the order in which they are sent and received.
     pub sent: Box<[(*const u8, usize)]>,
@@ -87,7 +87,7 @@ unsafe impl Sync for Crossings {}
 struct CrossingState {
     groups: Vec<GroupState>,
     peers: Vec<PeerState>,
-    /// Whether a run has failed: messages may still be on their way, so there is no other.
+    /// Whether a run has failed: messages may still be in transit, so another run is impossible.
     has_failed: bool,
     /// How often a thread has looked at messages.
     looks: u32,
@@ -177,7 +177,7 @@ impl Crossings {
         self.active.load(Ordering::Acquire) > 0
     }
 
-    /// Bytes of the messages of this run to this process, apart from those of its end.
+    /// Bytes of the messages of this run to this process, apart from the messages at its end.
     pub fn received_bytes(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -206,7 +206,7 @@ impl Crossings {
     /// Packs the messages of a crossing, and begins to send and to receive. True if all are complete.
     ///
     /// # Safety
-    /// All devices of the group in this process must have arrived, so that no other thread uses what is packed or the messages.
+    /// All devices of the group in this process must have arrived, so that no other thread uses the packed data or the messages.
     pub unsafe fn begin(&self, crossing: usize) -> Result<bool, RunError> {
         let Crossing { group, peers } = &self.crossings[crossing];
         // SAFETY: as promised by the caller; all rows were checked when the crossing was planned.
@@ -239,8 +239,8 @@ impl Crossings {
         Ok(false)
     }
 
-    /// Looks at the messages that are under way, unless another thread does. Completes the barriers of those that have arrived, and
-    /// breaks those of messages that will not come.
+    /// Polls the messages in transit, unless another thread does. Completes the barriers of messages that have arrived, and breaks the
+    /// barriers of messages that will not arrive.
     pub fn poll(&self, run: RunningDevices<'_>) {
         let mut state = match self.state.try_lock() {
             Ok(state) => state,

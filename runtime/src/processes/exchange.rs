@@ -44,8 +44,8 @@ impl Process {
         done.map(|()| missing)
     }
 
-    /// Sends the same bytes to all other processes and receives as many from each, or waits in vain for longer than the limit: then
-    /// None stands for the processes whose bytes did not arrive.
+    /// Sends the same bytes to all other processes and receives the same number from each, or times out: then None marks the processes
+    /// whose bytes did not arrive.
     pub(crate) fn exchange(&self, tag: u32, bytes: &[u8], limit: Duration) -> Result<Vec<Option<Vec<u8>>>, RunError> {
         let others = || (0..self.count()).filter(|&other| other != self.rank());
         let mut sent: Mail = others().map(|other| (other, bytes.to_vec())).collect();

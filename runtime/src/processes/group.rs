@@ -39,7 +39,7 @@ impl EndingSignal {
     }
 }
 
-/// The last signal that has come; 0 if none has.
+/// The most recent signal; 0 before the first.
 static NOTED: AtomicI32 = AtomicI32::new(0);
 
 /// From now on SIGINT, SIGTERM and SIGHUP do not end this process: [`noted_signal`] tells which has come. A signal that is ignored, as

@@ -1,7 +1,7 @@
-//! Whether all processes of a job are about to do the same.
+//! Checks whether all processes of a job are about to do the same.
 //!
-//! A message of one program means nothing to another one: processes with different programs would compute wrong values, or wait for
-//! each other. So each first tells all others what it is about to run.
+//! A message of one program is meaningless to another program: processes with different programs would compute wrong values, or wait for
+//! each other. So each process first sends all others a description of its program.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ const BYTES: usize = 1024;
 /// Marks the beginning of an introduction, and the bytes before its content: this mark, and the version, filled with zeros.
 const MARK: &[u8; 8] = b"spmdc-in";
 const VERSION: std::ops::Range<usize> = 8..64;
-/// The version of the runtime, and of what its processes say to each other.
+/// The version of the runtime, and of the messages between its processes.
 const OWN_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (protocol 1)");
 /// The longest texts that are sent.
 const LONGEST_TEXT: usize = 250;
 
-/// What a process tells of itself.
+/// A process's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Introduction {
     /// A hash of the program with its kernels.
@@ -67,8 +67,8 @@ fn decode(bytes: &[u8]) -> Result<Introduction, String> {
     }
 }
 
-/// What all processes tell, in their order. An error that all of them find if they are about to do different things (E0808); E0809 if
-/// one does not answer within the limit.
+/// The descriptions of all processes, in their order. All processes find the same error if they are about to do different things (E0808);
+/// E0809 if one does not answer within the limit.
 pub(crate) fn introduce(process: &Process, own: &Introduction, limit: Duration) -> Result<Vec<Introduction>, RunError> {
     let answers = process.exchange(tags::INTRODUCTION, &own.encode()?, limit)?;
     let missing: Vec<usize> = (0..answers.len()).filter(|&other| answers[other].is_none()).collect();
@@ -82,7 +82,7 @@ pub(crate) fn introduce(process: &Process, own: &Introduction, limit: Duration) 
     compare(&answers)
 }
 
-/// Names the processes that differ from most others: first those of another version, then by program, mesh and options.
+/// Names the processes that differ from most others: by version first, then by program, mesh and options.
 fn compare(answers: &[Result<Introduction, String>]) -> Result<Vec<Introduction>, RunError> {
     let versions: Vec<String> =
         answers.iter().map(|answer| answer.clone().err().unwrap_or_else(|| OWN_VERSION.to_string())).collect();
@@ -144,7 +144,7 @@ mod tests {
         Introduction { program: 7, options: 8, mesh: "X = 4".to_string(), devices: 4, host }
     }
 
-    /// What each process of a job says.
+    /// The messages of each process of a job.
     fn introduced(own: &[Introduction]) -> Vec<Result<Vec<Introduction>, RunError>> {
         let limit = Duration::from_secs(60);
         thread::scope(|scope| {

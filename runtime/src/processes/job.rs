@@ -1,15 +1,15 @@
 //! From a launcher's variables to connected processes, and their end.
 //!
-//! A process joins its job before it reads any file, and leaves it after everything has been written. MPI starts and ends once in a
+//! A process joins its job before it reads any file, and leaves it after all output has been written. MPI starts and ends once in a
 //! process, so the job is a value of the process, not of a session.
 //!
 //! | exit status | meaning |
 //! |---|---|
-//! | 65 | the processes of a job were about to do different things |
-//! | 75 | another process did not answer, or no longer does |
+//! | 65 | the processes of a job have different programs, options or versions |
+//! | 75 | another process does not answer |
 //!
-//! `spmdc launch` gives a job a name in [`RUN_VARIABLE`]. Exit statuses of launchers prove nothing, so a completed job says so in a
-//! line with this name on standard error, as does a process that has failed; the command takes these lines out.
+//! `spmdc launch` names a job in [`RUN_VARIABLE`]. Exit statuses of launchers are not reliable. So a completed job reports its completion
+//! in a line with this name on standard error, and so does a process that has failed; the command removes these lines.
 
 use std::env;
 use std::io::{self, Write};
@@ -181,14 +181,14 @@ pub fn enter(args: &RunArgs) -> Result<Option<Process>, Failure> {
     Ok(JoinedJob::enter(args)?.map(|job| job.process().clone()))
 }
 
-/// The number of processes that a launcher has started with this one; 1 for a process that was started alone, or by a launcher whose
-/// variables contradict each other, which is an error when it joins its job.
+/// The number of processes that a launcher has started, including this one. It is 1 for a process that was started alone, or by a launcher
+/// whose variables contradict each other, which is an error when the process joins its job.
 pub fn started_processes() -> usize {
     Launched::find(|name| env::var(name).ok()).ok().flatten().map_or(1, |launched| launched.size)
 }
 
-/// Ends the part of this process in its job, if it has one, after everything has been written and the failure has been reported. Ends
-/// the job, and does not return, after a failure of which other processes do not know.
+/// Ends the part of this process in its job, if it has one, after all output has been written and the failure has been reported. Ends the
+/// job, and does not return, after a failure that other processes do not know.
 pub fn leave(failure: Option<&Failure>) {
     let job = JOB.lock().unwrap_or_else(PoisonError::into_inner).take();
     let rank = job.as_ref().map_or(0, |job| job.process.rank());
@@ -248,7 +248,7 @@ fn agree<T>(process: &Process, outcome: Result<T, Failure>, limit: Duration) -> 
     }
 }
 
-/// E0807 unless the devices can be dealt equally.
+/// E0807 unless the processes divide the devices equally.
 fn check_deal(devices: usize, processes: usize) -> Result<(), RunError> {
     debug_assert!(devices > 0 && processes > 0, "a mesh has a device, and a job a process");
     if devices.is_multiple_of(processes) {
@@ -275,7 +275,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// What each process of a job finds out from these outcomes: the code of its failure, its status, and who reports it.
+    /// The result of each process of a job for these outcomes: the code of its failure, its status, and the reporting process.
     fn agreed(outcomes: &[Option<&'static str>]) -> Vec<Result<usize, (&'static str, u8, Told)>> {
         let limit = Duration::from_secs(60);
         thread::scope(|scope| {

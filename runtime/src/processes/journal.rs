@@ -1,5 +1,5 @@
-//! The messages of a process: those that have not arrived, and the last ones that have. From the journals of two processes one can
-//! tell which of them is late.
+//! The messages of a process: the incomplete ones, and the most recently completed ones. The journals of two processes show which of them
+//! is late.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt;

@@ -1,19 +1,19 @@
 //! Jobs of several processes, each with the same number of devices: device `d` is in process `d / T`.
 //!
-//! The devices of a process share its memory, wait for each other and copy from each other as if there were no other process. Where a
-//! step reads the memory of devices in other processes, a *crossing* comes before it: when all devices of the group in this process have
-//! arrived, the last one packs what other processes read from them into one message for each, and begins to send these messages and to
-//! receive those of the others. The devices go on when all are complete, and read the bytes of other processes from the messages. What
-//! is in the messages follows from the mesh and the layouts, so each process makes the plans of all when it loads the program
-//! (`reads`), and nothing is allocated while it runs (`crossings`).
+//! The devices of a process share its memory, wait for each other and copy from each other as if there were no other process. If a step
+//! reads the memory of devices in other processes, a *crossing* comes before it. When all devices of the group in this process have
+//! arrived, the last one packs the data that other processes read into one message for each process. It begins to send these messages and
+//! to receive those of the others. The devices continue when all are complete, and read the bytes of other processes from the messages. The
+//! contents of the messages follow from the mesh and the layouts. So each process makes the plans of all when it loads the program
+//! ([`reads`]), and allocates nothing while it runs ([`crossings`]).
 //!
-//! A barrier needs no message: the memory that it protects is that of one process, and bytes of other processes are copies.
+//! A barrier needs no message: it protects the memory of one process, and bytes of other processes are copies.
 //!
-//! At the end of a run each process tells all others how it ended (`records`): so all know of the first failure in the program, and a
-//! process that waits for a message of one that has stopped learns that it will not come.
+//! At the end of a run each process reports its outcome to all others ([`records`]). So all know of the first failure in the program, and a
+//! process that waits for a message of a stopped process learns that it will not arrive.
 //!
-//! A launcher starts the processes; each finds its place in the launcher's variables, and all are connected by MPI ([`job`], `mpi`).
-//! They tell each other what they are about to run (`handshake`). No wait for another process is without a bound (`watchdog`).
+//! A launcher starts the processes; each reads its number from the launcher's variables, and MPI connects all of them ([`job`], [`mpi`]).
+//! They compare their programs before the run ([`handshake`]). Every wait for another process is bounded ([`watchdog`]).
 
 pub(crate) mod crossings;
 pub(crate) mod devices;
@@ -46,9 +46,9 @@ pub struct Process {
     transport: Arc<dyn Transport>,
 }
 
-/// Tags of messages outside of steps; those of steps are below.
+/// Tags of messages outside of steps; the tags of steps are lower.
 pub(crate) mod tags {
-    /// Maximum number of groups of devices with messages of their own.
+    /// Maximum number of groups of devices with separate messages.
     pub const GROUPS: u32 = 30_000;
     /// The records at the end of a run.
     pub const RECORD: u32 = GROUPS;
@@ -56,7 +56,7 @@ pub(crate) mod tags {
     pub const RESULT: u32 = GROUPS + 1;
     /// Whether all processes have done a part of the work.
     pub const AGREEMENT: u32 = GROUPS + 2;
-    /// What processes tell of themselves at the beginning.
+    /// The processes' descriptions of themselves at the beginning.
     pub const INTRODUCTION: u32 = GROUPS + 3;
     /// Files that a program saves.
     pub const SAVED: u32 = GROUPS + 4;
@@ -131,12 +131,12 @@ pub(crate) fn patience(error: Option<&RunError>, limit: Duration) -> Duration {
     }
 }
 
-/// Waits for a moment between two looks at messages, of which the first was so long ago.
+/// Waits for a moment between two polls; `since` is the time since the first.
 fn pause(waited: Duration) {
     if waited < Duration::from_micros(200) { thread::yield_now() } else { thread::sleep(Duration::from_micros(30)) }
 }
 
-/// The beginning of a text, of at most so many bytes.
+/// The beginning of a text, of at most this number of bytes.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
     text[..text.floor_char_boundary(most)].to_string()
 }

@@ -10,12 +10,12 @@ use super::watchdog::Calls;
 use crate::trap::RunError;
 use spmdc_mpi::{MpiError, MpiTransfer, World};
 
-/// How long a launcher has to pass on what this process has written, before it hears that the job ends: some drop what they have not read.
+/// Time for a launcher to pass on this process's output before it learns that the job ends: some discard output that they have not read.
 const PASSING_ON: Duration = Duration::from_millis(100);
 /// How long a process that ends the job waits for MPI to end it, too.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// This process among those of a job, connected by MPI.
+/// This process as a part of a job, connected by MPI.
 pub(crate) struct MpiTransport {
     world: Arc<World>,
     messages: Mutex<Messages>,
@@ -42,7 +42,7 @@ impl MpiTransport {
         self.world.leave()
     }
 
-    /// The messages that have not arrived, and the last ones that have, as lines of text.
+    /// The incomplete messages, and the most recently completed ones, as lines of text.
     pub fn report(&self) -> String {
         self.messages().journal.to_string()
     }

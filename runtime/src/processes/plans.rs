@@ -1,7 +1,7 @@
 //! Plans the messages of a program's steps, and the groups of devices at whose barriers they are moved.
 //!
-//! A group is of all devices that are in the same loops and branches, so that a step has one message for each pair of processes. Where
-//! devices may be in different ones, each set of them that may not is a group by itself, whose messages have a tag of their own.
+//! A group contains all devices that are in the same loops and branches, so that a step has one message for each pair of processes. If
+//! devices may be in different ones, each set of devices that stays together is a separate group, whose messages have a separate tag.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -86,8 +86,8 @@ impl MessagePlans {
         Ok(())
     }
 
-    /// Adds the messages of a transfer between meshes, of these lengths to and from each process, with a group of its own: the devices of
-    /// both meshes in this process, whose barrier is given if there are any.
+    /// Adds the messages of a transfer between meshes, with these lengths to and from each process, and a separate group for them: the
+    /// devices of both meshes in this process, whose barrier is passed if there are any.
     pub fn add_transfer(
         &mut self,
         (own, barrier): (usize, Option<usize>),
@@ -200,7 +200,7 @@ fn are_apart(peers: &[PeerMessages]) -> bool {
     sent.all(|one| received.iter().all(|other| !overlaps(&one, other))) && received.iter().enumerate().all(one_by_one)
 }
 
-/// The plans of all messages of a step in a group with these members: `plan` makes those of one device.
+/// The plans of all messages of a step in a group with these members; `plan` makes the plans of one device.
 pub(crate) fn plan_group(
     memory: &Memory,
     members: &[usize],

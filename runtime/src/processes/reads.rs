@@ -1,7 +1,7 @@
-//! What the devices of one process read from others: the plan of one message from each other process.
+//! The reads of the devices of one process from others: the plan of one message from each other process.
 //!
 //! Every process makes the plans of all, from the mesh and the layouts alone, so that the sender of a message packs it as its receiver
-//! expects it. An element that several devices of a process read is in its message once, if they read the same box.
+//! expects it. If several devices of a process read the same box, its elements are in the message once.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::memory::Memory;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{AxisSet, Place};
 
-/// The alignment of boxes in a message, and of spans, which stand for memory of the program.
+/// The alignment of boxes in a message, and of spans, which represent memory of the program.
 const BOX: usize = 16;
 const SPAN: usize = 64;
 
-/// Bytes from which a box has a part of its message for itself if that saves a copy: a part costs as much as to copy some KiB.
+/// Minimum size in bytes of a box that gets its own part of the message when that saves a copy. A part costs as much as copying some KiB.
 const ALONE: usize = 32 << 10;
 
 /// A box in the memory of an instance of an arena, by which reads of the same elements are recognized.
@@ -37,7 +37,7 @@ pub(crate) struct MessagePlan {
     bytes: usize,
 }
 
-/// What the receiver does with a box.
+/// The receiver's use of a box.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BoxUse {
     /// One device copies it as it is to this address, which only its process knows: the box can be received there.
@@ -76,15 +76,15 @@ impl PlannedBox {
     }
 }
 
-/// Whether the rows lie one after another in what they are copied from as in what they are copied to.
+/// Whether the rows are consecutive in both the source and the target of the copy.
 fn is_packed(rows: &Rows) -> bool {
     rows.dims.iter().all(|dim| dim.from == dim.to as isize)
 }
 
 impl MessagePlan {
-    /// Adds a box, unless it is there. Returns its number.
+    /// Adds a box, unless it already exists. Returns its number.
     ///
-    /// An element of so many bytes in memory has another size in the message if it is a combined value.
+    /// An element with this number of bytes in memory has another size in the message if it is a combined value.
     fn add(
         &mut self,
         memory: &Memory,
@@ -121,8 +121,8 @@ impl MessagePlan {
         self.bytes
     }
 
-    /// The parts of the message, in the order in which they are sent, which follows from the plan alone; a single one without bytes if it has
-    /// none. A large box is a part if it is then sent from where it is, or received where it is needed.
+    /// The parts of the message, in the order in which they are sent, which follows from the plan alone; a single empty part if it has
+    /// none. A large box is a part if it can then be sent from its place, or received in its destination.
     pub fn parts(&self) -> Vec<MessagePart> {
         let mut parts: Vec<MessagePart> = Vec::new();
         let is_only = self.boxes.len() == 1;
@@ -153,8 +153,8 @@ impl MessagePlan {
         planned.is_contiguous().then(from)
     }
 
-    /// Where a part of a message to this process is needed: one device copies it there as it is, so it is received there. Nothing else uses that
-    /// memory from when the devices of the group have arrived until they go on, as the device would write it then.
+    /// The destination of a part of a message to this process, if one device copies it there unchanged, so that it can be received there.
+    /// The memory has no other use from the arrival of the group's devices until they continue, because the device would write it then.
     pub fn landing(&self, part: &MessagePart) -> Option<*mut u8> {
         match self.boxes[part.single?].use_of {
             BoxUse::Landed(to) => Some(to),
@@ -257,8 +257,8 @@ impl<'a> DeviceReads<'a> {
         self.mesh().process(owner) == self.process
     }
 
-    /// Of the devices that have the same bytes as this one, because they differ from it along these axes only, one that is in the
-    /// process of the reader; otherwise one in the process that sends them to the reader.
+    /// A device with the same bytes as this one, because it differs from it along these axes only: one in the process of the reader, or
+    /// otherwise one in the process that sends them to the reader.
     pub fn nearest(&self, owner: usize, copies: AxisSet) -> usize {
         let mesh = self.mesh();
         if self.is_near(owner) {
@@ -310,7 +310,7 @@ impl<'a> DeviceReads<'a> {
         (self.message(owners, place, rows, (sizes, BOX)), true)
     }
 
-    /// The address that stands for a buffer of another device, of which `len` bytes from byte `begin` on are read.
+    /// The address that represents a buffer of another device, whose `len` bytes from byte `begin` on are read.
     pub fn span(&mut self, owner: usize, place: Place, (begin, len): (i64, usize)) -> *mut u8 {
         if self.is_near(owner) {
             return self.own(place, owner);
@@ -322,7 +322,7 @@ impl<'a> DeviceReads<'a> {
         self.message(&[owner], first, &Rows::contiguous(len), ((1, 1), SPAN)).wrapping_offset(-begin as isize)
     }
 
-    /// The address of a box in the message that brings it; none while that is not known.
+    /// The address of a box in its message; none while that is unknown.
     fn message(&mut self, owners: &[usize], place: Place, rows: &Rows, sizes: ((usize, usize), usize)) -> *mut u8 {
         let (from, _, offset) = self.arrival(owners, place, (rows, BoxUse::Read), sizes);
         let arrives = |arrivals: &Arrivals<'_>| arrivals.addresses[from].wrapping_add(offset);
@@ -360,8 +360,8 @@ mod tests {
         Memory::allocate(&mesh, 0, &[Arena { axes: AxisSet::all(1), bytes: 1 << 21 }]).unwrap()
     }
 
-    /// The plan of the message from the second process to the first one if these devices copy these boxes of device 2, the copies that are
-    /// left, and the places at which its parts are received, as offsets in the memory of device 0.
+    /// The plan of the message from the second process to the first one if these devices copy these boxes of device 2, the remaining
+    /// copies, and the places at which its parts are received, as offsets in the memory of device 0.
     fn received(boxes: &[(usize, Rows)]) -> (Vec<(usize, Option<usize>)>, usize) {
         let memory = memory();
         let place = Place { arena: 0, offset: 0 };

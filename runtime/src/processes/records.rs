@@ -61,7 +61,7 @@ impl FailureRecord {
     }
 }
 
-/// Bytes of a record with so many groups and collectives.
+/// Bytes of a record with this number of groups and collectives.
 pub(crate) fn record_bytes(groups: usize, collectives: usize) -> usize {
     // A number takes at most 10 bytes.
     TEXT + 10 * (groups + collectives)

@@ -21,7 +21,7 @@ pub(crate) struct ThreadTransport {
 
 #[derive(Default)]
 struct Receives {
-    /// By token: what is to be received. A token is used once.
+    /// The pending receives, by token. A token is used once.
     all: Vec<Option<QueuedReceive>>,
     /// For each queue the receives that are not complete, in the order in which they have begun.
     waiting: BTreeMap<QueueKey, VecDeque<usize>>,

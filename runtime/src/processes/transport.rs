@@ -4,7 +4,7 @@
 use crate::trap::RunError;
 use spmdc_mpi::MpiTransfer;
 
-/// The place of a process among those of its job.
+/// The number of a process within its job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessPlace {
     /// From 0 on; process 0 prints and reports.

@@ -1,4 +1,4 @@
-//! Measures what communication costs inside a process and between processes, for the choices of the compiler (`spmdc tune`).
+//! Measures the cost of communication inside a process and between processes, for the choices of the compiler (`spmdc tune`).
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -135,8 +135,8 @@ fn median(mut values: Vec<u64>) -> u64 {
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
-/// The speed of messages between processes, of which each sends to the next one and receives from the one before; None for a lone one.
-/// All processes get the same figures: those of the slowest.
+/// The speed of messages between processes, each of which sends to the next one and receives from the previous one; None for a single one.
+/// All processes get the same figures: the slowest process's.
 fn between(process: &Process, each: Duration, limit: Duration) -> Result<Option<MeasuredLevel>, RunError> {
     if process.count() == 1 {
         return Ok(None);
@@ -164,7 +164,7 @@ struct Ring<'a> {
 }
 
 impl Ring<'_> {
-    /// Of messages of so many bytes.
+    /// For messages with this number of bytes.
     fn new(process: &Process, len: usize, limit: Duration) -> Ring<'_> {
         let ProcessPlace { rank, count } = process.transport.place();
         let (next, before) = ((rank + 1) % count, (rank + count - 1) % count);

@@ -1,8 +1,7 @@
-//! Ends waits that nothing else bounds.
+//! Ends waits that are not bounded otherwise.
 //!
-//! Waits for messages have a bound of their own, as they ask again and again. But a call of MPI itself may not return: when processes
-//! are connected, when a host is out of reach, when they part. A thread looks at the calls that have not returned, and at the phases that
-//! have a limit.
+//! Waits for messages have their own bound, because they poll. But a call of MPI itself may not return: when processes connect, when a host
+//! is unreachable, when they disconnect. A thread observes the calls that have not returned, and phases that have a limit.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -14,8 +13,8 @@ use crate::trap::RunError;
 /// The number of calls at the same time that are looked at; further ones are not.
 const SLOTS: usize = 64;
 
-/// The calls that have not returned. There are several for each message, so that a call does not read the clock: the watchdog notes when it
-/// has seen a call first.
+/// The calls that have not returned. There are several for each message, so that a call does not read the clock: the watchdog notes the
+/// time when it first sees a call.
 pub(crate) struct Calls {
     /// The number of a call, from 1 on; 0 for a free slot.
     slots: [AtomicU64; SLOTS],
@@ -85,13 +84,13 @@ struct Watched {
 
 #[derive(Default)]
 struct WatchState {
-    /// What this process does, and how long it may take.
+    /// The current work of this process, and its time limit.
     phase: Option<(&'static str, Instant, Duration)>,
     is_over: bool,
 }
 
 impl Watchdog {
-    /// Looks at calls, none of which may take longer than `limit`, and at phases. When one does, `bark` is called once, with a
+    /// Observes calls, each of which may take at most `limit`, and phases. When one takes longer, `bark` is called once, with a
     /// description.
     pub fn start(
         calls: Arc<Calls>,
@@ -149,7 +148,7 @@ impl Watched {
         self.changed.notify_all();
     }
 
-    /// What took too long; None when nothing is to be watched any more.
+    /// The call or phase that took too long; None when the watchdog ends.
     fn wait(&self, calls: &Calls, limit: Duration) -> Option<String> {
         // Often enough for calls, whose beginnings wake nobody.
         let look = (limit / 4).clamp(Duration::from_millis(1), Duration::from_secs(1));

@@ -1,12 +1,12 @@
-//! Reads the rows of the next step while the present one computes.
+//! Reads the rows of the next step while the current one computes.
 //!
-//! A device that reads rows in a loop mostly reads the rows behind the last ones, or as far from them as those were from the ones
-//! before. So after each read it asks a reader thread for the rows that it expects to need next, and takes them if it expected right.
-//! A wrong guess costs a read that nobody uses; after two of them in a row no guess is made until steps agree again. A device never waits
-//! for rows that the reader has not begun to read: it reads them itself.
+//! A device that reads rows in a loop mostly reads the rows directly after the last ones, or at the same distance as between the previous
+//! reads. So after each read it asks a reader thread for the rows that it expects to need next, and takes them if the guess was right. A
+//! wrong guess costs an unused read. After two of them in a row no guess is made until steps agree again. A device never waits for rows
+//! that the reader has not begun to read: it reads them itself.
 //!
-//! Rows read ahead lie in memory of their own, one block for each device and statement, from which they are copied: the place of the
-//! rows in the program's memory may hold other values until then.
+//! Rows read ahead are in separate memory, one block for each device and statement, from which they are copied. The memory of the rows in
+//! the program may hold other values until then.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,7 +38,7 @@ pub(crate) struct AheadState {
     asked: Option<u64>,
     /// Whether the slot is in the reader's list.
     is_listed: bool,
-    /// The first of the rows that have been read ahead, and what came of it.
+    /// The first of the rows that have been read ahead, and the result of the read.
     held: Option<(u64, Result<(), RunError>)>,
     bytes: Vec<u8>,
     pub scratch: RowScratch,
@@ -51,7 +51,7 @@ struct Guess {
     /// The first row of the first read of the run, and of the last one.
     reads: Option<(u64, u64)>,
     step: i64,
-    /// Grows with right guesses, up to 3; there are none at 0.
+    /// Increases with right guesses, up to 3; at 0 no guesses are made.
     trust: u8,
 }
 
@@ -172,7 +172,7 @@ impl AheadReaders {
         &self.work.slots[slot]
     }
 
-    /// Forgets what was read in the last run.
+    /// Discards the rows read in the last run.
     pub fn reset(&self) {
         self.work.slots.iter().for_each(AheadSlot::reset);
     }

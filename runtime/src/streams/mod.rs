@@ -1,9 +1,9 @@
 //! Streams: parameters that stay in their files.
 //!
-//! A step reads rows of a stream into the memory of the devices: each device the part of the rows that it holds, by reads at positions
-//! of the file (`pread`). Files are never mapped, so a file that becomes shorter while the program runs is an error, not a signal. Rows that
-//! follow each other are read ahead (`ahead.rs`). Rows at indices are read when they are needed, one after the other; if that takes so
-//! long that they must come from a disk, the system is told of all of them before the next time, and reads them side by side.
+//! A step reads rows of a stream into the memory of the devices: each device reads its part of the rows, by reads at positions of the file
+//! (`pread`). Files are never mapped, so a file that becomes shorter while the program runs is an error, not a signal. Consecutive rows are
+//! read ahead (`ahead.rs`). Rows at indices are read when they are needed, one after the other. If that takes so long that they must come
+//! from a disk, all of them are announced to the system before the next time, so that it reads them in parallel.
 
 mod ahead;
 mod rows;
@@ -42,7 +42,7 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// The streams among so many parameters, without their files.
+    /// The streams among this number of parameters, without their files.
     pub fn new(params: usize, slots: Vec<AheadSlot>) -> Streams {
         let sources = (0..params).map(|_| RwLock::new(None)).collect();
         let sources = Arc::new(StreamSources { sources });
@@ -67,7 +67,7 @@ impl Streams {
     }
 }
 
-/// A dimension in front of those of a row.
+/// A dimension before the dimensions of a row.
 #[derive(Clone, Copy, Debug)]
 struct RowsDim {
     len: usize,
@@ -82,7 +82,7 @@ struct RowsDim {
 pub(crate) struct PreparedRead {
     /// The parameter.
     stream: usize,
-    /// The index of the first row, or those of all rows.
+    /// The index of the first row, or the indices of all rows.
     index: *const i64,
     /// The greatest index, which greater ones become.
     last: u64,
@@ -179,7 +179,7 @@ impl PreparedRead {
         streams.sources.get(self.stream).ok_or_else(|| RunError::internal("a stream has no file"))
     }
 
-    /// The row of the file that lies `own` rows behind an index, which has been checked, if the file has `count` rows from there on.
+    /// The row of the file that is `own` rows after an index, which has been checked, if the file has `count` rows from there on.
     fn row(&self, index: i64, own: usize, count: usize) -> Result<u64, RunError> {
         let row = i128::from(index.cast_unsigned().min(self.last)) + i128::from(self.first) + own as i128;
         let (extent, len) = (i128::from(self.rows), count as i128);
@@ -248,7 +248,7 @@ impl PreparedRead {
         Ok(())
     }
 
-    /// The row of the file and the place of the row at a position of those that the device reads.
+    /// The row of the file, and the destination of the row, for a position among the rows that the device reads.
     ///
     /// # Safety
     /// As for `run`.

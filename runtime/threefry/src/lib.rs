@@ -16,7 +16,7 @@ pub const GROUP: usize = 16;
 /// The name of [`fill`] in objects.
 pub const SYMBOL: &str = "spmd_random_bits";
 
-/// The element of this type that the two words of the generator give, in the low bytes; None if there is none.
+/// The element of this type for the two words of the generator, in the low bytes; None for types without one.
 #[inline(always)]
 pub fn element(dtype: DType, words: [u32; 2]) -> Option<u64> {
     let [high, low] = words;

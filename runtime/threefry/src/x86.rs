@@ -1,4 +1,5 @@
-//! The cipher on the vectors of x86-64, four of them at a time: each step of one needs the step before, so those of others run between.
+//! The cipher on the vectors of x86-64, four of them at a time: each step needs the previous step of the same vector, so steps of the other
+//! vectors run in between.
 
 /// Defines a module for vectors of one width, whose function `fill` does as [`fill_elements`](super::fill_elements).
 macro_rules! level {

@@ -205,10 +205,10 @@ fn sources(pairs: &Arg, members: usize) -> Result<Vec<Option<u32>>, Diagnostic> 
 
 impl Call for PPermute {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Values sent from device to device by pairs of positions; whom nobody sends to gets zeros.
+        /// Values sent between devices by pairs of positions; a device to which none sends gets zeros.
         ppermute(x: Array, axis_name: Axes, perm: Of("pairs of positions")),
             Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { ppermute(x, X, ((0, 1),)) }";
-        /// Values sent so many devices on, round the group.
+        /// Values sent to the device at the given distance, wrapping around the group.
         pshift(x: Array, axis_name: Axes, shift: Int),
             Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { pshift(x, X, 1) }";
     };

@@ -160,7 +160,7 @@ impl GroupCollective for PSumScatter {
 
 impl Call for PSumScatter {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The sum over a group of devices, of which each keeps its part.
+        /// The sum over a group of devices; each keeps its part.
         psum_scatter(x: Array, axis_name: Axes, axis: Int = 0),
             Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6@X] { psum_scatter(x, X, axis=1) }";
     };

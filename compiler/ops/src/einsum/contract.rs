@@ -333,16 +333,16 @@ impl Products {
 
 impl Call for Products {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Sums of products by the letters of dimensions: those that the result does not name are summed.
+        /// Sums of products by the letters of dimensions: letters that the result does not name are summed.
         einsum(subscripts: String, [rest] operands: Array, [named] out: Sharding = None),
             NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { einsum(\"ik,kj->ij\", a, b) }";
         /// The product of matrices in the last two dimensions; `a @ b` is the same.
         matmul(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { matmul(a, b) }";
         /// The sum of products over the last dimension of a and the last but one of b.
         dot(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { dot(a, b) }";
-        /// All products of an element of a and one of b.
+        /// All products of an element of a and an element of b.
         outer(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4], b: f32[6]) { outer(a, b) }";
-        /// The sum of products over the last dimensions of a and the first of b, so many of each, or over those that are listed.
+        /// The sum of products over the given number of last dimensions of a and first dimensions of b, or over the listed dimensions.
         tensordot(a: Array, b: Array, axes: Of("int or pair of lists") = 2, [named] out: Sharding = None),
             NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { tensordot(a, b, axes=1) }";
     };

@@ -348,7 +348,7 @@ impl Call for DiagonalCalls {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sum of a diagonal of two dimensions.
         trace(x: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), NumbersAndBools, "(x: f32[4, 6]) { trace(x) }";
-        /// A diagonal of two dimensions, as the last one.
+        /// A diagonal of two dimensions, which becomes the last dimension.
         diagonal(a: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), Any, "(x: f32[4, 6]) { diagonal(x, offset=1) }";
         /// A diagonal of a matrix, or the matrix with a vector on a diagonal.
         diag(x: Array, k: Of("int") = 0), Any, "(x: f32[4, 6]) { diag(x) }";

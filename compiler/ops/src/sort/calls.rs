@@ -25,9 +25,9 @@ pub struct TopK;
 
 impl Call for Sort {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The elements in ascending or descending order; equal ones keep theirs, NaN is the largest. Without an axis those of the flattened array.
+        /// The elements in ascending or descending order; equal elements keep their order, and NaN is the largest. Without an axis, of the flattened array.
         sort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { sort(x, axis=1) }";
-        /// The indices of the elements in ascending or descending order. Without an axis those of the flattened array.
+        /// The indices of the elements in ascending or descending order; without an axis, in the flattened array.
         argsort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argsort(x, axis=1) }";
         /// Arrays in the order of the first ones.
         sort_together([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false, [named] signed_zeros: Bool = false)
@@ -76,7 +76,7 @@ fn line(
 
 impl Call for LexSort {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The indices that sort by several keys: by the last one first, among equal elements by the one before it, and so on.
+        /// The indices that sort by several keys: by the last key, then for equal elements by the previous one, and so on.
         lexsort(keys: Of("tuple of arrays, or array"), axis: Int = -1), NumbersAndBools, "(a: i32[6], b: f32[6]) { lexsort((b, a)) }";
     };
 
@@ -122,7 +122,7 @@ impl Call for LexSort {
 
 impl Call for TopK {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The k largest elements of each line, descending, and their indices; equal ones keep their order, NaN is the largest, -0 is less than 0.
+        /// The k largest elements of each line, descending, and their indices; equal elements keep their order, NaN is the largest, and -0 is less than 0.
         top_k(operand: Array, k: Int, axis: Int = -1), NumbersAndBools, "(x: f32[4, 6]) { top_k(x, 2) }";
     };
 

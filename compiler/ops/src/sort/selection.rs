@@ -75,7 +75,7 @@ const METHODS: [(&str, Method); 5] = [
 
 impl Call for Quantiles {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The value below which a fraction q of the elements lies, between two elements by the method: linear, lower, higher, nearest, midpoint.
+        /// The value below which a fraction q of the elements falls; between two elements by the method: linear, lower, higher, nearest, midpoint.
         quantile(a: Array, q: Of("number, list of numbers or array"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
             NumbersAndBools, "(x: f32[4, 6]) { quantile(x, 0.25, axis=1) }";
         /// As `quantile`, with q in percent.
@@ -322,9 +322,9 @@ fn between(
 
 impl Call for Chosen {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The indices of the elements that are not zero, in order: an array of size elements for each dimension, filled up with fill_value.
+        /// The indices of the nonzero elements, in order: for each dimension an array of `size` elements, padded with fill_value.
         nonzero(x: Array, [named] size: Int, [named] fill_value: Of("int, or tuple of ints") = 0), NumbersAndBools, "(x: f32[4, 6]) { nonzero(x > 10, size=5) }";
-        /// The first size different elements in ascending order, filled up with fill_value, or with the smallest.
+        /// The first `size` distinct elements in ascending order, padded with fill_value, or with the smallest element.
         unique(x: Array, [named] size: Int, [named] fill_value: Of("number") = None), NumbersAndBools, "(x: f32[4, 6]) { unique(floor(x / 4), size=8) }";
     };
 

@@ -1,4 +1,4 @@
-//! Factorizations of matrices that look random, of all sizes around that of a block.
+//! Factorizations of pseudorandom matrices, of all sizes around the size of a block.
 
 mod cholesky;
 mod lu;

@@ -1,4 +1,4 @@
-//! Reflections, and the signs of what they give.
+//! Reflections, and the signs of their results.
 
 use crate::{largest, noise};
 use faer::Mat;

@@ -1,5 +1,5 @@
-//! Against functions that stand for those of a library: each thread has its own MPI, in which what is sent to another process comes
-//! back from it.
+//! Tests with functions that replace those of a library: each thread has its own MPI, in which a message to another process returns from
+//! it.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::RefCell;
@@ -199,7 +199,7 @@ fn library() -> MpiLibrary {
 
 const LAUNCHED: Launched = Launched { launcher: Launcher::Pmi, rank: 0, size: 2, local_size: None };
 
-/// What is received where these bytes were sent and this many are expected.
+/// The received message if these bytes were sent and this number is expected.
 fn echoed(world: &World, sent: &[u8], expected: usize) -> Result<Vec<u8>, MpiError> {
     let mut received = vec![0; expected];
     // SAFETY: both live until the transfers are complete, and `received` is not touched before.

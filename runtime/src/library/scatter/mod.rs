@@ -1,9 +1,9 @@
 //! Updates of elements at indices: `x[i] += v`, and sums over the elements with equal indices.
 //!
-//! The work is cut into parts in one of two ways. Parts of the result are ranges of rows, or of the elements of a row: a thread scans
-//! all indices and applies the updates that fall into its part. Shares of the updates have an array each, and are combined afterwards
-//! (`compiler/ir/src/ops/scatter/lowering.rs`). Either way the order of the updates of an element depends on sizes alone: they are applied in
-//! their order, or, to few elements, in [`LANES`] turns of their own.
+//! The work is divided in one of two ways. Parts of the result are ranges of rows, or of the elements of a row: a thread scans all indices
+//! and applies the updates in its part. Shares of the updates each have an array, and are combined afterwards
+//! (`compiler/ir/src/ops/scatter/lowering.rs`). Either way the order of the updates of an element depends on sizes alone. They are applied
+//! in order or, if there are few elements, in [`LANES`] separate turns.
 
 mod places;
 
@@ -146,7 +146,7 @@ struct RowLoops {
 }
 
 impl RowLoops {
-    /// The dimensions of a row, of which neighbours that are contiguous in both arrays are merged.
+    /// The dimensions of a row; neighbours that are contiguous in both arrays are merged.
     fn new(dims: impl Iterator<Item = RowDim>) -> RowLoops {
         let mut loops = RowLoops { dims: [RowDim::default(); MAX_RANK], count: 0 };
         for dim in dims.filter(|dim| dim.len != 1) {
@@ -196,7 +196,7 @@ struct PlaceLoops {
 }
 
 impl PlaceLoops {
-    /// The dimensions, of which neighbours that are contiguous in all arrays are merged.
+    /// The dimensions; neighbours that are contiguous in all arrays are merged.
     fn new(updates: &[ViewDim], arrays: &[IndexArray<'_>]) -> PlaceLoops {
         let mut loops = PlaceLoops { dims: [PlaceDim::default(); MAX_RANK], count: 0 };
         for (number, extent) in updates.iter().enumerate().filter(|(_, extent)| extent.len != 1) {
@@ -232,7 +232,7 @@ pub(super) struct Updates<'a> {
     loops: &'a PlaceLoops,
     /// The numbers of the updates.
     range: Range<usize>,
-    /// The first element of the result of which the thread updates rows.
+    /// The first element of the result whose rows the thread updates.
     to: *mut u8,
     /// The first update.
     from: *const u8,
@@ -282,8 +282,8 @@ unsafe fn apply<U: RowUpdate>(updates: &Updates<'_>) -> i64 {
 }
 
 impl Updates<'_> {
-    /// Calls a function with the places and the updates of each tile, in order. Of indices that are used as they lie in memory a tile is a
-    /// short group, so that the check of one overlaps with the updates of the one before.
+    /// Calls a function with the positions and the updates of each tile, in order. If indices are used in place, a tile is a short group,
+    /// so that the check of one overlaps with the updates of the previous one.
     ///
     /// # Safety
     /// As for `apply`.
@@ -380,7 +380,7 @@ unsafe fn elements<U: RowUpdate>(
     }
 }
 
-/// Combines updates of few elements in tables of their own, then in the result.
+/// Combines updates of few elements in separate tables, then in the result.
 ///
 /// # Safety
 /// As for `apply`.
@@ -500,15 +500,15 @@ struct ScatterPart<'a> {
     /// A range of a dimension of the result.
     divided: usize,
     range: Range<usize>,
-    /// The share of the updates, of so many shares.
+    /// This share of the updates, and the number of shares.
     share: (usize, usize),
 }
 
-/// Makes some parts of a call; gives the code of the first failed check.
+/// Makes some parts of a call; returns the code of the first failed check.
 ///
 /// # Safety
-/// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` demands. `first` has the index
-/// of the first element of the device's block for each indexed dimension, and `parts` are those of the divided dimension.
+/// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` requires. `first` has the index of
+/// the first element of the device's block for each indexed dimension, and `parts` are parts of the divided dimension.
 pub(super) unsafe fn scatter(
     call: &LibraryCall<'_>,
     scatter: &ScatterRows,

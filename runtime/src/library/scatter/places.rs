@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 /// Updates whose places are found at a time.
 pub(super) const TILE: usize = 256;
 
-/// Updates whose indices are checked at a time where they lie.
+/// Number of updates whose indices are checked in place at a time.
 pub(super) const GROUP: usize = 32;
 
 /// The indices of one dimension of the result.
@@ -37,8 +37,7 @@ pub(super) struct TileIndices<'a> {
     pub step: usize,
 }
 
-/// Updates from those that are made to those that are fetched into a cache: the places in between take too long to fetch them in time
-/// otherwise.
+/// Distance between the current updates and the prefetched ones. Computing the positions in between takes the time of the prefetch.
 pub(super) const AHEAD: usize = 8 * GROUP;
 
 /// Makes the lines of a group of elements ready. There need not be any.
@@ -192,10 +191,10 @@ impl PlaceFinder {
     }
 }
 
-/// Writes indices as 32 bits; whether all of them are from 0 to `last`.
+/// Writes indices as 32 bits; returns whether all of them are from 0 to `last`.
 ///
 /// # Safety
-/// There must be `len` indices from `base` on, at most those of a tile, which this thread may read.
+/// There must be `len` indices from `base` on, at most one tile, which this thread may read.
 macro_rules! narrowed {
     ($base:expr, $ty:ty, $wide:ty, $step:expr, $last:expr, $to:expr, $len:expr) => {{
         let (base, last, mut signs) = ($base.cast::<$ty>(), $last as $wide, 0);
@@ -230,7 +229,7 @@ impl TileIndices<'_> {
         inside.then(|| to.as_ptr().cast())
     }
 
-    /// The indices; those beyond 63 bits become the largest number.
+    /// The indices; indices of more than 63 bits become the largest number.
     ///
     /// # Safety
     /// As for [`PlaceFinder::find`].
