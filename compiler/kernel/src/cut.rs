@@ -67,7 +67,7 @@ impl Nest {
         nest
     }
 
-    /// The number of instructions of the longest chain in the body, each of which needs the result of the one before.
+    /// The number of instructions of the longest chain in the body, in which each needs the result of the previous one.
     pub fn chain(&self) -> usize {
         let mut lengths = vec![0; self.insts.len()];
         for &elem in &self.order {
@@ -80,8 +80,8 @@ impl Nest {
         lengths.into_iter().max().unwrap_or(0)
     }
 
-    /// Whether code generators write all trips of a loop one after the other: it is the innermost one, reduced, and short. What does
-    /// not depend on the loops around it is then computed before them, and partial results need no registers of their own.
+    /// Whether code generators unroll a loop completely: it is the innermost one, reduced, and short. Values that are independent of the
+    /// loops around it are then computed before them, and partial results need no additional registers.
     pub fn is_unrolled(&self, dim: usize, trips: u64) -> bool {
         let is_inside = |elem: &&Elem| self.levels[elem.0 as usize] == self.dims.len();
         let times = repeats::times(&self.insts, &self.inside);
@@ -94,16 +94,16 @@ impl Nest {
             && inside * trips as f64 <= UNROLLED_WORK
     }
 
-    /// Whether loads may be moved, also to before the loops around them, as no memory that the kernel reads is written meanwhile: an output
-    /// may be in place of an input only if it is stored at every point, never if it combines them. A reduced loop that may be
-    /// empty has no addresses that may be loaded before it; kept loops are tested before all loads.
+    /// Whether loads may be moved, also to before the loops around them, because no memory that the kernel reads is written meanwhile. An
+    /// output may share memory with an input only if it is stored at every point, never if the output combines values. A reduced loop that
+    /// may be empty has no addresses that may be loaded before it; kept loops are tested before all loads.
     pub fn loads_move(&self) -> bool {
         self.has_reduction()
             && self.stores.iter().all(|store| store.combine.is_some_and(|combine| !combine.is_scan()))
             && (self.first_reduced()..self.dims.len()).all(|dim| !self.may_be_empty(dim))
     }
 
-    /// Whether a loop may run in lanes: each lane then has results of its own, or terms that may be combined in any order.
+    /// Whether a loop may run in lanes: each lane then has separate results, or terms that may be combined in any order.
     pub fn can_cut(&self, dim: usize) -> bool {
         let varies = self.varying(std::iter::once(dim));
         self.stores.iter().all(|store| {
@@ -267,7 +267,7 @@ fn lanes_in_cache(nest: &Nest, dim: usize) -> u32 {
 }
 
 /// Several registers at a time for short bodies, so that independent operations overlap, and for the longest, which code generators
-/// interleave; one for other long bodies, whose instructions overlap with those of the next bundle.
+/// interleave. One for other long bodies, whose instructions overlap with those of the next bundle.
 fn preferred_lanes(nest: &Nest, dim: usize) -> u32 {
     // No trip of a loop in the body begins before the one before it ends: only other registers give a processor work meanwhile.
     if let Some(pressure) = nest.pressure_of_trips() {
@@ -299,7 +299,7 @@ fn is_side_by_side(nest: &Nest, dim: usize) -> bool {
     nest.has_reduction() && !nest.dims[dim].reduced && is_narrow
 }
 
-/// The cost of one point; of random bits only those that are drawn for each point, and not in tiles along a dimension.
+/// The cost of one point. Random bits count only if they are computed for each point, and not in tiles along a dimension.
 fn point_work(nest: &Nest, tiled: Option<usize>) -> f64 {
     let is_inside = |elem: &&Elem| {
         !matches!(nest.insts[elem.0 as usize], Inst::RandomBits { .. })

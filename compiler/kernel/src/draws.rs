@@ -30,7 +30,7 @@ const LEAST: u32 = 64;
 const ROOM: u32 = 8192;
 
 impl Nest {
-    /// Whether an instruction draws bits of which a cut along a dimension, into bundles of neighbours, can compute tiles.
+    /// Whether an instruction computes random bits for which a cut along a dimension, into bundles of neighbours, can use tiles.
     pub(super) fn draws_along(&self, elem: Elem, dim: usize) -> bool {
         let Inst::RandomBits { key, at, .. } = &self.insts[elem.0 as usize] else { return false };
         let is_known_before = |elem: Elem| self.levels[elem.0 as usize] <= dim;
@@ -93,7 +93,7 @@ impl Nest {
         }
     }
 
-    /// Replaces an instruction for random bits by those that compute them.
+    /// Replaces an instruction for random bits by instructions that compute them.
     fn expand(&mut self, elem: Elem) {
         let Inst::RandomBits { dtype, key, at } = self.insts[elem.0 as usize].clone() else { return };
         let is_narrow = self.bounds(&at).is_some_and(|(least, most)| least >= 0 && most <= i64::from(u32::MAX));

@@ -1,7 +1,7 @@
 //! Runs a kernel one point at a time, by definition: the model for generated code.
 //!
-//! The terms of sums are added in the [`Order`] of the kernel; nothing else is reordered, and a value is computed only if it is
-//! needed, so an address out of range in the untaken operand of a `select` is no error. Any other address out of range panics.
+//! The terms of sums are added in the [`Order`] of the kernel; nothing else is reordered. A value is computed only if it is needed, so an
+//! address out of range in the untaken operand of a `select` is not an error. Any other address out of range panics.
 
 use super::draws::element;
 use super::loops::{Affine, Combine, Elem, Extent, Inst, Kernel, KernelCheck, Store};
@@ -266,7 +266,7 @@ impl NestInterpreter<'_> {
 }
 
 impl NestInterpreter<'_> {
-    /// Runs a loop of the body, after which its carried values are those after the last trip; returns the number of trips.
+    /// Runs a loop of the body, after which its carried values are the values after the last trip; returns the number of trips.
     fn repeat(&mut self, repeat: Elem, trips: Elem, carried: &[(Elem, Elem)]) -> u64 {
         let trips = (self.value(trips) as i64).max(0);
         let first = |this: &mut Self, value: Elem| {

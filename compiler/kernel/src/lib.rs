@@ -1,11 +1,11 @@
-//! Loop nests as data: their computation, their indices, and the cuts of their loops. This crate knows no shardings and no machine
+//! Loop nests as data: their computation, their indices, and the cuts of their loops. This crate is independent of shardings and machine
 //! code.
 //!
-//! `loops` has the nests, `repeats` the loops in their bodies, and `scalar` the operations in them, whose meaning is defined in `number`; `interpret` runs a nest by
-//! definition. `order` defines the order in which the terms of each result are combined, from the kernel alone. `nest` and `cut`
-//! decide how a nest runs, by the `work` in it and the sizes of a `machine`, and change no bits; `strips` decides which nests run
-//! by strips of columns, `pressure` measures loops in bodies, and `grain` how finely a nest may be divided. `narrow` has the numbers
-//! of conversions of narrow floats.
+//! `loops` has the nests, `repeats` the loops in their bodies, and `scalar` the operations in them, whose semantics are in `number`.
+//! `interpret` runs a nest by definition. `order` defines the order in which the terms of each result are combined, from the kernel alone.
+//! `nest` and `cut` decide the execution of a nest, by the `work` in it and the sizes of a `machine`, and change no bits. `strips` decides
+//! which nests run by strips of columns, `pressure` measures loops in bodies, and `grain` decides how finely a nest may be divided.
+//! `narrow` has the numbers for conversions of narrow floats.
 #![warn(missing_docs)]
 
 pub mod backend;

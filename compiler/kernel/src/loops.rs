@@ -197,7 +197,7 @@ pub enum Inst {
     Unary {
         /// The operation.
         op: UnaryOp,
-        /// The type of the operand; also that of the result, unless that is bool by [`UnaryOp::result_dtype`].
+        /// The type of the operand, and of the result unless that is bool by [`UnaryOp::result_dtype`].
         dtype: DType,
         /// The operand.
         arg: Elem,
@@ -263,7 +263,7 @@ pub enum Inst {
         dtype: DType,
         /// The key.
         key: Elem,
-        /// The counter, in i64; its bits are those of a u64.
+        /// The counter, in i64; its bits are interpreted as u64.
         at: Affine,
     },
     /// A value that a loop of the body carries from trip to trip, at the beginning of a trip; used inside the loop only
@@ -278,7 +278,7 @@ pub enum Inst {
     },
     /// A counted loop of the body. It computes all that depends on its carried values; its own value is the number of trips.
     Repeat {
-        /// The number of trips, in i64, the same at all points; none if it is negative.
+        /// The number of trips, in i64, the same at all points; no trips if it is negative.
         trips: Elem,
         /// Each [`Inst::Carried`] of the loop with its value in the next trip, which has the same type.
         carried: Vec<(Elem, Elem)>,
@@ -372,9 +372,9 @@ impl Store {
 /// A check that stops the program if it fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelCheck {
-    /// The source position of the statement; None: that of the kernel.
+    /// The source position of the statement; if None, the position of the kernel.
     pub span: Option<Span>,
-    /// What is checked.
+    /// The checked condition.
     pub of: Checked,
 }
 

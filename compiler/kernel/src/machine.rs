@@ -11,7 +11,7 @@ pub struct Machine {
     pub private_bytes: usize,
     /// Maximum nanoseconds of a device to compute such a value: several times the cost of a barrier.
     pub private_nanos: u64,
-    /// Bytes of all rows of a panel: a part of the second-level cache, the rest of which holds data that all rows share.
+    /// Bytes of all rows of a panel: a part of the second-level cache. The rest of it holds data that all rows share.
     pub panel_bytes: u64,
     /// Maximum bytes of the rows that kernels with neighbouring rows use at a time, if they run panel by panel: half of the second-level
     /// cache.

@@ -1,6 +1,6 @@
-//! The numbers by which code generators convert floats of less than 32 bits to `f32` and back with integer arithmetic.
+//! The numbers with which code generators convert floats of less than 32 bits to `f32` and back with integer arithmetic.
 //!
-//! The generated steps are those of `spmdc_abi::FloatFormat`.
+//! The generated steps are the steps of `spmdc_abi::FloatFormat`.
 
 use spmdc_abi::{DType, FloatFormat};
 
@@ -51,7 +51,7 @@ impl NarrowFormat {
         ((F32_BIAS + 1 - self.format.bias()) << F32_MANTISSA) as u32
     }
 
-    /// The bits of the first `f32` beyond the range, once the last place is rounded.
+    /// The bits of the first `f32` above the range, once the last place is rounded.
     pub fn limit(self) -> u32 {
         ((self.format.largest() as u32 + 1) << self.dropped) + self.rebias()
     }
@@ -62,7 +62,7 @@ impl NarrowFormat {
         ((F32_BIAS + smallest + i64::from(F32_MANTISSA)) << F32_MANTISSA) as u32
     }
 
-    /// The bits of an `f32` beyond the range: infinity, or NaN if the format has none.
+    /// The bits of an `f32` above the range: infinity, or NaN if the format has no infinity.
     pub fn beyond(self) -> u32 {
         if self.format.has_infinity { F32_INFINITY } else { F32_NAN }
     }

@@ -532,7 +532,7 @@ impl Nest {
         }
     }
 
-    /// The carried values of a loop of the body, each with the value of the next trip; none for other instructions.
+    /// The carried values of a loop of the body, each with the value of the next trip; empty for other instructions.
     pub fn carried(&self, elem: Elem) -> &[(Elem, Elem)] {
         if let Inst::Repeat { carried, .. } = &self.insts[elem.0 as usize] { carried } else { &[] }
     }

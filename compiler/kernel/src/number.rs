@@ -165,7 +165,7 @@ pub fn eval_binary(op: BinaryOp, dtype: DType, lhs: u64, rhs: u64) -> Option<u64
     }
 }
 
-/// `x * y + z`, rounded once; narrow floats compute in f32 and are rounded again. None for types that are no floats.
+/// `x * y + z`, rounded once; narrow floats compute in f32 and are rounded again. None for types other than floats.
 pub fn eval_fma(dtype: DType, x: u64, y: u64, z: u64) -> Option<u64> {
     if !dtype.is_float() {
         return None;

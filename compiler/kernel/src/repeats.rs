@@ -7,10 +7,10 @@
 //! 13: repeat 100 times, 4 -> 9 and 5 -> 12    14: the last 4    15: the last 5
 //! ```
 //!
-//! A loop is a [`Inst::Repeat`], which names its carried values and those of the next trip. There are no blocks: an instruction is *inside* a
-//! loop if the next trip needs it and it depends on a carried value; all others that the loop needs are computed once, before it. What comes
-//! after it uses [`Inst::Last`]. Loops nest. A kernel whose points are computed in bundles runs all trips of a bundle, one bundle after the
-//! other.
+//! A loop is a [`Inst::Repeat`], which names its carried values and the values of the next trip. There are no blocks: an instruction is
+//! *inside* a loop if the next trip needs it and it depends on a carried value. All other instructions that the loop needs are computed
+//! once, before it. Later instructions use [`Inst::Last`]. Loops can be nested. A kernel whose points are computed in bundles runs all
+//! trips of a bundle, one bundle after the other.
 
 use super::loops::{Elem, Inst, affines, operands};
 

@@ -1,5 +1,5 @@
-//! The operations on scalars: what kernels and elementwise operations compute with. What each of them gives for each type, to the bit,
-//! is in [`number`](crate::number).
+//! The operations on scalars, which kernels and elementwise operations use. The exact result of each for each type is in
+//! [`number`](crate::number).
 
 use spmdc_abi::DType;
 pub use spmdc_math::MathFn;
@@ -64,7 +64,7 @@ pub enum UnaryOp {
 }
 
 impl UnaryOp {
-    /// All operations: those before the math functions, these in the order of their table, and those behind them.
+    /// All operations: the ones before the math functions, the math functions in the order of their table, and the ones after them.
     pub fn all() -> impl Iterator<Item = UnaryOp> {
         let first = [
             UnaryOp::Neg,
@@ -124,11 +124,11 @@ operations! {
         Mul "mul",
         /// Floats only; `/` of integers converts first, as in NumPy.
         Div "div",
-        /// Rounds down; integers stop the program where the divisor is zero. Floats: with `r = x fmod y`, round half away from
-        /// zero `(x - r) / y` (`x / y` where y is 0), first less 1 if `r` is not 0 and its sign is not that of y.
+        /// Rounds down; integers stop the program if the divisor is zero. Floats: let `r = x fmod y`. The result is `(x - r) / y` (`x / y`
+        /// if y is 0), minus 1 if `r` is not 0 and its sign differs from the sign of y, and rounded, half away from zero.
         FloorDiv "floor_divide",
-        /// Has the sign of the divisor; integers stop the program where the divisor is zero. Floats: `r = x fmod y`, plus y if
-        /// `r` is not 0 and its sign is not that of y.
+        /// Has the sign of the divisor; integers stop the program if the divisor is zero. Floats: `r = x fmod y`, plus y if `r` is not 0
+        /// and its sign differs from the sign of y.
         Rem "remainder",
         /// Integers by wrapping repeated squaring; a negative exponent gives the truncated quotient, 0 for 0.
         Pow "pow",
@@ -142,7 +142,7 @@ operations! {
         Hypot "hypot",
         /// `log(exp(x) + exp(y))`, without overflow in between.
         Logaddexp "logaddexp",
-        /// The magnitude of x with the sign of y. A NaN has no sign: beside it the result is positive.
+        /// The magnitude of x with the sign of y; positive if y is NaN, which has no sign.
         Copysign "copysign",
         /// The next number after x towards y in their type; y if both are equal, NaN if one is NaN.
         Nextafter "nextafter",

@@ -49,7 +49,7 @@ pub fn value_bytes(store: &Store) -> u32 {
     if store.dtype == DType::Bool { 8 } else { store.dtype.size().max(4) as u32 }
 }
 
-/// Bytes of the position beside a partial result: 4 for argmax and argmin, otherwise 0.
+/// Bytes of the position stored with a partial result: 4 for argmax and argmin, otherwise 0.
 pub fn position_bytes(store: &Store) -> u32 {
     if store.combine.is_some_and(Combine::is_position) { 4 } else { 0 }
 }

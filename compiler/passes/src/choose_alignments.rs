@@ -1,21 +1,20 @@
-//! Chooses the alignment of values that are parts of other arrays: blocks of their own size, or the blocks of the array that they are
-//! cut out of or put into.
+//! Chooses the alignment of values that are parts of other arrays: blocks of their own size, or the blocks of the array from which they are
+//! sliced or into which they are written.
 //!
 //! ```text
 //! u[1:-1] = 0.5 * (u[:-2] + u[2:]);            // u: f32[32@Y], Y = 4
 //! ```
-//! The interior has 30 elements: 8, 8, 8 and 6 in blocks of its own size, 7, 8, 8 and 7 aligned with u. If all values computed for
-//! the interior are aligned with u (`f32[30@Y/32+1]`), no element moves when the interior is put back, and each slice needs one
-//! element from a neighbour. Alignment is a notion of High Performance Fortran (`ALIGN`, 1993); the choice here is made by the compiler.
+//! The interior has 30 elements: 8, 8, 8 and 6 in blocks of its own size, 7, 8, 8 and 7 aligned with u. If all values computed for the
+//! interior are aligned with u (`f32[30@Y/32+1]`), no element moves when the interior is written back, and each slice needs one element
+//! from a neighbour. Alignment is a notion of High Performance Fortran (`ALIGN`, 1993); the choice here is made by the compiler.
 //!
-//! Dimensions that an op needs in equal blocks form a *group*, which has one alignment. Groups are neighbours where values are cut out,
-//! padded, joined or put back. Each group in turn takes the alignment, among those that its neighbours suggest, with the lowest cost
-//! of the exchanges around it, until no group changes. Values that the program shows (parameters, results, requested layouts) and
-//! those of ops that know no alignments keep blocks of their own size.
+//! Dimensions that an op needs in equal blocks form a *group*, which has one alignment. Groups are neighbours where values are sliced,
+//! padded, joined or written back. Each group in turn takes the alignment, among those that its neighbours suggest, with the lowest cost of
+//! the exchanges around it, until no group changes. Values that the program shows (parameters, results, requested layouts), and values of
+//! ops without alignments, keep blocks of their own size.
 //!
-//! It runs after `propagate`, which decides over which axes dimensions are split; these axes do not change here, except for
-//! dimensions of size 1 that are cut out to be put in again: they stay on the device that needs them if the axes that split the
-//! target are free.
+//! It runs after `propagate`, which decides the axes that split dimensions; these axes do not change here. The exception is dimensions of
+//! size 1 that are sliced out to be written back: they stay on the device that needs them if the axes that split the target are free.
 
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;

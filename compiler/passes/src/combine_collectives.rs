@@ -7,9 +7,9 @@
 //! let t = all_reduce(v1, P(_,_));
 //! ```
 //!
-//! The combined collective stands at the position of its last member; statements that need the result of an earlier member move
-//! after it. Effects, control flow and other collectives never move, so a group that such a statement needs is closed. Effects keep
-//! their order, and chains of collectives their length. The pass runs after all passes that move, share or drop statements.
+//! The combined collective is at the position of its last member; statements that need the result of an earlier member move after it.
+//! Effects, control flow and other collectives never move, so a group that such a statement needs is closed. Effects keep their order, and
+//! chains of collectives their length. The pass runs after all passes that move, share or drop statements.
 
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::origin::Origin;

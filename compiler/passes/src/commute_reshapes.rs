@@ -195,7 +195,7 @@ impl DetourSearch<'_> {
         leads
     }
 
-    /// Whether an operand broadcasts alike against both shapes: a scalar, or an array of trailing dimensions that both have.
+    /// Whether an operand broadcasts in the same way against both shapes: a scalar, or an array of trailing dimensions that both have.
     fn is_alike(&self, value: Value) -> bool {
         let last = self.shape.iter().rev().zip(self.between.iter().rev());
         self.func.ty(value).rank() <= last.take_while(|(a, b)| a == b).count()

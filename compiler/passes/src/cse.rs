@@ -4,10 +4,9 @@
 //! let a = sin(x);  let b = sin(x);  a + b      =>      let a = sin(x);  a + a
 //! ```
 //!
-//! Two statements are equal if their op, operands and result types are equal. The second may be in a block inside that of the
-//! first. A second check of an index finds what the first has found; other statements with an effect, and those with blocks, are left
-//! alone. If two reductions differ in `keepdims` only, the second becomes
-//! a reshape of the first.
+//! Two statements are equal if their op, operands and result types are equal. The second may be in a block inside the first one's block. A
+//! second check of an index has the same result as the first; other statements with an effect, and statements with blocks, do not change.
+//! If two reductions differ in `keepdims` only, the second becomes a reshape of the first.
 
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
@@ -105,7 +104,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether two statements are the same reduction of which one keeps the reduced dimensions, with size 1, and the other does not.
+    /// Whether two statements are the same reduction, except that one keeps the reduced dimensions, with size 1, and the other does not.
     /// False for partial values.
     fn are_reshaped(&self, a: &Stmt, b: &Stmt) -> bool {
         let (Some(first), Some(second)) = (a.as_op::<Reduce>(), b.as_op::<Reduce>()) else { return false };

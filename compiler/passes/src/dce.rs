@@ -4,8 +4,8 @@
 //! let a = exp(x);  let b = x + 1;  b      =>      let b = x + 1;  b
 //! ```
 //!
-//! Statements with an effect stay, and so does control flow around one. Results of control flow that are not used go, with what a loop
-//! carries for them alone.
+//! Statements with an effect stay, and so does control flow around one. Unused results of control flow are removed, with the carried values
+//! of a loop that only they need.
 
 use crate::contract;
 use spmdc_ir::program::control::Control;
@@ -26,7 +26,7 @@ pub fn dce(mut module: Module) -> Module {
     module
 }
 
-/// The values that each value needs. Those of a loop need each other in a circle, so they are found as what can be reached.
+/// The values that each value needs. The values of a loop need each other in a circle, so they are found by reachability.
 struct Needs {
     of: Vec<Vec<Value>>,
     /// The values that are needed in any case.
@@ -105,7 +105,7 @@ impl Needs {
     }
 }
 
-/// Removes what is not needed from a block.
+/// Removes unneeded statements from a block.
 fn sweep(block: &mut Block, needed: &[bool]) {
     block.stmts.retain(|stmt| has_effect(stmt) || stmt.results.iter().any(|result| needed[result.0 as usize]));
     for stmt in &mut block.stmts {
@@ -114,7 +114,7 @@ fn sweep(block: &mut Block, needed: &[bool]) {
     }
 }
 
-/// Removes results of control flow that are not needed, with what a loop carries for them.
+/// Removes unneeded results of control flow, and the carried values of a loop that only they need.
 fn prune(stmt: &mut Stmt, needed: &[bool]) {
     let is_needed = |value: &Value| needed[value.0 as usize];
     let mut keeps: Vec<bool> = stmt.results.iter().map(is_needed).collect();

@@ -11,12 +11,12 @@
 //! for i in 64..67 { u = f(u); }
 //! ```
 //!
-//! Neighbours compute the elements of each other's margins, too, so the bits are the same. There are fewer exchanges, and between two of them
-//! nothing waits: the steps of a device run panel by panel (`panels`), and an array that exceeds the caches is read once for all of them. The
-//! blocks with their margins have the coordinates of devices as dimensions of their own, so the windows on them are slices.
+//! Neighbours compute the elements of each other's margins, too, so the bits are the same. There are fewer exchanges, and between two of
+//! them no device waits: the steps of a device run panel by panel (`panels`), and an array that exceeds the caches is read once for all of
+//! them. The blocks with their margins have separate dimensions for the coordinates of devices, so the windows on them are slices.
 //!
-//! Only loops whose trips compute all that they carry from windows on it, element by element, are changed: arrays that exceed the caches, in
-//! equal blocks.
+//! The pass only changes loops whose trips compute all carried values from windows on them, element by element. The arrays must exceed the
+//! caches and have equal blocks.
 
 use spmdc_ir::op::Op;
 use spmdc_ir::program::build::Builder;
@@ -49,7 +49,7 @@ const LEAST_DEPTH: usize = 4;
 /// The least number of cache lines of a row whose margins are whole lines.
 const LEAST_ALIGNED: usize = 64;
 
-/// Changes the loops of stencils. Where memory is scarce ([`Room::Scarce`]), none: blocks with margins are further arrays.
+/// Changes the loops of stencils. If memory is limited ([`Room::Scarce`]), changes none: blocks with margins are additional arrays.
 pub fn deepen_halos(mut module: Module, room: Room) -> Module {
     debug_assert_eq!(module.stage, Stage::Propagated, "the layouts of all arrays are known");
     if room == Room::Scarce {
@@ -83,7 +83,7 @@ struct Stencil<'a> {
     ty: Type,
     /// For each dimension the greatest distance of an element that a step reads.
     radius: Vec<usize>,
-    /// Whether elements beyond the ends are those of the other end.
+    /// Whether the array wraps around: elements beyond an end are elements of the other end.
     wraps: Vec<bool>,
     /// Whether a step changes only a part of the dimension.
     is_partial: Vec<bool>,
@@ -98,7 +98,7 @@ struct DeepDim {
     axes: Vec<u8>,
     /// The number of elements of a block without its margins.
     block: usize,
-    /// The elements at each end of a block that no step computes: at least those that a step reads beyond the ones that it computes.
+    /// The elements at each end of a block that no step computes: at least the elements that a step reads without computing them.
     edge: usize,
     /// The elements of a margin, with its edge.
     margin: usize,
@@ -213,7 +213,7 @@ impl<'a> Stencil<'a> {
         (!mixed && op.body.stmts.iter().all(is_seen)).then_some(found)
     }
 
-    /// Follows a value at an offset to the carried arrays. None if it is no expression of their elements nearby.
+    /// Follows a value at an offset to the carried arrays. None if it is not an expression of their nearby elements.
     fn visit(&mut self, func: &Func, value: Value, offset: Offset, seen: &mut BTreeSet<(Value, Offset)>) -> Option<()> {
         if !seen.insert((value, offset.clone())) {
             return Some(());
@@ -325,7 +325,7 @@ impl<'a> Stencil<'a> {
         (self.op.body.params[1..].len() + self.computed() + self.fixed.len()) * elements * self.ty.dtype().size()
     }
 
-    /// The dimensions for so many steps between two exchanges; None if blocks differ.
+    /// The dimensions for this number of steps between two exchanges; None if blocks differ.
     fn dims(&self, depth: usize, mesh: &Mesh) -> Option<Vec<DeepDim>> {
         let rank = self.ty.rank();
         let line = (mesh.machine.line_bytes / self.ty.dtype().size()).max(1);
@@ -381,12 +381,12 @@ struct StencilStep {
     inside: BTreeMap<(Value, Offset), Value>,
     is_last: bool,
     stmts: Vec<Stmt>,
-    /// The statements of scalars: they come before those of all steps, so that nothing lies between the kernels of these.
+    /// The statements of scalars. They come before the statements of all steps, so that the kernels of the steps are adjacent.
     scalars: Vec<Stmt>,
 }
 
 impl StencilSteps<'_, '_> {
-    /// The loop over exchanges and the trips that are left over, and the last values of what is carried.
+    /// The loop over exchanges and the remaining trips, and the last carried values.
     fn made(&mut self, stmt: &Stmt, trips: usize) -> Option<(Vec<Stmt>, Vec<Value>)> {
         let (first, end) = self.stencil.op.range?;
         let rounds = (trips / self.depth) as i64;
@@ -571,7 +571,8 @@ impl StencilSteps<'_, '_> {
         map.dims.iter().zip(offset).map(|(map, offset)| offset - distance(map)).collect()
     }
 
-    /// Whether an element lies within bounds along each dimension; None if all do. The bounds of a dimension are tested for its indices alone.
+    /// Whether an element is within bounds along each dimension; None if all elements are. Only the indices of a dimension are tested
+    /// against its bounds.
     fn mask(&mut self, bounds: &[(i64, i64)], whole: &[usize], is_last: bool, stmts: &mut Vec<Stmt>) -> Option<Value> {
         let full = self.deep_type(|dim| dim.computed(is_last).1);
         let full = Type { array: ArrayType { dtype: DType::Bool, ..full.array }, ..full };

@@ -1,6 +1,6 @@
-//! Distributes the QR and Cholesky factors of matrices whose rows are split, and systems. Of the QR, each device factorizes its own
-//! rows, and the small factors of all devices are factorized together (TSQR; Demmel et al., "Communication-optimal parallel and sequential QR
-//! and LU factorizations", 2012).
+//! Distributes the QR and Cholesky factors of matrices whose rows are split, and systems. For the QR, each device factorizes its own rows,
+//! and the small factors of all devices are factorized together (TSQR; Demmel et al., "Communication-optimal parallel and sequential QR and
+//! LU factorizations", 2012).
 //!
 //! ```text
 //! let (q, r): (f32[1000@Y, 8], f32[8, 8]) = qr(x);               // x: f32[1000@Y, 8], Y = 4
@@ -46,7 +46,8 @@
 //!
 //! A system with another matrix is solved by elimination in `elimination.rs`.
 //!
-//! Of the QR, a device receives the small factors of the others and the first rows of Q: no more than the matrix, and much less where it has many rows.
+//! For the QR, a device receives the small factors of the others and the first rows of Q: at most as many bytes as the matrix has, and much
+//! fewer if it has many rows.
 //!
 //! It comes after `insert_reshards`, which has given operand and result the same blocks, and before `exchange_halos`, which fetches the
 //! first rows.
@@ -115,7 +116,7 @@ fn split_rows(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<(MatrixFunction, 
     (parts > 1).then(|| (function.clone(), parts))
 }
 
-/// The type of one value as that of another shape and layout of the rows.
+/// The type of one value, converted to another shape and layout of the rows.
 fn with_rows(ty: &Type, shape: [usize; 2], rows: &DimSharding) -> Type {
     let rank = ty.rank() - 2;
     let mut own = ty.clone();

@@ -82,8 +82,8 @@ impl Sorts<'_> {
         (parts > 1).then(|| (order.clone(), parts))
     }
 
-    /// Finds the elements that are taken from each sort. `results` are those of the sorts so far: the first result, the number, the
-    /// dimension and the number of its blocks.
+    /// Finds the elements that are taken from each sort. `results` describes the sorts so far: the first result, the number, the dimension
+    /// and the number of its blocks.
     fn find(&mut self, block: &Block, results: &mut BTreeMap<Value, (Value, usize, usize, usize)>) {
         for stmt in &block.stmts {
             stmt.blocks().for_each(|inner| self.find(inner, results));

@@ -10,14 +10,15 @@
 //! let i: f32[8@X, 16] = reshard(v4, P(X, _));
 //! ```
 //!
-//! A device sends and receives its own block twice. The other dimension is the one that is cut into the smallest blocks.
+//! A device sends and receives its own block twice. The other dimension is the one with the smallest blocks.
 //!
-//! If no dimension can be cut, as in a vector, or if that receives fewer bytes, the dimension stays split, and lines are transformed as matrices
-//! (`four_step.rs`). Where their size has no useful factors, or devices are few, every device gets the whole lines and keeps its part of the result.
+//! If no dimension can be cut, as in a vector, or if that receives fewer bytes, the dimension stays split, and lines are transformed as
+//! matrices (`four_step.rs`). If their size has no useful factors, or there are few devices, every device gets the whole lines and keeps
+//! its part of the result.
 //!
-//! What is computed element by element from a transform, or by slices, flips and joins of its lines, as of real numbers, and then transformed again, is
-//! computed where the lines are, or in the order that the
-//! first transform leaves: of `ifft(k * fft(x, axis=0), axis=0)`, neither the spectrum nor its product is moved back.
+//! Consider a value computed from a transform element by element, or by slices, flips and joins of its lines, as for real numbers, and then
+//! transformed again. It is computed in the layout of the lines, or in the order of the first transform's result. In `ifft(k * fft(x,
+//! axis=0), axis=0)`, neither the spectrum nor its product is moved back.
 //!
 //! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `partition`, which makes collectives of the
 //! requests; values that are not used any more are left out by `dce` in between.
@@ -200,7 +201,8 @@ impl OpenTransforms<'_> {
         }
     }
 
-    /// Transforms what is computed from a transform in the order in which that leaves it; false if the operands are not.
+    /// Transforms a value computed from a transform, in the order in which this transform leaves it; false if the operands are not in this
+    /// order.
     fn transform_back(&mut self, stmt: &Stmt, axis: usize, inverse: bool) -> bool {
         let ty = self.func.ty(stmt.args[0]).clone();
         let fits = |cut: &&LineMatrix| {

@@ -43,7 +43,7 @@ pub fn erase_reduced(mut module: Module) -> Module {
     module
 }
 
-/// The value that stands for one whose statement is gone.
+/// The value that replaces a value whose statement is removed.
 fn now(renamed: &BTreeMap<Value, Value>, mut value: Value) -> Value {
     while let Some(&of) = renamed.get(&value) {
         value = of;

@@ -1,5 +1,5 @@
-//! Makes the windows of `patches` on split dimensions local: a statement of its own, `ghosted`, gives every device all elements that
-//! its windows read.
+//! Makes the windows of `patches` on split dimensions local: a separate statement, `ghosted`, gives every device all elements that its
+//! windows read.
 //!
 //! ```text
 //! let p: f32[10@Y] = pad(x, [(1, 1)], bits=0);                                         // x: f32[8@Y], Y = 4
@@ -51,7 +51,7 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
     block.stmts = stmts;
 }
 
-/// Divides the windows of a statement into blocks; the statement that makes the blocks of the operand, if there is none with them.
+/// Divides the windows of a statement into blocks; the statement that makes the blocks of the operand, if it does not exist yet.
 fn ghosts(stmt: &mut Stmt, func: &mut Func, mesh: &Mesh, views: &Views) -> Option<Stmt> {
     let (mut operand, result) = (*stmt.args.first()?, *stmt.results.first()?);
     let op = stmt.as_op_mut::<Patches>()?;

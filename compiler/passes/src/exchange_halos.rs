@@ -1,4 +1,4 @@
-//! Makes windows on split dimensions local: a statement of its own, `halo`, fetches the elements that lie on other devices.
+//! Makes windows on split dimensions local: a separate statement, `halo`, fetches the elements of other devices.
 //!
 //! ```text
 //! let y: f32[8@Y] = roll(x, 1);                // x: f32[8@Y]
@@ -7,10 +7,10 @@
 //! let y: f32[8@Y] = window(x, h, ..);
 //! ```
 //!
-//! It comes after `insert_reshards`, which leaves windows alone: operand and result may have different layouts. A window along
-//! whole dimensions only stays as it is. The halos of several operands of an op are fetched by one statement; equal
-//! halos are joined later, by `cse`. A window on a window of the same block becomes a window on the operand of the inner one, where
-//! that moves no more bytes: `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
+//! It comes after `insert_reshards`, which does not change windows: operand and result may have different layouts. A window along whole
+//! dimensions only does not change. The halos of several operands of an op are fetched by one statement; equal halos are joined later, by
+//! `cse`. A window on a window of the same block becomes a window on the operand of the inner one, where that moves no more bytes:
+//! `roll(roll(u, 1, axis=0), 1, axis=1)` needs no memory in between.
 
 use spmdc_ir::mismatch::called;
 use spmdc_ir::program::build::statement;

@@ -9,8 +9,8 @@
 //! }                                         }
 //! ```
 //!
-//! Only the computations that a collective needs move: others may be fused into their users, and would need memory before the loop.
-//! Where memory is scarce ([`Room::Scarce`]), no gather leaves a loop: its result would be held through all trips.
+//! Only the computations that a collective needs move: others may be fused into their users, and would need memory before the loop. If
+//! memory is limited ([`Room::Scarce`]), no gather leaves a loop, because its result would be held through all trips.
 //!
 //! No statement leaves a branch, which may not be taken, or a loop known never to run; no statement with an effect moves. A statement that
 //! may stop the program, such as a division of integers, leaves a loop only if it is known to run, and if no statement that acts or may stop
@@ -39,7 +39,7 @@ struct Hoister<'a> {
     func: &'a Func,
     mesh: &'a Mesh,
     room: Room,
-    /// Values that are defined in the present loop, except those that leave it.
+    /// Values that are defined in the current loop, except those that leave it.
     varies: &'a mut [bool],
 }
 
@@ -115,8 +115,8 @@ impl Hoister<'_> {
         self.func.collective(stmt, self.mesh).is_some() && bytes(&stmt.results) > bytes(&stmt.args)
     }
 
-    /// For each statement, whether it is the same in every trip and a collective needs it, or it is one. Of those from `limit` on that
-    /// may stop the program none is.
+    /// For each statement, whether it is a collective or needed by one, and is the same in every trip. From `limit` on, no statement that
+    /// may stop the program qualifies.
     fn same(&mut self, body: &Block, limit: usize) -> Vec<bool> {
         let mut same = vec![false; body.stmts.len()];
         for (at, stmt) in body.stmts.iter().enumerate() {

@@ -7,12 +7,12 @@
 //! let h: f32[8,16] = reshard(v7, P(_,_));             // the product sums over a dimension that is split over Y
 //! ```
 //!
-//! For each op the pass chooses one list of axes per factor, among those of its operands and its wanted result: the choice that
-//! moves the fewest bytes, then the one with the least work on each device. An operand in another layout is resharded by a request
-//! before the op, in the outermost loop that does not define the operand; equal requests are made once. If the operand was made of fewer
-//! bytes by a broadcast, a cast, padding or windows, these are resharded, and it is made again; random numbers are drawn again
-//! (`drawn.rs`). The result gets the layout
-//! that the factors imply, partial along the axes of split summed factors, and is resharded to the layout that propagation decided.
+//! For each op the pass chooses one list of axes per factor, among the lists of its operands and its wanted result: the choice that moves
+//! the fewest bytes, then the one with the least work on each device. An operand in another layout is resharded by a request before the op,
+//! in the outermost loop that does not define the operand; equal requests are made once. If a broadcast, a cast, padding or windows made
+//! the operand from fewer bytes, these bytes are resharded, and the operand is made again. Random numbers are generated again (`drawn.rs`).
+//! The result gets the layout that the factors imply, partial along the axes of split summed factors, and is resharded to the layout that
+//! propagation decided.
 //!
 //! A sum that linear ops use is combined after them where that moves fewer bytes (`sums.rs`): once for `x @ y + x @ z`, once after
 //! a loop that accumulates into a carried value.
@@ -20,7 +20,7 @@
 //! Control flow keeps layouts: the initial value, the body's result and the result of a branch have the layout of the carried
 //! value.
 //!
-//! Arguments and results of the program are whole: its caller knows no partial sums. A parameter of partial sums is the argument on
+//! Arguments and results of the program are whole: its caller cannot have partial sums. A parameter with partial sums is the argument on
 //! the first devices along their axes and zero on the others; a partial result is summed.
 
 mod costs;
@@ -53,7 +53,7 @@ use spmdc_ops::reshard::Reshard;
 use spmdc_ops::slice::Slice;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Maximum number of combinations that are compared; beyond it, factors are chosen one after the other.
+/// Maximum number of combinations that are compared; if there are more, factors are chosen one after the other.
 const MAX_COMBINATIONS: usize = 4096;
 
 /// Inserts requests where layouts disagree.
@@ -218,8 +218,8 @@ impl Inserter<'_> {
         at
     }
 
-    /// For a statement of a loop that takes another part of an array in each trip: the room for gathering more of the array before the loop.
-    /// There is none where the program says how the part lies in each trip.
+    /// For a statement of a loop that takes a different part of an array in each trip: the memory for gathering more of the array before
+    /// the loop. It is zero if the program states the layout of the part in each trip.
     fn before_loop(&self, stmt: &Stmt) -> Option<Room> {
         let takes = |op: &Op| matches!(op.rules().properties().combines, Combines::Places(_));
         let (Some((&array, places)), [part], true) =
@@ -234,7 +234,8 @@ impl Inserter<'_> {
         (varies && is_part).then_some(room)
     }
 
-    /// Whether a statement of a loop takes parts of an array of which devices hold more, and not little, before the loop in this layout.
+    /// Whether a statement of a loop takes parts of an array, and devices would hold considerably more of it before the loop in this
+    /// layout.
     fn is_held_in_loop(&self, stmt: &Stmt, to: &Sharding) -> bool {
         let held = |_| {
             let ty = self.func.ty(stmt.args[0]);
@@ -249,8 +250,8 @@ impl Inserter<'_> {
         self.open_blocks[..=depth].iter().map(|open| open.trips).product()
     }
 
-    /// For the result of an op that makes more bytes of its operand, such as a broadcast, a cast to a wider type, padding or windows: the
-    /// op, its operand, and the layout in which the operand gives the wanted layout, without another exchange of its neighbours.
+    /// For the result of an op that enlarges its operand, such as a broadcast, a cast to a wider type, padding or windows: the op, its
+    /// operand, and the layout of the operand that results in the wanted layout, without another exchange of its neighbours.
     fn source(&self, value: Value, to: &Sharding) -> Option<(&Op, Value, Sharding)> {
         let (op, small) = self.stretched.get(&value)?;
         let (ty, from) = (self.func.ty(value), self.func.ty(*small));
@@ -301,7 +302,7 @@ impl Inserter<'_> {
         (value, to)
     }
 
-    /// Reshards the smaller operand of which the value is made, and makes it again in the wanted layout.
+    /// Reshards the smaller operand from which the value is made, and makes it again in the wanted layout.
     fn stretched_later(&mut self, value: Value, to: &Sharding, origin: &Origin) -> Option<Value> {
         let (op, small, wanted) = self.source(value, to)?;
         let op = op.clone();

@@ -2,20 +2,20 @@
 //!
 //! - `simplify`, `cse`, `dce`: no expression is computed twice or without a use. They keep every contract.
 //! - `project`: every module has one mesh; values move between modules by `send` and `receive`.
-//! - `erase_reduced`: no type says something about gradients alone.
+//! - `erase_reduced`: no type has a state that only concerns gradients.
 //! - `commute_reshapes`: no pair of inverse reshapes surrounds statements that do not depend on the shape.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
-//! - `revise_regions`: no device waits for elements of its own that it computes new ones from.
-//! - `order_cuts`: elements and slices are taken in the order that moves least.
+//! - `revise_regions`: no device waits for its own elements from which it computes new ones.
+//! - `order_cuts`: elements and slices are taken in the order that moves the fewest bytes.
 //! - `choose_alignments`: parts of arrays are aligned with these arrays wherever that saves communication.
 //! - `insert_reshards`: the operands of every op agree with its factor rule.
 //! - `deepen_halos`: stencils in loops exchange halos for several steps at once.
-//! - `distribute_factorizations`: every factorization of split rows is made of steps on blocks.
+//! - `distribute_factorizations`: every factorization of split rows consists of steps on blocks.
 //! - `distribute_sorts`: every sort along a split dimension is two steps.
-//! - `distribute_transforms`: every Fourier transform has whole lines, or steps that have them.
-//! - `exchange_ghosts`: every window of `patches` reads elements of its own device only.
-//! - `exchange_halos`: every window reads elements of its own device only.
+//! - `distribute_transforms`: every Fourier transform has whole lines, or consists of steps with whole lines.
+//! - `exchange_ghosts`: every window of `patches` only reads elements of its own device.
+//! - `exchange_halos`: every window only reads elements of its own device.
 //! - `distribute_scans`: every scan along a split dimension has the totals of the preceding blocks.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
 //! - `orient_products`: no operand that many devices share is packed by each of them.

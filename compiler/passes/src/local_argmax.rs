@@ -65,7 +65,7 @@ impl ArgmaxRewriter<'_> {
         block.stmts = stmts;
     }
 
-    /// Statements that compute the argmax by reductions; none where the statement stays.
+    /// Statements that compute the argmax by reductions; none if the statement does not change.
     fn local(&mut self, find: &ArgReduce, stmt: &Stmt) -> Vec<Stmt> {
         let x = stmt.args[0];
         let ty = self.func.ty(x).clone();

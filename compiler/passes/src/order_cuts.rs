@@ -1,4 +1,4 @@
-//! Takes elements at dynamic places and slices of one array in the order that moves least.
+//! Takes elements at dynamic positions and slices of one array in the order that moves the fewest bytes.
 //!
 //! ```text
 //! let s: f32[2000,1@X,128] = x[:, 0:1, :];                  // x: f32[2000,64@X,128]
@@ -8,10 +8,10 @@
 //! let y: f32[1,128] = r[0:1, :];
 //! ```
 //!
-//! `x[k, 0]` slices first and `x[k][0]` indexes first, and both mean the same. A cut of dimensions that are not split moves nothing, so it comes
-//! first, and then less is moved; where both cuts or neither are of split dimensions, the one that leaves fewer elements is first.
+//! `x[k, 0]` slices first and `x[k][0]` indexes first, and both mean the same. A cut of unsplit dimensions moves no data, so it comes
+//! first, and the other cut then moves less. If both cuts or neither are of split dimensions, the one that leaves fewer elements is first.
 //!
-//! It comes when layouts are known, before they are made to fit.
+//! It runs when layouts are known, before reshards are inserted.
 
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Block, Module, Stage, Stmt, Value};
@@ -39,7 +39,7 @@ struct CutOrder<'m> {
     uses: Vec<u32>,
 }
 
-/// A slice and a statement that takes elements at places, one of which has the result of the other as its array.
+/// A slice and a statement that takes elements at dynamic positions; one has the result of the other as its array.
 struct CutPair<'s> {
     slice: &'s Stmt,
     places: &'s Stmt,
@@ -57,7 +57,7 @@ impl CutOrder<'_> {
         block.stmts = made.into_iter().flatten().collect();
     }
 
-    /// Adds a statement, after those that had better come before it.
+    /// Adds a statement, after the statements that should precede it.
     fn push(&mut self, stmt: Stmt, made: &mut Vec<Option<Stmt>>, makers: &mut BTreeMap<Value, usize>) {
         let maker = stmt.args.first().and_then(|arg| makers.get(arg)).copied();
         let swapped = maker.and_then(|at| self.swapped(made[at].as_ref()?, &stmt));
@@ -177,7 +177,7 @@ fn ranges(stmt: &Stmt) -> Option<&[(SliceRange, usize)]> {
     if let Some(slice) = stmt.as_op::<Slice>() { Some(&slice.ranges) } else { None }
 }
 
-/// The dimensions of the array that only it and the result have, each with that of the result.
+/// The dimensions of the array that only it and the result have, each with the corresponding dimension of the result.
 fn kept_dims(rule: &Factors) -> Vec<(usize, usize)> {
     let is_shared = |dim: &Vec<usize>| rule.operands[1..].iter().flatten().any(|other| other == dim);
     let pair = |(own, dim): (usize, &Vec<usize>)| {

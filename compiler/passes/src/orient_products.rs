@@ -7,11 +7,11 @@
 //! let v3: f32[1024@X,512] = einsum("ij,jk->ik", d, v2);
 //! ```
 //!
-//! Otherwise each device brings the whole operand into the order of its product by itself: in data parallel training the weights, for
-//! the gradients of activations. Which operands profit is a matter of the product (`ops/einsum/orient.rs`). An operand that a collective
-//! has just made stays, as the product may read its blocks in place.
+//! Otherwise each device would bring the whole operand into the order of its product: in data parallel training the weights, for the
+//! gradients of activations. Which operands profit is a matter of the product (`ops/einsum/orient.rs`). An operand that a collective has
+//! just made stays, as the product may read its blocks in place.
 //!
-//! It comes after `partition`, when it is known what each device multiplies.
+//! It comes after `partition`, when the blocks that each device multiplies are known.
 
 use crate::rewrite::rewritten;
 use spmdc_ir::program::build::Builder;

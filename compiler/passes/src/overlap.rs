@@ -110,7 +110,7 @@ impl<'a> StmtOrder<'a> {
         self.order
     }
 
-    /// Whether each statement comes after those that it needs.
+    /// Whether each statement comes after the statements that it needs.
     fn is_sound(&self) -> bool {
         let mut seen = vec![false; self.stmts.len()];
         self.order.iter().all(|&at| {
@@ -163,7 +163,7 @@ impl<'a> StmtOrder<'a> {
         self.func.flops(stmt) / blocks >= self.mesh.machine.overlapped_operations
     }
 
-    /// The statement and those that it needs, in order, if all of them may move before `user`.
+    /// The statement and the statements that it needs, in order, if all of them may move before `user`.
     fn movable(&self, at: usize, user: usize) -> Option<Vec<usize>> {
         let mut found = vec![at];
         let mut next = 0;

@@ -1,4 +1,4 @@
-//! Cuts a program with several meshes into one program for each of them.
+//! Divides a program with several meshes into one program for each of them.
 //!
 //! ```text
 //! mesh a (X = 2); mesh b (Y = 2) devices [2, 3];         on a:                     on b:
@@ -7,15 +7,15 @@
 //! let w = 2 * z;                                                                   let w = 2 * z;
 //! ```
 //!
-//! Each statement is on the mesh of its values (`ir/program/placement`), and stays in the program of that mesh, with the control flow
-//! around it. What is on no mesh is in the program of every one, and goes where nobody uses it. A condition or bound that several
-//! meshes need is sent to the others. Text is printed by a program of its own on one device, so that lines come in the order of the
-//! program, and no mesh waits for another one to print; so are drawings of layouts, once these are known (`drawings.rs`). Files are saved by
-//! the mesh that has most of what they keep, block by block.
+//! Each statement is on the mesh of its values (`ir/program/placement`), and stays in the program of this mesh, with the control flow
+//! around it. A statement on no mesh is in the program of every mesh, and is removed where it is unused. A condition or bound that several
+//! meshes need is sent to the others. A separate program on one device prints text, so that lines come in the order of the program, and no
+//! mesh waits for another one to print. It also prints drawings of layouts, once these are known (`drawings.rs`). The mesh with most of the
+//! saved bytes writes files, block by block.
 //!
-//! It runs after derivatives, so that these see transfers, and before propagation, which chooses the layouts of each program by itself.
-//! Afterwards every value of a module is on its mesh, and all ends of transfers are in the order of the program,
-//! until meshes work ahead in loops (`ahead.rs`).
+//! It runs after differentiation, which therefore sees transfers, and before propagation, which chooses the layouts of each program
+//! separately. Afterwards every value of a module is on its mesh, and all ends of transfers are in the order of the program, until meshes
+//! work ahead in loops (`ahead.rs`).
 
 pub mod ahead;
 mod content;
@@ -60,9 +60,9 @@ pub struct Projected {
 pub struct MeshProjection {
     /// The module; its mesh is the only one that it names.
     pub module: Module,
-    /// For each parameter, its position among those of the whole program.
+    /// For each parameter, its position among the parameters of the whole program.
     pub params: Vec<usize>,
-    /// For each result, its position among those of the whole program.
+    /// For each result, its position among the results of the whole program.
     pub results: Vec<usize>,
 }
 
@@ -207,7 +207,7 @@ struct Projector<'a> {
     is_strict: bool,
 }
 
-/// The values of the whole program that have another name here: those that a transfer leaves where they are, and copies of conditions.
+/// The values of the whole program that have another name here: values that a transfer does not move, and copies of conditions.
 type Renamed = BTreeMap<Value, Value>;
 
 impl Projector<'_> {
@@ -355,7 +355,7 @@ impl Projector<'_> {
         }
     }
 
-    /// Axes of the whole program as those of this mesh, in an order that both ends of a transfer have.
+    /// Axes of the whole program as axes of this mesh, in an order that both ends of a transfer have.
     fn axes(&self, axes: AxisSet) -> Vec<u8> {
         let own = &self.mesh.named[usize::from(self.on)].axes;
         let position = |axis: usize| own.iter().position(|&other| usize::from(other) == axis).map(|at| at as u8);

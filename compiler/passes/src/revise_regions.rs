@@ -1,4 +1,4 @@
-//! Computes new elements of a region where the old ones lie, along split dimensions with an index known at run time.
+//! Computes new elements of a region on the device with the old ones, along split dimensions with an index known at run time.
 //!
 //! ```text
 //! let v0: f32[32] = index(x, k, dims=(0,));                                            // x: f32[8@X,32]
@@ -8,9 +8,9 @@
 //! let u: f32[8@X,32] = revise(x, v, k, at=((), (0, 1, 32)), by=(("mul", 0, 1),));
 //! ```
 //!
-//! The old elements would be sent to all devices, each of which would compute the new ones for the one that has them. The pass runs when
-//! layouts are known and before reshards are inserted. Elementwise statements of whose results nothing else needs any become steps;
-//! `dce` removes them.
+//! Otherwise the old elements would be sent to all devices, and each would compute the new ones for the device that stores them. The pass
+//! runs when layouts are known and before reshards are inserted. Elementwise statements whose results have no other use become steps; `dce`
+//! removes them.
 
 use crate::dce::dce;
 use spmdc_ir::op::Op;
@@ -36,7 +36,7 @@ use std::collections::BTreeMap;
 /// Maximum number of steps.
 const MAX_STEPS: usize = 64;
 
-/// Replaces updates of what is computed from the old elements.
+/// Replaces updates whose new elements are computed from the old elements.
 pub fn revise_regions(mut module: Module) -> Module {
     debug_assert_eq!(module.stage, Stage::Propagated, "the layouts of all arrays are known");
     if module.mesh.device_count() == 1 {
@@ -138,7 +138,7 @@ struct Revised {
     op: Revise,
     /// The new values, each with the shape in which it broadcasts to the region.
     given: Vec<(Value, Vec<usize>)>,
-    /// The origin of what may stop the program; without that of the update.
+    /// The origin of the statement that may stop the program; without the origin of the update.
     origin: Origin,
 }
 
@@ -161,7 +161,7 @@ struct Revision<'a> {
     func: &'a Func,
     /// The new elements, before they were given the shape of the region.
     new: Value,
-    /// For each dimension of their shape, that of the array.
+    /// For each dimension of their shape, the dimension of the array.
     dims: Vec<usize>,
     /// The sources that values are.
     sources: BTreeMap<Value, ElementSource>,
@@ -204,7 +204,8 @@ impl<'a> Revision<'a> {
         Some(Revision { op, stmt, makers, func, new, dims, sources, given, steps, uses, depends, stops: None })
     }
 
-    /// None if the new elements are not computed from the old ones, or something else needs these or what is computed from them.
+    /// None if the new elements are not computed from the old ones, or if other statements need the old elements or values computed from
+    /// them.
     fn finish(mut self, uses: &[usize]) -> Option<Revised> {
         let last = self.source(self.new)?;
         if matches!(last, ElementSource::Old | ElementSource::Given(_)) {
@@ -283,7 +284,7 @@ impl<'a> Revision<'a> {
         self.is_whole(value).then_some((op, stmt.args.as_slice()))
     }
 
-    /// Whether a value is the old elements, or computed from them in at most so many steps.
+    /// Whether a value is the old elements, or computed from them in at most this number of steps.
     fn depends(&mut self, value: Value, steps: usize) -> bool {
         if let Some(&known) = self.depends.get(&value) {
             return known;
@@ -314,7 +315,7 @@ impl<'a> Revision<'a> {
         same && dims().all(|((dim, own), &size)| size == 1 || *dim == Some(*own))
     }
 
-    /// The region of the updated array that a value is; None if it is none.
+    /// The region of the updated array that equals a value; None if the value is not a region.
     fn read(&self, value: Value) -> Option<RegionRead> {
         let x = self.stmt.args[0];
         if value == x {
@@ -357,7 +358,7 @@ impl<'a> Revision<'a> {
 
 /// A region of an array.
 struct RegionRead {
-    /// For each dimension of the region's value, that of the array; None for those that a reshape has added.
+    /// For each dimension of the region's value, the dimension of the array; None for dimensions that a reshape has added.
     dims: Vec<Option<usize>>,
     /// For each dimension of the array the indices.
     places: Vec<ReadPlace>,

@@ -1,9 +1,9 @@
-//! Replaces statements by others, each by itself.
+//! Replaces statements by others, one at a time.
 
 use spmdc_ir::program::{Block, Func, Module, Stmt};
 use spmdc_layout::mesh::Mesh;
 
-/// Adds the statements that replace one to those of its block so far.
+/// Adds the statements that replace a statement to the block's statements so far.
 pub type Replace = fn(Stmt, &mut Func, &Mesh, &mut Vec<Stmt>);
 
 /// The module with other statements in place of each; statements in blocks are replaced before the one that holds them.

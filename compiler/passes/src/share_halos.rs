@@ -11,10 +11,9 @@
 //! let b = window(u, m, ..);
 //! ```
 //!
-//! Halos in one block are joined where the joined halo moves no more bytes than all of them apart, and either fewer bytes or
-//! in fewer exchanges. The elements that one window needs and no earlier one does are fetched by one statement in front of it. So there
-//! are at most as many exchanges as windows, and at most two for each split dimension. It comes after `hoist` and `cse`, which
-//! decide which halos there are and where they stand.
+//! Halos in one block are joined if the joined halo moves at most as many bytes as the separate ones, and saves bytes or exchanges. One
+//! statement before a window fetches the elements that this window is the first to need. So there are at most as many exchanges as windows,
+//! and at most two for each split dimension. It comes after `hoist` and `cse`, which determine the halos and their positions.
 
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_layout::halo_flow::flow;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A statement that only one side needs does not run if the other side is taken. A result that is a view, such as a row or a transpose, is
-//! taken in its side again: the side reads the elements where they lie, and its other uses need no array in memory. No statement that acts
-//! or may stop the program moves.
+//! taken in its side again: the side reads the elements in place, and its other uses need no array in memory. Statements that have an
+//! effect or may stop the program do not move.
 
 use crate::contract;
 use spmdc_ir::program::control::Control;

@@ -72,7 +72,7 @@ impl Unroller<'_> {
         block.results.iter_mut().for_each(|result| *result = self.replaced[result.0 as usize]);
     }
 
-    /// Whether a loop is short and pointwise, and chooses elements by its counter, all of which exist.
+    /// Whether a loop is short and pointwise, and selects elements by its counter, all of which exist.
     fn unrolls(&self, op: &ForLoop) -> bool {
         let Some(trips) = op.trips().filter(|trips| (2..=UNROLLED_TRIPS).contains(trips)) else { return false };
         let is_check = |stmt: &Stmt| stmt.results.len() == 1 && is_check(stmt);

@@ -1,14 +1,14 @@
-//! RepeatedLoop that take turns with two or three places of what a loop carries, where one place would need a copy each trip.
+//! Lets the trips of a loop take turns with two or three places for its carried values, where one place would need a copy in each trip.
 //!
 //! ```text
 //! for i in 0..5 { v = step(u); copy v -> u }
 //! for h in 0..2 { v = step(u); w = step(v); copy w -> u }  v = step(u); copy v -> u
 //! ```
 //!
-//! A step that reads other elements than it writes, as a stencil does, cannot write in place. The next value then has a place of its own, and
-//! the end of the trip copies the whole array. Two trips in one body have no copy: `w` lies in the place of `u`, which nothing reads any more.
-//! Values that move on from trip to trip, such as the last two states of a wave, take three places. A trip that is left over, and a loop whose
-//! number of trips is not known, copy once behind the last trip.
+//! A step that reads other elements than it writes, such as a stencil, cannot write in place. The next value then has a separate place, and
+//! the end of the trip copies the whole array. Two trips in one body need no copy: `w` is in the place of `u`, which is not read any more.
+//! Values that shift from trip to trip, such as the last two states of a wave, take three places. A remaining trip, and a loop with an
+//! unknown trip count, copy once after the last trip.
 
 use crate::order::{Carry, Limit, Schedule, Task, copy, copy_all, new_value};
 use crate::plan_memory::PlannedPlaces;
@@ -21,13 +21,13 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::types::{ArrayType, DType, Type};
 use std::collections::BTreeMap;
 
-/// The most tasks of a body that is repeated, those of loops inside it included.
+/// Maximum number of tasks of a body that is repeated, including the tasks of loops inside it.
 const MOST_TASKS: usize = 400;
 /// The most trips that take turns.
 const MOST_TURNS: usize = 3;
 
-/// The schedule in which trips take turns where that avoids copies; None if there is none to avoid. The memory of the program does not grow
-/// by more than the places of some scalars.
+/// The schedule in which trips take turns where that avoids copies; None if there are none to avoid. The memory of the program grows at
+/// most by the places of some scalars.
 pub fn alternate(module: &Module, schedule: &Schedule) -> Option<Schedule> {
     // Most programs have nothing to avoid: they pay for no plan.
     if schedule.tasks.iter().all(|task| task.blocks().is_empty()) {
@@ -73,7 +73,7 @@ struct Repeated<'a> {
     schedule: Schedule,
     /// For each loop of the first schedule, outer ones first, the copies at the end of its body.
     ends: Vec<Vec<(Value, Value)>>,
-    /// For each of them, the number of trips in a body; 1 beyond the list.
+    /// For each of them, the number of trips in a body; 1 after the end of the list.
     turns: &'a [usize],
 }
 
@@ -160,7 +160,7 @@ impl<'a> Repeated<'a> {
         self.ends.len() - 1
     }
 
-    /// Keeps the copies of a loop, and what was made of it.
+    /// Keeps the copies of a loop, and its replacement.
     fn leave(&mut self, at: usize, made: Vec<Task>, done: &mut Vec<Task>) {
         let body = made.iter().find_map(|task| match task {
             Task::For { body, copies, .. } | Task::While { body, copies, .. } => Some(&body[body.len() - copies..]),
@@ -206,7 +206,7 @@ impl<'a> Repeated<'a> {
         made
     }
 
-    /// The same for a loop whose number of trips is not known. None if a bound is no i32, or one of several devices.
+    /// The same for a loop with an unknown trip count. None if a bound is not an i32, or differs between devices.
     fn repeated_between(
         &mut self,
         trips: &RepeatedLoop<'_>,
@@ -326,7 +326,7 @@ impl<'a> Repeated<'a> {
         self.choice(trips, find(&names, flag), (then, next), values, tasks)
     }
 
-    /// Adds a branch that ends with the carried values of further trips, or with those that there are. Returns the values behind.
+    /// Adds a branch that ends with the carried values of further trips, or with the current ones. Returns the values after it.
     fn choice(
         &mut self,
         trips: &RepeatedLoop<'_>,
@@ -347,7 +347,7 @@ impl<'a> Repeated<'a> {
         results
     }
 
-    /// The names of a trip that starts with these carried values; those of the first trip stay.
+    /// The names of a trip that starts with these carried values; the names of the first trip remain.
     fn renamed(&mut self, trips: &RepeatedLoop<'_>, values: &[Value], is_copy: bool) -> BTreeMap<Value, Value> {
         let params = trips.carries.iter().map(|carry| carry.param).zip(values.iter().copied());
         match is_copy {
@@ -356,7 +356,7 @@ impl<'a> Repeated<'a> {
         }
     }
 
-    /// New names for what these tasks define, beside those that are given.
+    /// New names for the values that these tasks define, in addition to the given names.
     fn names_of(
         &mut self,
         tasks: &[Task],
@@ -376,13 +376,13 @@ impl<'a> Repeated<'a> {
         names
     }
 
-    /// Adds a trip. Returns the carried values behind it.
+    /// Adds a trip. Returns the carried values after it.
     fn trip(&mut self, trips: &RepeatedLoop<'_>, names: &BTreeMap<Value, Value>, tasks: &mut Vec<Task>) -> Vec<Value> {
         tasks.extend(trips.core.iter().map(|task| renamed(task, names)));
         trips.carries.iter().map(|carry| find(names, carry.next)).collect()
     }
 
-    /// Copies the values behind the last trip into the carried ones.
+    /// Copies the values after the last trip into the carried values.
     fn end(&mut self, trips: &RepeatedLoop<'_>, values: &[Value], tasks: &mut Vec<Task>) -> usize {
         copy_all(&trips.carries_to(values), &mut self.schedule.types, trips.origin, tasks)
     }

@@ -3,8 +3,7 @@
 //! ```text
 //! let a = x * 2;  let b = exp(a);  let s = sum(b);  let y = b / s;
 //! ```
-//! `a` is computed inside `b`. `b` has two users with loop nests of their own, so it is stored; `s` is not pointwise, so it is
-//! stored, too.
+//! `a` is computed inside `b`. `b` has two users with separate loop nests, so it is stored; `s` is not pointwise, so it is stored, too.
 //!
 //! A pointwise value, or a reduction of few elements ([`SHORT_REDUCTION`]), is fused into its users
 //! - if every user can take it as an expression ([`Reads`]), and
@@ -15,8 +14,8 @@
 //!   differences of all pairs of points, for instance;
 //! - and if the loop nest does not become too long.
 //!
-//! The result of an all_gather is not stored either if its only user reads the blocks in place (`Library::streams`), nor is an array that
-//! a function of the runtime computes by itself (`Library::computes`).
+//! The result of an all_gather is not stored either if its only user reads the blocks in place (`Library::streams`). The same holds for an
+//! array that a function of the runtime computes internally (`Library::computes`).
 
 use crate::repeats::{PointwiseLoop, is_aligned, used};
 use spmdc_abi::CollectiveKind;
@@ -92,7 +91,7 @@ enum Sites {
 /// The computation of an element of a value from values that are in memory, or may well be.
 #[derive(Clone, Debug, Default)]
 struct Chain {
-    /// Approximate instructions of the statement alone; None if it is no expression.
+    /// Approximate instructions of the statement alone; None if it is not an expression.
     own: Option<usize>,
     /// Approximate instructions of all statements.
     work: usize,
@@ -147,7 +146,7 @@ struct Placed {
 enum Use {
     /// The number of the statement, and the operand.
     Operand(usize, usize),
-    /// The result of a block: it must lie in memory.
+    /// The result of a block: it must be in memory.
     Result,
 }
 
@@ -162,7 +161,7 @@ struct Fuser<'a> {
     bodies: Vec<usize>,
     /// For each value, where it would be computed.
     sites: Vec<Sites>,
-    /// For each value None: to a single statement, all operands lie in memory.
+    /// For each value None: for a single statement, all operands are in memory.
     in_memory: Vec<Option<(&'a Op, &'a Stmt)>>,
     /// For scalars, the number of operations that compute them from values that are not pointwise.
     scalar_sizes: Vec<usize>,
@@ -174,7 +173,7 @@ struct Fuser<'a> {
     roots: Vec<Vec<usize>>,
     /// The loops that run in kernels, by statement.
     loops: BTreeMap<usize, PointwiseLoop<'a>>,
-    /// For each value, whether the function of the runtime that uses it computes it by itself.
+    /// For each value, whether the function of the runtime that uses it computes it internally.
     left_out: Vec<bool>,
 }
 
@@ -247,7 +246,7 @@ impl<'a> Fuser<'a> {
         }
     }
 
-    /// The number of elements of an operand from which an expression computes an element; None for reductions that are no expressions.
+    /// The number of elements of an operand from which an expression computes an element; None for reductions that are not expressions.
     fn terms(&self, op: &Op, stmt: &Stmt) -> Option<usize> {
         match op.rules().lowered() {
             Lowered::Reduction(reduction) => {
@@ -333,7 +332,7 @@ impl<'a> Fuser<'a> {
         })
     }
 
-    /// Does not store what a function of the runtime computes by itself, of values in the same block that have no other user.
+    /// Does not store values that a function of the runtime computes internally from values in the same block without other users.
     fn leave_out(&mut self, number: usize) {
         let (stmt, block) = self.stmts[number];
         let Some(Lowered::Library(library)) = stmt.op().map(|op| op.rules().lowered()) else { return };
@@ -465,8 +464,8 @@ impl<'a> Fuser<'a> {
         Some(read)
     }
 
-    /// Whether all results of a reduction along short dimensions are computed at once, so that a value that is needed for each of so many
-    /// is computed once.
+    /// Whether all results of a reduction along short dimensions are computed at once, so that a value that all of them need is computed
+    /// once.
     fn is_shared(&self, sites: Sites, ratio: f64) -> bool {
         let Sites::One { root, .. } = sites else { return false };
         let (stmt, _) = self.stmts[root];

@@ -1,10 +1,10 @@
-//! Finds the updates of arrays that nothing needs afterwards.
+//! Finds the updates of arrays that are not needed afterwards.
 //!
 //! ```text
 //! for i in 1..n { let v = sin(p[i - 1]);  p = update(p, v, i); }
 //! ```
-//! The memory of the old `p` can become that of the new one if `v` is computed before. Where the old array is still needed, it is
-//! copied anyway, and `v` can be computed in the loop nest that stores it.
+//! The new `p` can take the memory of the old one if `v` is computed before. If the old array is still needed, it is copied anyway, and `v`
+//! can be computed in the loop nest that stores it.
 
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
@@ -24,7 +24,7 @@ pub fn last_uses(func: &Func, inlined: &[Option<(&Op, &Stmt)>]) -> Vec<bool> {
 
 struct LastUses<'a> {
     inlined: &'a [Option<(&'a Op, &'a Stmt)>],
-    /// The values that are needed behind the present statement.
+    /// The values that are needed after the current statement.
     needed: BTreeSet<Value>,
     last: Vec<bool>,
 }

@@ -2,7 +2,7 @@
 //!
 //! - `fuse` decides which values exist in memory.
 //! - `order` orders the work that computes them, under loops and branches.
-//! - `alternate` lets the trips of a loop take turns with two places of what it carries.
+//! - `alternate` lets the trips of a loop take turns with two places for its carried values.
 //! - `repeats` finds loops that run in a kernel.
 //! - `plan_memory` gives each of them a place, and makes the list of steps.
 #![warn(missing_docs)]

@@ -4,9 +4,9 @@
 //! for i in 0..3 { u = step(u) }     copy u0 -> u;  for { ..step..; copy v -> u };  alias u -> result
 //! ```
 //!
-//! A carried value lies in one place, the buffer of the body's parameter: initial and next values are copied there, which costs
-//! nothing if the planner can have them computed in place; where it cannot, `alternate` has the trips take turns with two places. All other
-//! values are in SSA form: each is written by the work of one statement. Fused values do not occur.
+//! A carried value is in one place, the buffer of the body's parameter. Initial and next values are copied there, which costs nothing if
+//! the planner can compute them in place. Otherwise `alternate` lets the trips take turns with two places. All other values are in SSA
+//! form: the work of one statement writes each. Fused values do not occur.
 
 use crate::last_uses::last_uses;
 use crate::repeats::{PointwiseLoop, used};
@@ -95,7 +95,7 @@ impl Task {
     }
 }
 
-/// A value that a loop carries; it lies in the buffer of `param` between trips.
+/// A carried value of a loop; between trips it is in the buffer of `param`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carry {
     /// The parameter of the loop's body.
@@ -265,7 +265,7 @@ impl<'a> Scheduler<'a> {
         }
     }
 
-    /// Makes a unit of work in a lowering of its own, filled by `emit`.
+    /// Makes a unit of work in a separate lowering, filled by `emit`.
     fn work(
         &mut self,
         origin: &Origin,
@@ -422,7 +422,7 @@ fn evaluate(point: &dyn Point, stmt: &Stmt, lowering: &mut Lowering<'_>) -> Resu
     Ok(())
 }
 
-/// A value beside those that there are.
+/// A value in addition to the existing ones.
 pub fn new_value(types: &mut Vec<Type>, ty: Type) -> Value {
     debug_assert!(types.len() < u32::MAX as usize, "there is a number for each value");
     types.push(ty);

@@ -4,9 +4,9 @@
 //! for i in 0..100 { (x, y) = (x * x - y * y + a, 2 * x * y + b); }
 //! ```
 //!
-//! Each point needs only itself in every trip, so the loop over trips and the loop over points change places: one kernel runs all trips of a
-//! few points, whose values stay in registers. The bits are the same. Scalars that the loop carries beside arrays are computed for each
-//! bundle of points again, which their work bounds.
+//! Each point needs only itself in every trip, so the loop over trips and the loop over points are exchanged: one kernel runs all trips of
+//! a few points, whose values stay in registers. The bits are the same. Scalars that the loop carries in addition to arrays are computed
+//! again for each bundle of points, which bounds their work.
 
 use spmdc_ir::lower::builder::{KernelBuilder, KernelContext};
 use spmdc_ir::lower::work::{Lowering, Temporaries};
@@ -154,7 +154,8 @@ impl<'a> PointwiseLoop<'a> {
         Some(groups)
     }
 
-    /// Whether the initial value is read at the index of its loop nest, by one kernel; None for what must be in memory, as the bounds.
+    /// Whether the initial value is read at the index of its loop nest, by one kernel; None for values that must be in memory, such as
+    /// bounds.
     pub fn takes_in_one_kernel(&self, value: Value) -> Option<bool> {
         let (bounds, inits) = self.stmt.args.split_at(self.op.bounds());
         if bounds.contains(&value) {

@@ -1,5 +1,5 @@
-//! Systems with a matrix whose rows are split, by elimination. The columns are split meanwhile: panels of some columns, one after the other, go
-//! to all devices, which factorize each of them by themselves (with the same bits) and update their own columns and the right sides.
+//! Systems with a matrix whose rows are split, by elimination. The columns are split meanwhile: panels of some columns, one after the
+//! other, go to all devices, which each factorize all of them (with the same bits) and update their own columns and the right-hand sides.
 //!
 //! ```text
 //! let x: f32[512@Y, 3] = lu_solve(a, b);                                 // a: f32[512@Y, 512], b: f32[512@Y, 3], Y = 4
@@ -18,11 +18,11 @@
 //! let x: f32[512@Y, 3] = triangular_solve(u.T, y, left_side=true, lower=true, transpose_a=true);
 //! ```
 //!
-//! Of determinants the diagonal of U and the exchanged rows are needed, which every device has of each panel.
+//! Determinants need the diagonal of U and the exchanged rows, which every device has for each panel.
 //!
-//! The pivots are those of the whole matrix. Columns that have been eliminated are updated, too, and never read again. A device receives its part
-//! of the matrix, and the panels, which are half of it and half of a panel more. If these are not fewer bytes than the matrix, as where devices are
-//! few, all devices get the matrix.
+//! The pivots are the pivots of the whole matrix. Eliminated columns are updated, too, and never read again. A device receives its part of
+//! the matrix, and the panels, which are half of the matrix plus half of a panel. If this does not save bytes, for example on few devices,
+//! all devices get the matrix.
 
 use super::{part, triangular_solve, with_rows};
 use spmdc_abi::{CollectiveKind, MatrixFunction, TriangularSystem};
@@ -55,7 +55,7 @@ const PANELS: usize = 32;
 /// Minimum columns of a panel, unless a device has fewer.
 const LEAST_COLUMNS: usize = 8;
 
-/// The columns of each panel: a part of those of one device.
+/// The columns of each panel: a part of the columns of one device.
 fn panels(n: usize, parts: usize) -> Vec<Range<usize>> {
     let own = n.div_ceil(parts).max(1);
     let pieces = (PANELS / parts).min(own / LEAST_COLUMNS).max(1);
@@ -73,7 +73,7 @@ struct Layouts {
     panels: Vec<Range<usize>>,
     /// The type of the matrix while its columns are split.
     columns: Type,
-    /// The cost of all exchanges of the matrix, less that of a gather.
+    /// The cost of all exchanges of the matrix, minus the cost of a gather.
     more: f64,
 }
 
@@ -189,7 +189,7 @@ fn computed_whole(stmt: &Stmt, function: MatrixFunction, func: &mut Func, mesh: 
     build.finish()
 }
 
-/// What an elimination finds, in parts: one for each panel.
+/// The result of an elimination, in parts: one for each panel.
 struct Eliminated {
     /// Of U, and of the right sides without L: their rows.
     done: Vec<Vec<Value>>,
@@ -203,7 +203,7 @@ struct Eliminated {
 struct Elimination<'a> {
     build: Builder<'a>,
     origin: Origin,
-    /// The number of dimensions before those of the matrix.
+    /// The number of dimensions before the dimensions of the matrix.
     rank: usize,
 }
 
@@ -286,7 +286,7 @@ impl Elimination<'_> {
         self.build.emit(Diagonal { dims, summed: Vec::new() }, &[square], ty, &self.origin)
     }
 
-    /// Rows of what begins at this row of the matrix, as rows of the matrix.
+    /// These rows of an array that begins at this row of the matrix, as rows of the matrix.
     fn below(&mut self, rows: Value, first: usize) -> Value {
         if first == 0 {
             return rows;

@@ -17,14 +17,14 @@
 //! let i: f32[64@Y] = reshape(transpose(v12, (1, 0)), (64,));
 //! ```
 //!
-//! `v9` and `v10` are the result in *turned* order. A transform of what is computed from it element by element begins there, and takes the steps
-//! back.
+//! `v9` and `v10` are the result in *turned* order. A transform of values computed from it element by element begins in this order, and
+//! takes the inverse steps.
 //!
-//! Where blocks of points are not blocks of whole rows, zeros continue the line until they are, and the rows of zeros are left out again: a device
-//! fetches what it lacks of its rows.
+//! If blocks of points are not blocks of whole rows, the line is padded with zeros until they are, and the rows of zeros are removed again:
+//! a device fetches the missing elements of its rows.
 //!
-//! Real numbers have transforms of which half is known by symmetry: of the rows, `0..=n1/2` are transformed, and both halves of the
-//! half-complex order are made of them.
+//! Half of the transform of real numbers follows by symmetry: only the rows `0..=n1/2` are transformed, and both halves of the half-complex
+//! order are made from them.
 
 use spmdc_abi::{CollectiveKind, Transform};
 use spmdc_ir::op::Op;
@@ -79,11 +79,11 @@ enum LineExchange {
         /// Maximum that any device has before.
         held: usize,
     },
-    /// Blocks of points become blocks of whole rows, or those become blocks of points: most devices receive so many from their neighbours.
+    /// Blocks of points become blocks of whole rows, or the reverse: most devices receive this number of elements from their neighbours.
     Shift { received: usize },
 }
 
-/// The exchanges of a transform whose lines are split into so many parts.
+/// The exchanges of a transform whose lines are split into this number of parts.
 struct LineExchanges {
     parts: usize,
     all: Vec<LineExchange>,
@@ -111,8 +111,8 @@ impl LineExchanges {
         self.all.extend(vec![LineExchange::Shift { received: most.unwrap_or(0) }; planes]);
     }
 
-    /// In bytes that a device receives. `bytes`: those of an element of all lines of a device; `axes`: those that split the lines, and all that
-    /// split the operand.
+    /// In bytes that a device receives. `bytes`: the bytes of an element of all lines of a device; `axes`: the axes that split the lines,
+    /// and all axes that split the operand.
     fn cost(&self, bytes: usize, (axes, all): (AxisSet, AxisSet), mesh: &Mesh) -> f64 {
         let of_one = |exchange: &LineExchange| {
             let (received, crossing) = match *exchange {
@@ -201,7 +201,7 @@ enum SplitSide {
     Columns,
 }
 
-/// Makes the steps of transforms of lines that are cut alike.
+/// Makes the steps of transforms of lines that are divided in the same way.
 pub struct FourStep<'a> {
     build: Builder<'a>,
     /// The type of a line, of any element type and length.
@@ -450,8 +450,8 @@ impl<'a> FourStep<'a> {
         [self.binary(BinaryOp::Sub, rc, is, &ty), self.binary(BinaryOp::Add, rs, ic, &ty)]
     }
 
-    /// The powers of the roots of unity. Their exponents are whole numbers below the number of points, and the angles lie between -pi and pi, so
-    /// that each is rounded once or twice, in f64.
+    /// The powers of the roots of unity. Their exponents are integers below the number of points, and the angles are between -pi and pi, so
+    /// each is rounded once or twice, in f64.
     fn roots(&mut self, dtype: DType, sizes: [usize; 2], side: SplitSide, inverse: bool) -> [Value; 2] {
         let n = self.cut.points();
         let whole = if i32::try_from(n).is_ok() { DType::I32 } else { DType::I64 };

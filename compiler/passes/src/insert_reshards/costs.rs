@@ -1,7 +1,7 @@
 //! The cost of running an op under an assignment of axes to its factors, and the cheapest assignment.
 //!
-//! Pricing an assignment searches a plan for each operand and result. The bytes that each device lacks are a lower bound that needs
-//! no search, so assignments are priced in the order of their bounds, and those that cannot win are not priced at all.
+//! Pricing an assignment searches a plan for each operand and result. The bytes that each device lacks are a lower bound that needs no
+//! search. Assignments are priced in the order of their bounds, and assignments that cannot win are not priced.
 
 use super::Inserter;
 use spmdc_abi::ReduceOp;
@@ -32,7 +32,7 @@ pub struct Costs<'a> {
     /// The axes along which the operands stay partial.
     sums: AxisSet,
     moves: Vec<TensorMove<'a>>,
-    /// The index of a move, by what an assignment gives.
+    /// The index of a move, by the layout that an assignment produces.
     known: BTreeMap<MoveKey, usize>,
 }
 
@@ -48,7 +48,7 @@ struct TensorMove<'a> {
     bound: f64,
     /// The cost, once it is known.
     cost: Option<f64>,
-    /// The cost of what is held through a loop for it.
+    /// The cost of the memory that is held for it throughout a loop.
     held: f64,
 }
 

@@ -47,7 +47,7 @@ impl Inserter<'_> {
         self.drawn.contains_key(&value) && are_whole(to) && are_whole(&self.func.ty(value).sharding)
     }
 
-    /// The value in another layout, made of the values of which it is made; None if it cannot be made again.
+    /// The value in another layout, made again from its operands; None if it cannot be made again.
     pub(super) fn drawn_again(&mut self, value: Value, to: &Sharding, origin: &Origin) -> Option<Value> {
         if !self.is_drawn_again(value, to) {
             return None;

@@ -6,21 +6,23 @@
 //! for i in .. { g = g + x[i] @ y[i] }  `g` stays partial, one all_reduce after the loop
 //! ```
 //!
-//! Such a sum may be cheaper in another way than where it is wanted whole at once: `x[i]` and `y[i]` of one trip are gathered for fewer bytes than their
-//! product has, and the sum of all products moves once. So a sum of whole operands is priced in several partial layouts (`sums_of`).
+//! Such a sum may be cheaper in another layout than a sum that is needed whole immediately. For example, `x[i]` and `y[i]` of one trip are
+//! gathered for fewer bytes than their product has, and the sum of all products moves once. So a sum of whole operands is priced in several
+//! partial layouts (`sums_of`).
 //!
-//! A value that only linear statements use belongs to a graph of such statements. Going through a block, the pass computes for each
-//! result the cost of having it whole, and the cost of each partial layout that one of its operands can have: nothing for a sum
-//! over a split dimension, which is partial anyway; nothing for a whole value that can be relabelled; otherwise the cost of the
-//! move. The root of a graph is wanted whole and takes the cheaper way: its operands are combined, or it is combined itself. A loop
-//! multiplies the cost of its body by its trips, unless the carried value can stay partial all the way round; what it collects may be partial
-//! too. A loop whose initial or next value the program makes partial carries it so if it can, at any cost. In a tie, sums are combined at once.
+//! A value that only linear statements use belongs to a graph of such statements. Going through a block, the pass computes for each result
+//! the cost of having it whole, and the cost of each partial layout that one of its operands can have: nothing for a sum over a split
+//! dimension, which is partial anyway; nothing for a whole value that can be relabelled; otherwise the cost of the move. The root of a
+//! graph is wanted whole and takes the cheaper way: its operands are combined, or it is combined itself. A loop multiplies the cost of its
+//! body by its trips, unless the carried value can stay partial throughout; collected values may be partial, too. If the program makes the
+//! initial or next value of a loop partial, the loop carries it partially if it can, at any cost. In a tie, sums are combined at once.
 //!
-//! A gradient whose value has an annotation is pinned like it. The annotation is about the whole sum, so the gradient may stay partial.
+//! A gradient whose value has an annotation is pinned like the value. The annotation applies to the whole sum, so the gradient may stay
+//! partial.
 //!
-//! Several users of a value share its cost: `sum(s - s / 4)` combines the total, while of `s + a` and `s - b`, both needed whole,
-//! each pays half of `s` and would pay for all of its own. If the users want it in different layouts, they get it whole: then all
-//! values are priced again without following that value.
+//! Several users of a value share its cost. `sum(s - s / 4)` combines the total. If `s + a` and `s - b` are both needed whole, each pays
+//! half of `s`, and would pay for all of its own sum. If the users want it in different layouts, they get it whole: then all values are
+//! priced again without following that value.
 //!
 //! Addends over different axes, over X of `n` devices and over Y of `m`, of `B` bytes each, receive
 //!
@@ -65,7 +67,8 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of partial layouts of a value that are considered.
 const MAX_WAYS: usize = 6;
 
-/// Maximum number of partial layouts in which a sum of whole operands is considered, beside the cheapest where it is wanted whole.
+/// Maximum number of partial layouts that are considered for a sum of whole operands, in addition to the cheapest one if it is needed
+/// whole.
 const MAX_SUMS: usize = 3;
 
 /// Maximum number of attempts; the last one follows no value of several uses.
@@ -191,7 +194,7 @@ struct Sums<'a, 'b> {
     disputed: Vec<Value>,
     /// Bounds of values as factors of partial sums.
     constants: Vec<FactorBounds>,
-    /// Statements that every device can compute by itself in any layout, by their results.
+    /// Statements that every device can compute independently in any layout, by their results.
     makers: BTreeMap<Value, Stmt>,
     /// The layouts of all values that stay partial.
     held: BTreeMap<Value, Sharding>,
@@ -448,10 +451,10 @@ impl<'a, 'b> Sums<'a, 'b> {
         (!node.partial.is_empty()).then_some(node)
     }
 
-    /// The layouts in which a sum can be computed from whole operands, and the cost of each for one run beyond that of the first, which is
-    /// the cheapest where the sum is wanted whole at once. Unless that is partial over all axes that there are, the others are partial sums, the
-    /// cheapest first, where the sum is combined later: operands may then be gathered for a sum of one trip, and stay where they are for a sum over
-    /// all trips.
+    /// The layouts in which a sum can be computed from whole operands, and the additional cost of each for one run, compared with the
+    /// first. The first is the cheapest if the sum is needed whole immediately. Unless it is partial over all available axes, the others
+    /// are partial sums, the cheapest first, and the sum is combined later. Operands may then be gathered for a sum of one trip, and remain
+    /// in place for a sum over all trips.
     fn sums_of(&self, projection: &Projection, stmt: &Stmt) -> Vec<(Sharding, f64)> {
         let inserter = &*self.inserter;
         let chosen = inserter.choose(projection, stmt);
@@ -578,7 +581,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         }
     }
 
-    /// The costs of the results of a branch, each of which may be partial on both sides. Both count, as if both were taken.
+    /// The costs of the results of a branch, each of which may be partial on both sides. Both sides count, as if both were taken.
     fn branch(&mut self, op: &Branch, stmt: &Stmt, nodes: &mut SumNodes) {
         self.inserter.enter(true, 1.0);
         op.sides().into_iter().for_each(|side| self.price(side, nodes));
@@ -608,7 +611,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         partial.map(|value| self.layout(value).clone())
     }
 
-    /// The costs of what a loop collects: partial sums of one trip become partial sums of all.
+    /// The costs of the values that a loop collects: partial sums of one trip become partial sums of all.
     fn stacks(&self, stmt: &Stmt, trips: f64, inside: &SumNodes, nodes: &mut SumNodes) {
         let Some(Round { bounds, body, .. }) = loop_of(stmt) else { return };
         for i in stmt.args.len() - bounds..stmt.results.len() {
@@ -729,7 +732,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         best
     }
 
-    /// The cost of having operands in layouts, and that of what is held for them and not paid yet.
+    /// The cost of having operands in layouts, and the cost of the memory held for them that is not paid yet.
     fn operands<'n>(&self, needed: impl Iterator<Item = (Value, Option<&'n SumNode>, &'n Sharding)>) -> (f64, f64) {
         needed.fold((0.0, 0.0), |(all, all_held), (value, node, to)| {
             let (cost, way) = self.operand(value, node, to);
@@ -738,7 +741,7 @@ impl<'a, 'b> Sums<'a, 'b> {
         })
     }
 
-    /// The cost of the bytes by which what a loop carries or collects is larger in a partial layout.
+    /// The cost of the additional bytes of the values that a loop carries or collects in a partial layout.
     fn held(&self, value: Value, layout: &Sharding) -> f64 {
         let array = &self.inserter.func.ty(value).array;
         let more = more_held(array, self.layout(value), layout, self.inserter.mesh);

@@ -10,15 +10,15 @@
 //! }                                     for i in 10..12 { let da = receive(); t = t + g(ring[i % 3], da); }
 //! ```
 //!
-//! In a pipeline with gradients a stage sends a value forward and needs its cotangent in the same trip, so the stages would work one after the
-//! other. An *answer* is a value whose sender has waited, perhaps by way of other meshes, for a value that the mesh has sent in the same trip. The
-//! loop is *cut* before the first answer, if nothing before the cut depends on an answer of the trip before. The part
-//! before the cut runs some trips ahead; the values that both parts use lie in a ring of so many places. Each part runs its trips in
-//! their order, so sums keep their bits, and each transfer moves the values of the trips in their order.
+//! In a pipeline with gradients a stage sends a value forward and needs its cotangent in the same trip, so the stages would work one after
+//! the other. An *answer* is a value whose sender has waited, directly or through other meshes, for a value that the mesh has sent in the
+//! same trip. The loop is *cut* before the first answer, if nothing before the cut depends on an answer of the trip before. The part before
+//! the cut runs some trips ahead; a ring with as many places holds the values that both parts use. Each part runs its trips in their order,
+//! so sums keep their bits, and each transfer moves the values of the trips in their order.
 //!
-//! How far each mesh works ahead is a multiple of its distance: the number of meshes on the way to the one that answers. Whether that helps, and
-//! whether a mesh would wait for ever, as a transfer holds one value, is decided by simulation (`compiler/pipeline`); so the loops are
-//! cut where the order of all transfers in a trip is known: not where one is in a loop within the loop.
+//! The number of trips that a mesh works ahead is a multiple of its distance: the number of meshes on the way to the answering mesh. A
+//! simulation (`compiler/pipeline`) decides whether working ahead helps, and whether a mesh would wait forever, because a transfer holds
+//! one value. So a loop is only cut if the order of all transfers in a trip is known: not if a transfer is in an inner loop.
 
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Control, ForLoop};
@@ -203,7 +203,7 @@ struct Halves {
     first: BTreeSet<usize>,
     /// For each carried value, whether the first part carries it.
     first_carries: Vec<bool>,
-    /// The values of the first part that lie in rings for the second one.
+    /// The values of the first part that are kept in rings for the second one.
     crossing: Vec<Value>,
     /// The statements of the first part that the second one repeats, by position.
     repeated: BTreeSet<usize>,
@@ -272,7 +272,7 @@ impl Halves {
         Block { stmts: own.map(|(_, stmt)| stmt.clone()).collect(), ..Block::default() }
     }
 
-    /// Moves what makes a value to the first part; None if that is not possible, as for what depends on an answer.
+    /// Moves the statements that compute a value to the first part; None if that is impossible, for example if they depend on an answer.
     fn pull(&mut self, func: &Func, body: &Block, value: Value, used: &mut BTreeSet<Value>) -> Option<()> {
         let made = body.stmts.iter().position(|stmt| stmt.results.contains(&value));
         let Some(at) = made.filter(|at| !self.first.contains(at)) else {
@@ -506,7 +506,7 @@ impl Cutter<'_> {
         Block { params, ..Block::default() }
     }
 
-    /// The parameters of the first part, for those of the body.
+    /// The parameters of the first part, for the parameters of the body.
     fn entered(&self, body: &Block, first: &[usize], block: &Block) -> Replaced {
         first.iter().zip(&block.params[1..]).map(|(&at, &param)| (body.params[1 + at], param)).collect()
     }
@@ -516,7 +516,7 @@ impl Cutter<'_> {
         values.iter().map(|&value| self.func.new_like(value)).collect()
     }
 
-    /// For each collected value, the stack of so many trips.
+    /// For each collected value, the stack of this number of trips.
     fn stacks(&mut self, wholes: &[Value], trips: i64) -> Vec<Value> {
         let stack = |&whole: &Value| {
             let new = self.func.new_like(whole);

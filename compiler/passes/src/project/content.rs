@@ -7,7 +7,7 @@ use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::Mesh;
 use std::collections::BTreeSet;
 
-/// The mesh of results that are on none: the first of the program.
+/// The mesh of results on no mesh: the first of the program.
 pub(super) const DEFAULT: u8 = 0;
 
 /// The meshes of effects that are not on the mesh of an operand.

@@ -1,7 +1,6 @@
-//! Makes every move of a value between meshes a `transfer`: of what text shows, and of conditions and bounds that several meshes need.
+//! Makes every move of a value between meshes a `transfer`: of printed values, and of conditions and bounds that several meshes need.
 //!
-//! Text of a manual function leaves it as arrays with a row for each of the devices that have values of their own, and is shown in loops
-//! over these:
+//! Text of a manual function leaves it as arrays with a row for each device with its own value, and is printed in loops over these:
 //!
 //! ```text
 //! manual(X) fn f(x: f32[8@X]) { print("{}", sum(x)) }      =>      send(sum(x), varying=X)
@@ -40,9 +39,9 @@ pub(super) struct Mover<'a> {
     pub of: &'a mut ValueMeshes,
     pub mesh: &'a Mesh,
     pub outputs: OutputMeshes,
-    /// The meshes that need values which are on none.
+    /// The meshes that need values on no mesh.
     needs: &'a NeededMeshes,
-    /// In a manual function, the mesh of its values that are on none.
+    /// In a manual function, the mesh of its values on no mesh.
     home: Option<u8>,
     /// The axes over which conditions around vary.
     conditions: AxisSet,
@@ -98,7 +97,7 @@ impl<'a> Mover<'a> {
         result
     }
 
-    /// The value on a mesh. What text needs of a manual function leaves it, with a row for each of the devices that differ.
+    /// The value on a mesh. Values that text needs from a manual function leave it, with a row for each device with its own value.
     fn moved(&mut self, value: Value, to: u8, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
         let mut value = value;
         if let (None, Some(home)) = (self.at(value), self.home) {
@@ -182,7 +181,7 @@ impl<'a> Mover<'a> {
         }
     }
 
-    /// Sends what a text shows, and shows it for each of the devices that differ.
+    /// Sends the values of a text, and shows it for each device with its own value.
     fn text(&mut self, mut stmt: Stmt, stmts: &mut Vec<Stmt>) {
         let origin = stmt.origin.clone();
         let types: Vec<Type> = stmt.args.iter().map(|&arg| self.func.ty(arg).clone()).collect();
@@ -243,7 +242,7 @@ impl<'a> Mover<'a> {
         stmts.append(&mut body);
     }
 
-    /// Lets the mesh of a value draw its layout, and that of all text print the drawing.
+    /// Makes the mesh of a value draw its layout, and the mesh of the text print the drawing.
     fn drawing(&mut self, mut stmt: Stmt, stmts: &mut Vec<Stmt>) {
         let origin = stmt.origin.clone();
         let number = Some(self.drawings);

@@ -1,7 +1,7 @@
-//! The meshes that need values which are on none.
+//! The meshes that need values on no mesh.
 //!
-//! What control flow returns may be on no mesh, although its condition is on one. It is computed on each mesh that needs it, to which the condition
-//! goes, and nowhere else.
+//! A result of control flow may be on no mesh, although the condition is on one. It is computed on exactly the meshes that need it, to
+//! which the condition is sent.
 
 use super::content::{DEFAULT, OutputMeshes, content, decides};
 use spmdc_ir::op::Op;
@@ -54,7 +54,7 @@ struct NeedsFinder<'a> {
 }
 
 impl NeedsFinder<'_> {
-    /// The mesh of a value, or those that need it.
+    /// The mesh of a value, or the meshes that need it.
     fn meshes(&self, value: Value) -> BTreeSet<u8> {
         match self.of[value.0 as usize] {
             Some(on) => BTreeSet::from([on]),

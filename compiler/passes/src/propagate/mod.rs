@@ -5,14 +5,14 @@
 //!   let h = x @ w;        // h: f32[8@?,4@?]        =>        let h = x @ w;        // h: f32[8@X,4]
 //! ```
 //!
-//! Given are the closed dimensions of parameters, of annotations (`pin`) and of `reshard`, and all `explicit` axes, which the types
-//! already have. From there axes spread along the factors of the ops (`step.rs`), forward and backward, to a fixed point: first
-//! through ops that only carry, then through all factors that pass, then through all factors; finally reshapes whose blocks do not
-//! fit take the axes to another dimension. Values of one data flow (the carried values of a loop, the results of branches) are
-//! linked by edges of their own.
+//! The known shardings are the closed dimensions of parameters, of annotations (`pin`) and of `reshard`, and all `explicit` axes, which the
+//! types already have. From there axes spread along the factors of the ops (`step.rs`), forward and backward, to a fixed point: first
+//! through ops that only move elements, then through all factors that pass, then through all factors. Finally reshapes whose blocks do not
+//! fit move the axes to another dimension. Separate edges link the values of one data flow (the carried values of a loop, the results of
+//! branches).
 //!
-//! Axes are only ever added, in program order, so the result is deterministic. Where order alone decides, other [`Choices`] lay out
-//! the program differently, and the pipeline takes the layout that communicates least; likewise for axes cut into parts
+//! Axes are only ever added, in program order, so the result is deterministic. Where order alone decides, other [`Choices`] lay out the
+//! program differently, and the pipeline takes the layout with the least communication. The same holds for axes that are cut into parts
 //! (`refine.rs`). Afterwards no dimension is open; the operands of an op may still disagree.
 
 mod provenance;
@@ -162,7 +162,7 @@ impl SlotGraph {
         self.slot_of[value.0 as usize].expect("values are defined before they are used")
     }
 
-    /// Gives a value, which is in a region over the axes `manual`, a slot of its own.
+    /// Gives a value, which is in a region over the axes `manual`, a separate slot.
     fn define(&mut self, func: &Func, value: Value, manual: AxisSet) {
         let ty = func.ty(value);
         let auto = self.auto.either(func.info(value).origin.turned).minus(manual);

@@ -5,9 +5,9 @@
 //! x + y, x: f32[8@X,16], y: f32[8,16@X]     X cannot split both: the result becomes f32[8@X,16], y stays as it is
 //! ```
 //!
-//! All tensors want the longest list of axes for a factor of which every other list is a prefix; where lists diverge, their common
-//! prefix. Factors take turns, those of large tensors first; a tensor takes the part of a list that it still can. Results come
-//! before operands, and an operand takes no axis that the result could not take.
+//! For each factor, all tensors want the longest list of axes that has every other list as a prefix; if lists diverge, they want the common
+//! prefix. Factors take turns, beginning with the factors of large tensors. A tensor takes the longest possible part of a list. Results
+//! come before operands, and an operand takes no axis that the result could not take.
 
 use spmdc_grammar::span::Span;
 use spmdc_layout::crossings;
@@ -120,7 +120,7 @@ pub enum PropagationStage {
 /// Preferences of propagation where order alone would decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
-    /// Of factors that compete for an axis in a result, those of small and later tensors go first.
+    /// Among factors that compete for an axis in a result, the factors of small and later tensors come first.
     pub later_first: bool,
     /// A split that a reshape cuts finer than its axes passes to another dimension of the result.
     pub cuts_pass: bool,
@@ -343,7 +343,7 @@ impl OpNode {
         changed
     }
 
-    /// If a reshape leaves no room for a split, as of `f32[8@Y,16]` to `f32[2,4,16]` with Y = 4: the largest other dimension of the
+    /// For a reshape that leaves no room for a split, such as `f32[8@Y,16]` to `f32[2,4,16]` with Y = 4: the largest other dimension of the
     /// result that this op passes on whole, and the axes that it could take. Devices would exchange parts of blocks.
     fn passed_on(&self, slots: &[Slot], mesh: &Mesh) -> Option<(usize, Vec<u8>)> {
         let Projection { rule, even, .. } = &self.projection;
@@ -384,8 +384,8 @@ impl OpNode {
         changed && chosen.cuts_pass
     }
 
-    /// Where operands differ and the result has no axes, it takes those of the largest operand; of equal ones, those that split it
-    /// most.
+    /// If operands differ and the result has no axes, it takes the axes of the largest operand; among equal ones, of the operand that they
+    /// split most.
     fn choose(
         &self,
         (result, factor): (usize, usize),

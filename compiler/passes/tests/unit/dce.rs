@@ -1,4 +1,4 @@
-//! Tests of `dce`: what has no use vanishes.
+//! Tests of `dce`: unused statements are removed.
 
 use crate::testing::typed;
 use spmdc_inspect::print::module;

@@ -1,4 +1,4 @@
-//! Tests of `overlap`: what comes before a collective.
+//! Tests of `overlap`: the statements before a collective.
 
 use crate::testing::compiled;
 use spmdc_ir::program::{Block, Stage};

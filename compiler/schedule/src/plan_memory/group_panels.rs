@@ -185,7 +185,7 @@ impl Surroundings<'_> {
         (fits && self.shares(step.split, axes)).then(|| uses(step, kernel))
     }
 
-    /// The uses of both sides of a reduction, if each unit of the range has elements of its own.
+    /// The uses of both sides of a reduction, if each unit of the range has separate elements.
     fn reduction(
         &self,
         step: &ReduceStep,
@@ -214,7 +214,7 @@ impl Surroundings<'_> {
         Some(vec![side(from, false), side(to, true)])
     }
 
-    /// Whether devices along these axes share what a step writes: those of `split`, and any of the group.
+    /// Whether devices along these axes share the memory that a step writes: the axes of `split`, and any axes of the group.
     fn shares(&self, axes: AxisSet, (group, split): (AxisSet, AxisSet)) -> bool {
         axes.intersect(self.mesh.axes()).minus(group) == split
     }

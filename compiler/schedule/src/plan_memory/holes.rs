@@ -1,8 +1,8 @@
 //! The bytes of an arena that are taken during a lifetime, and the holes between them.
 //!
-//! A segment tree over time (Bentley, "Solutions to Klee's rectangle problems", 1977) has for each span the bytes that are taken all through it,
-//! and those that are taken at any time of it. Buffers that live at once mostly lie side by side, so that a set of bytes is a few ranges: a buffer
-//! is placed in the logarithm of the number of buffers, and not in their number.
+//! A segment tree over time (Bentley, "Solutions to Klee's rectangle problems", 1977) has two sets for each span: the bytes that are taken
+//! throughout it, and the bytes that are taken at any time in it. Buffers that live at once are mostly adjacent, so a set of bytes is a few
+//! ranges, and placing a buffer takes logarithmic time.
 
 use super::lifetimes::Interval;
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl TakenSpace {
         }
     }
 
-    /// The offset, at least `first`, of the smallest hole that is as large and free all the lifetime.
+    /// The offset, at least `first`, of the smallest hole that is large enough and free throughout the lifetime.
     pub fn best_fit(&self, lifetime: &[Interval], size: u64, first: u64) -> u64 {
         let mut taken = Vec::new();
         for interval in lifetime {

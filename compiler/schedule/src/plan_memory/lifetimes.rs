@@ -1,17 +1,17 @@
 //! Lifetimes: the times at which each value must be kept in memory.
 //!
-//! Tasks are numbered in order; a unit of work at position `p` reads at time `2p` and is done at `2p + 1`. A value lives from the
-//! time `2p` of its first write to the time `2q` of its last read, both included. Two values whose lifetimes overlap at only one
-//! time `2p` are thus the input and the output of one unit of work, which may write in place. A value of which no element is read
-//! still lives until its write is done: the write must not destroy another value that is needed later.
+//! Tasks are numbered in order; a unit of work at position `p` reads at time `2p` and is done at `2p + 1`. A value lives from the time `2p`
+//! of its first write to the time `2q` of its last read, both included. Two values whose lifetimes overlap at only one time `2p` are thus
+//! the input and the output of one unit of work, which may write in place. An unread value still lives until its write is done: the write
+//! must not destroy another value that is needed later.
 //!
 //! Small values that other devices read live until the next collective, whose barrier orders these reads anyway: no device waits
 //! only to overwrite a few bytes.
 //!
-//! Loops: a value from outside that is read inside lives until the loop ends. A carried value lives from its initial copy to
-//! its last use in the body, then again from the copy at the end of the body, so that the next value can be computed in the
-//! same place in between. Branches: a result lives from the copy in each branch, but not through the other branch before that.
-//! What only the second branch still needs does not live through the rest of the first, so both can change it in its place.
+//! Loops: a value from outside that is read inside lives until the loop ends. A carried value lives from its initial copy to its last use
+//! in the body, then again from the copy at the end of the body, so that the next value can be computed in the same place in between.
+//! Branches: a result lives from the copy in each branch, but not through the other branch before that. A value that only the second branch
+//! still needs does not live through the rest of the first, so both can change it in place.
 
 use crate::order::{Limit, Schedule, Task};
 use spmdc_ir::lower::work::Work;

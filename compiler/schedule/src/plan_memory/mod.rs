@@ -1,15 +1,15 @@
 //! Plans memory: gives every value a place, and turns the schedule into the program that the runtime executes.
 //!
 //! # Arenas
-//! A buffer lies in an arena that exists once per combination of coordinates along some axes: those along which devices hold
-//! different data (split, partial, or varying), and those along which the conditions around its writes vary. Devices that differ
-//! along other axes only share it, and divide the work of filling it. Buffers of up to 16 KiB exist once per device instead.
+//! A buffer is in an arena that exists once per combination of coordinates along some axes: the axes along which devices hold different
+//! data (split, partial, or varying), and the axes along which the conditions around its writes vary. Devices that only differ along other
+//! axes share it, and divide the work of filling it. Buffers of up to 16 KiB exist once per device instead.
 //!
 //! # Places
-//! - Parameters have places of their own that no other value ever uses: a program runs several times over the same arguments. A
-//!   stream has none.
-//! - So have the constant arrays of a program, which are written when it is loaded.
-//! - Values with the same bytes under another name (reshapes, the inside of a `manual` region, the result of a loop) are one.
+//! - Parameters have separate places that no other value ever uses, because a program runs several times over the same arguments. A stream
+//!   has no place.
+//! - The constant arrays of a program, which are written when it is loaded, also have separate places.
+//! - Values with the same bytes under another name (reshapes, the inside of a `manual` region, the result of a loop) share one place.
 //! - A copy vanishes where source and target can be one: the next value of a carried variable is computed in the loop's buffer if
 //!   the old value is not needed any more. A kernel writes in place of an operand whose lifetime ends with it, if it reads the
 //!   operand only at the index that it writes.
@@ -17,15 +17,15 @@
 //!   time.
 //!
 //! # Barriers
-//! `sync.rs` decides where devices that share an arena, or read each other's blocks in a collective, need a barrier: between a
-//! write and a later read, and between a read and a later write, however much later. If a barrier follows work that no other device
-//! waits for, it is posted before that work and awaited after it. A print is a barrier of all devices. Where devices may diverge
-//! (at a condition that varies along an axis, inside `manual`), every barrier that would be needed inside comes before, and no
-//! buffer written inside is shared along that axis.
+//! `sync.rs` decides where devices that share an arena, or read each other's blocks in a collective, need a barrier: between a write and a
+//! later read, and between a read and a later write, however much later. If a barrier follows work for which no other device waits, it is
+//! posted before this work and awaited after it. A print is a barrier of all devices. Where devices may diverge (at a condition that varies
+//! along an axis, inside `manual`), every barrier that would be needed inside comes before, and no buffer written inside is shared along
+//! that axis.
 //!
 //! # Panels
-//! `panels.rs` finds kernels that run panel by panel, so that the rows between them stay in the cache; `group_panels.rs` those between
-//! which devices combine values of each row.
+//! `panels.rs` finds kernels that run panel by panel, so that the rows between them stay in the cache. `group_panels.rs` finds kernels
+//! between which devices combine values of each row.
 
 mod group_panels;
 mod holes;
@@ -62,7 +62,7 @@ pub struct Planned {
     pub kernels: Vec<Kernel>,
     /// Whether the plan was replayed only in part, though a replay was requested.
     pub doubtful: bool,
-    /// For each value of the module, the number of its buffer; None for those that are not in memory.
+    /// For each value of the module, the number of its buffer; None for values that are not in memory.
     pub buffer_of: Vec<Option<usize>>,
 }
 

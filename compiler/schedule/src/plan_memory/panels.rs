@@ -8,7 +8,7 @@
 //! An array that exceeds the cache is then read once instead of four times. Results stay the same: each kernel computes the same
 //! for every row, and a row that one kernel writes is read by the other kernels for the same row only.
 //!
-//! A kernel that reads neighbouring rows, too, stays behind by as many:
+//! A kernel that also reads neighbouring rows runs with a lag of as many rows:
 //!
 //! ```text
 //! v[i] = u[i-1] + u[i] + u[i+1]; u[i] = v[i-1] + v[i] + v[i+1]
@@ -141,7 +141,7 @@ impl PanelGroup<'_> {
         None
     }
 
-    /// The units by which a kernel with these uses stays behind the members; None if it cannot run by panels with them.
+    /// The lag of a kernel with these uses after the members, in units; None if it cannot run by panels with them.
     fn lag(&self, uses: &[BufferUse]) -> Option<u64> {
         let mut lag = 0;
         for member in &self.members {
@@ -208,7 +208,7 @@ pub fn row_bytes<'a>(uses: impl Iterator<Item = &'a BufferUse>) -> u64 {
     rows.iter().map(|(_, _, bytes)| bytes).sum()
 }
 
-/// Units of the range in a panel of so many bytes, of which a unit takes `row`.
+/// Units of the range in a panel of this number of bytes, if a unit takes `row`.
 pub fn units_of(panel: u64, row: u64) -> u64 {
     debug_assert!(row > 0, "a panel has no rows");
     let units = (panel / row.max(1)).max(1);
@@ -236,8 +236,8 @@ impl BufferUse {
         self.depends(other) && !(is_own && self.rows == other.rows && self.bytes.start == other.bytes.start)
     }
 
-    /// The least number of units by which this use has to stay behind an earlier one of bytes of the same arena; less than 0 if it may come
-    /// before it. None if any unit may depend on any other.
+    /// The minimum lag of this use after an earlier use of bytes of the same arena, in units; negative if it may come before it. None if
+    /// any unit may depend on any other.
     fn behind(&self, earlier: &BufferUse) -> Option<i64> {
         debug_assert_eq!(self.arena, earlier.arena, "both use one arena");
         let (own, theirs) = (self.rows?, earlier.rows?);
@@ -284,7 +284,7 @@ impl UsedRows {
     }
 }
 
-/// The rows that an access of each unit of the range uses, with elements in place of bytes; None if there are no rows.
+/// The rows that an access of each unit of the range uses, with elements in place of bytes; None without rows.
 fn rows(kernel: &Kernel, access: &Access) -> Option<UsedRows> {
     let Affine { terms, scalars, dynamic, constant } = &access.address;
     if !scalars.is_empty() || !dynamic.is_empty() {

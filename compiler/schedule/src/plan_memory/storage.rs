@@ -15,14 +15,14 @@ use std::collections::BTreeSet;
 /// Offsets are multiples of this many bytes.
 const ALIGNMENT: u64 = 64;
 
-/// One buffer and the values that lie in it at different times.
+/// One buffer and the values that it holds at different times.
 #[derive(Clone, Debug)]
 pub struct Buffer {
     pub values: Vec<Value>,
     /// The lifetimes of all its values together.
     pub intervals: Vec<Interval>,
     pub bytes: u64,
-    /// The axes along which each coordinate has an instance of its own.
+    /// The axes along which each coordinate has a separate instance.
     pub axes: AxisSet,
     /// Whether it holds a parameter or a constant, with which no other value shares it.
     pub fixed: bool,
@@ -146,8 +146,8 @@ impl<'a> Merger<'a> {
         find(&mut self.root, class)
     }
 
-    /// Merges copies first, above all those of values that loops carry: a trip that changes nothing, as the side of an `if` that is not
-    /// taken, must copy nothing. Then kernels that can write in place of an operand.
+    /// Merges copies first, and among these the copies of carried values of loops: a trip that changes nothing, such as the untaken side of
+    /// an `if`, must not copy. Then merges kernels that can write in place of an operand.
     fn merge_all(&mut self, carried: &BTreeSet<Value>) {
         for of_loops in [true, false] {
             for work in self.lifetimes.work.iter().flatten() {
@@ -171,7 +171,7 @@ impl<'a> Merger<'a> {
         }
     }
 
-    /// Puts two values into one buffer if their lifetimes allow it. True if they lie in one buffer.
+    /// Puts two values into one buffer if their lifetimes allow it. True if they are in one buffer.
     fn merge(&mut self, a: Value, b: Value) -> bool {
         let (a, b) = (self.class(a), self.class(b));
         if a == b {
@@ -202,8 +202,8 @@ impl<'a> Merger<'a> {
         true
     }
 
-    /// Whether the work at these times computes `new` from `old`, or at a single time one of the two from the other, and may do so in place.
-    /// It may be several parts of one kernel, each of which writes other elements.
+    /// Whether the work at these times computes `new` from `old`, or at a single time one of the two from the other, and may do so in
+    /// place. It may be several parts of one kernel, each of which writes other elements.
     fn is_in_place(&mut self, (start, end): Interval, (old, new): (usize, usize)) -> bool {
         if start % 2 == 1 || end % 2 == 1 {
             return false;

@@ -1,15 +1,15 @@
 //! Decides where devices need a barrier.
 //!
-//! Between two barriers of a group, an access of one device to memory can come before or after any access of another device. So for
-//! each arena the planner records which bytes have been read and written, and the *reach* of each access: the axes along which
-//! other devices see the same bytes (they share the arena) or read them (a collective reads the blocks of a group). Two accesses,
-//! at least one of them a write, are ordered if a barrier along the reach of either lies between them.
+//! Between two barriers of a group, an access of one device to memory can come before or after any access of another device. So for each
+//! arena the planner records which bytes have been read and written, and the *reach* of each access: the axes along which other devices see
+//! the same bytes (they share the arena) or read them (a collective reads the blocks of a group). Two accesses, at least one of them a
+//! write, are ordered if a barrier along the reach of either separates them.
 //!
 //! Barriers are transitive: a barrier along X and then one along Y order a device with all devices along X and Y. So each access
 //! keeps the axes of the barriers after it, provided that one barrier is complete before the next is posted.
 //!
-//! A barrier has two halves. A device *posts* its arrival as soon as it has made the accesses that other devices wait for, and
-//! *awaits* the others where it needs them; in between it does work that no other device waits for.
+//! A barrier has two halves. A device *posts* its arrival as soon as it has made the accesses for which other devices wait, and *awaits*
+//! the others where it needs them. In between it does work for which no other device waits.
 //!
 //! Two accesses of one step never conflict: devices divide the writes of a step, and a step that writes in place of an operand
 //! reads only the elements that the same device writes.
@@ -46,7 +46,7 @@ pub struct MemoryAccess {
     pub reach: AxisSet,
 }
 
-/// A barrier that is needed before a step; none if the group is empty.
+/// A barrier that is needed before a step; an empty group means none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededBarrier {
     /// The axes along which the waiting devices differ.

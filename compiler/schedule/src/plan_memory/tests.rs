@@ -55,7 +55,7 @@ fn a_loop_computes_in_place() {
     assert_eq!(program.arenas.iter().map(|arena| arena.bytes).sum::<u64>(), 2 * 4032 + 64);
 }
 
-/// Kernels report how much memory they use: panels with neighbouring kernels depend on that.
+/// Kernels report their use of memory: panels with neighbouring kernels depend on it.
 #[test]
 fn the_parts_of_a_long_sum_use_memory_each() {
     let (set, _) = SourceSet::load("test.spmd", "fn main(x: f32[1048576]) { sum(x) }", &NoSources);

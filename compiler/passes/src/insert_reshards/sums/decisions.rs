@@ -15,7 +15,7 @@ impl Sums<'_, '_> {
         self.decide_all(block, &nodes);
     }
 
-    /// Decides what has been priced.
+    /// Decides the layouts of priced values.
     fn decide_all(&mut self, block: &Block, nodes: &SumNodes) {
         for stmt in block.stmts.iter().rev() {
             match &stmt.kind {
@@ -113,8 +113,8 @@ impl Sums<'_, '_> {
         self.inserter.open_blocks.pop();
     }
 
-    /// Combines what a loop collects in each trip, if a trip combines other sums over the same axes: they go together. Behind the loop, it would be
-    /// as many bytes in a collective of its own.
+    /// Combines collected values of a loop in each trip, if a trip combines other sums over the same axes: one collective then combines
+    /// both. After the loop, it would be the same number of bytes in a separate collective.
     fn keep_in_trips(&mut self, collected: &[Value], body: &Block) {
         let values = &body.results[body.results.len() - collected.len()..];
         for (result, value) in collected.iter().zip(values) {

@@ -1,4 +1,4 @@
-//! Writes what has been decided: partial types, and requests where a graph of partial values begins and ends.
+//! Applies the decisions: partial types, and requests where a graph of partial values begins and ends.
 
 use super::{Inserter, Round, loop_of};
 use spmdc_abi::ReduceOp;
@@ -12,7 +12,7 @@ use spmdc_layout::types::{AxisSet, Type};
 use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
-/// The module with what has been decided.
+/// The module after the decisions.
 pub(super) struct Rewriter<'a, 'b> {
     pub inserter: &'a mut Inserter<'b>,
     pub makers: BTreeMap<Value, Stmt>,

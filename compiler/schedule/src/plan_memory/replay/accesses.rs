@@ -71,7 +71,7 @@ struct Touch {
 /// The loads that are needed where conditions hold or do not: a binary tree with a level for each condition.
 struct NeededLoads(Vec<LoadNode>);
 
-/// What is known where some conditions hold or do not.
+/// The known facts where some conditions hold or do not.
 #[derive(Default)]
 struct LoadNode {
     /// The nodes for the next condition, if it does not hold and if it does; 0 for none.
@@ -117,7 +117,7 @@ pub struct PanelSharers<'a> {
 }
 
 impl PanelSharers<'_> {
-    /// The number of the group of a device: that of its first device.
+    /// The group of a device, numbered by its first device.
     fn of(&self, replay: &Replay<'_>, device: usize) -> usize {
         replay.mesh.at(device, self.axes.iter().collect::<Vec<_>>(), 0)
     }
@@ -306,7 +306,7 @@ impl Accesses<'_> {
         parts.collect()
     }
 
-    /// The bytes that each unit of the range reads, and those that it writes, on all devices.
+    /// The bytes that each unit of the range reads, and the bytes that it writes, on all devices.
     pub fn of_units(&self, replay: &mut Replay<'_>) -> Result<Vec<UsedUnit>, Stopped> {
         let calls: Vec<KernelRun> = (0..replay.mesh.devices()).flat_map(|device| self.calls(replay, device)).collect();
         let mut found = Vec::new();

@@ -24,7 +24,7 @@ impl<'a> GroupAccesses<'a> {
         }
     }
 
-    /// Checks that no panel of a group touches what another one writes, on any of its devices.
+    /// Checks that no panel of a group touches data that another panel writes, on any of its devices.
     pub fn run(self, panels: &GroupPanels, replay: &mut Replay<'_>) -> Result<(), Stopped> {
         let axes = panels.dividing();
         let Some((_, first)) = self.kernels.first() else { return fault("panels of no kernel") };

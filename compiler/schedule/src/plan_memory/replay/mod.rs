@@ -1,9 +1,8 @@
 //! Verifies a memory plan: replays the program and checks that every step reads the values that the schedule says.
 //!
-//! The planner merges buffers, reuses their bytes, writes in place and divides work among devices that share memory. The replay
-//! assumes none of that. It executes the steps of the program side by side with the tasks from which they were made, for all
-//! devices, over a shadow memory that maps each byte to the names of the values in it (`shadow.rs`), as regalloc2's checker does
-//! for registers. It fails where
+//! The planner merges buffers, reuses their bytes, writes in place and divides work among devices that share memory. The replay assumes
+//! none of that. It executes the steps of the program together with the tasks from which they were made, for all devices. A shadow memory
+//! maps each byte to the names of the values in it (`shadow.rs`), as regalloc2's checker does for registers. It fails where
 //!
 //! - a step reads a byte that holds another value than its task reads;
 //! - a step reads or writes beyond the buffer of its value;
@@ -13,10 +12,10 @@
 //!   stays behind the ones before it by enough units;
 //! - devices that hold different data of a value share its memory, or may diverge before a write to memory that they share.
 //!
-//! A byte that no step has written has no name, so a value that is stored once for several devices, and that their shares do not
-//! cover, is found where it is read, or at the end. Loops are replayed until the state no longer changes, branches both ways.
-//! Dynamic indices take their first and then their last value. The order of steps of *different* devices is not checked here:
-//! `sync.rs` is responsible for it.
+//! A byte that no step has written has no name. So a value that is stored once for several devices, and that their shares do not cover, is
+//! found at its first read, or at the end. Loops are replayed until the state no longer changes, and branches with both outcomes. Dynamic
+//! indices take their first and then their last value. The order of steps of *different* devices is not checked here: `sync.rs` is
+//! responsible for it.
 
 mod accesses;
 mod groups;

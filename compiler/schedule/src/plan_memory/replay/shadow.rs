@@ -1,4 +1,4 @@
-//! Shadow memory: the memory of all devices, with the names of the values that lie there instead of its contents.
+//! Shadow memory: the memory of all devices, with the names of the values in it instead of its contents.
 //!
 //! Its unit is the size of the smallest elements of the program.
 
@@ -143,7 +143,7 @@ impl Shadow {
         (end <= self.memory.units[arena][instance].len() as u64).then_some(start as usize..end as usize)
     }
 
-    /// Whether the value lies in all units of the spot.
+    /// Whether the value is in all units of the spot.
     pub fn holds(&self, spot: &Spot, name: Name) -> bool {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return false };
@@ -153,7 +153,7 @@ impl Shadow {
         })
     }
 
-    /// For each unit of the spot, whether the value lies there.
+    /// For each unit of the spot, whether the value is there.
     pub fn known(&self, spot: &Spot, name: Name) -> Vec<bool> {
         let (arena, instance) = self.instance(spot);
         let Some(range) = self.range(spot) else { return Vec::new() };
@@ -162,7 +162,7 @@ impl Shadow {
         runs.flat_map(|(count, set)| std::iter::repeat_n(named[set as usize], count)).collect()
     }
 
-    /// The first byte of the spot where the value does not lie, and the names of the values there.
+    /// The first byte of the spot without the value, and the names of the values there.
     pub fn other(&self, spot: &Spot, name: Name) -> (u64, &[Name]) {
         let at = self.known(spot, name).iter().position(|&known| !known).unwrap_or(0);
         let (arena, instance) = self.instance(spot);

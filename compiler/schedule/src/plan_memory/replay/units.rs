@@ -9,7 +9,7 @@ pub type SetId = u32;
 /// The number of units that are copied together.
 const CHUNK: usize = 256;
 
-/// What is in each unit. Copies share the chunks that none of them has changed, and a chunk whose units all have the same is one entry:
+/// The contents of each unit. Copies share the chunks that none of them has changed, and a chunk whose units are all equal is one entry:
 /// loops and branches are replayed from copies, and most values fill many chunks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Units<T> {
@@ -48,7 +48,7 @@ impl<T: Copy + PartialEq> UnitChunk<T> {
         }
     }
 
-    /// Replaces the contents of these units, of `len` in all, by what `to` gives for their positions and contents.
+    /// Replaces the contents of these units, `len` in total, by the results of `to` for their positions and contents.
     fn replace(&mut self, range: Range<usize>, len: usize, to: &mut impl FnMut(usize, T) -> T) {
         let start = range.start;
         let own = &mut self.each(len)[range];
@@ -104,7 +104,7 @@ impl<T: Copy + Default + PartialEq> Units<T> {
 }
 
 impl Units<SetId> {
-    /// Replaces the sets of these units by what `to` gives for their positions in the range and sets.
+    /// Replaces the sets of these units by the results of `to` for their positions in the range and sets.
     pub fn replace(&mut self, range: Range<usize>, mut to: impl FnMut(usize, SetId) -> SetId) {
         let start = range.start;
         for (chunk, part, len) in self.parts(range) {
@@ -134,7 +134,7 @@ impl Units<SetId> {
         }
     }
 
-    /// Replaces the set of each unit by what `to` makes of it and of the set of that unit in `other`, unless they are equal.
+    /// Replaces the set of each unit by the result of `to` for it and the set of the same unit in `other`, unless they are equal.
     pub fn join(&mut self, other: &Units<SetId>, mut to: impl FnMut(SetId, SetId) -> SetId) {
         debug_assert_eq!(self.len, other.len, "both are states of one instance");
         let len = self.len;
