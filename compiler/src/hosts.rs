@@ -9,15 +9,15 @@ use spmdc_layout::hosts::Hosts;
 use spmdc_layout::mesh::{Axis, AxisKind, Mesh};
 use std::collections::BTreeSet;
 
-/// The hosts to which the devices of the program are dealt in the order of their numbers, equally many to each.
+/// The hosts that share the devices of the program in the order of their numbers, an equal number each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostOptions {
     /// The number of hosts, or of processes.
     pub count: usize,
-    /// What communication costs inside a host and between hosts.
+    /// The costs of communication inside a host and between hosts.
     pub levels: Levels,
-    /// Whether devices that cannot be dealt so are an error; otherwise nothing is known of hosts. Of processes that a launcher has started
-    /// the runtime says more.
+    /// Whether it is an error if the devices cannot be divided; otherwise hosts are then unknown. For processes that a launcher has started
+    /// the runtime reports more.
     pub refuses: bool,
 }
 
@@ -51,7 +51,7 @@ impl HostOptions {
         Hosts::new(&sizes, &of, self.count, self.levels)
     }
 
-    /// The meshes of the parts of a compiled program, with their hosts if its devices can be dealt so.
+    /// The meshes of the parts of a compiled program, with their hosts if its devices can be divided among them.
     pub(crate) fn on_parts(of: Option<HostOptions>, program: &Program) -> Vec<Mesh> {
         let all = program.device_numbers();
         let of = of.filter(|hosts| hosts.count > 0 && all.len().is_multiple_of(hosts.count));

@@ -41,7 +41,7 @@ pub struct Collective {
     pub span: Span,
     /// The reason, in words; empty if there is none.
     pub reason: String,
-    /// What derivatives have to do with that statement.
+    /// The role of this statement in derivatives.
     pub lineage: Lineage,
     /// Whether the program requests it: by `reshard`, `out=`, an annotation, or a collective of `manual` code.
     pub asked: bool,
@@ -104,7 +104,7 @@ fn collective(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Col
     })
 }
 
-/// An end of a transfer: where the value leaves, nothing is received; where it arrives, there is no operand.
+/// An end of a transfer: the sending end receives nothing, and the receiving end has no operand.
 fn end_of_transfer(func: &Func, mesh: &Mesh, stmt: &Stmt, trips: Trips) -> Option<Collective> {
     let (value, arrives) = match stmt.args.first() {
         Some(&sent) => (sent, false),

@@ -1,13 +1,13 @@
-//! `associative_scan(f, elems)`: each element combines those up to it, by any associative function of the program.
+//! `associative_scan(f, elems)`: each element combines the elements up to and including it, by any associative function of the program.
 //!
-//! The scanned dimension is divided into as many chunks as it probably has blocks, each of them on one device. A chunk is
-//! scanned by itself; the totals of all chunks, which are gathered, are scanned everywhere; and each chunk is combined with the
-//! total of those before it (Blelloch, "Prefix sums and their applications", 1990). So a device receives the totals of the other
-//! chunks, and no element.
+//! The scanned dimension is divided into as many chunks as it probably has blocks, each of them on one device. Each chunk is scanned
+//! separately. The totals of all chunks are gathered and scanned on every device. Then each chunk is combined with the total of the
+//! preceding ones (Blelloch, "Prefix sums and their applications", 1990). So a device receives the totals of the other chunks, and no
+//! element.
 //!
-//! Within a chunk, neighbours are combined pairwise, and the pairs are scanned, which gives every second result; the others
-//! combine one of them with one more element. That applies the function to all pairs of a level at once, and to fewer than two
-//! pairs for each element in all, as `jax.lax.associative_scan` does.
+//! Within a chunk, neighbours are combined pairwise, and the pairs are scanned, which gives every second result. Each of the others
+//! combines one of these with one more element. This applies the function to all pairs of a level at once, and to fewer than two pairs for
+//! each element in all, as `jax.lax.associative_scan` does.
 //!
 //! ```text
 //! x                 a     b     c     d     e
@@ -16,8 +16,8 @@
 //! result            a     ab    abc   abcd  abcde
 //! ```
 //!
-//! Arrays are kept with a dimension of chunks in front of the scanned one, which they are merged with for the function: that may
-//! count dimensions. A reverse scan counts elements and chunks from the end, and moves none.
+//! Arrays are kept with a dimension of chunks before the scanned one. The two are merged for the function, because it may count dimensions.
+//! A reverse scan counts elements and chunks from the end, and moves none.
 
 use super::Checker;
 use super::trees;
@@ -46,7 +46,7 @@ type Leaves = Vec<Value>;
 /// A failure is a diagnostic; None if it has been reported.
 type Scanned<T> = std::result::Result<T, Option<Diagnostic>>;
 
-/// What all parts of one scan have in common.
+/// The common data of all parts of one scan.
 struct AssociativeScan<'t> {
     function: Arg,
     /// A tree of the operand's form.
@@ -67,7 +67,7 @@ impl AssociativeScan<'_> {
         SliceRange { start, step: if len == 1 { 1 } else { step as i64 }, len }
     }
 
-    /// Two neighbours in the order of the scan, as they lie.
+    /// Two neighbours in the order of the scan.
     fn in_place(&self, before: Value, after: Value) -> [Value; 2] {
         if self.reverse { [after, before] } else { [before, after] }
     }
@@ -218,7 +218,7 @@ impl Checker<'_> {
         self.shipped_array("pad", args.map(|term| (None, term, scan.span)).to_vec(), scan)
     }
 
-    /// Scans each row along the dimension after that of the chunks.
+    /// Scans each row along the dimension after the dimension of chunks.
     fn scan_level(&mut self, scan: &AssociativeScan<'_>, rows: Leaves) -> Scanned<Leaves> {
         let dim = scan.axis + 1;
         let len = self.build.ty(rows[0]).shape()[dim];
@@ -300,7 +300,7 @@ impl Checker<'_> {
         Ok(self.build.emit1(Reshard::pin(to), &[value])?)
     }
 
-    /// The value with the explicit axes of `like` along the scanned dimension, or that of its chunks.
+    /// The value with the explicit axes of `like` along the scanned dimension, or the dimension of its chunks.
     fn laid_out_like(&mut self, scan: &AssociativeScan<'_>, value: Value, like: Value) -> Scanned<Value> {
         let mut to = self.build.explicit_part(self.build.ty(value));
         let wanted = self.build.explicit_part(self.build.ty(like)).dims[scan.axis].clone();
@@ -311,7 +311,7 @@ impl Checker<'_> {
         Ok(self.build.emit1(Reshard::request(to), &[value])?)
     }
 
-    /// Elements of every array along the dimension after that of the chunks, counted in the order of the scan.
+    /// Elements of every array along the dimension after the dimension of chunks, counted in the order of the scan.
     fn part(
         &mut self,
         scan: &AssociativeScan<'_>,

@@ -1,7 +1,7 @@
-//! `vmap`: a function of one element for all elements along a dimension of its arguments.
+//! `vmap`: maps a function of one element over a dimension of its arguments.
 //!
-//! The function is expanded for one element, of which only types are known. The statements of that expansion are taken back, and those that
-//! compute all elements come in their place (`spmdc_transform::batching`).
+//! The function is expanded for one element, for which only types are known. The statements of the expansion are removed, and statements
+//! that compute all elements replace them (`spmdc_transform::batching`).
 
 use super::Checker;
 use super::derivatives::Derivation;
@@ -253,7 +253,7 @@ impl Checker<'_> {
     }
 }
 
-/// A dimension counted from the start; None if there is none of this number.
+/// A dimension counted from the start; None if no dimension has this number.
 fn from_start(dim: i64, rank: usize) -> Option<usize> {
     let at = if dim < 0 { dim + rank as i64 } else { dim };
     usize::try_from(at).ok().filter(|&at| at < rank)

@@ -1,4 +1,4 @@
-//! `if`: both branches are expanded, each in a block of its own, and their values and assigned variables are joined leaf by leaf.
+//! `if`: both branches are expanded, each in a separate block, and their values and assigned variables are joined leaf by leaf.
 
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
@@ -245,7 +245,7 @@ impl Checker<'_> {
         value.map_err(|diagnostic| self.report(diagnostic)).ok()
     }
 
-    /// The type of literals in a branch: that of the other branch.
+    /// The type of literals in a branch: the type of the other branch.
     fn common_dtype(&self, left: &Term, right: &Term) -> Option<DType> {
         let dtype =
             |term: &Term| if let Term::Array(value) = term { Some(self.build.ty(*value).dtype()) } else { None };
@@ -278,7 +278,7 @@ impl Checker<'_> {
     }
 }
 
-/// A term whose changing leaves are results of an `if` that has not been emitted yet.
+/// A term whose changing leaves are results of an `if` that is not emitted yet.
 enum Joined {
     Same(Term),
     Tree(Term, Vec<JoinedLeaf>),

@@ -411,7 +411,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What the arguments of a call say of a function: its size parameters, the types of its parameters, and the sizes; its element types are bound.
+    /// The size parameters of a function, the types of its parameters, and the sizes, as the arguments of a call determine them; its
+    /// element types are bound.
     pub(super) fn inferred(
         &mut self,
         function: &FnItem,
@@ -544,7 +545,7 @@ impl Checker<'_> {
     }
 }
 
-/// An element type: its own, or that of the planes of complex numbers.
+/// An element type: its own, or the type of the planes of complex numbers.
 type ElementOf = (DType, bool);
 
 /// The element type of a number or a list of numbers without another type.

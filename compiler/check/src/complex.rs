@@ -60,7 +60,7 @@ impl Checker<'_> {
             .collect()
     }
 
-    /// The call for each plane; the arguments for these parameters are taken by planes, and types are those of planes.
+    /// The call for each plane; the arguments for these parameters are passed by planes, and types are the types of planes.
     fn by_planes(&mut self, name: &str, params: &[&str], args: Vec<Arg>, span: Span) -> Term {
         let known = Checker::parameters_of(name, &args);
         let mut sides = [Vec::new(), Vec::new()];

@@ -237,8 +237,8 @@ impl Checker<'_> {
         Ok((leaves, forms))
     }
 
-    /// The cotangent of an imaginary plane has another sign than the derivative by it: so that of a function with a complex derivative is the
-    /// product with it, as in JAX.
+    /// The cotangent of an imaginary plane has the opposite sign of the derivative with respect to it. So the cotangent of a function with
+    /// a complex derivative is the product with it, as in JAX.
     fn conjugated(&mut self, value: Value, is_imaginary: bool) -> Derivation<Value> {
         Ok(if is_imaginary { self.build.emit1(Unary(UnaryOp::Neg), &[value])? } else { value })
     }
@@ -355,7 +355,7 @@ impl Checker<'_> {
         Ok(result)
     }
 
-    /// Lets derivatives treat the values from a number on as those of one function of `checkpoint`.
+    /// Makes derivatives treat the values from a number on as one function of `checkpoint`.
     pub(super) fn recompute_from(&mut self, first: u32) {
         let values = first..self.build.func.values.len() as u32;
         self.build.units.push(Unit::new(values, UnitKind::Recomputed));
@@ -484,7 +484,7 @@ impl Checker<'_> {
         Ok((forward, forward_outputs, Block { params, stmts, results }))
     }
 
-    /// The arrays of a tree of this form, each beside the array for which it is given: E0203 where they have different types.
+    /// The arrays of a tree of this form, each with the array for which it is given: E0203 if their types differ.
     fn like(&mut self, form: &Term, given: &Arg, role: &str) -> Derivation<Vec<(Value, Value)>> {
         if !trees::same_form(form, &given.term) {
             let (wanted, found) = (self.display_term(form), self.display_term(&given.term));
@@ -510,7 +510,7 @@ impl Checker<'_> {
     }
 }
 
-/// The result of a function, without what it gives beside it with `has_aux`.
+/// The result of a function, without the auxiliary output of `has_aux`.
 pub(super) fn without_aux(result: Term, has_aux: bool, span: Span) -> Derivation<(Term, Option<Term>)> {
     match (&result, has_aux) {
         (Term::Tuple(parts), true) if parts.len() == 2 => Ok((parts[0].clone(), Some(parts[1].clone()))),

@@ -48,26 +48,26 @@ pub struct Gradient {
     pub function: Arg,
     /// The arguments by which it is taken.
     pub argnums: Vec<i64>,
-    /// Whether the gradients are those of several arguments, and so a tuple.
+    /// Whether there are gradients with respect to several arguments, which are a tuple.
     pub is_tuple: bool,
     pub has_aux: bool,
     pub with_value: bool,
 }
 
-/// A function with a reverse of its own.
+/// A function with a custom reverse.
 #[derive(Debug)]
 pub struct CustomVjp {
     pub function: Arg,
-    /// Gives the function's result, and what the reverse needs.
+    /// Returns the function's result and the residuals.
     pub forward: Arg,
-    /// Gives the cotangents of the arguments, for what it needs and the cotangent of the result.
+    /// Returns the cotangents of the arguments, from the residuals and the cotangent of the result.
     pub reverse: Arg,
 }
 
 /// An expanded function.
 #[derive(Debug)]
 pub struct Pullback {
-    /// Takes the cotangents of the results, and returns those of the arguments.
+    /// Takes the cotangents of the results, and returns the cotangents of the arguments.
     pub reverse: Block,
     pub inputs: Vec<Vec<Leaf>>,
     /// The arguments, for their form.

@@ -237,7 +237,7 @@ fn pattern_name(function: &FnItem, param: &spmdc_grammar::ast::ParamNode, positi
     name
 }
 
-/// The leaves of the program's result, with their paths; those of complex numbers are their planes.
+/// The leaves of the program's result, with their paths; the leaves of complex numbers are their planes.
 fn results_of<'t>(term: &'t Term, path: &str, found: &mut Vec<(String, &'t Term, Option<Plane>)>) {
     if let Term::Tuple(parts) = term {
         for (position, part) in parts.iter().enumerate() {

@@ -227,7 +227,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The attributes of complex numbers: those of an array, and `z.real`, `z.imag`.
+    /// The attributes of complex numbers: the attributes of an array, and `z.real`, `z.imag`.
     fn complex_field(&mut self, planes: [Value; 2], name: &Ident, span: Span) -> Term {
         let whole = Term::complex(planes[0], planes[1]);
         match name.name.as_str() {

@@ -101,10 +101,10 @@ impl Checker<'_> {
         Ok(outputs)
     }
 
-    /// For each output the derivatives by each input: forward, one input after the other.
+    /// For each output the derivatives with respect to each input: forward, one input after the other.
     ///
-    /// Loops carry tangents beside values, so a function is expanded again for each input, and what it computes without tangents is found
-    /// to be the same later (`cse`).
+    /// Loops carry tangents in addition to values, so a function is expanded again for each input. Its computations without tangents are
+    /// joined later (`cse`).
     fn along_inputs(&mut self, function: &Differentiated<'_>, span: Span) -> Derivation<Vec<Vec<Value>>> {
         let mut rows = vec![Vec::new(); function.outputs.len()];
         for input in &function.inputs {

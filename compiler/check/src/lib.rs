@@ -76,7 +76,7 @@ pub struct CheckOptions {
     pub sets: Vec<(String, String)>,
     /// The sizes at which the compiler changes its choices.
     pub machine: Machine,
-    /// The source positions of functions and loops whose bodies count as ones of `checkpoint`, to see what that saves.
+    /// The source positions of functions and loops whose bodies are treated as a `checkpoint`, to measure its savings.
     pub recomputed: Vec<Span>,
 }
 
@@ -177,7 +177,7 @@ struct Checker<'a> {
     lambdas: BTreeMap<Span, std::rc::Rc<scopes::LambdaSource>>,
     /// The source positions of the parts of lists and tuples, for edits of one of them.
     lists: BTreeMap<Span, Vec<Span>>,
-    /// The stage of the dump that is being read, whose types are given; None for a program.
+    /// The stage of the dump that is being read, which states all types; None for a program.
     exact: Option<Stage>,
     /// The source position of the statement being checked.
     statement: Span,
@@ -186,7 +186,7 @@ struct Checker<'a> {
     /// The error in the call of a function of the prelude that is being expanded.
     refused: Option<prelude::Refusal>,
     types: types::TypeWork,
-    /// Whether an expression is checked whose ambiguous layouts are dealt with outside of it.
+    /// Whether the checker is in an expression whose ambiguous layouts are resolved outside of it.
     leaves_choices: bool,
     /// The axes that split the mapped dimensions of the `vmap`s that are being expanded: elements cannot be split over them.
     mapped_axes: AxisSet,

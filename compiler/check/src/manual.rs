@@ -1,9 +1,9 @@
 //! Manual functions: code per device.
 //!
-//! A call of `manual(X) fn f(x: f32[N@X]) -> f32` becomes a `manual` statement. Its operands are resharded to the layouts of the
-//! signature; its block sees one device's part of each; its results are joined as the result type says. Inside, types have the set
-//! of these axes along which a value varies: the union of those of its operands, and of the enclosing conditions. A result that is
-//! declared equal on all devices must not vary, and all devices of a collective's group must reach it.
+//! A call of `manual(X) fn f(x: f32[N@X]) -> f32` becomes a `manual` statement. Its operands are resharded to the layouts of the signature;
+//! its block sees one device's part of each; its results are joined according to the result type. Inside, types have the set of these axes
+//! along which a value varies: the union of the sets of its operands and of the enclosing conditions. A result that is declared equal on
+//! all devices must not vary, and all devices of a collective's group must reach it.
 
 use super::calls::{function_expansion, parameter_place, value_span};
 use super::errors::{self, manual as errors_of_manual};

@@ -157,7 +157,7 @@ impl MeshReader<'_> {
         }
     }
 
-    /// A mesh with axes of its own, and its devices; None for a part of another one, or after an error.
+    /// A mesh with its own axes and devices; None for a part of another one, or after an error.
     fn root(&mut self, item: &MeshItem, span: Span, given: Option<&MeshOverride>) -> Option<(Mesh, Vec<usize>)> {
         let MeshKind::Axes { axes, devices } = &item.kind else { return None };
         let mut mesh = Mesh::default();
@@ -257,7 +257,7 @@ impl MeshReader<'_> {
         (Mesh { axes: axes.collect(), ..Mesh::default() }, kept)
     }
 
-    /// Adds a mesh to those of the program. Axes of one name are the same axis.
+    /// Adds a mesh to the program's meshes. Axes of one name are the same axis.
     fn join(&mut self, all: &mut Mesh, name: &str, mesh: Mesh, devices: Vec<usize>, span: Span) {
         debug_assert_eq!(mesh.device_count(), devices.len(), "each position of a mesh has a device");
         let mut axes = Vec::new();

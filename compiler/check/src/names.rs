@@ -18,7 +18,7 @@ pub struct ItemId {
     pub index: usize,
 }
 
-/// The entity that a name of a file stands for.
+/// The entity that a name of a file denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {
     Item(ItemId),

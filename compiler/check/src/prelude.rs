@@ -1,4 +1,4 @@
-//! Calls of functions of the prelude: they are expanded like functions of the program, but every source position in them is that of
+//! Calls of functions of the prelude: they are expanded like functions of the program, but every source position in them is the position of
 //! the call, and their errors are errors of the call.
 
 use super::Checker;
@@ -23,7 +23,7 @@ impl Checker<'_> {
         self.expansions.last().is_some_and(|expansion| expansion.file == FILE)
     }
 
-    /// Whether the call of a function of the prelude that is being expanded has an error: the rest of its body relies on what is not so.
+    /// Whether the expanding call of a prelude function has an error: the rest of its body relies on conditions that do not hold.
     pub(super) fn is_refused(&self) -> bool {
         self.refused.is_some() && self.in_prelude()
     }

@@ -1,8 +1,8 @@
 //! `reduce_window(x, init, f, window_dimensions)`: the elements of each window combined by any associative function of the program.
 //!
-//! The elements of all windows lie along a first dimension. Neighbours are combined pairwise, so the function is applied a number of
-//! times that is logarithmic in the elements of a window, each time to one pair of every window. Padding is left out: beside the
-//! elements lies a mask, and where one side is padding, the other side is the result.
+//! The elements of all windows are along a first dimension. Neighbours are combined pairwise, so the number of applications of the function
+//! is logarithmic in the elements of a window, each for one pair of every window. Padding is left out: a mask accompanies the elements, and
+//! if one side is padding, the other side is the result.
 
 use super::Checker;
 use spmdc_functions::reduce_window::{elements_first, window_dims};
@@ -20,7 +20,8 @@ use spmdc_ops::elementwise::{Binary, Select};
 use spmdc_ops::reshape::reshape;
 use spmdc_ops::slice::{SliceRange, slice_dim};
 
-/// Some elements of each window, along the first dimension, and which of them are no padding: all of them if there is no mask.
+/// Some elements of each window, along the first dimension, and a mask of the elements that are not padding; without a mask, none are
+/// padding.
 #[derive(Clone, Copy)]
 struct WindowElements {
     value: Value,

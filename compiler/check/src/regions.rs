@@ -1,8 +1,8 @@
-//! `auto` and `explicit` functions, inside of which the other of both rules decides layouts along some axes.
+//! `auto` and `explicit` functions, which override the axis types of the mesh along some axes.
 //!
-//! The builder turns these axes while such a function is expanded, so that each statement is typed by the rule around it. Where types decide,
-//! every array has a layout: an `explicit` function brings each argument to the layout of its parameter, and the result of an `auto` function gets
-//! the declared layout or that of `out=` at the call.
+//! The builder overrides these axes while such a function is expanded, so that each statement is typed by the rule around it. Where types
+//! decide, every array has a layout. An `explicit` function reshards each argument to the layout of its parameter, and the result of an
+//! `auto` function gets the declared layout or the layout of `out=` at the call.
 
 use super::calls::{parameter_place, value_span};
 use super::errors::manual as errors_of_manual;

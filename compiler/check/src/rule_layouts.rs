@@ -1,4 +1,4 @@
-//! The layouts of what the functions of `custom_vjp` give: on explicit axes those that follow from the types of arguments and results.
+//! The layouts of the results of `custom_vjp`'s functions: on explicit axes they follow from the types of arguments and results.
 
 use super::Checker;
 use super::layouts::{Way, choose};
@@ -12,16 +12,16 @@ use spmdc_layout::explicit::explicit_part;
 use spmdc_layout::types::Type;
 use spmdc_ops::derivative::is_differentiable;
 
-/// A function of `custom_vjp`, and what it has to give.
+/// A function of `custom_vjp`, and the form of its result.
 pub enum RuleFunction {
-    /// The forward function, with so many arguments: a pair, of which the first part is like the result of the function itself.
+    /// The forward function, with this number of arguments. It returns a pair, whose first part is like the result of the function itself.
     Forward(usize),
     /// The reverse function: cotangents like the gradients of the arguments.
     Reverse,
 }
 
 impl Checker<'_> {
-    /// E0305 if an array in `given`, which this function gives, lies in another way than follows from the array in `form` for which it stands.
+    /// E0305 if an array in `given`, which this function returns, has another layout than follows from the corresponding array in `form`.
     /// Terms of different forms are not compared.
     pub(super) fn check_rule_layouts(
         &self,
@@ -70,7 +70,7 @@ impl Checker<'_> {
         Err(choose(error, vec![way]))
     }
 
-    /// The type of an array for which another one stands, and the type that follows for that; None for leaves that no rule binds.
+    /// The type of an array that corresponds to another one, and the type that follows from it; None for leaves without a rule.
     fn wanted(&self, function: &RuleFunction, of: &Term) -> Option<(&Type, Type)> {
         let &Term::Array(of) = of else { return None };
         let ty = self.build.ty(of);
@@ -81,7 +81,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether both types lie alike along explicit axes outside of `manual` code.
+    /// Whether both types have the same layout along explicit axes outside of `manual` code.
     fn lies_like(&self, found: &Type, wanted: &Type) -> bool {
         let part = |ty: &Type| {
             let own = explicit_part(&ty.sharding, &self.build.mesh);
@@ -91,7 +91,7 @@ impl Checker<'_> {
         part(found) == part(wanted)
     }
 
-    /// The function as a program writes it if it has to move parts of what the written one gives.
+    /// The function as a program would write it if it has to move parts of the result of the given function.
     fn wrapped(&self, function: &RuleFunction, source: &Arg, given: &Term, moves: Vec<Option<String>>) -> String {
         let written = self.source(source.span);
         let is_name = written.chars().all(|c| c.is_alphanumeric() || c == '_');
@@ -118,7 +118,7 @@ impl Checker<'_> {
     }
 }
 
-/// The text of a tree of which some leaves move to another layout.
+/// The text of a tree in which some leaves move to another layout.
 fn rebuilt(term: &Term, path: &str, moves: &mut impl Iterator<Item = Option<String>>) -> String {
     if let Term::Tuple(parts) = term {
         let part = |(at, part): (usize, &Term)| rebuilt(part, &format!("{path}.{at}"), moves);

@@ -25,7 +25,7 @@ pub struct NamedTerm {
     pub declared: Option<(Type, AxisSet)>,
 }
 
-/// The function that a term stands for.
+/// The function that a term denotes.
 #[derive(Clone, Debug)]
 pub enum Callable {
     Item(ItemId),

@@ -1,7 +1,7 @@
-//! Reading dumps: a program whose first line is `stage partitioned;` or the like.
+//! Reading dumps: a program whose first line is `stage partitioned;` or similar.
 //!
-//! A dump is read by the same checker, but its types are given, not inferred: a `let` has the exact layout of its value, no
-//! statement is added, and no layout is ambiguous. So reading the output of `print.rs` gives the same module.
+//! A dump is read by the same checker, but its types are stated, not inferred. A `let` has the exact layout of its value, no statement is
+//! added, and no layout is ambiguous. So reading the output of `print.rs` results in the same module.
 
 use super::Checker;
 use super::errors::{self, types as errors_of_types};
@@ -95,7 +95,7 @@ impl Checker<'_> {
         Some(Type { array, sharding, varying: ty.varying })
     }
 
-    /// Sets the combining operation of a step that leaves some values partial to that of its operand.
+    /// Sets the combining operation of a step that leaves some values partial, from its operand.
     fn combine_in_step(&mut self, value: Value, combine: ReduceOp) {
         let mut stmts = self.build.innermost().stmts.iter_mut().rev();
         let stmt = stmts.find(|stmt| stmt.results.contains(&value));

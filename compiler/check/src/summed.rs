@@ -1,10 +1,11 @@
-//! Gradients that a `manual` function uses as those of each device, though they are sums over the devices.
+//! Gradients that a `manual` function uses as the gradient of each device, although they are sums over the devices.
 //!
-//! The gradient by a value that is the same on all devices is the sum of the gradients of what each device computes. To combine it over the
-//! devices again, or to return it as split over them, is right for the gradient of each device alone: that by `pvary(w, X)`.
+//! The gradient with respect to a value that is the same on all devices is the sum of the gradients of each device's result. Combining it
+//! over the devices again, or returning it as split over them, is right only for the separate gradient of each device: the gradient with
+//! respect to `pvary(w, X)`.
 //!
-//! Gradients are followed through ops that scale, move, join and add up such gradients, and through loops that do; not into sums with other
-//! values, as in `w - lr * g`, and not into products with values that vary, as in `dot(g, x)`: these mean the sum.
+//! Gradients are followed through ops that scale, move, join and add such gradients, and through loops with such ops. They are not followed
+//! into sums with other values, as in `w - lr * g`, and not into products with varying values, as in `dot(g, x)`: these intend the sum.
 
 use super::errors::manual as errors;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -33,7 +34,7 @@ pub struct SpreadResult {
 struct Summed {
     /// The axes over which it is summed.
     axes: AxisSet,
-    /// The value of which it is the gradient.
+    /// The value that was differentiated.
     of: Option<Value>,
     /// The source position of the derivative.
     span: Span,
@@ -69,7 +70,7 @@ impl Search<'_> {
         self.constant.contains(&self.build.original(value))
     }
 
-    /// What the gradient is of, in words.
+    /// The differentiated value, in words.
     fn name(&self, summed: Summed) -> Option<String> {
         let of = summed.of?;
         let names = [of, self.build.original(of)].map(|value| self.build.func.info(value).name.clone());
@@ -94,7 +95,7 @@ impl Search<'_> {
         }
     }
 
-    /// What carries nothing at first may add up gradients.
+    /// A carried value that is zero at first may accumulate gradients.
     fn loop_of(&mut self, stmt: &Stmt, of: &ForLoop) {
         let carried = &stmt.args[of.bounds()..];
         for (&init, &param) in carried.iter().zip(&of.body.params[1..]) {
@@ -107,7 +108,7 @@ impl Search<'_> {
         self.pass(&of.body.results, &stmt.results);
     }
 
-    /// Values that are those of a block, or become them.
+    /// Values that are the values of a block, or become them.
     fn pass(&mut self, from: &[Value], to: &[Value]) {
         for (&from, &to) in from.iter().zip(to) {
             if let Some(summed) = self.of(from) {

@@ -91,7 +91,7 @@ pub fn rebuild_elements(shape: &Term, leaves: &mut impl Iterator<Item = Term>) -
     leaves.next().expect("there is a leaf for each place of the tree")
 }
 
-/// Whether two terms are trees of the same form; complex numbers have a form of their own.
+/// Whether two terms are trees of the same form; complex numbers have a separate form.
 pub fn same_form(lhs: &Term, rhs: &Term) -> bool {
     let complex = |term: &Term| matches!(term, Term::Complex(_));
     match (lhs, rhs) {
@@ -133,7 +133,7 @@ pub fn is_number(term: &Term) -> bool {
     if let Term::List(items) = term { items.iter().all(is_number) } else { term.is_operand() }
 }
 
-/// Whether a term has a use; reported errors have none.
+/// Whether a term can be used; reported errors cannot.
 pub fn is_something(term: &Term) -> bool {
     let mut found = Vec::new();
     leaves(term, "", &mut found);

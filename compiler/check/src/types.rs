@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug)]
 pub enum Ty {
     Array(ArrayTy),
-    /// Complex numbers; the type is that of their planes.
+    /// Complex numbers; the type is the type of their planes.
     Complex(ArrayTy),
     Tuple(Vec<Ty>),
     Struct(Vec<(String, Ty)>),
@@ -107,7 +107,7 @@ impl Ty {
 }
 
 impl ArrayTy {
-    /// The layout of the type; None if it has none. If some dimension is annotated, bare ones are replicated.
+    /// The layout of the type; None if it has none. If some dimension is annotated, unannotated ones are replicated.
     pub fn layout(&self) -> Option<Sharding> {
         let is_annotated = self.dims.iter().any(|dim| dim.axes.is_some());
         if !is_annotated && self.unreduced.is_empty() && self.reduced.is_empty() {
@@ -129,7 +129,7 @@ pub struct TypeWork {
 /// The size parameters that a type may mention.
 pub type SizeParams = BTreeMap<String, Size>;
 
-/// The element type of this name, or that of the planes of complex numbers (true).
+/// The element type of this name, or the type of the planes of complex numbers (true).
 pub fn dtype(name: DTypeName) -> (DType, bool) {
     match DType::plane_of(name.name()) {
         Some(plane) => (plane, true),
@@ -259,7 +259,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The element type bound to a parameter of the function, and whether it is that of the planes of complex numbers.
+    /// The element type bound to a parameter of the function, and whether it is the type of the planes of complex numbers.
     fn element_type(&mut self, name: &Ident) -> Option<(DType, bool)> {
         match self.local(&name.name).map(|binding| binding.term.clone()) {
             Some(Term::Type(ty)) => Some((ty.array.dtype, ty.complex)),
@@ -606,7 +606,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Another name of a stream, of which rows are read in the layout of an annotation.
+    /// Another name of a stream, whose rows are read in the layout of an annotation.
     fn stream_laid_out(&mut self, stream: Value, layout: Sharding) -> Value {
         if self.exact.is_some() {
             return stream;

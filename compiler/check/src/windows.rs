@@ -69,7 +69,7 @@ impl Checker<'_> {
 struct RowSearch<'a>(&'a Checker<'a>);
 
 impl RowSearch<'_> {
-    /// Adds a multiple of a value. Integers wrap, but a slice with wrapped bounds lies in no array.
+    /// Adds a multiple of a value. Integers wrap around, but a slice with wrapped bounds is never inside an array.
     fn trace(&self, value: Value, factor: i128, sum: &mut LinearIndex, steps: &mut usize) -> Option<()> {
         *steps += 1;
         let made_by = self.0.made_by(value).filter(|_| *steps < MOST_STEPS);

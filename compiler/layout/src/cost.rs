@@ -8,15 +8,16 @@
 //! | communication between hosts | bytes received by a host, as bytes of a device by [`Levels::between`] | as communication, if hosts are given |
 //! | repetition | trips, [`trips`] | all of these |
 //! | time | nanoseconds of a device, [`of_kernel`] and [`of_product`] | the division of tasks among devices, and the size of the pieces |
-//! | time of exchanges | nanoseconds of a device, [`of_copy`], [`of_barrier`] and [`Levels::time_between`] | timelines of several meshes, by which it is chosen how far they work ahead |
-//! | memory | bytes of a device that are held longer | where collectives stand, and which are combined |
-//! | memory of a loop | bytes of a device that are held through it, as received bytes by [`held_in_loop`] | whether a loop gathers what a trip takes, or before it all that its trips take |
+//! | time of exchanges | nanoseconds of a device, [`of_copy`], [`of_barrier`] and [`Levels::time_between`] | timelines of several meshes,
+//! which decide how far they work ahead | | memory | bytes of a device that are held longer | the positions of collectives, and which are
+//! combined | | memory of a loop | bytes of a device that are held through it, as received bytes by [`held_in_loop`] | whether a loop
+//! gathers the part of each trip, or the whole array before the loop |
 //!
-//! Only differences and proportions matter: no figure predicts a running time. "Measured" refers to `docs/benchmarks.md`, which names the machine:
-//! an AMD EPYC with two cores, code 128 bits wide. "Estimated" means that the figure was not measured; the text then states the
+//! Only differences and proportions matter: no figure predicts a running time. "Measured" refers to `docs/benchmarks.md`, which names the
+//! machine: an AMD EPYC with two cores, code 128 bits wide. "Estimated" means that the figure was not measured; the text then states the
 //! assumption. `spmdc_kernel::work` counts the machine instructions of each scalar operation for all back ends; a
-//! [`Machine`](spmdc_kernel::machine::Machine) has the sizes at which an algorithm changes. Bounds of searches are not costs: they
-//! are defined beside the search.
+//! [`Machine`](spmdc_kernel::machine::Machine) has the sizes at which an algorithm changes. Bounds of searches are not costs: they are
+//! defined next to the search.
 
 use spmdc_abi::mesh::TWO_ROUNDS_FROM;
 use spmdc_kernel::loops::{Combine, Kernel};
@@ -43,9 +44,9 @@ const ASSUMED_TRIPS: u64 = 16;
 /// fact. `why` compares edits by the reported figures.
 const REPORTED_TRIPS: u64 = 1;
 
-/// Trip count of loops with unknown bounds when the suggested edits of an error are ordered: the least count with repetition. It
-/// differs from [`ASSUMED_TRIPS`] because users see that order beside the bytes of one trip: with more trips, an edit that moves
-/// several times as many bytes before the loop would come first because of an assumption.
+/// Trip count of loops with unknown bounds when the suggested edits of an error are ordered: the least count with repetition. It differs
+/// from [`ASSUMED_TRIPS`] because users see this order next to the bytes of one trip. With more trips, an edit that moves several times as
+/// many bytes before the loop would come first because of an assumption.
 const REPEATED_TRIPS: u64 = 2;
 
 /// The effort of a step of a reshard, without unit: it decides between plans that receive the same bytes.
@@ -79,7 +80,7 @@ const NANOSECONDS_PER_TRANSFORM: (f64, f64) = (100.0, 1.0);
 const NANOSECONDS_PER_MULTIPLY_ADD: f64 = 0.02;
 
 /// Nanoseconds of copying a byte from another device, or into or out of the memory of a transfer. Measured on two cores: 0.02 to 0.06 for
-/// transfers of 64 KiB, 0.06 to 0.11 for those of 1 MiB.
+/// transfers of 64 KiB, 0.06 to 0.11 for transfers of 1 MiB.
 const NANOSECONDS_PER_COPIED_BYTE: f64 = 0.06;
 
 /// Nanoseconds for which devices wait for each other that arrive at the same time. Measured: 100 to 500.
@@ -94,8 +95,7 @@ pub struct LevelSpeed {
     pub latency_nanos: u64,
 }
 
-/// What communication costs inside a host and between hosts. The defaults hold without a file of
-/// the machine (`spmdc tune`).
+/// The costs of communication inside a host and between hosts. The defaults apply without a machine file (`spmdc tune`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Levels {
     /// Among devices of one host.
@@ -105,8 +105,8 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Inside a host `NANOSECONDS_PER_COPIED_BYTE` and `NANOSECONDS_PER_BARRIER`. Between hosts measured for sums of 4 MiB on two hosts
-    /// that were network namespaces of one machine, over Open MPI 5: 2.0 milliseconds at best, 0.5 nanoseconds for a byte; 7 to 17
+    /// Inside a host [`NANOSECONDS_PER_COPIED_BYTE`] and [`NANOSECONDS_PER_BARRIER`]. Between hosts, measured for sums of 4 MiB on two
+    /// hosts that were network namespaces of one machine, over Open MPI 5: 2.0 milliseconds at best, 0.5 nanoseconds for a byte; 7 to 17
     /// microseconds for sums of 4 bytes, and 5 to 11 with Open MPI 4 over TCP on one host.
     pub const DEFAULT: Levels = Levels {
         inside: LevelSpeed { bytes_per_second: 16_000_000_000, latency_nanos: 300 },
@@ -141,8 +141,8 @@ impl Levels {
     }
 }
 
-/// Bytes that each of `parties` hosts receives that combine values of so many bytes: they exchange the values of small arrays, and a share of
-/// large ones, and then the combined shares.
+/// Bytes that each of `parties` hosts receives when they combine values of this number of bytes. For small arrays they exchange the values;
+/// for large ones they exchange a share, and then the combined shares.
 pub fn all_reduce_between(parties: u64, bytes: u64) -> u64 {
     if bytes < TWO_ROUNDS_FROM { (parties - 1) * bytes } else { all_reduce(parties, bytes) }
 }
@@ -201,7 +201,7 @@ pub const SMALL_IN_LOOP: usize = 4096;
 /// gathered before the loop. Estimated: where five trips or more take the same part, waiting for it each time costs more than its room.
 const RECEIVED_PER_HELD: f64 = 4.0;
 
-/// The cost of a byte that is held where it must not be: more than that of any layout that does not hold it.
+/// The cost of a byte that is held where it must not be: more than the cost of any layout that does not hold it.
 const FORBIDDEN: f64 = 1e9;
 
 /// Whether memory may be traded against bytes that devices receive.
@@ -282,8 +282,8 @@ pub fn operations(count: u64, devices: usize) -> f64 {
     count as f64 / devices as f64 * BYTES_PER_OPERATION
 }
 
-/// The amount received by each of `n` devices that sum blocks of this length, in the unit of the length: they scatter the sum and
-/// gather its parts (Rabenseifner, "Optimization of collective reduction operations", ICCS 2004).
+/// The amount received by each of `n` devices that sum blocks of this length, in the unit of the length: they scatter the sum and gather
+/// its parts (Rabenseifner, "Optimization of collective reduction operations", ICCS 2004).
 pub fn all_reduce(n: u64, block: u64) -> u64 {
     (2 * (n - 1) * block).div_ceil(n)
 }

@@ -181,7 +181,7 @@ fn list(devices: &[usize]) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// A table of blocks: the texts beside its rows, above its columns and in its cells.
+/// A table of blocks: the texts to the left of its rows, above its columns and in its cells.
 struct LabelledTable {
     side: Vec<String>,
     above: Vec<String>,

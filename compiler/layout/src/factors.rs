@@ -31,7 +31,7 @@ pub struct Factor {
     pub kind: FactorKind,
 }
 
-/// The factors of one dimension, major to minor. A dimension of size 1 that is broadcast has a factor of its own.
+/// The factors of one dimension, major to minor. A dimension of size 1 that is broadcast has a separate factor.
 pub type DimFactors = Vec<usize>;
 
 /// The rule of an op for operands and results of given shapes. Factors are named by their position in `factors`.
@@ -103,7 +103,7 @@ impl Factors {
         Factors { operands, results, ..rule }
     }
 
-    /// Elementwise with NumPy broadcasting: operand dimensions align at the end, those of size 1 stand for themselves.
+    /// Elementwise with NumPy broadcasting: operand dimensions align at the end, and dimensions of size 1 have separate factors.
     pub fn elementwise(operands: &[&[usize]], result: &[usize]) -> Factors {
         let mut rule = Factors::new();
         let dims: Vec<usize> = result.iter().map(|&size| rule.add(size, FactorKind::Pass)).collect();

@@ -1,8 +1,8 @@
-//! The elements that move where devices fetch the halos of windows.
+//! The elements that move when devices fetch the halos of windows.
 //!
-//! A device takes boxes: along each dimension some runs of its owners' blocks. If the dimensions of a fetch are split over different axes, what a
-//! device takes and gives is a product of what it takes and gives along each dimension, so no box is looked at: a fetch on a mesh of `n` by
-//! `n` devices costs `n` steps for each dimension and `n * n` products. Otherwise all boxes are listed.
+//! A device takes boxes: along each dimension some runs of its owners' blocks. If the dimensions of a fetch are split over different axes,
+//! the elements that a device takes and provides are a product over the dimensions. Then no box is visited: a fetch on a mesh of `n` by `n`
+//! devices costs `n` steps for each dimension and `n * n` products. Otherwise all boxes are listed.
 
 use super::crossings;
 use super::mesh::Mesh;
@@ -47,13 +47,13 @@ fn axes_of<'a>(dims: impl Iterator<Item = &'a FetchDim>) -> Vec<u8> {
 struct FetchLine {
     /// The axes along which its runs or their owners differ.
     axes: Vec<u8>,
-    /// For each position along these axes, what a device takes and gives.
+    /// For each position along these axes, the elements that a device takes and provides.
     at: Vec<TakenAndGiven>,
     /// The axes along which a device and an owner of its runs differ.
     group: AxisSet,
 }
 
-/// What a device takes and gives along one dimension.
+/// The elements that a device takes and provides along one dimension.
 #[derive(Clone, Debug, Default)]
 struct TakenAndGiven {
     /// Elements that it takes, from itself too.
@@ -80,7 +80,7 @@ struct GivenBoxes {
 }
 
 impl TakenAndGiven {
-    /// All that is given, or what the device alone takes from itself.
+    /// All provided elements, or the elements that the device takes from itself.
     fn given(&self, only_own: bool) -> GivenBoxes {
         let runs = || self.given.iter().filter(|given| given.is_own || !only_own);
         GivenBoxes { elements: runs().map(|given| given.run.len).sum(), count: runs().count() }

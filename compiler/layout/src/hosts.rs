@@ -1,5 +1,15 @@
-//! The hosts of a mesh's devices: the processes of a job, which have memory of their own. Bytes between hosts go in messages, and are
-//! dearer than those that devices of one host copy from each other.
+//! The hosts of a mesh's devices: the processes of a job, which have separate memory. Bytes between hosts are sent in messages, and cost
+//! more than bytes that devices of one host copy from each other.
+//!
+//! ```text
+//! mesh (X = 2, Y = 4), 2 hosts: devices 0 to 3 | 4 to 7
+//!     f32[8@Y] -> f32[8]       each host has all blocks: no byte crosses
+//!     f32[8@X] -> f32[8]       each host lacks half of the array: 16 bytes cross, whatever the number of its devices
+//! ```
+//!
+//! A host receives every missing element once, for all of its devices. Sums are combined on each host first, so it sends one partial value
+//! for all of its devices. These are the messages of the runtime if the devices of a host are a part of the tree in which values are
+//! combined (`runtime/src/collectives/reduce.rs`); otherwise the figures are estimates.
 
 use crate::cost::Levels;
 use spmdc_abi::AxisSet;
@@ -15,7 +25,7 @@ pub struct Hosts {
     pub(crate) places: Arc<[Vec<usize>]>,
     /// The axes along which neighbouring devices may be on different hosts.
     pub axes: AxisSet,
-    /// What bytes cost inside a host and between hosts.
+    /// The costs of communication inside a host and between hosts.
     pub levels: Levels,
 }
 
@@ -56,7 +66,7 @@ impl Hosts {
         self.places.len()
     }
 
-    /// What distinguishes plans for these hosts from plans for others.
+    /// A key that distinguishes plans for these hosts from plans for others.
     pub fn key(&self) -> impl Iterator<Item = usize> + '_ {
         let of = self.places.iter().flat_map(|places| std::iter::once(usize::MAX).chain(places.iter().copied()));
         of.chain(self.levels.key())

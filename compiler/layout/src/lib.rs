@@ -1,9 +1,9 @@
-//! Distributions of arrays over devices, free of programs.
+//! Distributions of arrays over devices, independent of programs.
 //!
 //! | module | has |
 //! |---|---|
 //! | `mesh`, `hosts`, `sharding`, `types` | meshes, the machines of their devices, shardings, and types with an algebra |
-//! | `blocks`, `parts`, `window`, `margin`, `patch`, `halo_flow` | the elements of each device, and those that it needs of others |
+//! | `blocks`, `parts`, `window`, `margin`, `patch`, `halo_flow` | the elements of each device, and the elements that it needs from others |
 //! | `factors`, `projection` | the factor rules of ops, and shardings in terms of factors |
 //! | `cost` | the cost model: constants with unit and source, and the formulas that combine them |
 //! | `reshard` | the cheapest steps from one layout to another |

@@ -1,4 +1,4 @@
-//! Margins: the elements around the blocks of a value, for all windows on it that read there.
+//! Margins: the elements around the blocks of a value, for all windows that read them.
 //!
 //! A halo belongs to one window. Windows that shift the same value by several distances need overlapping halos; the margin on one
 //! side of the blocks, along one dimension, contains all elements that any of them needs there.
@@ -7,9 +7,9 @@
 //! u[:-4] u[1:-3] .. u[4:]  around u[2:-2], u: f32[32@Y], Y = 4     margins of 2 elements before and after each block
 //! ```
 //!
-//! A *span* is a range of places from the first to the last wanted one. Places are indices into the operand, continued beyond both
-//! of its ends for windows that wrap around: places before a block have smaller numbers than the block. Along earlier dimensions a
-//! margin has the places inside the block, along later ones all wanted places, corners included; so each element is in one margin.
+//! A *span* is a range of positions from the first to the last needed one. Positions are indices into the operand, extended past both of
+//! its ends for windows that wrap around: positions before a block have smaller numbers than the block. Along earlier dimensions a margin
+//! has the positions inside the block, and along later ones all needed positions, corners included. So each element is in one margin.
 
 use super::mesh::Mesh;
 use super::sharding::{DimSharding, Sharding};
@@ -21,9 +21,9 @@ use std::ops::Range;
 /// The elements on one side of each block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Margin {
-    /// The dimension along which it lies before or after the block.
+    /// The dimension along which it is before or after the block.
     pub dim: usize,
-    /// Whether it lies after the block; otherwise before it.
+    /// Whether it is after the block; otherwise before it.
     pub behind: bool,
     /// For each dimension, the span for each position along the axes that split it.
     pub spans: Vec<Vec<Range<i64>>>,
@@ -95,7 +95,7 @@ impl Margin {
         places.collect()
     }
 
-    /// Whether both lie on the same side of the blocks.
+    /// Whether both are on the same side of the blocks.
     pub fn is_beside(&self, other: &Margin) -> bool {
         self.dim == other.dim && self.behind == other.behind
     }

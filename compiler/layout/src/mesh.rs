@@ -109,7 +109,7 @@ impl Mesh {
         self.of_kind(AxisKind::Auto).either(turned)
     }
 
-    /// Whether the program has several meshes, so that each value lies on one of them; these are axes and devices of all of them.
+    /// Whether the program has several meshes, so that each value is on one of them; these are axes and devices of all of them.
     pub fn is_several(&self) -> bool {
         self.named.len() > 1
     }
@@ -119,7 +119,7 @@ impl Mesh {
         self.named.iter().position(|mesh| !mesh.name.is_empty() && mesh.name == name)
     }
 
-    /// The first mesh of the program that has all these axes; None if none has.
+    /// The first mesh of the program that has all these axes, if any.
     pub fn first_with(&self, axes: AxisSet) -> Option<usize> {
         self.named.iter().position(|mesh| axes.is_subset_of(mesh.axis_set()))
     }
@@ -164,7 +164,7 @@ impl Mesh {
         self.wholes(axes).into_iter().map(|(name, _)| name).collect()
     }
 
-    /// As [`Mesh::names`], each with the axes that it stands for.
+    /// As [`Mesh::names`], each with the axes that it denotes.
     pub fn wholes<'a>(&self, axes: &'a [u8]) -> Vec<(&str, &'a [u8])> {
         let mut found = Vec::new();
         let mut at = 0;
@@ -201,7 +201,7 @@ impl Mesh {
         Mesh { axes, machine: self.machine, named: self.named.clone(), hosts }
     }
 
-    /// The same axes as axes of their own, as dumps name them.
+    /// The same axes as separate axes, as dumps name them.
     pub fn plain(&self) -> Mesh {
         self.with_axes(self.axes.iter().map(|axis| Axis { part: None, ..axis.clone() }).collect())
     }

@@ -85,7 +85,7 @@ impl PatchDim {
         positive && len <= MAX_ELEMENTS && bounded(size - 1, dilation) && bounded(len.div_ceil(blocks), stride)
     }
 
-    /// Whether the windows of each block lie in the same block of an operand of `extent` elements.
+    /// Whether the windows of each block are in the same block of an operand of `extent` elements.
     pub fn fits(&self, extent: usize) -> bool {
         // Blocks behind the last window read nothing.
         let blocks = 0..self.blocks.min(self.len);
@@ -103,7 +103,7 @@ const MAX_PIECES: usize = 4096;
 /// One dimension of the ghosted blocks of an array.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GhostDim {
-    /// The elements of the array among those that the windows read; padding counts as elements.
+    /// The elements of the array that the windows read; padding counts as elements.
     pub map: DimMap,
     /// The windows, in as many blocks as there are devices; None for a dimension that stays as it is.
     pub patch: Option<PatchDim>,
@@ -169,8 +169,8 @@ impl GhostDim {
         [blocks().map(before).collect(), blocks().map(after).collect()]
     }
 
-    /// The elements to copy into ghosted blocks: all from the first to the last one that lie on the device itself, but exactly the
-    /// needed ones of other devices.
+    /// The elements to copy into ghosted blocks: all from the first to the last one on the device itself, but exactly the needed ones of
+    /// other devices.
     pub fn fetch(&self, from: &DimSharding, to: &DimSharding, mesh: &Mesh) -> FetchDim {
         let blocks = from.blocks(self.map.size, mesh);
         let from_len = blocks.iter().map(Range::len).max().unwrap_or(0);

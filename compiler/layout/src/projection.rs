@@ -1,10 +1,9 @@
 //! Translates between the axes of a rule's factors and the axes of its tensors' dimensions.
 //!
-//! For `ik,kj->ij` with a left operand `f32[8@X,16@Y]`, factor `i` is split over X and `k` over Y. The axes of a dimension of
-//! several factors fill them major to minor: with `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a`
-//! over X and `b` over Y. Blocks must not straddle factors, so every such factor divides evenly, and a later one is split only if
-//! all before it are split completely. A major factor alone may be split unevenly if the blocks are the same: `(46)@Y`, Y = 4, as
-//! `ab` of sizes 23 and 2.
+//! For `ik,kj->ij` with a left operand `f32[8@X,16@Y]`, factor `i` is split over X and `k` over Y. The axes of a dimension of several
+//! factors fill them major to minor: with `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a` over X and `b`
+//! over Y. Blocks must not straddle factors, so every such factor divides evenly, and a later one is split only if all earlier ones are
+//! split completely. A major factor alone may be split unevenly if the blocks are the same: `(46)@Y`, Y = 4, as `ab` of sizes 23 and 2.
 
 use crate::factors::{DimFactors, FactorKind, Factors};
 use crate::mesh::Mesh;

@@ -20,9 +20,9 @@ pub struct DimSharding {
     pub alignment: Option<Alignment>,
 }
 
-/// The blocks of another dimension, of an array that this one is a part of or that is a part of this one: element `i` lies at index
-/// `start + i * step` of a dimension of `size`, on the device of that index. Elements before its first index lie on the first
-/// device, elements after its last one on the last device.
+/// The blocks of a dimension of another array, which contains this array or is a part of it. Element `i` corresponds to index `start + i *
+/// step` of a dimension of `size`, and is on the device of this index. Elements before its first index are on the first device, and
+/// elements after its last one on the last device.
 ///
 /// ```text
 /// f32[30@Y/32+1], Y = 4      u[1:-1] of u: f32[32@Y] in u's blocks: 7, 8, 8 and 7 elements
@@ -31,14 +31,14 @@ pub struct DimSharding {
 pub struct Alignment {
     /// The size of the other dimension.
     pub size: usize,
-    /// The index of element 0 in the other dimension; negative if elements lie before its first index.
+    /// The index of element 0 in the other dimension; negative if elements precede its first index.
     pub start: i64,
     /// The distance between neighbouring elements in the other dimension.
     pub step: usize,
 }
 
 impl Alignment {
-    /// The first element of a dimension of `size` that does not lie before this block of the alignment.
+    /// The first element of a dimension of `size` that is not before this block of the alignment.
     fn cut(&self, size: usize, blocks: usize, block: usize) -> usize {
         if block == 0 || block >= blocks {
             return if block == 0 { 0 } else { size };
@@ -50,13 +50,13 @@ impl Alignment {
 }
 
 impl DimSharding {
-    /// A closed dimension that these axes split, major to minor, in blocks of its own.
+    /// A closed dimension that these axes split, major to minor, in blocks of its own size.
     pub fn closed(axes: Vec<u8>) -> DimSharding {
         DimSharding { axes, open: false, alignment: None }
     }
 
-    /// The layout of a dimension of `size` whose element `i` lies on the device of element `start + i * step` of a dimension with
-    /// this layout.
+    /// The layout of a dimension of `size` whose element `i` is on the device of element `start + i * step` of a dimension with this
+    /// layout.
     pub fn part(&self, whole: usize, (start, step): (i64, usize), size: usize, mesh: &Mesh) -> DimSharding {
         let outer = self.alignment.unwrap_or(Alignment { size: whole, start: 0, step: 1 });
         let alignment = Alignment {
@@ -123,8 +123,8 @@ pub struct Sharding {
     pub dims: Vec<DimSharding>,
     /// Along these axes every device holds a partial value, to be combined by `combine`.
     pub unreduced: AxisSet,
-    /// Along these axes every device holds the whole value, as along those that nothing names, and its gradient is unreduced. It says
-    /// nothing else, so it is dropped when derivatives have been taken.
+    /// Along these axes every device holds the whole value, as along axes that nothing names, and its gradient is unreduced. It has no
+    /// other meaning, so it is dropped after differentiation.
     pub reduced: AxisSet,
     /// `Sum` in all user code; others occur between a reduction and its collective.
     pub combine: ReduceOp,
@@ -165,7 +165,7 @@ impl Sharding {
         self.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| axis as usize).collect()
     }
 
-    /// The axes that it names: those that split some dimension, and along which it is unreduced or reduced.
+    /// The axes that it names: axes that split some dimension, and axes along which it is unreduced or reduced.
     pub fn named_axes(&self) -> AxisSet {
         self.used_axes().union(self.unreduced).union(self.reduced)
     }
@@ -177,7 +177,7 @@ impl Sharding {
         self
     }
 
-    /// Whether no axis splits a dimension and none is unreduced.
+    /// Whether it has neither splitting nor unreduced axes.
     pub fn is_replicated(&self) -> bool {
         self.unreduced.is_empty() && self.dims.iter().all(|dim| dim.axes.is_empty())
     }
@@ -199,7 +199,7 @@ impl Sharding {
         self.dims.iter().any(|dim| dim.alignment.is_some())
     }
 
-    /// The same axes, each dimension cut into blocks of its own.
+    /// The same axes, each dimension in blocks of its own size.
     pub fn without_alignment(&self) -> Sharding {
         let mut plain = self.clone();
         plain.dims.iter_mut().for_each(|dim| dim.alignment = None);

@@ -17,7 +17,7 @@ pub struct ArrayType {
     pub dtype: DType,
     /// The size of each dimension; empty for a scalar.
     pub shape: Vec<usize>,
-    /// Whether it is a stream: an array that stays in its file, of which only `read_rows` takes rows.
+    /// Whether it is a stream: an array that stays in its file; only `read_rows` takes rows of it.
     pub is_stream: bool,
 }
 

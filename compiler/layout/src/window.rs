@@ -41,7 +41,7 @@ pub struct DimMap {
 pub struct Run {
     /// The numbers of the elements, counted from the first one of the window.
     pub numbers: Range<usize>,
-    /// The index of number 0 in the operand; it may lie outside the operand.
+    /// The index of number 0 in the operand; it may be outside of the operand.
     pub origin: i64,
 }
 
@@ -129,7 +129,7 @@ impl DimMap {
         })
     }
 
-    /// The numbers within a run whose indices in the operand lie in a range.
+    /// The numbers within a run whose indices in the operand are in a range.
     fn numbers_in(&self, run: &Run, places: &Range<usize>) -> Range<usize> {
         let (low, high) = (places.start as i64 - run.origin, places.end as i64 - run.origin);
         let (first, end) = match self.step {
@@ -340,12 +340,12 @@ impl DimReach {
         table(&self.axes, self.positions.iter().map(number).collect())
     }
 
-    /// Whether some device lacks elements before those that it holds.
+    /// Whether some device lacks elements before its own.
     pub fn lacks_before(&self) -> bool {
         self.positions.iter().any(|reach| reach.body.start < reach.held.start)
     }
 
-    /// Whether some device lacks elements after those that it holds.
+    /// Whether some device lacks elements after its own.
     pub fn lacks_behind(&self) -> bool {
         self.positions.iter().any(|reach| reach.held.end < reach.body.end)
     }

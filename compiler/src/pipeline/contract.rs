@@ -83,7 +83,7 @@ impl ContractChecker {
         self.broken.borrow_mut().get_or_insert(Broken { pass, violations });
     }
 
-    /// E0999 for each violation by the first pass that breaks a contract, taken out of the record; None if none does.
+    /// E0999 for each violation by the first pass that violates a contract, taken out of the record; None without violations.
     pub fn take_errors(&self) -> Option<Vec<Diagnostic>> {
         self.broken.take().map(Broken::diagnostics)
     }

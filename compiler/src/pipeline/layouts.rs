@@ -14,9 +14,9 @@ use std::cell::OnceCell;
 /// Maximum number of ways to cut axes that are tried.
 const MAX_REFINED: usize = 3;
 
-/// What all layouts of a program are tried with.
+/// The common inputs for trying all layouts of a program.
 pub struct Trials<'a> {
-    /// What passes read beside the module.
+    /// The inputs of passes besides the module.
     pub resources: Resources<'a>,
     /// Checks the result of each pass.
     pub checker: &'a ContractChecker,
@@ -74,9 +74,9 @@ impl<'a> ProgramLayout<'a> {
     }
 }
 
-/// Layouts for all values. Where propagation could have chosen otherwise, the program is compiled with the other choice too, and
-/// the cheaper layout stays: first the order of the program, then each other choice together with the better ones before it, then
-/// axes in parts, finally whole small values in loops.
+/// Layouts for all values. If propagation could have chosen otherwise, the program is also compiled with the other choice, and the cheaper
+/// layout is kept: first the order of the program, then each other choice together with the better ones before it, then axes in parts,
+/// finally whole small values in loops.
 pub fn cheapest<'a>(m: Module, trials: &'a Trials<'a>) -> ProgramLayout<'a> {
     let mut best = ProgramLayout::new(propagate(m.clone(), Choices::NONE, None), trials);
     let mut chosen = Choices::NONE;

@@ -1,4 +1,4 @@
-//! The memory of a program, as the runtime counts it before it allocates: what `--memory-limit` bounds.
+//! The memory of a program, as the runtime counts it before it allocates; `--memory-limit` bounds it.
 
 use spmdc_abi::Program;
 use spmdc_abi::mesh::DeviceMesh;
@@ -8,7 +8,7 @@ use spmdc_abi::mesh::DeviceMesh;
 pub struct MemoryLimit {
     /// Maximum bytes of a process.
     pub bytes: u64,
-    /// The number of processes, to which the devices are dealt in the order of their numbers, equally many to each.
+    /// The number of processes that share the devices in the order of their numbers, an equal number each.
     pub processes: usize,
 }
 

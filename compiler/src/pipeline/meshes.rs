@@ -107,7 +107,7 @@ fn chosen(
     Ok(best)
 }
 
-/// Whether all sends of a transfer have one layout, and all receives: those of a loop that is cut stand in several loops.
+/// Whether all sends of a transfer have one layout, and all receives: after a loop is cut, its transfers are in several loops.
 fn has_one_layout_each(program: &Program) -> bool {
     program.parts.iter().all(|part| {
         let mut known: BTreeMap<u32, &Layout> = BTreeMap::new();

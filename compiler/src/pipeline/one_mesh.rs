@@ -124,12 +124,12 @@ impl<'a> PipelineRun<'a> {
         run(passes, m, self.resources(), &self.checker, &mut self.log)
     }
 
-    /// Starts the clock of a part which is no pass.
+    /// Starts the clock of a part that is not a pass.
     pub fn start(&mut self) {
         self.started = Instant::now();
     }
 
-    /// Records the time since the start or the last record, as that of a part which is no pass.
+    /// Records the time since the start or the last record, as the time of a part that is not a pass.
     pub fn time(&mut self, part: &'static str) {
         let now = Instant::now();
         self.log.timings.push((part, now - self.started));

@@ -29,7 +29,7 @@ pub struct Options {
     pub plans: Plans,
     /// The hosts of the devices; None if nothing is known of them.
     pub hosts: Option<HostOptions>,
-    /// What each process may use at most; None if nothing bounds it.
+    /// The memory limit of each process; None without a limit.
     pub memory: Option<MemoryLimit>,
     /// Whether memory may be traded against bytes that devices receive. It is not where a program would need more than `memory` else.
     pub room: Room,
@@ -48,7 +48,7 @@ pub struct Compilation {
     pub program: Option<Program>,
     /// The loop nests of the program, by number.
     pub kernels: Vec<Kernel>,
-    /// For each value of the optimized module, the number of its buffer in the program; None for those that are not in memory.
+    /// For each value of the optimized module, the number of its buffer in the program; None for values that are not in memory.
     pub buffer_of: Vec<Option<usize>>,
     /// The hosts that it was compiled for.
     pub hosts: Option<HostOptions>,

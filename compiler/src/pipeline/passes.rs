@@ -55,7 +55,7 @@ macro_rules! between {
 /// No expression is computed twice or without a use. Of a program with several meshes, before each gets a module.
 pub const TIDY: &[Pass] = &[pass!(simplify), pass!(cse), pass!(dce)];
 
-/// What propagation should not see: partial sums of derivatives, and pairs of reshapes.
+/// Removes forms that propagation should not see: partial sums of derivatives, and pairs of reshapes.
 pub const BEFORE_LAYOUT: &[Pass] = &[pass!(erase_reduced), pass!(commute_reshapes)];
 
 /// From `propagated` to `partitioned`.
@@ -110,7 +110,7 @@ pub struct Pass {
     contract: Contract,
 }
 
-/// What passes read beside the module.
+/// The inputs of passes besides the module.
 #[derive(Clone, Copy)]
 pub struct Resources<'a> {
     /// Known plans from one layout to another.
@@ -151,7 +151,7 @@ impl PassLog {
         PassLog { after, ..PassLog::default() }
     }
 
-    /// Keeps the module if it is that after the pass `after`.
+    /// Keeps the module if it is the module after the pass `after`.
     pub fn passed(&mut self, name: &'static str, module: &Module) {
         if self.after == Some(name) {
             self.kept = Some(module.clone());

@@ -9,7 +9,7 @@ use spmdc_layout::types::Type;
 use spmdc_passes::project::ChannelInfo;
 use std::collections::BTreeSet;
 
-/// The program of one mesh, and what of the whole program its parameters and results are.
+/// The program of one mesh, and the parameters and results of the whole program that correspond to its own.
 pub(super) struct MeshCode {
     pub mesh: NamedMesh,
     pub program: Program,

@@ -1,8 +1,8 @@
-//! Loops that combine a sum over the mesh in every trip and only add up the results. Such a loop can add up partial sums, and combine them once
-//! after it.
+//! Loops that combine a sum over the mesh in every trip and only accumulate the results. Such a loop can accumulate partial sums, and
+//! combine them once after it.
 //!
-//! On auto axes the compiler does so by itself. On explicit ones the types say where a sum is combined, so it is the program that changes: what
-//! the loop adds up begins unreduced, and so do the terms. A gradient is unreduced where it is taken by a reduced value.
+//! On auto axes the compiler does this automatically. On explicit axes the types state where a sum is combined, so the program must change:
+//! the accumulated value begins unreduced, and so do the terms. A gradient is unreduced if it is taken with respect to a reduced value.
 
 use crate::totals::Collective;
 use spmdc_grammar::span::Span;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub struct Deferral {
     /// The source position of the statement that needs the sum.
     pub span: Span,
-    /// What derivatives have to do with that statement.
+    /// The role of this statement in derivatives.
     pub lineage: Lineage,
     /// The axes over which it is, as in a program: `X`.
     pub axes: String,

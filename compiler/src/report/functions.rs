@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// The mesh on which collectives are measured.
 pub const MESH: &str = "mesh (X = 2, Y = 2);";
 
-/// The available functions of the language, by name, without those that occur in dumps only.
+/// The available functions of the language, by name, without functions that occur in dumps only.
 pub fn functions() -> Vec<Function> {
     let mut found: Vec<Function> = spmdc_functions::functions()
         .filter(|function| match function.signature().status {

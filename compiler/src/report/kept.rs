@@ -1,7 +1,7 @@
-//! What reverses keep: the values in memory that the forward statements of a derivative make and its reverse reads.
+//! The residuals of derivatives: the values in memory that the forward statements compute and the reverse reads.
 //!
-//! They are found in the compiled program, so values that are computed where they are used do not count, and neither do arguments, which
-//! exist anyway. What `checkpoint` would save is measured: the program is compiled again as if a function or the body of a loop were one of
+//! They are found in the compiled program. So values that are recomputed where they are used do not count, and neither do arguments, which
+//! exist anyway. The savings of `checkpoint` are measured: the program is compiled again as if a function or the body of a loop were a
 //! `checkpoint`, and both plans are compared.
 
 use super::plan::peak_bytes_per_device;
@@ -28,7 +28,7 @@ const LEAST_GAIN: u64 = 100;
 pub struct KeptValue {
     /// Its name in the source, or the text of its expression in quotes, or else the op that makes it.
     pub name: String,
-    /// Its type, with its sharding; that of one trip where a loop collects it.
+    /// Its type, with its sharding; the type of one trip if a loop collects it.
     pub ty: String,
     /// Bytes of one device, of all trips together.
     pub bytes: u64,
@@ -45,7 +45,7 @@ pub struct CheckpointTrial {
     pub function: Option<String>,
     /// The source position of the function's name, or of the loop.
     pub span: Span,
-    /// What this program keeps and needs.
+    /// The residuals and the memory of this program.
     pub costs: KeptCosts,
 }
 
@@ -106,7 +106,7 @@ impl<'m> KeptFinder<'m> {
         found
     }
 
-    /// Adds what the reverse of an order reads in memory for a value.
+    /// Adds the memory that the reverse of an order reads for a value.
     fn read(&self, value: Value, order: u8, seen: &mut BTreeSet<(Value, u8)>, found: &mut BTreeMap<usize, Value>) {
         let Some(stmt) = self.made[value.0 as usize] else { return };
         if !seen.insert((value, order)) {
@@ -134,7 +134,7 @@ impl<'m> KeptFinder<'m> {
         }
     }
 
-    /// What the user sees of a kept value: of one that loops collect, the value of a trip.
+    /// The user's view of a residual: for one that loops collect, the value of a trip.
     fn described(&self, value: Value) -> KeptValue {
         let (func, mesh) = (&self.module.func, &self.module.mesh);
         let bytes = func.ty(value).block_bytes(mesh) as u64;
@@ -172,7 +172,7 @@ pub fn costs(compilation: &Compilation) -> Option<KeptCosts> {
     Some(KeptCosts { kept, peak: peak_bytes_per_device(program), flops: flops_per_device(module) })
 }
 
-/// The functions and loops of which `checkpoint` would keep less, the one that keeps least first.
+/// The functions and loops whose `checkpoint` would keep less, the one that keeps least first.
 pub fn checkpoints(compilation: &Compilation, set: &SourceSet, options: &Options) -> Vec<CheckpointTrial> {
     let values = kept(compilation);
     let (Some(module), Some(before)) = (compilation.stage(Stage::Optimized), costs(compilation)) else {

@@ -25,8 +25,8 @@ pub struct PlanReport {
     pub reads: Vec<RowsRead>,
     /// The number of hosts, if they are known.
     pub hosts: Option<usize>,
-    /// Bytes of memory of a host for messages to and from others, which collectives use one after the other: an estimate, as what a host
-    /// sends counts as what one receives; 0 if no hosts are known.
+    /// Bytes of memory of a host for messages to and from others, which collectives use one after the other. This is an estimate, because
+    /// the bytes that a host sends are counted as the bytes that a host receives; 0 if no hosts are known.
     pub message_bytes: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct Holding {
 }
 
 impl Holding {
-    /// In words: `8 blocks`, `2 blocks, 4 copies each`, `whole, 8 copies`; what a process has once, each of several hosts has.
+    /// In words: `8 blocks`, `2 blocks, 4 copies each`, `whole, 8 copies`. Each of several hosts has an array that a process has once.
     pub fn held(&self, hosts: usize) -> String {
         let copies = self.instances / self.blocks.max(1);
         match (self.blocks, copies) {

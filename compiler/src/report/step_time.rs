@@ -33,7 +33,7 @@ pub(super) fn sizes_of(layout: &Layout) -> Vec<usize> {
 }
 
 impl TimedProgram<'_> {
-    /// Nanoseconds of a step without other steps in it, with those of its messages between hosts; 0 for loops and branches.
+    /// Nanoseconds of a step without nested steps, including its messages between hosts; 0 for loops and branches.
     pub fn of_step(self, step: &Step) -> f64 {
         let levels = self.layouts.hosts.as_ref().map(|hosts| hosts.levels);
         self.inside(step) + levels.map_or(0.0, |levels| levels.time_between(self.crossing(step)))
@@ -151,7 +151,7 @@ impl TimedProgram<'_> {
         self.mesh.count(self.mesh.axes().minus(self.own_axes(place)).iter())
     }
 
-    /// The axes along which devices have memory of their own at a place.
+    /// The axes along which devices have separate memory at a place.
     fn own_axes(self, place: Place) -> AxisSet {
         self.program.arenas.get(place.arena as usize).map_or(AxisSet::EMPTY, |arena| arena.axes)
     }

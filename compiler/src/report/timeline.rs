@@ -21,7 +21,7 @@ const MOST_EVENTS: u64 = 100_000;
 /// Minimum number of simulated trips of a loop.
 const FEWEST_TRIPS: u64 = 8;
 
-/// What the meshes of a program do, and when. Times are in nanoseconds.
+/// The work of the meshes of a program over time. Times are in nanoseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Timeline {
     /// The time at which the last mesh ends.
@@ -34,7 +34,7 @@ pub struct Timeline {
     pub simulated_trips: Option<u64>,
 }
 
-/// What one mesh does.
+/// The work of one mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeshTimeline {
     /// The name of the mesh.
@@ -94,8 +94,8 @@ impl PipelinedLoop {
     }
 }
 
-/// The simulated timeline, with the messages between these hosts if they are known; None for a program that uses one mesh, and if two meshes do
-/// not know the same trip counts, so that a send has no receive.
+/// The simulated timeline, with the messages between these hosts if they are known. None for a program that uses one mesh, and if two
+/// meshes do not know the same trip counts, so that a send has no receive.
 pub fn timeline(program: &Program, hosts: Option<HostOptions>) -> Option<Timeline> {
     if program.parts.len() < 2 {
         return None;
@@ -130,7 +130,7 @@ impl ChannelTime {
     }
 }
 
-/// The timeline of these tasks of meshes, given by their names and devices, if so many trips of each loop are simulated.
+/// The timeline of these tasks of meshes, given by their names and devices, if this number of trips of each loop is simulated.
 pub fn simulated(
     meshes: &[(&str, &[u32])],
     tasks: &[Vec<TimedStep>],
@@ -185,7 +185,7 @@ pub enum TimedStep {
 }
 
 impl TimedStep {
-    /// The number of leaves that are run if each loop runs for so many trips at most.
+    /// The number of leaves that are run if each loop runs for at most this number of trips.
     pub fn events(&self, limit: u64) -> u64 {
         match self {
             TimedStep::Work(_) | TimedStep::Send { .. } | TimedStep::Receive { .. } => 1,
@@ -333,7 +333,7 @@ struct RunningLoop {
     record: Option<Site>,
 }
 
-/// What a mesh did in the first execution of a loop.
+/// The work of a mesh in the first execution of a loop.
 #[derive(Clone, Debug)]
 struct LoopRecord {
     /// Its trips, or the most of loops of the same statement, as of a reverse, or of a loop that is cut.

@@ -1,9 +1,9 @@
-//! Why a value has its layout, which layouts force a collective, and which change of an annotation avoids it.
+//! Explains the layout of a value, the layouts that force a collective, and the change of an annotation that avoids it.
 //!
-//! Edits are found by trial: every annotation of the program is changed in every way that one dimension allows, each `let` without
-//! an annotation is given one that splits a dimension, and the program is compiled with each change. The report shows the edit that
-//! communicates least, if it saves at least 1 percent. Each change is compiled once for all collectives of a line, and the number
-//! of compiled changes is bounded.
+//! Edits are found by trial: every annotation of the program is changed in every way that one dimension allows, each `let` without an
+//! annotation gets one that splits a dimension, and the program is compiled with each change. The report shows the edit with the least
+//! communication, if it saves at least 1 percent. Each change is compiled once for all collectives of a line, and the number of compiled
+//! changes is bounded.
 
 use crate::pipeline::{Compilation, Options, compile};
 use crate::report::deferral::deferrals;
@@ -64,9 +64,9 @@ pub struct Forced {
     pub collective: Collective,
     /// The values of the statement that needs it.
     pub layouts: Vec<ValueLayout>,
-    /// The cheapest change of one annotation that avoids the collective; None if there is none.
+    /// The cheapest change of one annotation that avoids the collective, if any.
     pub edit: Option<AnnotationEdit>,
-    /// How to take its sum once behind a loop that only adds it up, with both prices; None for others.
+    /// The edit that takes its sum once after a loop that only accumulates it, with both prices; None for others.
     pub deferral: Option<String>,
 }
 
@@ -275,16 +275,16 @@ fn steps(compilation: &Compilation, module: &Module, value: Value, axis: u8) -> 
     steps
 }
 
-/// What hosts have changed in a program: bytes that a host receives from others in all collectives of a run.
+/// The changes of a program because of hosts: bytes that a host receives from others in all collectives of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostEffect {
     /// In the program as it is.
     pub received: u64,
-    /// In the program that would be chosen if bytes between hosts were no dearer.
+    /// In the program that would be chosen if bytes between hosts cost the same as others.
     pub otherwise: u64,
 }
 
-/// What hosts have changed in the program of a mesh, which is the one at this position of several; None if nothing.
+/// The changes of a mesh's program because of hosts, at this position of several programs; None without changes.
 pub fn effect_of_hosts(
     compilation: &Compilation,
     set: &SourceSet,
@@ -307,7 +307,7 @@ pub fn effect_of_hosts(
 struct ProgramCosts {
     collectives: Vec<Collective>,
     flops: u64,
-    /// What bytes between hosts cost, if hosts are known.
+    /// The costs of bytes between hosts, if hosts are known.
     levels: Option<Levels>,
 }
 

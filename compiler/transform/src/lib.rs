@@ -1,7 +1,7 @@
 //! Transformations of statements while a program is checked: `grad`, `jvp`, `vjp` and `vmap`.
 //!
-//! The rule of each op is beside the op (`ops/derivative.rs`, `ops/batching.rs`); control flow and functions with a derivative of their
-//! own are handled here.
+//! The rule of each op is in the op's file (`ops/derivative.rs`, `ops/batching.rs`); control flow and functions with a custom derivative
+//! are handled here.
 #![warn(missing_docs)]
 
 pub mod batching;

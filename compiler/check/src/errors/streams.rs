@@ -18,7 +18,7 @@ pub fn no_stream(place: &str, wanted: &str, found: &str, span: Span) -> Diagnost
         .help("remove `stream` there, or the type: a parameter without a type takes both")
 }
 
-/// E0223: a stream of what has no rows.
+/// E0223: a stream of a value without rows.
 pub fn of_no_array(found: &str, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0223, span, must_be("a stream", "an array of numbers with rows", found))
         .help("declare one parameter per array: `images: stream u8[60000, 784], labels: stream u8[60000]`")

@@ -1,9 +1,9 @@
 //! The elements that devices receive in a change of layout, if each device fetches exactly the elements that it lacks.
 //!
-//! If sizes divide there is a formula. An axis of size 4 is two digits of base 2, and the list of axes of a dimension a row of
-//! digits, major to minor, which is the number of the block that a device holds. Old and new block of a dimension overlap if their
-//! rows have a common prefix, and then the smaller lies in the larger. So every device overlaps unless a digit of one axis replaces
-//! a digit of another; then only those devices overlap for which all such digits are equal:
+//! If sizes are divisible, there is a formula. An axis of size 4 is two digits of base 2. The list of axes of a dimension is a row of
+//! digits, major to minor, which is the number of a device's block. Old and new block of a dimension overlap if their rows have a common
+//! prefix, and then the smaller is inside the larger. So every device overlaps unless a digit of one axis replaces a digit of another; then
+//! only those devices overlap for which all such digits are equal:
 //!
 //! ```text
 //! 16@X -> 16@Y     X = (x), Y = (y z):  x must equal y, which holds on half of the devices
@@ -35,7 +35,7 @@ pub struct ReshardFlow {
 pub struct ReshardPattern {
     /// The axes along which devices fetch, if sizes divide.
     pub group: AxisSet,
-    /// Whether every new block lies in one old block.
+    /// Whether every new block is inside one old block.
     pub single: bool,
     /// Whether in every dimension one list of axes is a prefix of the other: blocks are cut in place, or joined.
     pub straight: bool,
@@ -126,7 +126,7 @@ pub fn is_even(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: 
     dims.all(|(&size, (from, to))| from.axes == to.axes || divides(size, from) && divides(size, to))
 }
 
-/// The elements that devices receive. With a `limit`, at most that many devices are counted if there is no formula.
+/// The elements that devices receive. With a `limit`, at most that number of devices is counted if there is no formula.
 pub fn flow(
     shape: &[usize],
     from: &[DimSharding],

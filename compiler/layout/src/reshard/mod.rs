@@ -8,9 +8,9 @@
 //! f32[16@Y,32]     -> f32[16@X,32]     collective_permute to f32[16@(X,Y),32], then all_gather
 //! ```
 //!
-//! `search` finds the steps, `flow` computes their cost. Every step fetches exact ranges, so sizes that do not divide are no
-//! special case: a kind only names a step. A device fetches from the device that has its own coordinates along all axes that do not
-//! split the value: it never fetches elements that it has, other devices read other copies, and groups stay small.
+//! `search` finds the steps, `flow` computes their cost. Every step fetches exact ranges, so sizes that are not divisible need no special
+//! case: a kind only names a step. A device fetches from the device with its own coordinates along all axes that do not split the value. So
+//! it never fetches elements that it has, other devices read other copies, and groups stay small.
 
 pub mod flow;
 mod search;
@@ -35,7 +35,7 @@ pub use search::MAX_PRICED;
 /// A plan from one layout to another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
-    /// The steps; none if the layouts are the same.
+    /// The steps; empty if the layouts are the same.
     pub steps: Vec<PlanStep>,
     /// Maximum bytes received by any device, and the cost of each collective.
     pub cost: f64,
@@ -162,8 +162,8 @@ pub fn plan(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> P
     }
 }
 
-/// The layout in which a device has its summand for `to`, where explicit axes that split `from` become unreduced. Along auto axes passes choose what is
-/// unreduced, by the cost of making it whole again.
+/// The layout in which a device has its summand for `to`, if explicit axes that split `from` become unreduced. Along auto axes passes
+/// choose the unreduced axes, by the cost of making the value whole again.
 fn summand(array: &ArrayType, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<Sharding> {
     let partial =
         to.unreduced.minus(from.unreduced).intersect(from.used_axes()).intersect(mesh.of_kind(AxisKind::Explicit));
@@ -212,7 +212,7 @@ fn summed(from: &Sharding, to: &Sharding, mesh: &Mesh) -> AxisSet {
 pub struct Traffic {
     /// The shape of the part of a device's block that takes part.
     pub operand: Vec<usize>,
-    /// Bytes of this part; of several operands, those of all.
+    /// Bytes of this part; for several operands, the bytes of all.
     pub bytes: u64,
     /// Maximum bytes received by any device.
     pub received: u64,

@@ -1,27 +1,25 @@
 //! Finds the cheapest plan from one layout to another by the A* algorithm over layouts (Hart, Nilsson and Raphael, 1968).
 //!
-//! Every device fetches exactly the elements that it lacks, so a single step could change any layout to any other with the minimum
-//! number of bytes. The search looks for sequences of steps that have a name, because a reader of a plan must be able to tell what
-//! moves:
+//! Every device fetches exactly the elements that it lacks, so a single step could change any layout to any other with the minimum number
+//! of bytes. The search only considers sequences of named steps, so that a plan shows the data that moves:
 //!
 //! | step | when | a device receives at most |
 //! |---|---|---|
 //! | `shard` | it has all elements that it needs | nothing |
-//! | `collective_permute` | its new block lies in one old block | its block |
+//! | `collective_permute` | its new block is inside one old block | its block |
 //! | `all_to_all` | the new blocks differ along every axis of the group, and they are not larger | its block |
 //! | `all_gather` | the new blocks are equal along the axes of the group, and all its devices have a part | its block without its part |
 //! | `all_reduce` over `n` | partial values of its own block, or of a part | twice `(n-1)/n` of the result |
 //! | `reduce_scatter` over `n` | partial values, and the new blocks differ along the axes of the sum | `n` parts |
 //!
-//! A device may need only a part of another device's block, so slices are free within these steps. Plans are compared by the
-//! maximum bytes received by any device plus a price for each collective; then by the bytes received by all devices, then by the
-//! simplicity of the steps. Where hosts are known, the bytes that a host receives from others are added, as dear as they are
-//! ([`crate::hosts`]).
+//! A device may need only a part of another device's block, so slices are free within these steps. Plans are compared by the maximum bytes
+//! received by any device plus a price for each collective; then by the bytes received by all devices, then by the simplicity of the steps.
+//! If hosts are known, the cost of the bytes that a host receives from others is added ([`crate::hosts`]).
 //!
-//! No intermediate block is larger than the larger of the first and the last block. Partial values are combined before blocks move,
-//! and blocks are joined last, so only few layouts matter: the goal, the goal split further over axes that it does not have
-//! (joining those is the last step), and, after a sum, the present layout split further. With many axes and dimensions there are
-//! still many: then the search ends after [`MAX_PRICED`] steps with the cheapest plan found.
+//! No intermediate block is larger than the larger of the first and the last block. Partial values are combined before blocks move, and
+//! blocks are joined last, so only a few layouts matter: the goal, the goal split further over axes that it does not have (joining these is
+//! the last step), and, after a sum, the current layout split further. With many axes and dimensions there are still many layouts. The
+//! search then ends after [`MAX_PRICED`] steps with the cheapest plan found.
 
 use super::flow::{SAMPLE, flow, is_free, pattern};
 use crate::cost::{self, EFFORT_OF_ALL_TO_ALL, EFFORT_OF_STEP};
@@ -228,7 +226,7 @@ impl<'a> ReshardSearch<'a> {
         self.mesh.size_of(&dim.axes)
     }
 
-    /// The cost of a collective in which a device receives at most so many elements, all devices together, and a host from others.
+    /// The cost of a collective in which a device receives at most this number of elements, all devices together, and a host from others.
     fn price(&self, worst: u64, total: u64, crossing: u64) -> Cost {
         let size = self.array.dtype.size() as u64;
         let mut cost =

@@ -10,9 +10,9 @@ pub enum ReshardStep {
     Request,
     /// An annotation on auto axes: propagation takes it as given. Communicates no more than a request does.
     Pin,
-    /// A pin of a gradient, whose value has the annotation: the whole sum lies so, but on auto axes it may be combined later.
+    /// A pin of a gradient whose value has the annotation: it applies to the whole sum, which on auto axes may be combined later.
     PinGradient,
-    /// Every device takes a part of its own block: no communication.
+    /// Every device slices its own block: no communication.
     Slice,
     /// A collective of this kind.
     Collective(CollectiveKind),

@@ -31,7 +31,7 @@ fn blocks_read_their_own_block() {
     assert!(PatchDim { len: 1, blocks: 4, ..patch }.fits(12));
 }
 
-/// Checks that each device finds what its windows read, and fetches nothing else from other devices.
+/// Checks that each device has the elements that its windows read, and fetches no others from other devices.
 fn check(map: DimMap, window: (usize, usize, usize), parts: usize) {
     let mesh = Mesh { axes: vec![Axis::new("Y", parts, AxisKind::Auto)], ..Mesh::default() };
     let split = DimSharding::closed(vec![0]);

@@ -1,4 +1,4 @@
-//! Windows of dimensions: their elements, their compositions, and what devices fetch for them.
+//! Windows of dimensions: their elements, their compositions, and the elements that devices fetch for them.
 
 use crate::testing::mesh;
 use spmdc_layout::sharding::Sharding;
@@ -38,7 +38,7 @@ fn runs_are_the_elements() {
     }
 }
 
-/// The composition of two maps of one dimension, of which `inner` comes first.
+/// The composition of two maps of one dimension; `inner` comes first.
 fn composed(outer: DimMap, inner: DimMap) -> Option<DimMap> {
     let window = |map| WindowMap { dims: vec![map], fill: 0 };
     window(outer).after(&window(inner)).map(|both| both.dims[0])

@@ -1,8 +1,8 @@
 //! Control flow for each element of a batch.
 //!
-//! A loop carries the values of all elements. Where the elements disagree about a condition, both sides of an `if` are computed for all, and
-//! a `while` runs until the last element has finished: `where` keeps the values that count, and elements that are left out neither stop the
-//! program nor print.
+//! A loop carries the values of all elements. If the elements disagree about a condition, both sides of an `if` are computed for all, and a
+//! `while` runs until the last element has finished. `where` keeps the valid values, and inactive elements neither stop the program nor
+//! print.
 
 use super::Batcher;
 use spmdc_abi::ReduceOp;
@@ -374,7 +374,7 @@ impl Batcher<'_> {
         Ok(())
     }
 
-    /// An `if` with a condition for each element: both sides, of which each element has the results of one.
+    /// An `if` with a condition for each element: both sides are computed, and each element has the results of one.
     fn both_sides(&mut self, stmt: &Stmt, own: &Branch, condition: Value) -> Result<(), Diagnostic> {
         let outer = self.active;
         let fails = self.build.emit1(Unary(UnaryOp::Not), &[condition])?;

@@ -1,9 +1,8 @@
 //! Batching: the statements of a function become statements that compute it for each element of a batch, by the rules of the ops.
 //!
-//! It is done while a program is checked. A function has been expanded for one element, by statements that are taken back, and their
-//! batched form comes in their place: so all passes see an ordinary program, and derivatives of mapped functions need nothing of their own. A
-//! value that depends on mapped arguments has the mapped dimension in front; all others stay as they are. Each statement has the source
-//! position of the one that it was made from.
+//! This happens while a program is checked. A function has been expanded for one element, and the batched form of its statements replaces
+//! them. So all passes see an ordinary program, and derivatives of mapped functions need no additional code. A value that depends on mapped
+//! arguments has the mapped dimension first; all others do not change. Each statement has the source position of its origin.
 //!
 //! ```text
 //! |x, w| x @ w    for x: f32[3] mapped over 8 elements
@@ -31,8 +30,8 @@ use spmdc_ops::elementwise::Select;
 use spmdc_ops::reshard::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The values of `outputs` for each element of a batch, which `stmts` compute from `inputs`: of each the value that the statements use, and
-/// that of all elements, with the mapped dimension in front.
+/// The values of `outputs` for each element of a batch, which `stmts` compute from `inputs`. Each input is the value that the statements
+/// use, and the value of all elements, with the mapped dimension first.
 pub fn map_over(
     build: &mut CallBuilder,
     stmts: &[Stmt],
@@ -60,11 +59,11 @@ struct Batcher<'b> {
     /// The layout of the mapped dimension where the batching was asked for.
     layout: DimSharding,
     batch: Batch,
-    /// The new values of those of the function.
+    /// The new values for the function's values.
     values: BTreeMap<Value, BatchedOperand>,
     /// The values that depend on mapped ones, and have the mapped dimension.
     mapped: BTreeSet<Value>,
-    /// For statements of which some elements are left out: bools along the mapped dimension.
+    /// For statements with inactive elements: bools along the mapped dimension.
     active: Option<Value>,
     /// The number of the first new value.
     first: u32,
@@ -206,7 +205,7 @@ impl Batcher<'_> {
         Ok(())
     }
 
-    /// The values of all elements for those of one.
+    /// The values of all elements for the values of one element.
     fn define(&mut self, values: &[Value], all: &[Value]) {
         debug_assert_eq!(values.len(), all.len(), "a batched statement has as many results");
         for (&value, &all) in values.iter().zip(all) {

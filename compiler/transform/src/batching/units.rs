@@ -1,8 +1,8 @@
-//! Functions that derivatives treat as one stay such functions: the new statements of `checkpoint` are those of one, and `custom_vjp` has
+//! Batching preserves `checkpoint` and `custom_vjp`: the batched statements of a `checkpoint` form one unit again, and a `custom_vjp` has
 //! its rule for all elements.
 //!
-//! As in JAX, the function, its forward and its reverse function are each mapped. All results are mapped if the rule sees anything mapped,
-//! and a cotangent of an argument that is the same for all elements is the sum of those of the elements.
+//! As in JAX, the function, its forward and its backward function are each mapped. All results are mapped if the rule sees any mapped
+//! value. The cotangent of an argument that is the same for all elements is the sum of the elements' cotangents.
 
 use super::Batcher;
 use spmdc_abi::ReduceOp;
@@ -35,15 +35,14 @@ impl Batcher<'_> {
             && inner.any(|stmt| self.is_output_of_mapped(stmt) || self.holds_output_of_mapped(stmt))
     }
 
-    /// The numbers of the new values for those of a unit and its tangents, which stand together, from the first to the last; None if
-    /// there are none.
+    /// The numbers of the new values of a unit and its tangents, which are consecutive, from the first to the last; None if there are none.
     fn new_values(&self, unit: &Unit) -> Option<Range<u32>> {
         let own = unit.ranges().flat_map(|range| self.values.range(Value(range.start)..Value(range.end)));
         let new = own.map(|(_, new)| new.value().0).filter(|&new| new >= self.first);
         new.map(|new| new..new + 1).reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
     }
 
-    /// Adds the units of `checkpoint` among the new statements, for those of the first `known` units.
+    /// Adds the units of `checkpoint` among the new statements, corresponding to the first `known` units.
     pub(super) fn renew_checkpoints(&mut self, known: usize) {
         let old = self.build.units[..known].iter().filter(|unit| matches!(unit.kind, UnitKind::Recomputed));
         let new: Vec<Range<u32>> = old.filter_map(|unit| self.new_values(unit)).collect();
@@ -51,7 +50,7 @@ impl Batcher<'_> {
         self.build.units.extend(units);
     }
 
-    /// Adds the rules of functions of `custom_vjp` among statements of which the new ones have just been emitted.
+    /// Adds the rules of functions of `custom_vjp` among the statements, including the new ones that have just been emitted.
     pub(super) fn renew_rules(&mut self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
         for at in 0..self.build.units.len() {
             let UnitKind::Custom(rule) = &self.build.units[at].kind else { continue };
@@ -104,7 +103,7 @@ impl Batcher<'_> {
         Ok(CustomRule { inputs, captured, outputs, forward, forward_outputs, reverse })
     }
 
-    /// Emits the new statements of a template, and gives its results: each is mapped as the value beside it.
+    /// Emits the new statements of a template, and returns its results: each is mapped like the corresponding value.
     fn template(
         &mut self,
         stmts: &[Stmt],

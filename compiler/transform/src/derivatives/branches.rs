@@ -1,6 +1,6 @@
 //! The reverse of `if`: an `if` on the same condition, with the reverse of each branch.
 //!
-//! The branch that is not taken gives zeros for what the reverse of the other one needs.
+//! The branch that is not taken returns zeros for the residuals of the other branch.
 
 use super::loops::substitute;
 use super::residuals::Kept;

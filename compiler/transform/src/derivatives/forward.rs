@@ -1,4 +1,4 @@
-//! Forward mode: tangents beside the values, through the same statements.
+//! Forward mode: tangents in addition to the values, through the same statements.
 
 use super::reverse::product;
 use super::units;
@@ -20,8 +20,8 @@ use spmdc_ops::reduce::reduce;
 use spmdc_ops::reshard::Reshard;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The tangents of `outputs` for those of some values (`tangents`), on which the statements of the innermost block from `start` on let them
-/// depend: forward mode. None for an output that does not depend on them.
+/// The tangents of `outputs` for the tangents of some values (`tangents`), through the statements of the innermost block from `start` on:
+/// forward mode. None for an output that does not depend on the values.
 pub fn push_forward(
     build: &mut CallBuilder,
     start: usize,
@@ -41,7 +41,7 @@ pub fn push_forward(
     Ok(outputs.iter().map(|output| tangents.get(output).copied()).collect())
 }
 
-/// A derivative under construction: it repeats the statements and adds those of the tangents.
+/// A derivative under construction: it repeats the statements and adds statements for the tangents.
 struct Forward<'b> {
     build: &'b mut CallBuilder,
     /// The lineage of the statements around.
@@ -89,7 +89,7 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// Repeats a statement, with those of its tangents.
+    /// Repeats a statement, with the statements of its tangents.
     fn stmt(&mut self, stmt: Stmt) -> Result<(), Diagnostic> {
         let Stmt { kind, args, results, origin } = stmt;
         let (control, args, results) = match kind {
@@ -107,7 +107,7 @@ impl Forward<'_> {
         Ok(())
     }
 
-    /// The tangent of a value, of this type; zeros if it has none.
+    /// The tangent of a value, with this type; zeros if it has none.
     fn tangent(&mut self, value: Value, to: &Type) -> Result<Value, Diagnostic> {
         match self.tangents.get(&self.build.resolved(value)) {
             Some(&tangent) => conformed(self.build, tangent, to),
@@ -410,7 +410,7 @@ fn mapped(
     }
 }
 
-/// The error for a function with a reverse of its own.
+/// The error for a function with a custom reverse.
 pub(super) fn no_forward(stmt: &Stmt) -> Diagnostic {
     let message = "a `custom_vjp` function cannot be differentiated in forward mode";
     Diagnostic::error(Code::E0220, stmt.origin.span, message)

@@ -6,8 +6,8 @@
 //!                                             for k in 0..n { c and d from c, w and what trip n - 1 - k has kept }
 //! ```
 //!
-//! It carries the cotangents of the carried values, and the sums of those of values from outside. The loop itself collects what its reverse
-//! needs of each trip, one array for each value.
+//! It carries the cotangents of the carried values, and the sums of the cotangents of captured values. The loop itself collects the
+//! residuals of each trip, one array for each value.
 
 use super::residuals::Kept;
 use super::reverse::Reverse;
@@ -37,9 +37,9 @@ use spmdc_ops::slice::SliceRange;
 use spmdc_ops::update::{Places, Update};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// In a loop, a part of an array is added where it lies if the array has at least so many times its elements.
+/// In a loop, a part of an array is added in place if the array has at least this multiple of its elements.
 const FEW: usize = 4;
-/// In a loop, at most so many elements at indices from an array are added where they lie.
+/// In a loop, at most this number of elements at indices from an array are added in place.
 const FEW_INDICES: usize = 16;
 
 /// The error for the reverse of `while`.
@@ -222,7 +222,7 @@ struct AddedPlaces {
     op: Adding,
     /// The array to which it adds; None for zeros.
     onto: Option<Value>,
-    /// The other operands: what is added, and the places that are known at run time.
+    /// The other operands: the addend, and the positions that are known at run time.
     args: Vec<Value>,
 }
 
@@ -232,7 +232,7 @@ enum Adding {
     Elements(Scatter),
 }
 
-/// `sum + part`; a part that is an update of zeros is added where it lies, in a loop also one at places that are known, or at few indices from
+/// `sum + part`. A part that is an update of zeros is added in place; in a loop also one at static positions, or at a few indices from
 /// arrays.
 pub(super) fn accumulated(
     build: &mut CallBuilder,
@@ -319,8 +319,8 @@ fn is_zero(build: &mut CallBuilder, value: Value) -> bool {
     is_same && of.is_some_and(|of| is_zero(build, of))
 }
 
-/// Lets the reverse of a loop have the values of the loop that it uses; its first `head` statements compute the trip and the position of what
-/// is kept. If values would have to be kept and the number of trips is unknown, their types.
+/// Supplies the reverse of a loop with the values of the loop that it uses; its first `head` statements compute the trip and the position
+/// of the residuals. If there are residuals and the trip count is unknown, returns their types.
 fn with_residuals(
     build: &mut CallBuilder,
     stmt: &mut Stmt,

@@ -1,15 +1,15 @@
 //! Derivatives of programs, statement by statement, by the rules of the ops.
 //!
-//! They are taken while a program is checked: the statements of a function have been emitted, and those of its derivative follow. So a
-//! derivative can be differentiated again, and all passes see an ordinary program. Each statement has the source position of the one that
-//! it was derived from.
+//! They are taken while a program is checked: the statements of a function have been emitted, and the statements of its derivative follow.
+//! So a derivative can be differentiated again, and all passes see an ordinary program. Each statement has the source position of its
+//! origin.
 //!
 //! | file | does |
 //! |---|---|
-//! | `forward` | tangents, beside the values: `jvp` |
+//! | `forward` | tangents, in addition to the values: `jvp` |
 //! | `reverse` | cotangents, from the last statement to the first: `grad`, `vjp` |
 //! | `loops`, `branches`, `regions` | the reverse of control flow |
-//! | `residuals` | which values of a block its reverse keeps, and which it computes again |
+//! | `residuals` | the residuals of a block, and the values that its reverse recomputes |
 //! | `units` | functions that are differentiated as one: `checkpoint`, `custom_vjp` |
 
 mod branches;
@@ -128,7 +128,7 @@ fn carried<'s>(control: &'s Control, stmt: &'s Stmt) -> (&'s [Value], &'s [Value
     }
 }
 
-/// Whether the results of a block are those of its statement; those of a condition are not.
+/// Whether the results of a block are the results of its statement; the results of a condition are not.
 fn is_returned(control: &Control, block: &Block) -> bool {
     match control {
         Control::While(op) => !std::ptr::eq(&op.cond, block),

@@ -1,7 +1,6 @@
 //! The reverse of a `manual` region: another region over the same devices.
 //!
-//! What its reverse needs of the region leaves it as the blocks of one array: along the axes over which a value varies, each device has a
-//! row of its own.
+//! The residuals leave the region as the blocks of one array: along the axes over which a value varies, each device has a separate row.
 
 use super::loops::substitute;
 use super::residuals::Kept;

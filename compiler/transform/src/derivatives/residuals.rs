@@ -1,9 +1,9 @@
-//! The values of a block that its reverse needs.
+//! The residuals: values of a block that its reverse needs.
 //!
-//! They are kept, unless the reverse has them anyway: values from outside, the trip of a loop, and what follows from these by moving
-//! elements or by arithmetic on single numbers. Of a loop, what is the same in every trip is computed once more in front of its reverse; of an
-//! array of which each trip lays out its part, such as the weights of a layer, the reverse lays the part out again.
-//! Of an array that changes from trip to trip a branch keeps the small parts that it takes, so that the loop need not keep the whole.
+//! They are kept, unless the reverse has them anyway. It has captured values, the trip of a loop, and values that follow from these by
+//! moving elements or by scalar arithmetic. Values of a loop that are the same in every trip are computed once more before its reverse. If
+//! each trip reshards its part of an array, such as the weights of a layer, the reverse reshards the part again. If an array changes from
+//! trip to trip, a branch keeps the small parts that it takes, so that the loop does not have to keep the whole.
 
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::{Stmt, Value};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How the reverse of a block comes to the values of the block.
 #[derive(Default)]
 pub(super) struct Residuals {
-    /// Statements to repeat in front of the reverse, in order: they depend on nothing in the block.
+    /// Statements to repeat before the reverse, in order: they do not depend on the block.
     pub invariant: Vec<Stmt>,
     /// Statements to repeat in the reverse, in order.
     pub repeated: Vec<Stmt>,
@@ -24,25 +24,25 @@ pub(super) struct Residuals {
     pub params: Vec<Value>,
 }
 
-/// What is known of a value of the block.
+/// The known facts about a value of the block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Known {
     /// It is the same whenever the block runs.
     Invariant,
-    /// The reverse can compute it from what it has.
+    /// The reverse can compute it from available values.
     Repeated,
     /// Only elements of kept values are moved.
     Moved,
     Kept,
 }
 
-/// The block of which values are needed.
+/// The block whose values are needed.
 pub(super) struct Kept<'s> {
     pub params: &'s [Value],
     pub stmts: &'s [Stmt],
     /// The parameters that the reverse has, too.
     pub had: &'s [Value],
-    /// Whether the block runs many times, so that it pays to compute what does not change once.
+    /// Whether the block runs many times, so that it pays to compute invariant values once.
     pub is_loop: bool,
     /// Whether values can be kept at all: otherwise the reverse computes all that it can.
     pub can_keep: bool,
@@ -50,7 +50,7 @@ pub(super) struct Kept<'s> {
     pub changing: &'s BTreeSet<Value>,
 }
 
-/// A part of an array is small if the array has at least so many times its elements.
+/// A part of an array is small if the array has at least this multiple of its elements.
 const SMALL_PART: usize = 8;
 
 impl Kept<'_> {
@@ -94,8 +94,8 @@ impl Kept<'_> {
         known
     }
 
-    /// Whether the statement says how rows of a stream lie, which are read again in this layout, or the part of an array that a trip takes: kept in
-    /// this layout, the parts of all trips might take the memory that the program spares.
+    /// Whether the statement states the layout of rows of a stream, which are read again in this layout, or of the part of an array that a
+    /// trip takes. If it were kept in this layout, the parts of all trips might take the memory that the program saves.
     fn lays_out_parts(&self, build: &CallBuilder, stmt: &Stmt, args: &[Option<Known>]) -> bool {
         let is_read = |made: &Stmt| made.args.first().is_some_and(|&arg| build.ty(arg).array.is_stream);
         let is_requested =
@@ -106,7 +106,7 @@ impl Kept<'_> {
         is_requested && (self.is_loop && *args == [Some(Known::Repeated)] && is_auto() || are_rows())
     }
 
-    /// What is known of the results of a statement, from its operands; None for an operand from outside.
+    /// The known facts about the results of a statement, from its operands; None for a captured operand.
     fn known_result(&self, build: &CallBuilder, stmt: &Stmt, args: &[Option<Known>]) -> Known {
         let Some(op) = stmt.op() else { return Known::Kept };
         let properties = op.rules().properties();

@@ -1,7 +1,7 @@
-//! Reverse mode: from the cotangents of results to those of operands, from the last statement to the first.
+//! Reverse mode: from the cotangents of results to the cotangents of operands, from the last statement to the first.
 //!
-//! In `manual` code a cotangent may vary along axes along which its value does not. Then each device has a part of it, and the sum over
-//! the devices is taken as late as possible: where a collective, a carried value of a loop or the end of the function needs it.
+//! In `manual` code a cotangent may vary along axes along which its value does not. Then each device has a part of it, and the sum over the
+//! devices is taken as late as possible: where a collective, a carried value of a loop or the end of the function needs it.
 
 use super::loops::{accumulated, is_sparse};
 use super::{conformed, dependent, missing, parts, total, units};
@@ -18,8 +18,8 @@ use spmdc_ops::reduce::reduced_shape;
 use spmdc_ops::reshape::reshape;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The cotangents of `inputs` for those of some values (`seeds`), which the statements of the innermost block from `start` on compute from
-/// the inputs: reverse mode. Control flow among these statements also gives what its reverse needs from then on.
+/// The cotangents of `inputs` for the cotangents of some values (`seeds`), which the statements of the innermost block from `start` on
+/// compute from the inputs: reverse mode. Control flow among these statements also returns the residuals from then on.
 ///
 /// Each has the layout of its value on explicit axes. E0220 for a statement without a derivative.
 pub fn pull_back(
@@ -33,7 +33,7 @@ pub fn pull_back(
     Ok(cotangents)
 }
 
-/// The function from cotangents of `outputs` to those of `inputs`, as a block; otherwise as [`pull_back`].
+/// The function from cotangents of `outputs` to cotangents of `inputs`, as a block; otherwise as [`pull_back`].
 pub fn pullback(
     build: &mut CallBuilder,
     start: usize,
@@ -89,9 +89,9 @@ pub(super) struct Reverse<'b> {
     pub build: &'b mut CallBuilder,
     /// The values that depend on the inputs.
     pub depends: BTreeSet<Value>,
-    /// What has been found of the cotangents of values.
+    /// The known cotangents of values.
     pub cotangents: BTreeMap<Value, Value>,
-    /// The values of the innermost loop around the present statement that differ from trip to trip, with those of blocks inside.
+    /// The values of the innermost loop around the current statement that differ from trip to trip, including values of blocks inside.
     pub changing: BTreeSet<Value>,
 }
 
@@ -180,13 +180,13 @@ impl Reverse<'_> {
         Ok(())
     }
 
-    /// Says what the next statements compute.
+    /// Sets the role of the next statements.
     pub fn computes(&mut self, part: DerivativePart, of: Option<Value>) {
         let order = self.build.lineage().order;
         self.build.set_lineage(Lineage { part, of, order, ..Lineage::default() });
     }
 
-    /// Adds a cotangent to that of a value, in the layout on explicit axes that follows from the value's, where that was made.
+    /// Adds a cotangent to the cotangent of a value, in the layout on explicit axes that follows from the value's layout where it was made.
     pub fn add(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
         let value = self.build.resolved(value);
         let before = self.build.turn_to(value);

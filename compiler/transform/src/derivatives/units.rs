@@ -1,7 +1,7 @@
-//! Functions that are differentiated as one: `checkpoint`, whose reverse computes the values again, and `custom_vjp`, whose reverse is that of
-//! the program.
+//! Functions that are differentiated as one: `checkpoint`, whose reverse recomputes the values, and `custom_vjp`, whose reverse the program
+//! defines.
 //!
-//! The values to compute again depend on barriers (`ops/barrier.rs`), so that they are not the same expressions as those before.
+//! The recomputed values depend on barriers (`ops/barrier.rs`), so that they are not the same expressions as the first ones.
 
 use super::reverse::{Reverse, passed};
 use super::{captured, conformed, dependent, forward, zeros};
@@ -108,7 +108,7 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
     Ok(())
 }
 
-/// The reverse of a function with a rule of its own, whose statements are replaced.
+/// The reverse of a function with a custom rule, whose statements are replaced.
 fn custom(
     reverse: &mut Reverse<'_>,
     forward: &mut Vec<Stmt>,
@@ -153,8 +153,8 @@ fn custom(
     Ok(())
 }
 
-/// What stands for a value: its entry, or that of the value that it is another name of. On what stands for a name on which no derivative
-/// depends, none does either.
+/// The replacement of a value: its entry, or the entry of the value that it aliases. If no derivative depends on a name, none depends on
+/// its replacement.
 pub(super) fn mapped(build: &mut CallBuilder, map: &mut BTreeMap<Value, Value>, value: Value) -> Value {
     if let Some(&new) = map.get(&value) {
         return new;
@@ -173,7 +173,7 @@ pub(super) fn mapped(build: &mut CallBuilder, map: &mut BTreeMap<Value, Value>, 
     stopped
 }
 
-/// What stands for a value where it is only named.
+/// The replacement of a value where it is only named.
 fn named(build: &CallBuilder, map: &BTreeMap<Value, Value>, value: Value) -> Value {
     build.aliases().first(value, |name| map.contains_key(&name)).map_or(value, |name| map[&name])
 }
