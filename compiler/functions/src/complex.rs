@@ -1,9 +1,8 @@
-//! What functions do with complex numbers.
+//! The rules of functions for complex numbers.
 //!
-//! An array of complex numbers is a pair of real arrays, its planes, until it reaches the IR, which has no complex element types. So every op,
-//! pass and kernel is one of real numbers: `docs/design/0011-complex-numbers.md` has the reasons. The table says for each
-//! function of the language what becomes of complex arguments; `compiler/ir/prelude/complex.spmd` has the rules that are written
-//! in the language.
+//! A complex array is a pair of real arrays, its planes, until it reaches the IR, which has no complex element types. So every op, pass and
+//! kernel handles real numbers: `docs/design/0011-complex-numbers.md` has the reasons. The table states for each function of the language
+//! the treatment of complex arguments; `compiler/ir/prelude/complex.spmd` has the rules that are written in the language.
 
 use crate::prelude::{Paragraph, paragraph};
 use spmdc_grammar::ast::{FnItem, InfixOp, PrefixOp};
@@ -23,7 +22,7 @@ use spmdc_ops::promote;
 use spmdc_ops::promote::Operand;
 use std::sync::OnceLock;
 
-/// What a function does with complex arguments.
+/// The rule of a function for complex arguments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ComplexRule {
     /// Its result for each plane: these parameters are taken by planes, all others are the same for both.
@@ -361,7 +360,7 @@ pub fn rule(function: &str) -> Option<ComplexRule> {
     TABLE.binary_search_by_key(&function, |(name, _)| name).ok().map(|at| TABLE[at].1)
 }
 
-/// What an operator does with complex operands.
+/// The rule of an operator for complex operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorRule {
     /// This function of `complex.spmd`.

@@ -67,7 +67,7 @@ fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<(Value, Valu
     Ok((x, w))
 }
 
-/// Refuses a number of input channels that does not fit that of the operand.
+/// Rejects a number of input channels that does not match the operand.
 fn check_channels(
     build: &CallBuilder,
     (x, w): (Value, Value),

@@ -1,4 +1,4 @@
-//! `diff(a, n=2, axis=0)`: differences of neighbours, as in `numpy.diff`. No op of its own.
+//! `diff(a, n=2, axis=0)`: differences of neighbours, as in `numpy.diff`. It is not an op.
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -23,7 +23,7 @@ use spmdc_ops::slice::{SliceRange, slice_dim};
 /// neighbour.
 pub struct Diff;
 
-/// Maximum number of differences of differences, each of which is a statement of its own.
+/// Maximum number of differences of differences, each of which is a separate statement.
 const MOST_TIMES: usize = 100;
 
 impl Call for Diff {

@@ -39,8 +39,8 @@ fn type_of(build: &mut CallBuilder, arg: &Arg) -> Result<ArrayType, Diagnostic> 
     Ok(build.ty(value).array.clone())
 }
 
-/// `drawn(k, shape, dtype, like)`: the type of the numbers that a call asks for. `shape` is a type, or sizes, or None for those of `like`,
-/// whose element type is the default. An error unless `k` is one key.
+/// `drawn(k, shape, dtype, like)`: the type of the numbers that a call requests. `shape` is a type, or sizes, or None for the sizes of
+/// `like`, whose element type is the default. An error unless `k` is one key.
 pub fn drawn(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> {
     let [key, shape, dtype, like] = args else { panic!("`drawn` takes four arguments") };
     one_key(build, key)?;
@@ -170,7 +170,7 @@ pub fn equals(args: &[Arg]) -> Term {
     Term::Bool(args[0].term.number().is_some_and(|number| Some(number) == args[1].term.number()))
 }
 
-/// `rounds(n)`: the sorts by random bits that permute so many elements without a preference (JAX has the same number).
+/// `rounds(n)`: the number of sorts by random bits that permute this number of elements without bias (the same as in JAX).
 pub fn rounds(args: &[Arg]) -> Result<Term, Diagnostic> {
     let elements = as_int(&args[0], "n")?.max(1) as f64;
     Ok(Term::Int((3.0 * elements.ln() / f64::from(u32::MAX).ln()).ceil() as i128))
@@ -198,9 +198,9 @@ pub fn categories(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnos
     Ok(type_term(ArrayType::of(ty.dtype, wanted)))
 }
 
-/// `integers(t, minval, maxval)`: for the integer type `t` the smallest number, in the type in which numbers are drawn; how many numbers there
-/// are, in the unsigned type of the same width, or None for all numbers of that type; that unsigned type, in the shape of `t`; and the
-/// square root of how many numbers it has.
+/// `integers(t, minval, maxval)`: for the integer type `t`, four values. The smallest number, in the type in which numbers are generated.
+/// The number of numbers, in the unsigned type of the same width, or None for all numbers of this type. This unsigned type, in the shape of
+/// `t`. The square root of its number of numbers.
 pub fn integers(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> {
     let [ty, minval, maxval] = args else { panic!("`integers` takes three arguments") };
     let shaped = type_of(build, ty)?;

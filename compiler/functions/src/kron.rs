@@ -1,4 +1,4 @@
-//! `kron(a, b)`: the Kronecker product, as in `numpy.kron`. No op of its own.
+//! `kron(a, b)`: the Kronecker product, as in `numpy.kron`. It is not an op.
 
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::Call;

@@ -97,7 +97,7 @@ macro_rules! ops {
     };
 }
 
-/// Functions that are not ops of their own: their calls emit other ops.
+/// Functions that are not ops: their calls emit other ops.
 macro_rules! composites {
     ($($ty:ty = $first:literal $(| $more:literal)*,)*) => {
         const COMPOSITES: &[Functions] =
@@ -177,7 +177,7 @@ ops! {
     dynamic_slice::DynamicSlice = "dynamic_slice",
     /// A region of an array replaced.
     update::Update = "update",
-    /// A region of an array replaced by what is computed from its old elements.
+    /// A region of an array replaced by values computed from its old elements.
     revise::Revise = "revise",
     /// Indices as values.
     iota::Iota = "iota",
@@ -211,7 +211,7 @@ ops! {
     print::ShowSharding = "show_sharding",
     /// The same values, which count as others.
     barrier::OptimizationBarrier = "barrier",
-    /// The same values, with partial derivatives of their own.
+    /// The same values, with custom partial derivatives.
     with_partials::WithPartials = "with_partials",
     /// Moves a value to another mesh.
     transfer::Transfer = "transfer",
@@ -227,7 +227,7 @@ ops! {
     collective::all_reduce::PAllReduce = "psum" | "pmean" | "pmax" | "pmin",
     /// The values of a group of devices, one after another.
     collective::all_gather::PAllGather = "all_gather",
-    /// The sum over a group, of which each device keeps a part.
+    /// The sum over a group; each device keeps a part.
     collective::reduce_scatter::PSumScatter = "psum_scatter",
     /// Each device sends a part to every other.
     collective::all_to_all::PAllToAll = "all_to_all",

@@ -9,7 +9,7 @@ use spmdc_ops::einsum::contract::matmul;
 use spmdc_ops::{broadcast, makers};
 use spmdc_grammar::sentences::requires;
 
-/// Emits the products of which the power consists; the exponent is not negative. E0205 unless the last two dimensions are equal.
+/// Emits the products for the power; the exponent is not negative. E0205 unless the last two dimensions are equal.
 pub fn power(build: &mut CallBuilder, value: Value, exponent: i64) -> Result<Value, Diagnostic> {
     debug_assert!(exponent >= 0, "a negative power is that of the inverse");
     let span = build.span();

@@ -1,4 +1,4 @@
-//! `meshgrid(x, y, indexing="ij")`: coordinates of the points of a grid, as a tuple. No op of its own.
+//! `meshgrid(x, y, indexing="ij")`: coordinates of the points of a grid, as a tuple. It is not an op.
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -1,7 +1,7 @@
 //! `norm`: norms of vectors and matrices, as `numpy.linalg.norm` defines them.
 //!
-//! A call emits reductions and elementwise operations. It is no function of the prelude, since these operations depend on a string
-//! or number, and an invalid one is an error with a message of its own.
+//! A call emits reductions and elementwise operations. It is not a function of the prelude, because these operations depend on a string or
+//! number, and an invalid one has a specific error message.
 
 use super::Call;
 use super::elementwise::{Binary, Compare, Unary, unary};

@@ -1,7 +1,7 @@
 //! The prelude: shipped functions that are written in the language (`compiler/ir/prelude`).
 //!
-//! The checker expands a call like that of a function of the program, but every source position in it is that of the call. A
-//! function is parsed when it is first used. A few helpers, which only the prelude can call, do what the language cannot express.
+//! The checker expands a call like a call of a function of the program, but every source position in it is the position of the call. A
+//! function is parsed when it is first used. A few helpers, which only the prelude can call, express concepts that the language lacks.
 
 use crate::complex;
 use crate::draws;
@@ -386,11 +386,11 @@ pub enum Helper {
     Rounds,
     /// `categories(shape, logits, axis)`: the type of the noise on logits.
     Categories,
-    /// `integers(t, minval, maxval)`: the first number of a range and how many there are.
+    /// `integers(t, minval, maxval)`: the first number of a range, and the number of numbers in it.
     Integers,
     /// `lines(x, axis)`: the dimensions of a reduction as one, the last.
     Lines,
-    /// `partials(y, x, d, ...)`: y, and zeros whose partial derivative by each x is the d behind it.
+    /// `partials(y, x, d, ...)`: y, and zeros whose partial derivative with respect to each x is the following d.
     Partials,
     /// `polynomial(x, [c, b, a])`: a + b x + c x x, by fused steps.
     Polynomial,

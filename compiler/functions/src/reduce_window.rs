@@ -119,7 +119,7 @@ fn known_computations() -> String {
     format!("the computations are {}, or a function of two elements", names.join(", "))
 }
 
-/// The windows of a pool: none along the batch and the channels, which are the first dimensions and the last one.
+/// The windows of a pool: all dimensions except the batch and the channels, which are the first dimensions and the last one.
 fn pool_dims(args: &mut Args<'_>, (shape, dtype): (&[usize], DType)) -> Result<Vec<WindowDim>, Diagnostic> {
     if dtype == DType::Key {
         let message = undefined(format_args!("`{}`", args.function), "key");
@@ -152,7 +152,7 @@ fn pool_dims(args: &mut Args<'_>, (shape, dtype): (&[usize], DType)) -> Result<V
     Ok(dims)
 }
 
-/// The number of elements in each window that are no padding, as an array that broadcasts to the pool; float or integer as `dtype`.
+/// The number of elements in each window without padding, as an array that broadcasts to the pool; float or integer as `dtype`.
 fn elements(build: &mut CallBuilder, shape: &[usize], dims: &[WindowDim], dtype: DType) -> Result<Value, Diagnostic> {
     let plain: usize = dims.iter().filter(|dim| dim.padding == (0, 0)).map(|dim| dim.size).product();
     let one = build.emit1(Constant::scalar(dtype, count_bits(dtype, plain)), &[])?;

@@ -17,7 +17,7 @@ use spmdc_ops::pad::Pad;
 use spmdc_ops::slice::{SliceRange, slice_dim};
 use spmdc_ops::{broadcast, reshape};
 
-/// `tile(x, (2, 1))` and `repeat(x, 3, axis=1)`: no ops of their own.
+/// `tile(x, (2, 1))` and `repeat(x, 3, axis=1)`, which are not ops.
 pub struct Repeat;
 
 /// `times` copies of a dimension: of the whole dimension (`outer`), or of each element.

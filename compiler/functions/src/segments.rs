@@ -1,5 +1,5 @@
-//! Combinations of the elements with equal indices: `segment_sum(x, i, num_segments=n)`, `bincount(x, length=n)`. They become a
-//! `scatter` into identity elements. As in JAX, elements whose index is not that of a segment are left out.
+//! Combinations of the elements with equal indices: `segment_sum(x, i, num_segments=n)`, `bincount(x, length=n)`. They become a `scatter`
+//! into identity elements. As in JAX, elements whose index is outside of the segments are ignored.
 
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
@@ -127,7 +127,7 @@ fn told(args: &Args<'_>, build: &CallBuilder, rank: usize) -> Result<Option<Shar
     Ok(explicit_out(build, &complete(given.sharding.clone(), rank, *span)?))
 }
 
-/// Numbers of any shape are counted as they lie: if they were flattened first, uneven blocks would have to move.
+/// Numbers of any shape are counted in place: if they were flattened first, uneven blocks would have to move.
 fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
     let given = args.required("x")?;
     let x = integers(build, &given)?;
@@ -226,7 +226,7 @@ impl Call for SelectOf {
     }
 }
 
-/// The call of `select_n`. A number below 0 or beyond the last case takes the case next to it.
+/// The call of `select_n`. A number below 0 or above the last case takes the nearest case.
 fn select_n(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
     let span = args.span;
     let which = args.array(build, "which")?;

@@ -45,8 +45,8 @@ impl Call for Shifts {
     }
 }
 
-/// `transforms(x, s, axes, norm, of_real, inverse)`: the Fourier transform along several dimensions, of numbers of points `s`. With `of_real` that
-/// of real numbers, or back to them, along the last one.
+/// `transforms(x, s, axes, norm, of_real, inverse)`: the Fourier transform along several dimensions, with numbers of points `s`. With
+/// `of_real`, the transform of real numbers, or back to them, along the last one.
 pub fn transforms(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> {
     let [x, s, axes, norm, of_real, inverse] = args else { panic!("the prelude gives all arguments") };
     let (of_real, inverse) = (as_bool(of_real, "of_real")?, as_bool(inverse, "inverse")?);

@@ -1,4 +1,4 @@
-//! `split(x, 3)` and `split(x, (2, 5))`: slices along one dimension, as a tuple; of a key, new keys. No op of its own.
+//! `split(x, 3)` and `split(x, (2, 5))`: slices along one dimension, as a tuple; for a key, new keys. It is not an op.
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -176,7 +176,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// Evaluates each lane by itself; lanes with the same operands are evaluated once.
+    /// Evaluates each lane separately; lanes with the same operands are evaluated once.
     fn local(&mut self, op: &Op, stmt: &Stmt, active: &[usize]) -> Result<(), EvalStopped> {
         type Known = (Vec<Rc<Array>>, Vec<Rc<Array>>);
         let mut last: Option<Known> = None;

@@ -87,9 +87,9 @@ struct Printer<'a> {
     stage: Stage,
     places: Places<'a>,
     names: BTreeMap<Value, String>,
-    /// The names of carried values, also of those that have another one for a while.
+    /// The names of carried values, including values that temporarily have another name.
     bases: BTreeMap<Value, String>,
-    /// Names for what loops collect for their reverse.
+    /// Names for the residuals that loops collect.
     kept: BTreeMap<Value, String>,
     /// Names that no value can take any more.
     taken: BTreeSet<String>,
@@ -449,7 +449,7 @@ impl<'a> Printer<'a> {
         name
     }
 
-    /// The user's name for a value, or one after the value of which it is the derivative.
+    /// The user's name for a value, or a name derived from the value whose derivative it is.
     fn wanted(&self, value: Value) -> Option<String> {
         let info = self.func.info(value);
         if let Some(name) = info.name.as_ref().or_else(|| self.kept.get(&value)) {
@@ -465,7 +465,7 @@ impl<'a> Printer<'a> {
         Some(name.replace('.', "_"))
     }
 
-    /// The name, with a number behind it after differentiation if another value has it; None if there is no such name.
+    /// The name, followed by a number after differentiation if another value has it; None without a name.
     fn unique(&mut self, name: String) -> Option<String> {
         if self.taken.insert(name.clone()) {
             return Some(name);

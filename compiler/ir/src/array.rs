@@ -30,7 +30,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// An array of these elements; their number must be that of the shape.
+    /// An array of these elements; their number must match the shape.
     pub fn new(ty: ArrayType, bits: Vec<u64>) -> Array {
         debug_assert_eq!(ty.len(), bits.len());
         Array { ty, bits }

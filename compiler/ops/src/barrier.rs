@@ -1,7 +1,7 @@
-//! `barrier(x)`: the values of `x`, which count as others.
+//! `barrier(x)`: the values of `x`, treated as different values.
 //!
-//! Two equal statements of which one depends on a barrier are different expressions, so both are computed. That is how `checkpoint` lets the
-//! reverse of a function compute values again, instead of keeping them. Nothing moves, and nothing is copied.
+//! Two equal statements are different expressions if one of them depends on a barrier, so both are computed. `checkpoint` uses this to let
+//! the reverse of a function recompute values instead of keeping them. No data is moved or copied.
 
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap};

@@ -72,7 +72,7 @@ fn split_elsewhere(build: &CallBuilder, value: Value, axis: u8) -> Diagnostic {
         .help(format!("an axis splits one dimension of a value: reshard the mapped argument or this value, so that {axis} splits one of both"))
 }
 
-/// Dimensions behind the mapped one.
+/// Dimensions after the mapped one.
 pub fn shifted(dims: &[usize]) -> Vec<usize> {
     dims.iter().map(|dim| dim + 1).collect()
 }

@@ -1,8 +1,7 @@
-//! Elements of windows that share margins: read from the device's own block, or from the margin beyond it.
+//! Elements of windows that share margins: read from the device's own block, or from a margin outside of it.
 //!
-//! Along each dimension, indices are relative to the start of the own block; adding a number known to each device turns them into
-//! indices of a margin. Once an element is known to be in a margin, later dimensions need no conditions: the margin has all of
-//! them.
+//! Along each dimension, indices are relative to the start of the own block; adding a number known to each device turns them into indices
+//! of a margin. Once an element is known to be in a margin, later dimensions need no conditions: the margin has all of them.
 
 use crate::window::{Window, from_runs};
 use spmdc_abi::Scalar;
@@ -42,8 +41,8 @@ struct MarginReader<'a> {
 }
 
 impl MarginReader<'_> {
-    /// `known` are the indices along the first dimensions, relative to the own block; `margin` is the margin that has the element,
-    /// if one of these indices is beyond the block.
+    /// `known` are the indices along the first dimensions, relative to the own block; `margin` is the margin that has the element, if one
+    /// of these indices is outside of the block.
     fn element(&self, kernel: &mut KernelBuilder<'_>, margin: Option<usize>, known: &mut Vec<Affine>) -> Elem {
         let dim = known.len();
         let Some(spread) = self.spread.dims.get(dim) else { return self.load(kernel, margin, known) };

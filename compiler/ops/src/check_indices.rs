@@ -1,8 +1,8 @@
 //! `check_indices(i, n)`: an array of indices into a dimension of size `n`, as i64 counted from the start.
 //!
-//! Elementwise, so it fuses into the op that uses the indices. Kernels check each element and continue, as for a division by zero;
-//! the program stops at the end of the kernel, with the first failure in source order, and of these with the least index. A scalar
-//! index goes through `check_index` instead, which all devices check alike before any element is taken.
+//! It is elementwise, so it is fused into the op that uses the indices. Kernels check each element and continue, as for a division by zero.
+//! The program stops at the end of the kernel, with the first failure in source order, and among these with the least index. A scalar index
+//! goes through `check_index` instead, which all devices check in the same way before any element is taken.
 
 use spmdc_abi::{counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;

@@ -1,7 +1,6 @@
 //! Several small collectives of one kind at once: `all_reduce(x, y, to=[P(_), P(_,_)])`.
 //!
-//! Each operand gets a layout of its own, as by the step of a `reshard`; `combine_collectives` joins such steps. It occurs in dumps
-//! only.
+//! Each operand gets its own layout, as by the step of a `reshard`; `combine_collectives` joins such steps. It occurs in dumps only.
 
 use crate::reshard::{complete, lower_step};
 use spmdc_abi::{CollectiveKind, ReduceOp};

@@ -211,7 +211,7 @@ fn operands(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Vec<Value>, 
     promote::promoted(build, &operands)
 }
 
-/// Concatenates arrays, of which there is at least one, leaving out empty ones.
+/// Concatenates arrays, at least one, leaving out empty ones.
 pub fn concatenate(build: &mut CallBuilder, values: &[Value], axis: usize) -> Result<Value, Diagnostic> {
     assert!(!values.is_empty(), "no arrays have no element type");
     if values.len() == 1 {
@@ -226,7 +226,7 @@ pub fn concatenate(build: &mut CallBuilder, values: &[Value], axis: usize) -> Re
     }
 }
 
-/// `hstack` and `vstack`: operands of few dimensions get those that they lack.
+/// `hstack` and `vstack`: operands with few dimensions get the missing ones.
 fn beside_or_below(
     beside: bool,
     args: &mut Args<'_>,

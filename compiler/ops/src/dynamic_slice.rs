@@ -149,7 +149,7 @@ impl Rules for DynamicSlice {
     }
 }
 
-/// The indices `start`, `start + step`, ... of one of several indexed dimensions, along the dimension of its own that index arrays have for
+/// The indices `start`, `start + step`, ... of one of several indexed dimensions, along the separate dimension that index arrays have for
 /// each of them. `start` is a checked index, None for 0.
 pub fn indices_along(
     build: &mut CallBuilder,
@@ -257,7 +257,7 @@ enum Start {
     Dynamic(Value),
 }
 
-/// The starts of a region, moved so that it lies inside the array.
+/// The starts of a region, moved so that it is inside the array.
 fn starts(build: &mut CallBuilder, given: Arg, sizes: &[usize], lens: &[usize]) -> Result<Vec<Start>, Diagnostic> {
     let span = given.span;
     let Some(items) = given.term.sequence() else {

@@ -276,12 +276,12 @@ impl Gather {
         Gather { dims, batch: both.into_iter().chain(own).collect(), at, out }
     }
 
-    /// The mapped dimension of the result: in front of those of the index arrays if these have it.
+    /// The mapped dimension of the result: before the dimensions of the index arrays if these have it.
     pub fn mapped_at(&self, of_places: bool) -> usize {
         if of_places { self.at } else { 0 }
     }
 
-    /// The index arrays, whose dimensions after the mapped one align; `types` are those of one element.
+    /// The index arrays, whose dimensions after the mapped one align; `types` are the types of one element.
     pub fn aligned_places(
         build: &mut CallBuilder,
         types: &[Value],

@@ -234,7 +234,7 @@ impl Halo {
 
 impl Call for Halo {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// What devices lack for a window.
+        /// The elements that devices lack for a window.
         halo([rest] operands: Array, [named] dims: Of("places") = None, [named] to: Of("shardings") = None)
         in_dumps "" "write x[1:3] or `roll`: what devices lack is fetched";
     };

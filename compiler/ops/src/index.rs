@@ -62,7 +62,7 @@ pub enum IndexItem {
         start: Option<i64>,
         /// The exclusive end of the range, counted from the end if negative; None: the range reaches the end of the dimension.
         stop: Option<i64>,
-        /// The distance between indices; None stands for 1, 0 is an error (E0402).
+        /// The distance between indices; None means 1, and 0 is an error (E0402).
         step: Option<i64>,
         /// The source position of the entry.
         span: Span,
@@ -108,7 +108,7 @@ impl Taken {
         }
     }
 
-    /// Whether the dimension is none of the result; those of index arrays take its place, together.
+    /// Whether the dimension is not in the result; the dimensions of index arrays replace such dimensions, together.
     pub fn has_vanished(&self) -> bool {
         match self {
             Taken::Fixed(_) | Taken::Dynamic(_) => true,
@@ -185,8 +185,8 @@ impl IndexPlan {
         (dims, last.max().map_or(0, |last| last + 1), arrays)
     }
 
-    /// Adds the dimensions of the index arrays to the result: behind the dimensions so far, or in front if the arrays are not
-    /// neighbours. `before` is the entry before.
+    /// Adds the dimensions of the index arrays to the result: after the dimensions so far, or first if the arrays are not adjacent.
+    /// `before` is the previous entry.
     fn put_places(&mut self, before: Option<&IndexItem>) {
         let follows = |item: &IndexItem| matches!(item, IndexItem::Place(..));
         match self.result.iter().position(|slot| *slot == IndexedDim::Places) {

@@ -173,7 +173,7 @@ fn float_dtype(args: &mut Args<'_>) -> Result<DType, Diagnostic> {
     Err(Diagnostic::error(Code::E0215, args.span, message))
 }
 
-/// The powers of a base whose exponents are those of `linspace`. Narrow floats are rounded once.
+/// The powers of a base with the exponents of `linspace`. Narrow floats are rounded once.
 fn logspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
     let dtype = float_dtype(args)?;
     let computed = dtype.computed();
@@ -218,7 +218,7 @@ fn linspace(args: &mut Args<'_>, build: &mut CallBuilder, dtype: DType) -> Resul
     build.emit1(Select, &[end, last, inner])
 }
 
-/// A distance from the main diagonal beyond any element, and small enough to be added to an index.
+/// A distance from the main diagonal that exceeds any element's, and is small enough to be added to an index.
 const FAR_DIAGONAL: i64 = 1 << 30;
 
 /// `row + k == column`, or `>=`, as a mask over the last two of `sizes`.
@@ -234,7 +234,7 @@ fn mask(build: &mut CallBuilder, sizes: &[usize], k: i64, op: CompareOp, span: S
     build.emit1(Compare(op), &[rows, columns])
 }
 
-/// The identity matrix with so many rows.
+/// The identity matrix with this number of rows.
 pub fn identity(build: &mut CallBuilder, dtype: DType, rows: usize) -> Result<Value, Diagnostic> {
     let diagonal = mask(build, &[rows, rows], 0, CompareOp::Eq, build.span())?;
     promote::cast(build, diagonal, dtype)

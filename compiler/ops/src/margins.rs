@@ -186,7 +186,7 @@ fn read(term: &Term) -> Option<Arc<Margin>> {
 
 impl Call for Margins {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// What devices lack for several windows.
+        /// The elements that devices lack for several windows.
         margins(x: Array, [named] parts: Of("parts") = None) in_dumps "" "write x[1:3] or `roll`: what devices lack is fetched";
     };
 

@@ -1,8 +1,8 @@
-//! Assignments to the elements that a mask chooses: `x[mask] = v`, `x[mask, 1:] += v`.
+//! Assignments to the elements that a mask selects: `x[mask] = v`, `x[mask, 1:] += v`.
 //!
-//! How many elements a mask chooses is known only when the program runs, and shapes are known before. So the new values must be the
-//! same for all chosen places of the mask, as a number or a row is: `x[mask] = v` is then `where(mask, v, x)`. A mask has the shape of
-//! the dimensions where it stands, like `u[:, mask]`, and is NumPy's in everything else.
+//! The number of selected elements is a run-time value, but shapes are known at compile time. So the new values must be the same for all
+//! selected positions of the mask, such as a number or a row: `x[mask] = v` is then `where(mask, v, x)`. A mask has the shape of the
+//! dimensions at its position, like `u[:, mask]`, and otherwise follows NumPy.
 
 use crate::broadcast;
 use crate::elementwise::Select;
@@ -32,7 +32,7 @@ pub struct MaskedIndex {
     region: Vec<usize>,
     /// The first dimension of the region that is the mask's, and their number.
     masked: (usize, usize),
-    /// The dimension of NumPy's result along which the chosen elements lie.
+    /// The dimension of NumPy's result that contains the selected elements.
     chosen: usize,
     /// Whether `items` take all elements in their order.
     is_whole: bool,

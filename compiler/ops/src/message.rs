@@ -1,12 +1,12 @@
 //! `send(x, channel=0)` and `receive(f32[4, 8], channel=0)`: the two ends of a `transfer`, in the programs of two meshes.
 //!
-//! A program with several meshes is compiled as one program for each of them, and a value that moves leaves one and enters another. Both
-//! ends have an effect: they stay, in their order, so that the devices of both meshes make the same moves. The layouts of the two
-//! ends are chosen separately; the runtime moves boxes of elements between any two.
+//! A program with several meshes is compiled as one program for each of them, and a transferred value leaves one and enters another. Both
+//! ends have an effect: they stay, in their order, so that the devices of both meshes make the same moves. The layouts of the two ends are
+//! chosen separately; the runtime moves boxes of elements between any two.
 //!
-//! In a manual function a value may vary over axes that both meshes have. What moves then is one array with a row for each of their
-//! coordinates, major to minor, of which every device has the row that is its own value. So blocks go to the same coordinates without
-//! another rule of the runtime.
+//! In a manual function a value may vary over axes that both meshes have. Then one array is moved, with a row for each of their
+//! coordinates, major to minor. Every device has one row, its own value. So blocks go to the same coordinates without another rule of the
+//! runtime.
 
 use crate::collective::axis_set;
 use crate::print::any_layout;
@@ -39,7 +39,7 @@ use spmdc_layout::types::ArrayType;
 /// The end of a transfer at which the value leaves; it has no result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SendMessage {
-    /// The number of the transfer among those of the program.
+    /// The number of the transfer in the program.
     pub channel: u32,
     /// The manual axes over which the value varies, in the order of the receiver.
     pub varying: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct SendMessage {
 /// The end of a transfer at which the value arrives; it has no operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReceiveMessage {
-    /// The number of the transfer among those of the program.
+    /// The number of the transfer in the program.
     pub channel: u32,
     /// The element type and shape of the value.
     pub ty: ArrayType,
@@ -58,7 +58,7 @@ pub struct ReceiveMessage {
     pub varying: Vec<u8>,
 }
 
-/// The layout of what moves, and the block that a device has of it.
+/// The layout of the moved array, and a device's block of it.
 fn moved(lowering: &Lowering<'_>, value: Value, varying: &[u8]) -> (Layout, CallArray) {
     let ty = lowering.ty(value);
     debug_assert_eq!(ty.varying, axis_set(varying), "a message has a row for each value");
@@ -170,7 +170,7 @@ impl Semantics for ReceiveMessage {
         rule
     }
 
-    /// What arrives is not known to this mesh alone: a part of a program is not evaluated by itself.
+    /// This mesh alone does not know the received value: a part of a program is not evaluated separately.
     fn eval(&self, _: &[&Array]) -> Result<Vec<Array>, Trap> {
         let message = "a value arrives from another mesh".to_string();
         Err(Trap { code: Code::E0999, message })

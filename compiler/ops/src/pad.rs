@@ -206,7 +206,7 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
     }
 }
 
-/// The continuation of an array beyond its ends, if that is not a number.
+/// The extension of an array past its ends, if it is not a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     /// The last element again.
@@ -240,7 +240,7 @@ impl Mode {
         }
     }
 
-    /// The index in a dimension of `size` of the element at `place`, which may lie beyond its ends.
+    /// The index in a dimension of `size` of the element at `place`, which may be outside of the dimension.
     fn source(self, place: i64, size: i64) -> i64 {
         match self {
             Mode::Edge => place.clamp(0, size - 1),

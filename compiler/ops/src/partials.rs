@@ -65,7 +65,7 @@ impl Partials for Unary {
     }
 }
 
-/// The derivative of y = f(x), in terms of both. At the ends of a domain it is what the formula gives there, as in JAX.
+/// The derivative of y = f(x), in terms of both. At the ends of a domain it is the value of the formula, as in JAX.
 fn math(f: MathFn, terms: &mut Terms<'_>, x: Value, y: Value) -> Result<PartialDerivative, Diagnostic> {
     let square = UnaryOp::Square;
     let partial = match f {

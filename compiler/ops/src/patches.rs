@@ -49,7 +49,7 @@ use spmdc_layout::types::ArrayType;
 pub struct Patches {
     /// The dimensions with windows, in ascending order.
     pub dims: Vec<PatchDim>,
-    /// The dimension of the operand in front of which the dimensions of the windows' elements are; its rank for the end.
+    /// The dimension of the operand before which the dimensions of the windows' elements are inserted; its rank for the end.
     pub at: usize,
 }
 
@@ -286,8 +286,8 @@ pub fn read(term: &Term, span: Span) -> Result<Vec<PatchDim>, Diagnostic> {
     term.sequence().ok_or_else(malformed)?.iter().map(dim).collect()
 }
 
-/// All windows along some dimensions, each given with the size, the stride and the dilation of its windows; their elements come in
-/// front of dimension `at`.
+/// All windows along some dimensions, each given with the size, the stride and the dilation of its windows; their elements come before
+/// dimension `at`.
 pub fn patches(
     build: &mut CallBuilder,
     value: Value,

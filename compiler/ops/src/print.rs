@@ -32,7 +32,7 @@ use spmdc_layout::types::{ArrayType, AxisSet, DType};
 /// `print("x = {}", x)`: prints one line; the operands are the values of the text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Print {
-    /// `{}` and `{:8.3}` stand for the next value; `{{` and `}}` for braces.
+    /// `{}` and `{:8.3}` are placeholders for the next value; `{{` and `}}` are braces.
     pub text: String,
 }
 
@@ -502,9 +502,9 @@ impl Call for ShowSharding {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Draws the layout of the value on the devices.
         show_sharding(x: Array), Any, "(x: f32[4, 6]) { show_sharding(x); x }";
-        /// Draws how complex numbers lie on the devices, of which this is the real plane.
+        /// Draws the layout of complex numbers, from their real plane.
         show_sharding(x: Array, [named] complex: Bool) in_dumps "" "write `show_sharding(z)`";
-        /// Draws how a value lies, for another part of the program that prints it, or prints a drawing of another part.
+        /// Draws the layout of a value, for another part of the program that prints it, or prints a drawing of another part.
         show_sharding(x: Array = None, [named] complex: Bool = None, [named] number: Int) in_dumps "" "write `show_sharding(x)`";
     };
 

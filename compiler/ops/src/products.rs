@@ -1,8 +1,8 @@
-//! The derivative of a product by each of its factors: the product of all others.
+//! The derivative of a product with respect to each of its factors: the product of all others.
 //!
-//! No factor is divided by: the product of those before a factor is multiplied by the product of those behind it. So zeros need no care,
-//! and as all statements are products and sums, derivatives of any order are right where several factors are zero. They are
-//! computed in f64, so that products of narrower floats do not overflow on the way to a number that is in range, and neither do they vanish.
+//! Nothing is divided by a factor: the product of the preceding factors is multiplied by the product of the following ones. So zeros need
+//! no special case. All statements are products and sums, so derivatives of any order are right even if several factors are zero. They are
+//! computed in f64, so that intermediate products of narrower floats neither overflow nor underflow if the result is in range.
 
 use crate::broadcast;
 use crate::constant::Constant;
@@ -121,8 +121,8 @@ impl ScatteredFactors<'_> {
         cast(build, others, dtype)
     }
 
-    /// A number for each place, the same for equal places: that of its element in row-major order, or the number of all elements if there is
-    /// no such place.
+    /// A number for each place, the same for equal places: the number of its element in row-major order, or the number of all elements for
+    /// a place that does not exist.
     fn numbers(&self, build: &mut CallBuilder, places: &[usize]) -> Result<Value, Diagnostic> {
         let strides = shape::strides(self.target);
         let all: usize = self.target.iter().product();
@@ -177,20 +177,20 @@ fn sorted(build: &mut CallBuilder, numbers: Value) -> Result<[Value; 2], Diagnos
     Ok([results[0], results[1]])
 }
 
-/// Lines of factors, in which those of one element stand side by side.
+/// Lines of factors, in which the factors of one element are adjacent.
 struct FactorLines {
     /// The number of the element of each factor.
     numbers: Value,
-    /// The number of dimensions of the factors behind those of the numbers.
+    /// The number of dimensions of the factors after the dimensions of the numbers.
     behind: usize,
-    /// The dimension of the factors that is that of the lines.
+    /// The dimension of the factors that corresponds to the lines.
     axis: usize,
     /// Whether products run from the last factor to the first.
     reverse: bool,
 }
 
 impl FactorLines {
-    /// For each factor the product of those of its element that come before it.
+    /// For each factor, the product of the preceding factors of its element.
     fn products(&self, build: &mut CallBuilder, factors: Value) -> Result<Value, Diagnostic> {
         let size = build.ty(factors).shape()[self.axis];
         let mut products = factors;
@@ -203,7 +203,7 @@ impl FactorLines {
         self.earlier(build, products, 1)
     }
 
-    /// The values so many factors before, and 1 where these are of another element.
+    /// The values at this number of factors before, and 1 where these belong to another element.
     fn earlier(&self, build: &mut CallBuilder, values: Value, by: usize) -> Result<Value, Diagnostic> {
         let moved = self.moved(build, values, self.axis, by, DType::F64.narrow(1.0))?;
         let axis = build.ty(self.numbers).rank() - 1;
@@ -217,7 +217,7 @@ impl FactorLines {
         Terms(build).select(is_same, moved, one)
     }
 
-    /// The values so many places before, behind a filling.
+    /// The values at this number of places before, after padding.
     fn moved(
         &self,
         build: &mut CallBuilder,

@@ -235,8 +235,8 @@ pub fn binary(
 /// Maximum literal exponent that is expanded into multiplications.
 const MULTIPLIED_EXPONENT: i128 = 64;
 
-/// `x ** n` with a literal integer is repeated squaring, exact for integers; otherwise it is the function `pow`. Negative powers are those of
-/// the inverse, so that derivatives have no product of zero and infinity.
+/// `x ** n` with a literal integer is repeated squaring, exact for integers; otherwise it is the function `pow`. Negative powers are powers
+/// of the inverse, so that derivatives have no product of zero and infinity.
 pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
     if let Term::Array(base) = lhs.0
         && rhs.0.number() == Some(0.0)

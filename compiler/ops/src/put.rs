@@ -178,8 +178,8 @@ fn updated(
     build.emit1(elementwise::Binary(with), &[region, combined])
 }
 
-/// The layout on explicit axes of updates that are combined by themselves: that of the region, so that a sum over updates which are split is
-/// where it is needed. None if the updates split a dimension in another way, which is an error of the assignment.
+/// The layout on explicit axes of updates that are combined with each other: the layout of the region, so that a sum over split updates is
+/// computed where it is needed. None if the updates split a dimension in another way, which is an error of the assignment.
 fn layout_of_region(
     build: &CallBuilder,
     scatter: &Scatter,

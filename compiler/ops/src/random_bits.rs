@@ -1,7 +1,7 @@
-//! `random_bits(k, u32[4, 8])`: the bits of which all random numbers are made, as JAX's partitionable Threefry has them.
+//! `random_bits(k, u32[4, 8])`: the bits from which all random numbers are made, as in JAX's partitionable Threefry.
 //!
-//! The bits of an element follow from the key and from the element's index in the whole array, row-major. So every device computes its
-//! own block, in any layout, and nothing moves; and as one element is an expression, no array of bits lies in memory.
+//! The bits of an element follow from the key and from the element's index in the whole array, row-major. So every device computes its own
+//! block, in any layout, without communication. One element is an expression, so no array of bits is in memory.
 
 use spmdc_abi::threefry;
 use spmdc_grammar::codes::Code;
@@ -29,15 +29,15 @@ use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType};
 
-/// `random_bits(k, u32[4, 8])`: unsigned integers of any width, or keys. An array of keys gives an array for each of them: the sizes of
-/// the result begin with those of the keys.
+/// `random_bits(k, u32[4, 8])`: unsigned integers of any width, or keys. An array of keys results in an array for each of them: the sizes
+/// of the result begin with the sizes of the keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RandomBits {
     /// The element type and shape of the result.
     pub ty: ArrayType,
 }
 
-/// Operations for the bits of one element: those of 20 rounds, and of the additions of the key between them.
+/// Operations for the bits of one element: 20 rounds, and the additions of the key between them.
 pub const OPERATIONS: u64 = 120;
 
 /// The element of this type that the two words of the generator give.

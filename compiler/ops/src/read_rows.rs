@@ -1,9 +1,9 @@
 //! `read_rows(data, i, len=4)`: rows of a stream, a parameter that stays in its file. `data[i]`, `data[i : i + 4]` and `take(data, i)`
 //! become it.
 //!
-//! No device holds a stream: the runtime reads the rows where they are needed, each device the part that it needs. So the rows are laid
-//! out in any way at no cost, as random numbers are, and a row that is needed in two layouts is read twice. The type of a stream is
-//! that of an array with a mark ([`ArrayType::is_stream`]), and no other op takes it: `program/typing.rs` sees to that.
+//! No device holds a stream: the runtime reads the rows where they are needed, and each device reads its part. So any layout of the rows is
+//! free, as for random numbers, and a row that is needed in two layouts is read twice. The type of a stream is an array type with a mark
+//! ([`ArrayType::is_stream`]), and no other op takes it, which `program/typing.rs` ensures.
 
 use crate::batching::BatchForms;
 use crate::constant::Constant;
@@ -55,7 +55,7 @@ pub struct ReadRows {
 }
 
 impl ReadRows {
-    /// The number of dimensions in front of those of a row.
+    /// The number of dimensions before the dimensions of a row.
     fn indexed(&self, index: &ArrayType) -> usize {
         if self.len.is_some() { 1 } else { index.rank() }
     }
@@ -91,7 +91,7 @@ impl Semantics for ReadRows {
         Typing::ByFactors(self)
     }
 
-    /// No dimension of the stream is one of the result: a device reads what it needs.
+    /// The result does not share dimensions with the stream: a device reads its own part.
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let result: Vec<Vec<usize>> =
@@ -135,7 +135,7 @@ impl Infer for ReadRows {
 }
 
 impl Rules for ReadRows {
-    /// Nothing is computed of what is in a file.
+    /// The contents of a file are not computed.
     fn derivative(&self) -> Derivative<'_> {
         Derivative::Zero
     }
@@ -260,7 +260,7 @@ pub fn index(build: &mut CallBuilder, stream: Value, items: &[IndexItem], span: 
     rows(build, stream, (len, at), None)
 }
 
-/// The rows from a checked index on, or those at checked indices; in the layout `out`, or in that of the stream's type.
+/// The rows from a checked index on, or the rows at checked indices; in the layout `out`, or in the layout of the stream's type.
 pub fn rows(
     build: &mut CallBuilder,
     stream: Value,

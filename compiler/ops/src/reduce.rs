@@ -153,7 +153,7 @@ impl Reduce {
     }
 }
 
-/// The identity element of the reduction, its result for no elements; None if there is none.
+/// The identity element of the reduction, which is its result for an empty array, if it exists.
 fn identity(op: ReduceOp, dtype: DType) -> Option<u64> {
     match op {
         ReduceOp::Sum | ReduceOp::Or => Some(0),

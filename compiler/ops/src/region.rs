@@ -44,7 +44,7 @@ pub fn print_places(at: &[Places]) -> String {
     shape::tuple(&places.collect::<Vec<_>>())
 }
 
-/// Parses places: a tuple for each dimension, of three numbers, one or none. None if the text has another form.
+/// Parses places: a tuple of three, one or zero numbers for each dimension. None if the text has another form.
 pub fn parse_places(term: &Term) -> Option<Vec<Places>> {
     let Term::Tuple(dims) = term else { return None };
     let places = |term: &Term| {
@@ -122,8 +122,8 @@ pub fn region_factors(at: &[Places], args: &[&ArrayType], values: usize) -> Fact
     rule
 }
 
-/// The array with elements of the region replaced by what `element` makes of the old one and those of the `values` arrays, by their bits; None
-/// if it makes nothing of one.
+/// The array with elements of the region replaced by the results of `element` for the old element and the elements of the `values` arrays,
+/// by their bits; None if one of them has no result.
 pub fn region_replaced(
     at: &[Places],
     args: &[&Array],
@@ -154,7 +154,7 @@ enum NewValues {
     Stored,
 }
 
-/// Makes a new element from the old one and those of the new values.
+/// Makes a new element from the old one and the elements of the new values.
 type NewElement<'w> = dyn Fn(&mut KernelBuilder<'_>, Option<Elem>, &[Elem]) -> Elem + 'w;
 
 /// The stores of an assignment to a region.
@@ -163,17 +163,17 @@ pub struct RegionWrite<'w> {
     pub at: &'w [Places],
     /// How many operands after the array are new values.
     pub values: usize,
-    /// Whether the old element is among what the new one is computed from.
+    /// Whether the new element is computed from the old one.
     pub reads_old: bool,
     /// The new element.
     pub element: &'w NewElement<'w>,
 }
 
 impl RegionWrite<'_> {
-    /// A copy, which vanishes if the old array is not needed any more, and a kernel over a device's part of the region. Along a
-    /// split dimension with a dynamic index each device tests whether it has the element; if there are several, or blocks of several lengths, it
-    /// tests all elements of its block. New values that are computed from other elements of the array go into an array of their own; `around` are
-    /// the parts around a region that is most of a large array, which then are copied alone.
+    /// A copy, which is omitted if the old array is not needed any more, and a kernel over a device's part of the region. Along a split
+    /// dimension with a dynamic index each device tests whether it has the element. If there are several, or blocks of several lengths, it
+    /// tests all elements of its block. New values that are computed from other elements of the array go into a separate array. `around`
+    /// are the parts around a region that is most of a large array; then only these are copied.
     pub fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt, around: Option<Vec<Vec<SliceRange>>>) {
         let (x, result) = (stmt.args[0], stmt.results[0]);
         if region_shape(self.at).contains(&0) {
@@ -193,7 +193,7 @@ impl RegionWrite<'_> {
         lowering.run(kernel);
     }
 
-    /// The kernel that stores the new values, and whether it needs the old array for them, in memory of its own.
+    /// The kernel that stores the new values, and whether it needs the old array for them, in separate memory.
     fn kernel<'a>(&self, lowering: &Lowering<'a>, stmt: &Stmt, values: NewValues) -> (KernelBuilder<'a>, bool) {
         let (x, result) = (stmt.args[0], stmt.results[0]);
         let mut kernel = lowering.kernel();

@@ -97,7 +97,7 @@ fn walk(from: &[usize], to: &[usize], rule: &mut Factors) -> (Vec<DimFactors>, V
     sides
 }
 
-/// Matches dimensions of size 1 that lie between the same others, if both sides have equally many: so batches of one keep their layout.
+/// Matches dimensions of size 1 between the same others, if both sides have the same number of them: so batches of one keep their layout.
 fn ones(left: Range<usize>, right: Range<usize>, rule: &mut Factors, sides: &mut (Vec<DimFactors>, Vec<DimFactors>)) {
     if left.len() == right.len() {
         for (l, r) in left.zip(right) {
@@ -301,7 +301,7 @@ pub fn reshape(build: &mut CallBuilder, value: Value, to: &[usize]) -> Result<Va
     build.emit1(Reshape::new(&from, to), &[value])
 }
 
-/// Sizes in which one -1 stands for the remaining size.
+/// Sizes in which one -1 represents the remaining size.
 fn fill_in(given: &[i64], len: usize, args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
     let error = |message: String| Diagnostic::error(Code::E0205, args.span, message);
     let mut known = 1usize;

@@ -363,8 +363,8 @@ pub fn with_layout(args: &mut Args<'_>, build: &mut CallBuilder, value: Value) -
     Ok(Term::Array(build.emit1(Reshard::pin(to), &[value])?))
 }
 
-/// As [`with_layout`], for a value that `make` computes from an operand. If the operand's layout allows none for the result, the
-/// operand is first resharded to the layout that `before` computes from `out=`.
+/// As [`with_layout`], for a value that `make` computes from an operand. If the operand's layout allows none for the result, the operand is
+/// first resharded to the layout that `before` computes from `out=`.
 pub fn made_with_layout(
     args: &mut Args<'_>,
     build: &mut CallBuilder,

@@ -88,7 +88,7 @@ impl ReviseOp {
         }
     }
 
-    /// The operation of this name on so many operands.
+    /// The operation with this name on this number of operands.
     fn from_name(name: &str, operands: usize) -> Option<ReviseOp> {
         match operands {
             1 => {
@@ -147,14 +147,14 @@ impl ReviseOp {
 }
 
 impl ReviseStep {
-    /// The type of the operands that have one type: of a choice, those that are chosen from.
+    /// The common type of the operands; for a choice, of the alternatives.
     fn dtype(&self, types: &[DType]) -> DType {
         types[*self.args.last().expect("an operation has an operand")]
     }
 }
 
 impl Revise {
-    /// The number of new values among so many operands.
+    /// The number of new values among this number of operands.
     fn values(&self, operands: usize) -> usize {
         let dynamic = self.at.iter().filter(|places| matches!(places, Places::Dynamic(_))).count();
         operands.saturating_sub(1 + dynamic)
@@ -284,7 +284,7 @@ impl NestLowering for Revise {
 
 impl Call for Revise {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// An array with a region replaced by what is computed from its old elements.
+        /// An array with a region replaced by values computed from its old elements.
         revise(x: Array, [rest] operands: Array, [named] at: Of("places") = None, [named] by: Of("steps") = None)
         in_dumps "" "write u[k] = f(u[k]), for a `u` that is `let mut`";
     };
@@ -306,7 +306,7 @@ impl Call for Revise {
     }
 }
 
-/// The steps of a text; None if they are none.
+/// The steps in a text; None if it has another form.
 fn parse_steps(term: &Term) -> Option<Vec<ReviseStep>> {
     let step = |term: &Term| {
         let Some([Term::Str(name), args @ ..]) = term.sequence() else { return None };

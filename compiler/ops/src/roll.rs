@@ -37,7 +37,7 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType};
 use spmdc_layout::window::{DimMap, WindowMap};
 
-/// `roll(x, (1,0), axis=(0,1))`: along each dimension the elements move towards the end, and those that pass it come to the front.
+/// `roll(x, (1,0), axis=(0,1))`: along each dimension the elements move towards the end, and elements that pass it move to the front.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Roll {
     /// For each dimension the distance that its elements move, from 0 up to its size.

@@ -1,4 +1,4 @@
-//! `save("ckpt-{}.npz", step, p)`: writes arrays to a file while the program goes on.
+//! `save("ckpt-{}.npz", step, p)`: writes arrays to a file while the program continues.
 //!
 //! The operands are the values of the file's name, then the arrays. Blocks are read from the devices that hold them, so no collective is
 //! needed.
@@ -30,13 +30,13 @@ use spmdc_layout::types::ArrayType;
 /// Writes arrays to a file whose name has values in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Save {
-    /// The name; `{}` and `{:03}` stand for the next value.
+    /// The name; `{}` and `{:03}` are placeholders for the next value.
     pub text: String,
     /// The arrays, which are the last operands.
     pub arrays: Vec<SavedArray>,
 }
 
-/// The name in a file of an array that is no part of a tuple or struct, as of a single result.
+/// The name in a file of an array outside of a tuple or struct, such as a single result.
 const LONE: &str = "0";
 
 /// The mark of complex arrays among the names in dumps.

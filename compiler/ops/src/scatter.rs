@@ -49,12 +49,12 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, DType};
 
-/// Maximum number of updates that are compared with each other to find those that remain.
+/// Maximum number of updates that are compared with each other to find the remaining ones.
 const FEW_PLACES: usize = 16;
 /// `scatter(x, v, i, of="sum", dims=(0,), at=0)`: the updates `v` broadcast to the shape of `gather(x, i, dims=(0,), at=0)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scatter {
-    /// The places that are updated: those that this gather takes.
+    /// The updated places, which are the places that this gather reads.
     pub places: Gather,
     /// The operation; None: the update replaces the element.
     pub combine: Option<ReduceOp>,
@@ -100,7 +100,7 @@ impl Scatter {
         std::iter::once(target).chain(args[self.skipped() + 1..].iter().copied()).collect()
     }
 
-    /// The bits with which elements begin; None if they are those of an operand.
+    /// The initial bits of elements; None if an operand has them.
     fn start(&self, dtype: DType) -> Option<u64> {
         match (&self.onto, self.combine) {
             (Onto::Operand, _) => None,
@@ -110,7 +110,7 @@ impl Scatter {
         }
     }
 
-    /// For each dimension of the updates' full shape the dimension of the target that it is, or None for those of the index arrays.
+    /// For each dimension of the updates' full shape the corresponding dimension of the target, or None for dimensions of the index arrays.
     pub fn rows(&self, target: &ArrayType, full: &[usize]) -> Vec<Option<usize>> {
         let mut rows = vec![None; full.len()];
         let rank = full.len() + self.places.dims.len() + self.places.batch.len() - target.rank();
@@ -553,7 +553,7 @@ impl Scatter {
         build.emit1(op, &self.with_indices(stmt, &operands))
     }
 
-    /// Equal largest or smallest elements share the derivative, as those of a reduction do.
+    /// Equal largest or smallest elements share the derivative, as in a reduction.
     fn tangent_of_extreme(
         &self,
         build: &mut CallBuilder,
@@ -593,8 +593,8 @@ impl Scatter {
         Terms(build).div(total, count)
     }
 
-    /// Values of all updates, and zeros for those that are left out because there is no such element. Only a new array leaves any out: the
-    /// indices of updates of another one have been checked.
+    /// Values of all updates, and zeros for updates that are left out because their element does not exist. Only a new array leaves out
+    /// updates: the indices of updates of an existing array have been checked.
     fn without_left_out(&self, build: &mut CallBuilder, stmt: &Stmt, values: Value) -> Result<Value, Diagnostic> {
         let shape = match &self.onto {
             Onto::Identity(shape) => shape,
@@ -610,7 +610,7 @@ impl Scatter {
         Terms(build).select(is_kept, values, zero)
     }
 
-    /// Operands, and the index arrays behind them.
+    /// Operands, followed by the index arrays.
     fn with_indices(&self, stmt: &Stmt, operands: &[Value]) -> Vec<Value> {
         operands.iter().chain(&stmt.args[self.skipped() + 1..]).copied().collect()
     }

@@ -41,7 +41,7 @@ use spmdc_layout::types::{ArrayType, DType};
 /// `searchsorted(a, v, side="left")`: counts of i32.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SearchSorted {
-    /// Whether elements equal to that of `v` are counted, too.
+    /// Whether elements equal to an element of `v` are counted, too.
     pub right: bool,
 }
 
@@ -186,7 +186,7 @@ impl Batched for SearchSorted {
 }
 
 impl SearchSorted {
-    /// Whether elements of the sorted array come before those that are looked up. NaN comes after all numbers.
+    /// Whether elements of the sorted array precede the searched ones. NaN comes after all numbers.
     fn comes_before(
         &self,
         build: &mut CallBuilder,

@@ -105,7 +105,7 @@ impl SliceRange {
         (self.start as i64 + i as i64 * self.step) as usize
     }
 
-    /// Whether all indices lie within a dimension of this size.
+    /// Whether all indices are within a dimension of this size.
     pub fn lies_in(&self, size: usize) -> bool {
         let last = |steps: i64| i64::try_from(self.start).ok()?.checked_add(self.step.checked_mul(steps)?);
         let inside = |place: Option<i64>| place.is_some_and(|place| place >= 0 && (place as u64) < size as u64);

@@ -1,8 +1,8 @@
 //! `take(x, i, axis=0)` and `take_along_axis(x, i, axis=0)`, and the index arrays of `x[i, 1:]`: all become a `gather`.
 //!
-//! Indices are first brought to i64, counted from the start of the dimension, as `mode` says: by default a `check_indices` stops
-//! the program for an invalid index, which is judged on the whole dimension, before it is known which device has the element.
-//! Indices known at compile time are checked there.
+//! Indices are first converted to i64, counted from the start of the dimension, according to `mode`. By default a `check_indices` stops the
+//! program for an invalid index, which is checked against the whole dimension, before the device with the element is known. Indices known
+//! at compile time are checked there.
 
 use crate::check_indices::CheckIndices;
 use crate::constant::Constant;
@@ -83,7 +83,7 @@ impl OutOfBounds {
     }
 }
 
-/// Indices for a `gather`, and for [`OutOfBounds::Fill`] whether each of them is that of an element.
+/// Indices for a `gather`, and for [`OutOfBounds::Fill`] whether each of them is in bounds.
 pub struct Indices {
     /// Of type i64, counted from the start of the dimension.
     pub places: Value,
@@ -201,7 +201,7 @@ fn default_fill(dtype: DType, span: Span) -> Result<Constant, Diagnostic> {
     Err(Diagnostic::error(Code::E0215, span, "random keys have no fill value"))
 }
 
-/// What `take` and `take_along_axis` have in common.
+/// The common arguments of `take` and `take_along_axis`.
 struct Taker {
     x: Value,
     axis: usize,
@@ -210,7 +210,7 @@ struct Taker {
 }
 
 impl Taker {
-    /// Reads `x`, `axis`, which is that of the flattened array if it is None, and `mode`.
+    /// Reads `x`, `axis`, which is the axis of the flattened array if it is None, and `mode`.
     fn of_call(args: &mut Args<'_>, build: &mut CallBuilder, default: Option<i64>) -> Result<Taker, Diagnostic> {
         let mut x = args.array(build, "x")?;
         let is_stream = build.ty(x).array.is_stream;
@@ -256,8 +256,8 @@ impl Taker {
         }))
     }
 
-    /// The elements, or the fill value where there is none. `behind` is the number of dimensions of the result that follow those of
-    /// the indices.
+    /// The elements, or the fill value for indices out of bounds. `behind` is the number of dimensions of the result that follow the
+    /// dimensions of the indices.
     fn filled(
         &self,
         args: &mut Args<'_>,

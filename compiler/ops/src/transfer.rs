@@ -82,7 +82,7 @@ impl Semantics for Transfer {
 }
 
 impl PlacesResults for Transfer {
-    /// The axes that the new mesh has, too, split the value as before; what auto axes split is decided anew.
+    /// Axes that the new mesh also has split the value as before; splits along auto axes are decided anew.
     fn place(&self, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
         if let Some(out) = &self.out {
             return Ok(vec![Type { sharding: out.clone(), ..args[0].clone() }]);
@@ -155,7 +155,7 @@ impl LinearMap for Transfer {
         Linearity::Together(vec![0])
     }
 
-    /// A transfer back, or that of a cotangent of a cotangent, which goes where the value went.
+    /// A transfer back, or the transfer of a cotangent of a cotangent, which goes where the value went.
     fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
         match self.destination.to {
             Target::Mesh(_) => build.emit1(

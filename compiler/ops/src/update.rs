@@ -247,10 +247,10 @@ impl LinearMap for Update {
 }
 
 impl NestLowering for Update {
-    /// A copy, which vanishes if the old array is not needed any more, and a kernel over a device's part of the region. Along a
-    /// split dimension with a dynamic index each device tests whether it has the element; if there are several, or blocks of several lengths, it
-    /// tests all elements of its block. New values that are computed from other elements of
-    /// a large array, most of which they replace, go into an array of their own, as do the elements around them.
+    /// A copy, which is omitted if the old array is not needed any more, and a kernel over a device's part of the region. Along a split
+    /// dimension with a dynamic index each device tests whether it has the element. If there are several, or blocks of several lengths, it
+    /// tests all elements of its block. New values that are computed from other elements of a large array, most of which they replace, go
+    /// into a separate array, as do the elements around them.
     fn lower(&self, lowering: &mut Lowering<'_>, stmt: &Stmt) -> Result<(), Diagnostic> {
         let ty = lowering.ty(stmt.args[0]);
         let dtype = ty.dtype();
@@ -316,8 +316,8 @@ pub fn set(
     assign(build, value, &plan, new, false)
 }
 
-/// `x[items] op= new` for `+=` and `-=` of numbers that the type of the array holds: with the new values added to the elements, of which no device
-/// needs those of another. None for all others.
+/// `x[items] op= new` for `+=` and `-=` with numbers that the type of the array can hold: the new values are added to the elements, and no
+/// device needs another one's. None for all others.
 pub fn add(
     build: &mut CallBuilder,
     value: Value,

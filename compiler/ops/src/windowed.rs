@@ -130,7 +130,7 @@ pub fn check_sizes(windows: &[WindowDim], span: Span) -> Result<(), Diagnostic> 
     if windows.iter().all(fits) { Ok(()) } else { Err(too_large(span)) }
 }
 
-/// The windows of an array, and the dimensions that have windows; the elements of the windows come in front of dimension `at`.
+/// The windows of an array, and the dimensions that have windows; the elements of the windows come before dimension `at`.
 pub struct Windows {
     /// The array of windows.
     pub value: Value,

@@ -32,7 +32,7 @@ use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::ArrayType;
 
-/// `with_partials(y, x, d, ...)`: y, plus a zero whose partial derivative by each x is the d behind it.
+/// `with_partials(y, x, d, ...)`: y, plus a zero whose partial derivative with respect to each x is the following d.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WithPartials;
 

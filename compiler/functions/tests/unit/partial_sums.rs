@@ -1,4 +1,4 @@
-//! What is known of the factors of partial sums.
+//! The known bounds of the factors of partial sums.
 
 use spmdc_ir::program::partial_sums::FactorBounds;
 use spmdc_layout::types::DType;

@@ -1,4 +1,4 @@
-//! Windows as a dimension of their own: values and text.
+//! Windows as separate dimensions: values and text.
 
 use crate::testing::{self, integers};
 use spmdc_ir::call::term::Term;

@@ -1,4 +1,4 @@
-//! Random bits: values, which are those of JAX, and types.
+//! Random bits: values, which equal JAX's, and types.
 
 use crate::testing::words;
 use spmdc_grammar::codes::Code;

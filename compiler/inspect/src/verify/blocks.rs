@@ -249,7 +249,7 @@ fn normal(range: Range<usize>) -> Range<usize> {
     if range.is_empty() { 0..0 } else { range }
 }
 
-/// A range of a dimension as a range of each of its factors, major to minor; None if it is no box.
+/// A range of a dimension as a range of each of its factors, major to minor; None if it is not a box.
 pub fn as_box(block: &Range<usize>, sizes: &[usize]) -> Option<Vec<Range<usize>>> {
     let [_, minor @ ..] = sizes else { return (*block == (0..1)).then(Vec::new) };
     let row: usize = minor.iter().product();

@@ -87,7 +87,7 @@ fn layout_violation(value: Value, ty: &Type, mesh: &Mesh) -> Option<String> {
     Some(format!("{value}: {} has {what}", ty.display(mesh)))
 }
 
-/// What a module must keep.
+/// The contract of a module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contract {
     /// The contract of its stage.
@@ -102,8 +102,8 @@ pub fn verify(module: &Module) -> Result<(), Vec<Violation>> {
     verify_change(module, Contract::Stage, None)
 }
 
-/// All violations of a contract in a module that a pass has made of `known`, in which there was none. A statement that is the same in
-/// both has the right types and blocks in both, so these are not checked again: most passes change few statements.
+/// All violations of a contract in a module that a pass has made from `known`, which had none. A statement that is the same in both has the
+/// right types and blocks in both, so these are not checked again: most passes change few statements.
 pub fn verify_change(module: &Module, contract: Contract, known: Option<&Module>) -> Result<(), Vec<Violation>> {
     let mut verifier = Verifier {
         known: known.and_then(|known| KnownStmts::of(known, module)),
@@ -549,8 +549,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Checks that results have the types that the op infers, and those of ops on blocks the inferred layouts, too. False if there is
-    /// nothing to compare.
+    /// Checks that results have the types that the op infers, and that results of ops on blocks also have the inferred layouts. False if
+    /// there is nothing to compare.
     fn has_inferred_types(&mut self, op: &Op, stmt: &Stmt) -> bool {
         let inferred = match shapes(op, &self.func.types(&stmt.args), self.mesh) {
             Ok(inferred) => inferred,

@@ -1,4 +1,4 @@
-//! Checks that the windows of `patches` read elements of their own device only, and that `ghosted` made the blocks that they read.
+//! Checks that the windows of `patches` only read elements of their own device, and that `ghosted` made the blocks that they read.
 //!
 //! Ranges of elements are compared, block by block: the layouts that passes choose are not trusted.
 

@@ -1,7 +1,7 @@
 //! Checks that a window finds all elements that it reads: in the blocks of its operand, in halos, or in margins.
 //!
-//! Missing elements are counted from blocks alone. It is also checked that halos and margins are those that the kernels expect:
-//! kernels compute indices from the same layouts, so another halo would give wrong elements.
+//! Missing elements are counted from blocks alone. It also checks that halos and margins have the form that the kernels expect: kernels
+//! compute indices from the same layouts, so another halo would give wrong elements.
 
 use crate::verify::{Verifier, blocks};
 use spmdc_ir::op::Op;
@@ -51,7 +51,7 @@ impl Verifier<'_> {
         }
     }
 
-    /// Every element that a window reads beyond blocks is in the margins of its operand.
+    /// Every element that a window reads outside of blocks is in the margins of its operand.
     fn beyond(&mut self, stmt: &Stmt, window: &Window) {
         let [from, to] = [stmt.args[0], stmt.results[0]].map(|value| &self.func.ty(value).sharding);
         let Some(spread) = Spread::new(&window.map.dims, from, to, self.mesh) else {
@@ -85,7 +85,7 @@ fn is_local(map: &WindowMap, from: &Type, to: &Type, mesh: &Mesh) -> bool {
     })
 }
 
-/// Whether each device's halo of a dimension has room for what the device lacks there.
+/// Whether each device's halo of a dimension has room for the elements that the device lacks there.
 fn has_halos(map: &DimMap, (from, to, halo): (&Type, &Type, Option<&Type>), dim: usize, mesh: &Mesh) -> bool {
     let axes = from.sharding.used_axes().union(to.sharding.used_axes());
     let axes: Vec<u8> = axes.iter().map(|axis| axis as u8).collect();
@@ -101,8 +101,8 @@ fn has_halos(map: &DimMap, (from, to, halo): (&Type, &Type, Option<&Type>), dim:
     })
 }
 
-/// Whether the margins contain the elements that each device reads beyond its block: along the dimension of a margin the missing
-/// ones on that side, along earlier dimensions the held ones, along later ones all.
+/// Whether the margins contain the elements that each device reads outside of its block: along the dimension of a margin the missing ones
+/// on that side, along earlier dimensions the held ones, along later ones all.
 fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> bool {
     let dims = &window.map.dims;
     let axes: Vec<u8> = from.used_axes().iter().map(|axis| axis as u8).collect();
@@ -149,7 +149,7 @@ pub struct WindowPiece {
 }
 
 impl WindowPiece {
-    /// Whether its indices lie in a span, modulo the dimension.
+    /// Whether its indices are in a span, modulo the dimension.
     fn is_in(&self, span: &Range<i64>, size: usize) -> bool {
         let first = (self.places.start as i64 - span.start).rem_euclid(size.max(1) as i64);
         first + self.places.len() as i64 <= span.end - span.start

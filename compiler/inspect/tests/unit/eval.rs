@@ -1,4 +1,4 @@
-//! What programs mean, by the reference evaluator.
+//! The meaning of programs, by the reference evaluator.
 
 use crate::testing::typed;
 use spmdc_abi::DType;

@@ -21,7 +21,7 @@ pub struct Args<'a> {
     /// The source position of the whole call.
     pub span: Span,
     signature: &'static Signature,
-    /// The arguments of each parameter that have not been taken yet.
+    /// The arguments of each parameter that are not taken yet.
     bound: Vec<Vec<Arg>>,
 }
 

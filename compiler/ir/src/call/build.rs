@@ -102,7 +102,7 @@ pub struct CallBuilder {
     pub units: Vec<Unit>,
     /// The numbers that scalars of floats are.
     literals: BTreeMap<Value, f64>,
-    /// The layouts in the types of streams: those of the rows that are read.
+    /// The layouts in the types of streams, which are the layouts of the rows that are read.
     layouts_of_rows: BTreeMap<Value, Sharding>,
 }
 
@@ -252,7 +252,7 @@ impl CallBuilder {
         Origin { span, lineage: self.lineage, turned: self.turned, ..Origin::default() }
     }
 
-    /// Goes on with what [`CallBuilder::origin`] has given before.
+    /// Continues with an earlier result of [`CallBuilder::origin`].
     pub fn resume(&mut self, origin: &Origin) {
         (self.span, self.lineage) = (origin.span, origin.lineage);
         self.turn(origin.turned);
@@ -319,14 +319,14 @@ impl CallBuilder {
         self.turned
     }
 
-    /// From now on these axes are turned, and no others: [`Origin::turned`]. Returns those of before.
+    /// Sets the turned axes: [`Origin::turned`]. Returns the previous ones.
     pub fn turn(&mut self, axes: AxisSet) -> AxisSet {
         self.mesh.turn(self.turned.either(axes));
         std::mem::replace(&mut self.turned, axes)
     }
 
-    /// Whether an array comes to explicit axes along which the compiler decides its layout where it was made, so that its type does not say how
-    /// it lies.
+    /// Whether an array moves to explicit axes along which the compiler decided its layout where it was made, so that its type does not
+    /// state its layout.
     pub fn comes_in(&self, value: Value) -> bool {
         let explicit = self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
         let ty = self.ty(value);
@@ -387,8 +387,8 @@ impl CallBuilder {
         Ok(results)
     }
 
-    /// The operands that move where a statement of a derivative has an ambiguous layout, each with its new layout. No text of the program says
-    /// how such a statement lies: the least of its choices is taken, as the tangent or gradient gets the layout of its value anyway.
+    /// The operands that move if a statement of a derivative has an ambiguous layout, each with its new layout. The program does not state
+    /// the layout of such a statement. The cheapest choice is taken, because the tangent or gradient gets the layout of its value anyway.
     fn decided_by_derivative(&self, mismatch: &Mismatch) -> Option<Vec<(usize, Sharding)>> {
         if self.lineage.part == DerivativePart::Value {
             return None;
@@ -411,8 +411,8 @@ impl CallBuilder {
         self.emit_op(op, &args)
     }
 
-    /// A collective runs on all devices of its group, a line is printed for all, and all have a part of a value that moves to another
-    /// mesh, so no enclosing condition may differ between them.
+    /// No enclosing condition may differ between devices of a group if they all take part: in a collective, in printing a line, or in
+    /// moving a value to another mesh.
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
         let properties = op.rules().properties();
         let moves = matches!(properties.elements, Elements::Transferred(Destination { to: Target::Mesh(_), .. }));
@@ -581,8 +581,8 @@ impl CallBuilder {
         Type { sharding: ty.sharding.dual(), ..ty }
     }
 
-    /// The layout of a product whose result is a gradient of a value, for its `out=`: that of the gradient; along axes over which the operands
-    /// give no partial sums, the result is whole first. None without explicit axes.
+    /// The layout of a product whose result is a gradient of a value, for its `out=`: the layout of the gradient. Along axes over which the
+    /// operands do not produce partial sums, the result is whole first. None without explicit axes.
     pub fn out_of_gradient(&self, op: &Op, args: &[Value], of: Value) -> Option<Sharding> {
         let explicit = self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
         if explicit.is_empty() {
@@ -608,7 +608,7 @@ impl CallBuilder {
         self.mesh.axes.iter().any(|axis| axis.kind == AxisKind::Explicit)
     }
 
-    /// The part of a layout that the value's type decides: all of it on explicit axes, on manual ones what is unreduced or reduced.
+    /// The part of a layout that the value's type decides: all of it on explicit axes, and on manual ones its unreduced and reduced axes.
     pub fn explicit_part(&self, ty: &Type) -> Sharding {
         let own = explicit::explicit_part(&ty.sharding, &self.mesh);
         let reduced = own.reduced.union(ty.sharding.reduced.intersect(self.manual));

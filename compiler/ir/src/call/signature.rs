@@ -34,7 +34,7 @@ pub struct Signature {
 pub enum Status {
     /// Programs and dumps.
     Shipped,
-    /// Dumps only. `with` distinguishes the form from that of programs, such as "with `dims=`"; `instead` is what programs write.
+    /// Dumps only. `with` distinguishes the form from the form in programs, such as "with `dims=`"; `instead` is the form in programs.
     InDumps {
         /// The completion of "`name` ..." in the message to a program; empty if the name has no form for programs.
         with: &'static str,
@@ -65,7 +65,7 @@ pub enum Given {
     Named,
     /// All remaining positions.
     Rest,
-    /// By name, and only in dumps; the text is what programs write.
+    /// By name, and only in dumps; the text is the form in programs.
     InDumps(&'static str),
 }
 
@@ -94,7 +94,7 @@ pub enum ParamKind {
     Of(&'static str),
 }
 
-/// The element types for which a function is defined: those that can replace the first one in its example.
+/// The element types for which a function is defined: the types that can replace the first one in its example.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dtypes {
     /// All, keys included.
@@ -329,8 +329,8 @@ impl Signature {
 }
 
 impl fmt::Display for Signature {
-    /// `sum(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None)`; as in Python, parameters after
-    /// `*` are given by name.
+    /// `sum(x: array, axis: ints = None, keepdims: bool = false, *, dtype: element type = None)`; as in Python, parameters after `*` are
+    /// passed by name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let by = |given: Given| self.params.iter().filter(move |param| param.given == given);
         let text = |param: &ParamSpec| {

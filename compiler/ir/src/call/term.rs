@@ -44,7 +44,7 @@ pub enum Term {
     Poison,
 }
 
-/// A number or bool that has not met a type yet.
+/// A number or bool without a type yet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum StaticScalar {
     /// An integer.
@@ -66,7 +66,7 @@ pub trait FunctionTerm: std::fmt::Debug {
 /// A type given as an argument; `sharding` has an entry for each dimension.
 #[derive(Clone, Debug)]
 pub struct TypeTerm {
-    /// The element type and shape; for complex numbers those of their planes.
+    /// The element type and shape; for complex numbers, of their planes.
     pub array: ArrayType,
     /// Whether the elements are complex.
     pub complex: bool,
@@ -156,7 +156,7 @@ impl Term {
         matches!(self, Term::Poison) || self.parts().into_iter().any(Term::is_poisoned)
     }
 
-    /// The terms directly inside a tuple, list or struct; none for anything else.
+    /// The terms directly inside a tuple, list or struct; empty for other terms.
     pub fn parts(&self) -> Vec<&Term> {
         if let Term::Struct(fields) = self {
             return fields.iter().map(|(_, field)| field).collect();
@@ -194,7 +194,7 @@ impl Term {
         }
     }
 
-    /// Whether it can stand for an array: an array, a number, a bool or a list, whatever the items of the list are.
+    /// Whether it can be used as an array: an array, a number, a bool or a list, whatever the items of the list are.
     pub fn is_operand(&self) -> bool {
         matches!(self, Term::Array(_) | Term::List(_)) || self.static_scalar().is_some()
     }

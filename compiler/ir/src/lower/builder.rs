@@ -344,7 +344,7 @@ impl<'a> KernelBuilder<'a> {
         self.push(Inst::Carried { number, dtype, init })
     }
 
-    /// A loop of the body: the values that it carries, each with that of the next trip, after a number of trips in i64.
+    /// A loop of the body: its carried values, each with the value of the next trip, and the number of trips in i64.
     pub fn repeat(&mut self, trips: Elem, carried: Vec<(Elem, Elem)>) -> Vec<Elem> {
         let dtypes: Vec<DType> = carried.iter().map(|&(value, _)| self.kernel.carried_dtype(value)).collect();
         let repeat = self.push(Inst::Repeat { trips, carried });

@@ -40,8 +40,9 @@ impl Lowering<'_> {
         others.map(|dim| self.kernel().context.block_len(ty, dim)).collect()
     }
 
-    /// Scratch memory of f64 for calls of a batch of this rank, in slots of `len` elements: as many as there are calls at most, as threads
-    /// of a device use at a time, and as `SLOT_BYTES` suffice for, but at least one. The device's own.
+    /// Scratch memory of f64 for calls of a batch of this rank, in slots of `len` elements. The number of slots is at most the number of
+    /// calls, the number of threads of a device that run at a time, and the number that fit in [`SLOT_BYTES`], but at least one. Separate
+    /// for each device.
     pub fn call_slots(&mut self, calls: usize, rank: usize, len: usize) -> CallArray {
         let few = SLOT_BYTES / len.saturating_mul(DType::F64.size()).max(1);
         let count = calls.min(SLOTS).min(few).max(1);
@@ -52,7 +53,7 @@ impl Lowering<'_> {
         CallArray { value: scratch, batch: vec![0; rank], dims: vec![dim(count, len), dim(len, 1)] }
     }
 
-    /// Scratch memory for each call of a batch that is that of `like` without its dimensions `dims`: a line of `len` elements.
+    /// Scratch memory for each call of a batch, like `like` without its dimensions `dims`: a line of `len` elements.
     pub fn call_scratch(&mut self, like: Value, dims: &[usize], dtype: DType, len: usize) -> CallArray {
         let ty = self.ty(like).clone();
         let kept: Vec<usize> = (0..ty.rank()).filter(|dim| !dims.contains(dim)).collect();

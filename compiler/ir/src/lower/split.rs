@@ -92,18 +92,18 @@ pub fn split_reduction(
 
 /// The reduced dimension that is cut, and its parts.
 pub struct ReductionCut {
-    /// The number of the dimension among those of the kernel.
+    /// The number of the dimension among the dimensions of the kernel.
     pub dim: usize,
     /// The extent of a full part.
     pub part: u64,
     /// The number of full parts.
     pub full: u64,
-    /// The extent of what remains behind them; 0 if the parts divide the dimension.
+    /// The extent of the remainder after them; 0 if the parts divide the dimension.
     pub rest: u64,
 }
 
 impl ReductionCut {
-    /// None for a kernel that is no long reduction to few results, and for one of narrow floats.
+    /// None for a kernel that is not a long reduction to few results, and for one of narrow floats.
     pub fn choose(kernel: &Kernel, machine: &Machine) -> Option<ReductionCut> {
         let [Store { combine: Some(Combine::Reduce(_)), dtype, .. }] = kernel.stores.as_slice() else { return None };
         // Narrow floats accumulate in f32, which a buffer of the narrow type cannot hold.

@@ -83,7 +83,7 @@ pub enum Work {
         kernel: Kernel,
         /// The values of the kernel's buffers, in their order.
         buffers: Vec<Value>,
-        /// The position of its range in that of a larger kernel; None if it is not a cutout.
+        /// The position of its range in the range of a larger kernel; None if it is not a cutout.
         cutout: Option<Cutout>,
         /// The statement whose work it is.
         origin: Origin,
@@ -200,7 +200,7 @@ pub enum Work {
     },
     /// A `print`, an assertion or a `save`; as [`spmdc_abi::Step::Print`].
     Print {
-        /// `{}` and `{:8.3}` stand for the next value; `{{` and `}}` for braces.
+        /// `{}` and `{:8.3}` are placeholders for the next value; `{{` and `}}` are braces.
         text: String,
         /// The values of the text, in order, after a condition and before the arrays of a file.
         values: Vec<Value>,
@@ -427,7 +427,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Permutes whole buffers between the positions along `axes`: each receives that of its `source`, or zeros if that is None.
+    /// Permutes whole buffers between the positions along `axes`: each receives the buffer of its `source`, or zeros if that is None.
     pub fn permute(&mut self, axes: Vec<u8>, source: Vec<Option<u32>>, from: Value, to: Value) {
         self.work.push(Work::Permute { axes, source, from, to, origin: self.origin.clone() });
     }

@@ -1,6 +1,6 @@
-//! Control flow: statements that hold blocks.
+//! Control flow: statements that contain blocks.
 //!
-//! Control flow is no op: its types and layouts come from its blocks, and each pass handles it explicitly.
+//! Control flow is not an op: its types and layouts come from its blocks, and each pass handles it explicitly.
 
 use crate::program::Block;
 use spmdc_layout::parts::AxisParts;

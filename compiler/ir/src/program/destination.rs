@@ -5,7 +5,7 @@
 pub enum Target {
     /// To this mesh, by its position in [`Mesh::named`](spmdc_layout::mesh::Mesh::named).
     Mesh(u8),
-    /// To this mesh, on which it must be unless it is on none: `x: f32[4] on first`. Only while a program is checked.
+    /// To this mesh, on which it must be unless it is on no mesh: `x: f32[4] on first`. Only while a program is checked.
     Declared(u8),
     /// To where the operand of the transfer of the same number was. Only while a program is checked.
     Back,

@@ -24,8 +24,8 @@ use spmdc_grammar::codes::Code;
 /// The axes of each factor; for one operand empty where it does not split the factor.
 pub type FactorAxes = Vec<Vec<u8>>;
 
-/// The layouts of an op's results on explicit axes; dimensions are open if there are auto axes, too. The choices of a mismatch are
-/// ordered by their cost. Types decide what is unreduced or reduced along the axes `manual`, too.
+/// The layouts of an op's results on explicit axes; dimensions are open if there are also auto axes. The choices of a mismatch are ordered
+/// by their cost. Types also decide the unreduced and reduced axes among the axes `manual`.
 pub fn layouts(
     op: &Op,
     args: &[&Type],
@@ -87,8 +87,8 @@ pub fn derived(
     Err(context.ambiguous_contraction(contracted, &layouts[0], &results[0]))
 }
 
-/// The explicit axes over which an op can give partial sums: those over which operands are partial, and those that split some operand where it
-/// is summed.
+/// The explicit axes over which an op can produce partial sums: axes over which operands are partial, and axes that split a summed
+/// dimension of an operand.
 pub fn partial_axes(op: &Op, args: &[&Type], result: &ArrayType, mesh: &Mesh) -> AxisSet {
     let (manual, explicit) = (AxisSet::EMPTY, mesh.of_kind(AxisKind::Explicit));
     let context = Context { op, args, results: std::slice::from_ref(result), manual, mesh, explicit };
@@ -311,13 +311,12 @@ impl Context<'_> {
 
 /// Partial sums and reduced values as operands.
 impl Context<'_> {
-    /// The axes along which types decide what is unreduced and reduced.
+    /// The axes along which types decide the unreduced and reduced states.
     fn decided(&self) -> AxisSet {
         self.explicit.union(self.manual)
     }
 
-    /// The axes along which the results are reduced: those of an operand, unless devices hold different parts of another one along
-    /// them.
+    /// The axes along which the results are reduced: the axes of an operand, unless devices hold different parts of another one along them.
     fn reduced(&self) -> AxisSet {
         let all = |of: fn(&Type) -> AxisSet| self.args.iter().map(|ty| of(ty)).fold(AxisSet::EMPTY, AxisSet::union);
         all(|ty| ty.sharding.reduced).intersect(self.decided()).minus(all(Type::distinct_axes))

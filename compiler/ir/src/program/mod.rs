@@ -42,7 +42,7 @@ use std::sync::Arc;
 pub enum Stage {
     /// Types and shapes are known; auto axes are not decided.
     Typed,
-    /// As before, and what derivatives and batching have left over is gone: what is computed once, and what nobody uses.
+    /// As before; dead and duplicate statements left by differentiation and batching have been removed.
     Differentiated,
     /// Every sharding is decided; operands of an op may still disagree.
     Propagated,
@@ -91,7 +91,7 @@ pub struct Func {
     pub results: Vec<ResultInfo>,
     /// The statements.
     pub body: Block,
-    /// All values, by number. Copies of a module, which passes and the choice between layouts make, share the entries that none has changed.
+    /// All values, by number. Copies of a module, which passes and the choice between layouts make, share the unchanged entries.
     pub values: Vec<Arc<ValueInfo>>,
     /// The source text at the position of each statement of a derivative, for reasons: "line 7: `h @ w`".
     pub quotes: BTreeMap<Span, String>,
@@ -112,7 +112,7 @@ pub struct Param {
     pub span: Span,
 }
 
-/// The name of the complex numbers of which this is a plane, or of the array itself: `z` for `z.re`, `0` for a lone `re`.
+/// The name of the complex array with this plane, or of the array itself: `z` for `z.re`, `0` for a lone `re`.
 pub fn whole_name(name: &str, plane: Option<Plane>) -> String {
     let Some(plane) = plane else { return name.to_string() };
     match name.strip_suffix(plane.name()).map(|whole| whole.trim_end_matches('.')) {
@@ -122,7 +122,7 @@ pub fn whole_name(name: &str, plane: Option<Plane>) -> String {
     }
 }
 
-/// The type as the program writes it: that of the complex numbers for a plane.
+/// The type as the program writes it: for a plane, the complex type.
 pub fn shown_type(ty: &Type, plane: Option<Plane>, mesh: &Mesh) -> String {
     let text = ty.display(mesh);
     match (plane, ty.dtype().complex_name()) {
@@ -252,7 +252,7 @@ impl Stmt {
         self.control().is_some()
     }
 
-    /// The blocks of control flow; none for an op.
+    /// The blocks of control flow; empty for an op.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> + use<'_> {
         self.control().into_iter().flat_map(Control::blocks)
     }
@@ -262,7 +262,7 @@ impl Stmt {
         self.control_mut().into_iter().flat_map(Control::blocks_mut)
     }
 
-    /// Its name in messages: that of the op, or `for`, `while`, `if` or `manual`.
+    /// Its name in messages: the name of the op, or `for`, `while`, `if` or `manual`.
     pub fn name(&self) -> &'static str {
         match &self.kind {
             StmtKind::Op(op) => op.rules().name(),
@@ -387,7 +387,7 @@ impl Func {
         self.values.iter_mut().map(Arc::make_mut)
     }
 
-    /// Replaces the value of every use, and of what is known of derivatives.
+    /// Replaces the value in every use, and in the records of derivatives.
     pub fn replace_uses(&mut self, replaced: impl Fn(Value) -> Value) {
         self.body.each_use_mut(&mut |value| *value = replaced(*value));
         self.body.walk_mut(&mut |stmt| stmt.origin.lineage.of = stmt.origin.lineage.of.map(&replaced));

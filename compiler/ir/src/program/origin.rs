@@ -1,4 +1,4 @@
-//! The origin of a statement: its source position, its reason, and what derivatives have to do with it.
+//! The origin of a statement: its source position, its reason, and its role in derivatives.
 
 use super::value::Value;
 use spmdc_grammar::span::Span;
@@ -7,7 +7,7 @@ use spmdc_layout::types::AxisSet;
 /// The source position of a statement; if a pass inserted it, also the reason, in words for the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
-    /// The source position; of a statement of a derivative, that of the statement which was differentiated.
+    /// The source position; for a statement of a derivative, the position of the differentiated statement.
     pub span: Span,
     /// Empty for the user's own statements; otherwise such as "the product sums over a dimension that is split over Y".
     pub reason: String,
@@ -17,14 +17,15 @@ pub struct Origin {
     pub turned: AxisSet,
 }
 
-/// What derivatives have to do with a statement.
+/// The role of a statement in derivatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lineage {
-    /// What it computes.
+    /// The kind of value that it computes.
     pub part: DerivativePart,
-    /// The value of which it computes the tangent or the gradient, or a part of it, if that is one value.
+    /// The value whose tangent or gradient, or a part of it, it computes, if that is one value.
     pub of: Option<Value>,
-    /// 0 for the program's own statements, 1 for those of a reverse, 2 for those of the reverse of a function that has a reverse inside, ...
+    /// 0 for the program's own statements, 1 for statements of a reverse, 2 for statements of the reverse of a function that contains a
+    /// reverse, ...
     pub order: u8,
     /// Whether a reverse has been taken through it.
     pub is_reversed: bool,
@@ -32,7 +33,7 @@ pub struct Lineage {
     pub is_summed: bool,
 }
 
-/// What a statement computes.
+/// The kind of value that a statement computes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DerivativePart {
     /// A value of the program, also where a reverse computes it again.

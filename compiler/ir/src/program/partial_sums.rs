@@ -15,10 +15,10 @@ use spmdc_layout::types::{AxisSet, Type};
 /// Compile-time bounds of the elements of a value, as factors and divisors of partial sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FactorBounds {
-    /// Products with it are no larger: nonzero, of magnitude at most 1. Zero times an infinite sum is NaN, though each of its
-    /// partial sums may be finite.
+    /// Products with it are not larger: nonzero, of magnitude at most 1. Zero times an infinite sum is NaN, although each of its partial
+    /// sums may be finite.
     pub shrinks: bool,
-    /// Quotients by it are no larger: finite, of magnitude at least 1.
+    /// Quotients by it are not larger: finite, of magnitude at least 1.
     pub divides: bool,
 }
 

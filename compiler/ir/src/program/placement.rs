@@ -130,7 +130,7 @@ struct PlacementFinder<'a> {
     free: BTreeSet<Value>,
     /// The results of control flow that a condition has committed, and that a value on another mesh is combined with.
     freed: BTreeSet<Value>,
-    /// What has committed each value.
+    /// The cause that has committed each value.
     causes: BTreeMap<Value, CommitCause>,
     /// For each result and carried value of control flow the value in it from which it comes.
     inner: BTreeMap<Value, Value>,
@@ -176,7 +176,7 @@ impl PlacementFinder<'_> {
         }
     }
 
-    /// The source position of a value: of what control flow returns, that of the value in it.
+    /// The source position of a value; for a result of control flow, the position of the value in it.
     fn place(&self, mut value: Value) -> Span {
         while let Some(&inner) = self.inner.get(&value) {
             value = inner;
@@ -214,7 +214,7 @@ impl PlacementFinder<'_> {
         Some((on, CommitCause::From(first)))
     }
 
-    /// The mesh of what control flow returns as `result`: that of the values, or of the condition.
+    /// The mesh of the control flow's `result`: the mesh of the values, or of the condition.
     fn returned(
         &self,
         joined: Option<(u8, CommitCause)>,
@@ -241,7 +241,7 @@ impl PlacementFinder<'_> {
         }
     }
 
-    /// Checks that the mesh of a value has the axes over which it lies.
+    /// Checks that the mesh of a value has the axes of its layout.
     fn has_axes(&mut self, value: Value, span: Span) {
         let Some(on) = self.at(value) else { return };
         let (ty, mesh) = (self.func.ty(value), &self.mesh.named[usize::from(on)]);

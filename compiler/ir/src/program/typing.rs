@@ -1,8 +1,8 @@
-//! The types of an op's results: element type and shape from the op, sharding on explicit axes from its factors, varying axes as
-//! the union of those of the operands.
+//! The types of an op's results: element type and shape from the op, sharding on explicit axes from its factors, varying axes as the union
+//! of the operands' varying axes.
 //!
-//! Defined once for the checker, for passes through the builder, and for the verifier. On auto axes a result's dimensions stay open
-//! here; `propagate` decides them.
+//! Defined once for the checker, for passes through the builder, and for the verifier. On auto axes a result's dimensions stay open here;
+//! `propagate` decides them.
 
 use crate::mismatch::{Mismatch, called};
 use crate::op::Op;
@@ -37,7 +37,7 @@ pub fn result_types(op: &Op, args: &[&Type], manual: AxisSet, mesh: &Mesh) -> Re
     Ok(results.into_iter().zip(shardings).map(typed).collect())
 }
 
-/// As [`result_types`], without the rule of explicit axes: for layouts that are given.
+/// As [`result_types`], without the rule of explicit axes: for stated layouts.
 pub fn shapes(op: &Op, args: &[&Type], mesh: &Mesh) -> Result<Vec<Type>, Mismatch> {
     check_streams(op, args)?;
     let results = match op.rules().typing() {

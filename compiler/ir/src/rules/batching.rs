@@ -16,7 +16,7 @@ pub enum Batching<'a> {
     Elementwise,
     /// This op, which counts dimensions from the next one on. All operands have the mapped dimension in front.
     Shifted(Box<Op>),
-    /// Statements of its own.
+    /// Separate statements.
     Rule(&'a dyn Batched),
     /// As `batching`; where an element must not stop the program, its operand `at` is this number, for which the op never does.
     Stops {
@@ -47,8 +47,8 @@ impl Batching<'_> {
 
 /// The rule of an op whose batched form is another op, or several.
 pub trait Batched {
-    /// The results for each element of a batch, with the mapped dimension in front. At least one operand is mapped; the types of `stmt`
-    /// are those of one element.
+    /// The results for each element of a batch, with the mapped dimension first. At least one operand is mapped; the types of `stmt` are
+    /// the types of one element.
     fn batched(
         &self,
         build: &mut CallBuilder,
@@ -94,7 +94,7 @@ impl BatchedOperand {
 }
 
 impl Batch {
-    /// The type of a value with the mapped dimension in front; `ty` is that of one element.
+    /// The type of a value with the mapped dimension first; `ty` is the type of one element.
     pub fn ty(&self, ty: &Type) -> Type {
         let mut ty = ty.clone();
         ty.array.shape.insert(0, self.size);

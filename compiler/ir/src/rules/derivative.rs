@@ -20,9 +20,9 @@ pub enum Derivative<'a> {
     Weighted(&'a dyn Weights),
     /// All results together are linear in all operands together.
     Joint(&'a dyn JointMap),
-    /// The tangents of the results are computed from those of the operands by linear ops.
+    /// The tangents of the results are computed from the tangents of the operands by linear ops.
     Tangents(&'a dyn Tangents),
-    /// There is no rule yet, or passes insert the op, long after derivatives have been taken.
+    /// There is no rule yet, or passes insert the op, long after differentiation.
     Missing,
 }
 
@@ -43,7 +43,7 @@ pub enum PartialDerivative {
     MinusOne,
     /// An array that broadcasts to the shape of the result.
     Array(Value),
-    /// Twice an array, of which the double may be infinite.
+    /// An array times two; the product may be infinite.
     Double(Value),
     /// 1 where these conditions, of the shape of the result, hold. Elsewhere no tangent passes, infinities included.
     Where(Value),
@@ -54,12 +54,13 @@ pub trait LinearMap {
     /// The operands in which it is linear.
     fn linearity(&self, stmt: &Stmt) -> Linearity;
 
-    /// The op that maps the tangents: itself, or what is left of it without a constant.
+    /// The op that maps the tangents: itself, or itself without a constant.
     fn linear_part(&self) -> Option<Op> {
         None
     }
 
-    /// The cotangent of this operand for that of the result. It may have more dimensions than the operand, which was broadcast then.
+    /// The cotangent of this operand for the cotangent of the result. It may have more dimensions than the operand, if the operand was
+    /// broadcast.
     fn transposed(
         &self,
         build: &mut CallBuilder,
@@ -89,11 +90,11 @@ pub trait Weights {
 
 /// The rule of a linear op with several results.
 pub trait JointMap {
-    /// The cotangents of all operands for those of all results.
+    /// The cotangents of all operands for the cotangents of all results.
     fn transposed(&self, build: &mut CallBuilder, stmt: &Stmt, cotangents: &[Value]) -> Result<Vec<Value>, Diagnostic>;
 }
 
-/// The rule of an op whose derivative is a composition of other ops, such as that of a factorization.
+/// The rule of an op whose derivative is a composition of other ops, such as a factorization.
 pub trait Tangents {
     /// The rule for cotangents of these operands alone, if the op itself is linear in them.
     fn linear(&self, operands: &[usize]) -> Option<&dyn LinearMap> {
@@ -101,8 +102,8 @@ pub trait Tangents {
         None
     }
 
-    /// The tangents of the results for those of the operands; None for what does not change. Statements that depend on tangents are linear
-    /// in them: the reverse transposes these statements by the rules of their ops.
+    /// The tangents of the results for the tangents of the operands; None for values that do not change. Statements that depend on tangents
+    /// are linear in them: the reverse transposes these statements by the rules of their ops.
     fn tangents(
         &self,
         build: &mut CallBuilder,

@@ -16,7 +16,7 @@ pub trait GroupCollective {
     /// Whether it adds up the values of its devices, so that these may be summands of one value.
     fn sums(&self) -> bool;
 
-    /// Whether its transpose adds up what its devices have of a cotangent, so that no sum is needed before.
+    /// Whether its transpose sums the devices' parts of a cotangent, so that no sum is needed before.
     fn transposes_to_sum(&self) -> bool;
 
     /// The manual axes along which the results vary, given the ones along which the operands vary.

@@ -52,12 +52,12 @@ pub trait Semantics {
 
 /// The rule for the types of an op's results.
 pub enum Typing<'a> {
-    /// Element type and shape follow from those of the operands, the sharding follows from the factor rule.
+    /// Element type and shape follow from the operands, the sharding follows from the factor rule.
     ByFactors(&'a dyn Infer),
     /// The op sets the sharding of its results itself, as `reshard` does.
     Placed(&'a dyn PlacesResults),
-    /// The op is about blocks that lie on devices, so it exists from the stage `partitioned` on, and its results lie where the op makes
-    /// them.
+    /// The op concerns blocks on devices, so it exists from the stage `partitioned` on, and its results have the layout in which the op
+    /// makes them.
     OfBlocks(&'a dyn PlacesResults),
 }
 
@@ -190,7 +190,7 @@ pub enum Reads {
     Once,
     /// Through [`KernelBuilder::operand`], the same element many times: fusing repeats its computation.
     Often,
-    /// From its buffer: the operand must lie in memory.
+    /// From its buffer: the operand must be in memory.
     Buffer,
 }
 
@@ -249,8 +249,8 @@ pub trait Library: NestLowering {
     /// these blocks need not be in memory. At most one operand of a statement is read in this way.
     fn streams(&self, operand: usize, gather: &Stmt, stmt: &Stmt, func: &Func, mesh: &Mesh) -> bool;
 
-    /// The values between an operand and the one that the function reads instead, as it computes them by itself: they need not be in
-    /// memory. `definition` gives the statement of a value that may be left out.
+    /// The values between an operand and the value that the function reads instead, because it computes them internally: they are not
+    /// necessarily in memory. `definition` returns the statement of a value that may be left out.
     fn computes<'a>(&self, operand: usize, stmt: &Stmt, func: &'a Func, definition: Definitions<'a, '_>) -> Vec<Value>;
 }
 
@@ -305,7 +305,7 @@ pub enum Effect {
     Stops,
     /// Stops an invalid program, whether its results are used or not.
     Check,
-    /// Prints values or asserts, for each device that has values of its own.
+    /// Prints values or asserts, for each device with its own values.
     Text,
     /// Writes a file.
     File,
@@ -348,7 +348,7 @@ pub enum Linear {
     Together,
     /// These operands, over the same axes. The others are whole: they say where elements are, or which are taken.
     Places(&'static [usize]),
-    /// Each operand by itself, as nothing is computed from it.
+    /// Each operand separately, because nothing is computed from it.
     Apart,
     /// One of the factors, element by element.
     Product,

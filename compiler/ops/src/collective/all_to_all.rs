@@ -1,5 +1,5 @@
-//! `all_to_all(x, X, split=0, concat=1)`: each device cuts its value along one dimension, sends a part to every device, and joins what it
-//! receives along another.
+//! `all_to_all(x, X, split=0, concat=1)`: each device divides its value along one dimension, sends a part to every device, and joins the
+//! received parts along another dimension.
 
 use crate::collective::reduce_scatter::divided;
 use crate::collective::{axis_set, cut, dimension, factors, group_properties, join, manual_axes, sides};

@@ -272,7 +272,7 @@ fn vary(build: &mut CallBuilder, value: Value, axes: Vec<u8>) -> Result<Value, D
     Err(Diagnostic::error(Code::E0306, build.span(), message).help(format!("`psum(x, {over})` is the whole sum")))
 }
 
-/// A cotangent in the state along manual axes that a type decides, except for parts, of which the sum is taken later.
+/// A cotangent in the state along manual axes that a type determines. Partial cotangents are an exception: their sum is taken later.
 pub fn cast_to(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Value, Diagnostic> {
     let own = build.ty(value).clone();
     let unreduced = to.sharding.unreduced.intersect(build.manual());
@@ -287,7 +287,7 @@ pub fn cast_to(build: &mut CallBuilder, value: Value, to: &Type) -> Result<Value
     cast(build, value, same, ManualState::Same)
 }
 
-/// The value in this state along some axes, of which there may be none.
+/// The value in this state along some axes, possibly none.
 pub fn cast(build: &mut CallBuilder, value: Value, axes: AxisSet, to: ManualState) -> Result<Value, Diagnostic> {
     if axes.is_empty() {
         return Ok(value);

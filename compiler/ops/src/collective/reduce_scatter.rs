@@ -1,4 +1,4 @@
-//! `psum_scatter(x, X, axis=0)`: the sum over the devices along the axes, of which each device keeps its own part.
+//! `psum_scatter(x, X, axis=0)`: the sum over the devices along the axes; each device keeps its own part.
 
 use crate::collective::all_gather::PAllGather;
 use crate::collective::all_reduce::combined;
@@ -26,7 +26,7 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 
-/// `psum_scatter(x, X, axis=0)`: the sum of the local values of a group, of which each device keeps one part.
+/// `psum_scatter(x, X, axis=0)`: the sum of the local values of a group; each device keeps one part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PSumScatter {
     /// The mesh axes of the group, major to minor.

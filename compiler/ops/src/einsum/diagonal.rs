@@ -54,7 +54,7 @@ pub struct Diagonal {
 }
 
 impl Diagonal {
-    /// From labels, some of which occur more than once; the `summed` ones vanish.
+    /// From labels, which may repeat; the `summed` ones are reduced.
     pub fn of_labels(labels: &[char], summed: impl Fn(&char) -> bool) -> (Diagonal, Vec<char>) {
         let mut distinct: Vec<char> = Vec::new();
         let dims = labels.iter().map(|label| match distinct.iter().position(|known| known == label) {

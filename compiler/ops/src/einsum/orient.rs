@@ -1,9 +1,9 @@
 //! Operands of products that are better stored in another order.
 //!
-//! The library multiplies panels whose elements along the result's last dimension are adjacent. It copies an operand that is stored
-//! the other way round into such panels, for each product. Where several devices multiply with the same block, as all devices of data
-//! parallel training do with the weights in `d @ w.T`, each of them would make these copies; a transposed copy is made once, by all
-//! of them together.
+//! The library multiplies panels whose elements along the result's last dimension are adjacent. It copies an operand that is stored in the
+//! other order into such panels, for each product. If several devices multiply with the same block, as all devices of data parallel
+//! training do with the weights in `d @ w.T`, each of them would make these copies. A transposed copy is made once, by all of them
+//! together.
 
 use crate::einsum::{Einsum, position};
 use crate::transpose::Transpose;
@@ -20,7 +20,7 @@ const MOST_ROWS: usize = 512;
 pub struct Turned {
     /// The operand, by its number.
     pub operand: usize,
-    /// What makes the operand's other order.
+    /// The statement that makes the operand's other order.
     pub transpose: Transpose,
     /// The product with the operand in that order.
     pub product: Einsum,

@@ -20,7 +20,7 @@ fn malformed(message: impl Into<String>) -> Mismatch {
     Mismatch::new(Code::E0216, message)
 }
 
-/// One operand's or the result's labels, where `None` stands for `...`.
+/// One operand's or the result's labels; `None` represents `...`.
 fn parse_term(text: &str) -> Result<Vec<Option<char>>, Mismatch> {
     let mut labels = Vec::new();
     let mut rest = text;

@@ -80,7 +80,7 @@ impl Call for Factorization {
         lu(x: Array), Wide, "(x: f32[4, 4]) { lu(sqrt(x)) }";
         /// The diagonal of U, and the rows that were exchanged in each step.
         lu_diagonal(x: Array) in_dumps "" "write `lu`";
-        /// L and U in one matrix, the source of each row and that of each column, by full pivoting.
+        /// L and U in one matrix, the source of each row and the source of each column, by full pivoting.
         lu_complete(x: Array) in_dumps "" "write `lu`";
         /// Q with orthonormal columns and R, upper triangular, with a = Q R; or R alone if mode is `r`.
         qr(a: Array, mode: String = "reduced"), Wide, "(x: f32[6, 4]) { qr(sqrt(x)) }";

@@ -1,6 +1,6 @@
-//! Eigenvalues of general matrices in complex arithmetic, by the plainest algorithm: rotations that make the matrix one with a single diagonal
-//! below the main one, QR steps with the shift of Wilkinson, and substitution (Golub and Van Loan, "Matrix Computations", chapter 7).
-//! Their order is that of the iteration.
+//! Eigenvalues of general matrices in complex arithmetic, by the simplest algorithm: rotations that reduce the matrix to one with a single
+//! diagonal below the main one, QR steps with Wilkinson's shift, and substitution (Golub and Van Loan, "Matrix Computations", chapter 7).
+//! They have the order of the iteration.
 
 use crate::linalg::reference::Matrix;
 use std::ops::{Add, Mul, Sub};
@@ -92,7 +92,7 @@ pub fn eig(re: &Matrix, im: Option<&Matrix>) -> Vec<Matrix> {
     ]
 }
 
-/// Rotates rows `p` and `q`, of which p is the first, and the columns, by the rotation that makes the second number of the pair zero.
+/// Rotates rows `p` and `q`, where p is the first, and the columns, by the rotation that makes the second number of the pair zero.
 fn rotate(t: &mut [Vec<Complex>], z: &mut [Vec<Complex>], (p, q): (usize, usize), (x, y): (Complex, Complex)) {
     let size = x.size().hypot(y.size());
     if y.size() == 0.0 {

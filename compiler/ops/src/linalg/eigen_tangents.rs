@@ -21,7 +21,7 @@ use spmdc_layout::types::{ArrayType, DType};
 type Planes = [Value; 2];
 
 impl Matrices<'_> {
-    /// The tangents of the results of `eig`: without vectors those of the eigenvalues alone.
+    /// The tangents of the results of `eig`: without vectors, only the tangents of the eigenvalues.
     pub fn eig(
         &mut self,
         stmt: &Stmt,
@@ -74,7 +74,7 @@ impl Matrices<'_> {
         Ok([terms.sub(parts[0], parts[1])?, terms.add(parts[2], parts[3])?])
     }
 
-    /// x with v x = b: that of the real matrix of twice the size with the planes of v.
+    /// x with v x = b, from the real matrix of twice the size with the planes of v.
     fn solved(&mut self, v: Planes, b: Planes) -> Result<Planes, Diagnostic> {
         let shape = self.shape(v[0]);
         let (rows, n) = (shape.len() - 2, shape[shape.len() - 1]);
@@ -115,7 +115,7 @@ impl Matrices<'_> {
         Ok([quotient(re)?, quotient(less)?])
     }
 
-    /// A change of the vectors without what would change their lengths, and the angles of their largest elements.
+    /// A change of the vectors without the parts that would change their lengths, and the angles of their largest elements.
     fn normalized(&mut self, v: Planes, u: Planes) -> Result<Planes, Diagnostic> {
         let shape = self.shape(v[0]);
         let axis = shape.len() - 2;

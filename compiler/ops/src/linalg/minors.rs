@@ -67,7 +67,7 @@ impl Semantics for Minors {
         Typing::ByFactors(self)
     }
 
-    /// The matrices are not read, so they may lie in any way.
+    /// The matrices are not read, so they may have any layout.
     fn factors(&self, args: &[&ArrayType], _: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let dims: Vec<Vec<usize>> = args[0].shape.iter().map(|&size| vec![rule.add(size, FactorKind::Pass)]).collect();
@@ -238,7 +238,7 @@ impl FullElimination {
         self.placed(build, adjugate)
     }
 
-    /// The tangent of the cofactors for that of the matrices.
+    /// The tangent of the cofactors for the tangent of the matrices.
     fn change_of_cofactors(&self, build: &mut CallBuilder, change: Value) -> Result<Value, Diagnostic> {
         let mut matrices = Matrices(build);
         let moved = matrices.exchanged(change, self.rows, self.columns)?;

@@ -1,8 +1,8 @@
 //! Factorizations of matrices, and triangular systems: `cholesky triangular_solve lu qr eigh eig svd`.
 //!
-//! The last two dimensions are those of a matrix, and all others are a batch. A device factorizes the matrices of its own block, each as
-//! a whole, by a function of the runtime that computes in f64. What can be computed from these functions is written in the language:
-//! `compiler/ir/prelude/linalg.spmd`.
+//! The last two dimensions are the dimensions of a matrix, and all others are a batch. A device factorizes the matrices of its own block,
+//! each as a whole, by a function of the runtime that computes in f64. Functions that can be computed from these are written in the
+//! language: `compiler/ir/prelude/linalg.spmd`.
 
 pub mod blocks;
 mod calls;
@@ -34,8 +34,8 @@ use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType};
 
-/// A function of the matrices in the last two dimensions. Systems have a second operand, the right sides, and `eig` of complex matrices has
-/// two planes; the other dimensions are those of the first.
+/// A function of the matrices in the last two dimensions. Systems have a second operand, the right-hand sides, and `eig` of complex
+/// matrices has two planes; the other dimensions are the dimensions of the first operand.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factorization(pub MatrixFunction);
 
@@ -77,7 +77,7 @@ impl Factorization {
             && split(a).is_some_and(|(_, rows, _)| rows >= LARGE)
     }
 
-    /// Of a system with right sides, whether the matrix stands to the left of the solution.
+    /// For a system with right-hand sides, whether the matrix is on the left of the solution.
     fn is_left(&self) -> Option<bool> {
         if let MatrixFunction::TriangularSolve(system) = self.0 {
             return Some(system.left);
@@ -95,7 +95,7 @@ impl Factorization {
         rows >= LARGE && sides * if is_of_rows { 1 } else { 2 } < rows
     }
 
-    /// Whether the rows of these matrices may be split: Q and R are those of blocks and of their small factors.
+    /// Whether the rows of these matrices may be split: Q and R are then computed from blocks and their small factors.
     pub fn is_tall(&self, a: &ArrayType) -> bool {
         let is_thin = matches!(self.0, MatrixFunction::Qr { full: false, .. });
         is_thin && split(a).is_some_and(|(_, rows, columns)| rows > columns)
@@ -182,7 +182,7 @@ impl Factorization {
     }
 }
 
-/// The dimensions before those of the matrix, and these.
+/// The dimensions before the dimensions of the matrix, and these.
 fn split(array: &ArrayType) -> Option<(&[usize], usize, usize)> {
     let (matrix, batch) = (array.shape.last_chunk::<2>()?, &array.shape[..array.rank() - 2]);
     Some((batch, matrix[0], matrix[1]))
@@ -267,8 +267,9 @@ impl Semantics for Factorization {
         Typing::ByFactors(self)
     }
 
-    /// Batch dimensions pass, those of matrices are needed whole. Right sides are independent of each other, and split rows of `qr` remain split:
-    /// `distribute_factorizations` then makes it of several statements, as it does with `cholesky` of large matrices.
+    /// Batch dimensions pass, and dimensions of matrices are needed whole. Right-hand sides are independent of each other, and split rows
+    /// of `qr` remain split: `distribute_factorizations` then turns it into several statements, as it does with `cholesky` of large
+    /// matrices.
     fn factors(&self, args: &[&ArrayType], results: &[&ArrayType]) -> Factors {
         let mut rule = Factors::new();
         let rank = args[0].rank() - 2;
@@ -389,7 +390,7 @@ impl Semantics for Factorization {
 }
 
 impl Factorization {
-    /// Operations for one matrix, with so many right sides.
+    /// Operations for one matrix, with this number of right-hand sides.
     fn operations(&self, rows: usize, columns: usize, sides: usize) -> u64 {
         let (m, n) = (rows as f64, columns as f64);
         let (least, most) = (m.min(n), m.max(n));

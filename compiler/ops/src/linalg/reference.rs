@@ -225,8 +225,8 @@ pub fn lu(a: &Matrix) -> [Matrix; 3] {
     [lu, Matrix::vector(pivots), Matrix::vector(sources.into_iter().map(|row| row as f64).collect())]
 }
 
-/// L and U in one matrix, the source of each row, and that of each column: every pivot has the largest magnitude of all elements that are
-/// left, and is the first of those by columns.
+/// L and U in one matrix, the source of each row, and the source of each column: every pivot has the largest magnitude of all remaining
+/// elements, and is the first of these by columns.
 pub fn lu_complete(a: &Matrix) -> [Matrix; 3] {
     let n = a.rows;
     let mut lu = a.clone();
@@ -272,8 +272,8 @@ pub fn solve(a: &Matrix, sides: &Matrix) -> Matrix {
     triangular_solve(&TriangularSystem { lower: false, unit: false, ..system }, &factors, &middle)
 }
 
-/// Q and R by Householder reflections with the signs of LAPACK: an element of the diagonal of R has the sign opposite to that of the element that
-/// the reflection maps to it, and no reflection is made of a column that is zero below the diagonal.
+/// Q and R by Householder reflections with the signs of LAPACK. An element of the diagonal of R has the opposite sign of the element that
+/// the reflection maps to it, and a column that is zero below the diagonal has no reflection.
 pub fn qr(a: &Matrix, full: bool) -> [Matrix; 2] {
     let (m, n) = (a.rows, a.columns);
     let made = if full { m } else { m.min(n) };
@@ -310,7 +310,7 @@ pub fn qr(a: &Matrix, full: bool) -> [Matrix; 2] {
     [Matrix::from_fn(m, made, |i, j| q.get(i, j)), upper]
 }
 
-/// As [`qr`], with so many columns in Q and rows in R: beyond those of the factors are zeros.
+/// As [`qr`], with this number of columns in Q and rows in R, padded with zeros.
 pub fn qr_block(a: &Matrix, width: usize) -> [Matrix; 2] {
     let [q, r] = qr(a, false);
     let least = a.rows.min(a.columns);
@@ -318,9 +318,9 @@ pub fn qr_block(a: &Matrix, width: usize) -> [Matrix; 2] {
     [wide, Matrix::from_fn(width, a.columns, |i, j| if i < least { r.get(i, j) } else { 0.0 })]
 }
 
-/// The signs that `qr` gives the columns of a matrix with orthonormal columns, of which these are the first rows, as a row and as a column
-/// (Ballard et al., "Reconstructing Householder vectors from tall-skinny QR", 2014). Their elements have been rounded to numbers of this
-/// distance around one.
+/// The signs that `qr` gives to the columns of a matrix with orthonormal columns, from its first rows, as a row and as a column (Ballard et
+/// al., "Reconstructing Householder vectors from tall-skinny QR", 2014). Their elements have been rounded to numbers of this distance
+/// around one.
 pub fn qr_signs(top: &Matrix, epsilon: f64) -> [Matrix; 2] {
     let n = top.rows;
     let (mut rest, mut signs) = (top.clone(), Vec::new());
@@ -454,8 +454,8 @@ pub fn svd(a: &Matrix, full: bool) -> [Matrix; 3] {
     [Matrix::of_columns(m, left), values, Matrix::of_columns(n, others).transposed()]
 }
 
-/// Orthonormal vectors, `count` in all: the given ones, and unit vectors made orthogonal to them (Gram and Schmidt), each time the one of
-/// which most is left.
+/// Orthonormal vectors, `count` in total: the given ones, and unit vectors made orthogonal to them (Gram and Schmidt), each time the vector
+/// with the largest remainder.
 fn completed(mut vectors: Vec<Vec<f64>>, rows: usize, count: usize) -> Vec<Vec<f64>> {
     while vectors.len() < count {
         let rest = |unit: usize| {

@@ -109,7 +109,7 @@ impl Matrices<'_> {
         self.product(l, lower)
     }
 
-    /// Right sides, which are zeros if there are none, minus a product.
+    /// Right-hand sides, or zeros without any, minus a product.
     fn without(&mut self, sides: Option<Value>, product: Value) -> Result<Value, Diagnostic> {
         match sides {
             Some(sides) => self.terms().sub(sides, product),
@@ -140,7 +140,8 @@ impl Matrices<'_> {
         sides.map(|sides| self.solve(system, a, sides)).transpose()
     }
 
-    /// The tangent of the solution of a system: that of the right sides without the product of the matrix's tangent and the solution.
+    /// The tangent of the solution of a system: the tangent of the right-hand sides minus the product of the matrix's tangent and the
+    /// solution.
     fn solution(
         &mut self,
         (a, x): (Value, Value),

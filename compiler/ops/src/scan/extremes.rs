@@ -61,7 +61,7 @@ impl PairTree<'_> {
         Ok(Extreme { value, tangent: self.places(of.tangent, start, step, len)? })
     }
 
-    /// The tangent of the extreme of two, which is known. NaN has none.
+    /// The tangent of the extreme of two, which is known. NaN does not contribute.
     fn shared(&mut self, a: Extreme, b: Extreme, extreme: Value) -> Result<Value, Diagnostic> {
         let mut terms = Terms(self.build);
         let (zero, half) = (terms.number(extreme, 0.0)?, terms.number(extreme, 0.5)?);

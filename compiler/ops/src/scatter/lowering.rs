@@ -1,7 +1,7 @@
 //! Scatters as calls of the runtime's function.
 //!
-//! The function checks indices and cuts them off at 0 by itself, and reads them in their own type, so these arrays need not be in memory.
-//! Many updates of few elements are divided into shares with an array each, which threads make side by side; a kernel combines them.
+//! The function itself checks indices and clips them at 0, and reads them in their own type, so these arrays are not necessarily in memory.
+//! Many updates of few elements are divided into shares with an array each, which threads compute in parallel; a kernel combines them.
 
 use crate::cast::Cast;
 use crate::check_indices::CheckIndices;
@@ -24,7 +24,7 @@ use spmdc_layout::types::ArrayType;
 
 /// Maximum number of shares of the updates on the devices of a host, each for a thread at a time.
 const SHARES: usize = 8;
-/// Minimum number of updates of elements in a share, for each element of the result: those of all shares are combined.
+/// Minimum number of updates of elements in a share, for each element of the result: the results of all shares are combined.
 const UPDATES_OF_ELEMENT: usize = 4;
 /// Minimum number of updates of elements that are divided into shares.
 const MANY_UPDATES: usize = 1 << 15;
@@ -214,7 +214,7 @@ fn combine_shares(lowering: &mut Lowering<'_>, op: ReduceOp, (shares, count): (V
     lowering.run(kernel);
 }
 
-/// The array that is read as indices, and what remains to be done with them.
+/// The array that is read as indices, and the remaining work on them.
 struct IndexSource {
     value: Value,
     form: IndexForm,
@@ -231,7 +231,8 @@ enum IndexForm {
 }
 
 impl IndexSource {
-    /// What an index array of i64 is computed from. `definition` gives the statement of a value that need not be in memory.
+    /// The operand from which an index array of i64 is computed. `definition` returns the statement of a value that is not necessarily in
+    /// memory.
     fn of<'a>(value: Value, func: &'a Func, definition: Definitions<'a, '_>) -> IndexSource {
         let mut source = IndexSource { value, form: IndexForm::Plain, between: Vec::new() };
         let Some((op, stmt)) = definition(value) else { return source };
@@ -261,7 +262,7 @@ impl IndexSource {
         self.value = stmt.args[0];
     }
 
-    /// The meaning of the indices, with the check among those of the calls.
+    /// The meaning of the indices, with the check among the checks of the calls.
     fn meaning(&self, checks: &mut Vec<(Span, usize)>) -> ScatterIndex {
         match self.form {
             IndexForm::Plain => ScatterIndex::Plain,

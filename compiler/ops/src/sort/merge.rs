@@ -48,12 +48,12 @@ pub struct MergeSorted {
     pub order: LineOrder,
     /// The number of blocks along the dimension of the lines.
     pub parts: usize,
-    /// The places of the whole order that every device takes; None if each takes those of its own block.
+    /// The places of the whole order that every device takes; None if each takes the places of its own block.
     pub places: Option<Vec<usize>>,
 }
 
 impl MergeSorted {
-    /// Whether blocks sorted by this statement are those that it merges.
+    /// Whether this statement sorts the blocks that it merges.
     pub fn is_of(&self, blocks: &SortBlocks) -> bool {
         (&self.order, self.parts) == (&blocks.order, blocks.parts)
     }

@@ -141,7 +141,7 @@ struct UnknownPlaces {
     /// Indices of the elements before and after each place, i64.
     low: Value,
     high: Value,
-    /// The distance of each place from the element before it, from 0 to 1. As a place beyond the ends takes the same element twice, its
+    /// The distance of each place from the previous element, from 0 to 1. A place past the ends takes the same element twice, so its
     /// distance does not matter. NaN for a fraction that is NaN.
     weight: Value,
 }
@@ -193,7 +193,7 @@ fn first_dim(build: &mut CallBuilder, value: Value, axis: usize) -> Result<Value
     reshape(build, value, &shape)
 }
 
-/// The values at places of sorted lines, in front of the other dimensions.
+/// The values at places of sorted lines, before the other dimensions.
 fn between_unknown(
     build: &mut CallBuilder,
     sorted: Value,
@@ -343,7 +343,7 @@ impl Call for Chosen {
     }
 }
 
-/// The first elements of an order, `size` of them; beyond the number of elements anything.
+/// The first elements of an order, `size` of them; unspecified values after the last element.
 fn first(build: &mut CallBuilder, value: Value, size: usize) -> Result<Value, Diagnostic> {
     let len = build.ty(value).shape()[0];
     let taken = slice_dim(build, value, 0, SliceRange::between(0, size.min(len)))?;
@@ -371,7 +371,7 @@ fn count(build: &mut CallBuilder, mask: Value) -> Result<Value, Diagnostic> {
     reduce(build, ReduceOp::Sum, ones, &[0], false)
 }
 
-/// The place of each true element, in order, before those of false ones.
+/// The place of each true element, in order, before the places of false ones.
 fn nonzero(build: &mut CallBuilder, value: Value, size: usize, fill: Option<Arg>) -> Result<Term, Diagnostic> {
     let shape = build.ty(value).shape().to_vec();
     if shape.is_empty() {

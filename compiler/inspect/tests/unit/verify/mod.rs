@@ -1,4 +1,4 @@
-//! What every module must hold is found out where it does not.
+//! Violations of the contract of every module are detected.
 
 mod blocks;
 mod windows;
