@@ -5,7 +5,7 @@
 //! conv(x, w), x: f32[N,H,W,C], w: f32[3,3,C,O]       einsum("nabxyi,xyio->nabo", windows of x, w)
 //! ```
 //!
-//! So the layouts are those of windows and products: batches and output channels pass, split input channels leave partial sums, and
+//! So the layouts follow the rules of windows and products: batches and output channels pass, split input channels leave partial sums, and
 //! along split spatial dimensions devices fetch the rows that their windows read.
 
 use super::einsum::contract::{Out, contract};

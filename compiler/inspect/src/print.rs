@@ -1,4 +1,4 @@
-//! A module as text: a program of the language that reads back as the same module.
+//! Prints a module as text: a program of the language that reads back as the same module.
 //!
 //! ```text
 //! stage typed;
@@ -10,8 +10,9 @@
 //! }
 //! ```
 //!
-//! One statement a line, every type written. A value has the name of the user's variable if that is unique, otherwise a number in
-//! the order of printing; after differentiation names that are not unique get a number, and the derivative of `h` is `d_h`. Control flow prints as that of the language, a manual region as a `manual fn` above and a call of it.
+//! Each statement has one line and its types. A value has the name of the user's variable if that is unique, and otherwise a number in the
+//! order of printing. After differentiation, names that are not unique get a number, and the derivative of `h` is `d_h`. Control flow is
+//! printed as in the language, and a manual region as a `manual fn` above and a call of it.
 
 use spmdc_abi::ReduceOp;
 use spmdc_functions::is_builtin;

@@ -1,11 +1,12 @@
 //! Discrete Fourier transforms of lines along a dimension: `fft_lines fft_of_real fft_to_real`.
 //!
-//! Complex numbers are two operands or results, the real and the imaginary plane; the transform of real numbers has one operand. The transforms
-//! are not scaled: an inverse after a transform multiplies by the number of points. Norms, sizes and several dimensions are
-//! written in the language: `compiler/ir/prelude/spectral.spmd`.
+//! Complex numbers are two operands or results, the real and the imaginary plane; the transform of real numbers has one operand. The
+//! transforms are not scaled: an inverse after a transform multiplies by the number of points. Norms, sizes and several dimensions are
+//! implemented in the language: `compiler/ir/prelude/spectral.spmd`.
 //!
-//! The transform of real numbers and its inverse have as many numbers on both sides, so that both are split alike: the real parts of the elements
-//! 0 to n/2, then the imaginary parts of those before n/2, from the last to the first (the order of FFTW's half-complex transforms).
+//! The transform of real numbers and its inverse have the same number of elements on both sides, so that both are split in the same way:
+//! the real parts of the elements 0 to n/2, then the imaginary parts of the elements before n/2, from the last to the first (the order of
+//! FFTW's half-complex transforms).
 //!
 //! Every dimension passes through. A device transforms the lines of its own block, by a function of the runtime. If the dimension is split,
 //! `distribute_transforms` moves the split to another dimension first.

@@ -1,11 +1,11 @@
 //! `gather(x, i, j, dims=(0, 2))`: elements at indices from arrays. `x[i]`, `take` and `take_along_axis` become it.
 //!
-//! The index arrays broadcast to one shape, whose dimensions stand in the result at a position among the dimensions that are not
-//! indexed: `gather(x, i, dims=(1,), at=1)` of `f32[8, 100, 4]` and `i64[5, 6]` is an `f32[8, 5, 6, 4]`. For `take_along_axis` a
-//! dimension of `x` may be a dimension of the index arrays, too (`batch`).
+//! The index arrays broadcast to one shape. Its dimensions are in the result at a position among the dimensions that are not indexed:
+//! `gather(x, i, dims=(1,), at=1)` of `f32[8, 100, 4]` and `i64[5, 6]` is an `f32[8, 5, 6, 4]`. For `take_along_axis` a dimension of `x`
+//! may be a dimension of the index arrays, too (`batch`).
 //!
-//! Factors: an indexed dimension is reduced, as the device that has an element contributes it to a sum, and the others contribute
-//! the identity element. All other dimensions of `x`, and those of the index arrays, pass. The indices are those of the whole
+//! Factors: an indexed dimension is reduced, because the device with an element contributes it to a sum, and the others contribute the
+//! identity element. All other dimensions of `x`, and the dimensions of the index arrays, pass. The indices are indices of the whole
 //! dimension, and have been checked before.
 
 use crate::batching::BatchForms;

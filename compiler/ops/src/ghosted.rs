@@ -1,15 +1,14 @@
-//! `ghosted(x, maps=.., dims=.., to=.., bits=..)`: for each device a block with all elements that its windows read, those of other
-//! devices and padding included.
+//! `ghosted(x, maps=.., dims=.., to=.., bits=..)`: for each device a block with all elements that its windows read, including elements of
+//! other devices and padding.
 //!
 //! ```text
 //! let g: f32[16@Y] = ghosted(x, maps=[(8, 1, 0, 1, 8, 1)], dims=[(0, 8, 3, 1, 1, 4)], to=P(Y), bits=0);    // x: f32[8@Y], Y = 4
 //! let w: f32[8@Y, 3] = patches(g, dims=[(0, 8, 3, 1, 1, 4)], at=1);                         // windows of 3 of pad(x, 1)
 //! ```
 //!
-//! The result has the blocks of all devices one after another; each has room for as many elements as the windows of a device read.
-//! Along dimensions without windows blocks stay as they are. Each device receives exactly the elements that its windows read and it
-//! lacks. Unlike a `halo`, the result has the device's own elements, too, in one buffer: windows are read many times, and so they
-//! are read without conditions.
+//! The result has the blocks of all devices one after another; each has room for the elements that the windows of a device read. Along
+//! dimensions without windows blocks do not change. Each device receives exactly the elements that its windows read and it lacks. Unlike a
+//! `halo`, the result also has the device's own elements, in one buffer: windows are read many times, and this avoids conditions.
 
 use crate::{patches, reshard, window};
 use spmdc_abi::{CollectiveKind, FetchDim, FetchRun};

@@ -1,12 +1,12 @@
 //! Indexing: `x[i]`, `x[1:-1, ::2]`, `x[..., None]`, where indices are numbers, dynamic scalars or integer arrays.
 //!
 //! Static indices and ranges are slices; `x[k : k + 4]` with a dynamic `k` is a `dynamic_slice`. A dynamic index goes through
-//! `check_index(i, n)`, an op with an effect: it gives a valid i64 or stops the program. `index(x, i, dims=(0,))` then takes the
-//! element; it is pointwise. If the dimension is split, the device that has the element contributes it to a sum, and the others
-//! contribute the identity element.
+//! `check_index(i, n)`, an op with an effect: it returns a valid i64 or stops the program. `index(x, i, dims=(0,))` then takes the element;
+//! it is pointwise. If the dimension is split, the device with the element contributes it to a sum, and the others contribute the identity
+//! element.
 //!
-//! Integer arrays broadcast, together with the scalar indices beside them, and become a `gather`. As in NumPy, their dimensions
-//! stand where the arrays stood if these are neighbours, and in front otherwise.
+//! Integer arrays and scalar indices broadcast together, and become a `gather`. As in NumPy, their dimensions replace the indexed
+//! dimensions if these are adjacent, and come first otherwise.
 
 use crate::batching::BatchForms;
 use crate::batching::shifted;

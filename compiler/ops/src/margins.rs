@@ -1,5 +1,4 @@
-//! `margins(x, parts=..)`: the elements of `x` that devices lack for several windows on it, fetched from the devices that have
-//! them.
+//! `margins(x, parts=..)`: the elements of `x` that devices lack for several windows on it, fetched from other devices.
 //!
 //! ```text
 //! let (v1, v2) = margins(x, parts=[(0, -1, [[(0, 0), (6, 8)]]), (0, 1, [[(8, 9), (16, 16)]])]);    // x: f32[16@Y], Y = 2

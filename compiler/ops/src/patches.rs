@@ -1,17 +1,17 @@
-//! `patches(x, dims=.., at=..)`: all windows of some dimensions of an array, side by side; window reductions and convolutions read
-//! their operand through it.
+//! `patches(x, dims=.., at=..)`: all windows of some dimensions of an array, materialised side by side; window reductions and convolutions
+//! read their operand through it.
 //!
 //! ```text
 //! let w: f32[6, 3] = patches(x, dims=[(0, 6, 3, 1, 1, 1)], at=1);        // x: f32[8]; w[i, k] = x[i + k]
 //! ```
 //!
-//! A dimension with windows keeps its place and has one element for each window; the elements of the windows have dimensions of
-//! their own, in front of dimension `at` of the operand. Window `i` begins at element `i * stride`, and its elements have a distance
-//! of `dilation`. The op is pointwise and usually fused into the reduction that reads it.
+//! A dimension with windows keeps its position and has one element for each window; the elements of the windows have separate dimensions,
+//! before dimension `at` of the operand. Window `i` begins at element `i * stride`, and its elements have a distance of `dilation`. The op
+//! is pointwise and usually fused into the reduction that reads it.
 //!
-//! Factors: dimensions without windows pass; those with windows are of kind *window*. If such a dimension is split, `ghosted` gives
-//! every device all elements that its windows read, and `blocks` is the number of devices: each block of the windows then reads the
-//! same block of the operand only.
+//! Factors: dimensions without windows pass; dimensions with windows are of kind *window*. If such a dimension is split, `ghosted` gives
+//! every device all elements that its windows read, and `blocks` is the number of devices: each block of the windows then only reads the
+//! same block of the operand.
 
 use crate::broadcast::filled;
 use crate::derivative::Terms;

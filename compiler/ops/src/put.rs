@@ -1,7 +1,7 @@
 //! Assignments to the elements at indices from arrays: `x[i] = v`, `x[i, 1:3] += v`.
 //!
-//! The region that slices and numbers cut out of the array is updated by a `scatter`, and put back. `+=`, `-=`, `*=` and `/=` combine
-//! all updates of an element, as `add.at` of NumPy does; other operators take the old elements and assign the new ones, so that the last
+//! Slices and numbers select a region of the array, which a `scatter` updates and which is written back. `+=`, `-=`, `*=` and `/=` combine
+//! all updates of an element, as `add.at` of NumPy does. Other operators read the old elements and assign the new ones, so that the last
 //! update of an element remains.
 
 use crate::dynamic_slice::DynamicSlice;

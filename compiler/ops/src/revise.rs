@@ -1,4 +1,4 @@
-//! Assignment of what is computed from the old elements: `u[k] = 0.9 * u[k] + v` along a split dimension.
+//! Assignment of values computed from the old elements: `u[k] = 0.9 * u[k] + v` along a split dimension.
 //!
 //! ```text
 //! let v0: f32[32] = index(x, k, dims=(0,));                                            // x: f32[8@X,32], on one device along X
@@ -8,9 +8,9 @@
 //! let u: f32[8@X,32] = revise(x, v, k, at=((), (0, 1, 32)), by=(("mul", 0, 1),));
 //! ```
 //!
-//! Each step of `by` is an operation and the numbers of its operands: 0 is the old element, then come the new values, then the steps. The last
-//! step is the new element, which the device computes that has the old one. Factors are those of an update. A pass makes it after
-//! derivatives have been taken.
+//! Each step of `by` is an operation and the numbers of its operands: 0 is the old element, then come the new values, then the steps. The
+//! last step is the new element, which the device with the old one computes. The factors are the factors of an update. A pass makes it
+//! after differentiation.
 
 use crate::region::{
     Places, RegionWrite, check_region, parse_places, print_places, region_factors, region_replaced, region_shape,

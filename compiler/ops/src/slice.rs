@@ -55,7 +55,7 @@ impl SliceRange {
         }
     }
 
-    /// `start:stop:step` as Python reads it: negative bounds count from the end, bounds beyond the ends are cut.
+    /// `start:stop:step` as in Python: negative bounds count from the end, and bounds outside of the dimension are clipped.
     ///
     /// ```
     /// use crate::slice::SliceRange;

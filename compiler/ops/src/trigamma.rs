@@ -1,7 +1,7 @@
 //! The derivative of `digamma`, as a composition of elementwise operations, which have derivatives themselves.
 //!
-//! `psi'(x) = psi'(x + 1) + 1 / x^2` leads from small arguments to the asymptotic series, and all terms are positive, so none is lost. Negative
-//! arguments take the reflection `psi'(x) = (pi / sin(pi x))^2 - psi'(1 - x)`.
+//! `psi'(x) = psi'(x + 1) + 1 / x^2` leads from small arguments to the asymptotic series, and all terms are positive, so none cancel.
+//! Negative arguments take the reflection `psi'(x) = (pi / sin(pi x))^2 - psi'(1 - x)`.
 
 use crate::derivative::Terms;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -1,8 +1,8 @@
 //! The contracts of modules: one for every module, and one for each stage.
 //!
 //! Always:
-//! - every value is defined once, before its uses, in the block of the use or one around it; a `manual` block sees its operands only;
-//! - element types, shapes and varying axes of results are those that the op infers from its operands;
+//! - every value is defined once, before its uses, in the block of the use or one around it; a `manual` block only sees its operands;
+//! - element types, shapes and varying axes of results equal the types that the op infers from its operands;
 //! - no layout uses an axis twice, an axis that the mesh does not have, or one that is manual there; layouts have their value's rank;
 //! - the two sides of a carried value, of the results of branches, and of a region's border have one element type and shape;
 //! - no collective of manual code is under a condition that varies over its axes.

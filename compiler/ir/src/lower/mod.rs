@@ -1,7 +1,7 @@
 //! From operations to kernels.
 //!
-//! `builder` describes loop nests and `work` the steps around them; `peel` cuts nests where conditions change, `split` long reductions;
-//! `unroll` writes a few results one after the other, and `terms` the terms of a short reduction.
+//! `builder` describes loop nests and `work` the steps around them. `peel` cuts nests where conditions change, and `split` cuts long
+//! reductions. `unroll` writes a few results one after the other, and `terms` the terms of a short reduction.
 
 pub mod builder;
 pub mod calls;

@@ -6,9 +6,8 @@
 //! for i in 0..1 { y[i] = h[i] }    for i in 1..n { y[i] = x[i - 1] }
 //! ```
 //!
-//! Along each dimension all conditions hold in the *middle*; the indices before and after it become kernels of their own. In the
-//! kernels of outer dimensions' ends, conditions on inner dimensions stay tests: these kernels are small. Reduced dimensions are
-//! left alone.
+//! Along each dimension all conditions hold in the *middle*; the indices before and after it become separate kernels. In the kernels of
+//! outer dimensions' ends, conditions on inner dimensions remain tests: these kernels are small. Reduced dimensions are not cut.
 //!
 //! The cuts may differ from device to device. Devices that fill a buffer together divide the range of the uncut kernel, so each
 //! part has its position in that range ([`Cutout`]).

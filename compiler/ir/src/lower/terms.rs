@@ -4,8 +4,8 @@
 //! sum(x, axis=-1), x: f32[n, 3]    =>    x[i, 0] + x[i, 1] + x[i, 2]
 //! ```
 //!
-//! The result then fuses as any pointwise value does, and what is computed from pairs, such as distances, need not be stored. The terms are
-//! combined row-major over the reduced dimensions, which is the order of a loop nest that reduces as few
+//! The result is then fused like any pointwise value, and values computed from pairs, such as distances, are not stored. The terms are
+//! combined row-major over the reduced dimensions, which is the order of a loop nest that reduces the same number of elements
 //! ([`spmdc_kernel::order`]): the bits are the same.
 
 use crate::lower::builder::{KernelBuilder, KernelContext};

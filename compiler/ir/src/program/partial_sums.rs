@@ -1,8 +1,8 @@
 //! Decides which ops map partial sums to partial sums.
 //!
-//! Such an op commutes with the sum, and makes no partial sum larger. Partial sums may be larger than their sum, so a float product
-//! of one with a large factor may overflow where the product of the sum does not; and zero, which some devices hold, times infinity
-//! is NaN. Integers wrap, which commutes with every product.
+//! Such an op commutes with the sum, and does not increase any partial sum. Partial sums may be larger than their sum, so a float product
+//! of one with a large factor may overflow where the product of the sum does not. Zero, which some devices hold, times infinity is NaN.
+//! Integers wrap around, which commutes with every product.
 //!
 //! On auto axes the sum is combined before any other op. On explicit axes the program has chosen partial sums, so all ops that commute
 //! with the sum keep them, and any other op is an error (E0306).

@@ -1,12 +1,12 @@
 //! The mesh of each value, in a program with several.
 //!
-//! A value is *committed* to a mesh by a `transfer`, or because it is computed from values that are. Everything else is made where it is
-//! needed: literals, `zeros`, keys, and parameters that name no mesh. A value that control flow returns is also committed by the condition
-//! that decides about it, unless it is a value of another mesh, or another mesh needs it, too: then the condition goes there. So a counter of a
-//! loop is on the mesh of the loop's condition as long as no other mesh uses it.
+//! A value is *committed* to a mesh by a `transfer`, or because it is computed from committed values. All other values are made where they
+//! are needed: literals, `zeros`, keys, and parameters that name no mesh. A condition also commits the results of its control flow, unless
+//! a result is a value of another mesh, or another mesh needs it, too: then the condition is sent there. So a counter of a loop is on the
+//! mesh of the loop's condition as long as no other mesh uses it.
 //!
-//! A manual function runs on every mesh of its values, which all have its axes. One without a value on a mesh depends on its axes all the
-//! same, so it is committed, too: to the mesh where its results are needed, or else to the first one with its axes.
+//! A manual function runs on every mesh of its values, which all have its axes. A manual function without a value on a mesh still depends
+//! on its axes, so it is committed, too: to the mesh where its results are needed, or else to the first one with its axes.
 //!
 //! The meshes follow from the statements alone, so no pass has to keep them.
 

@@ -1,6 +1,6 @@
-//! The tangents of eigenvalues and eigenvectors of general matrices (Giles, "Collected matrix derivative results for forward and reverse mode
-//! algorithmic differentiation", 2008, 3.1), where all eigenvalues differ. A vector has length one and a real largest element, and so
-//! have those beside it.
+//! The tangents of eigenvalues and eigenvectors of general matrices (Giles, "Collected matrix derivative results for forward and reverse
+//! mode algorithmic differentiation", 2008, 3.1), where all eigenvalues differ. A vector has length one and a real largest element, and so
+//! do its neighbours.
 
 use crate::broadcast::broadcast;
 use crate::concatenate::concatenate;

@@ -1,12 +1,13 @@
-//! `determinant(d, x)`, `cofactors(c, x)` and `log_determinant(l, x)`: determinants, cofactors and logarithms of determinants that have been
-//! computed, and the matrices that they are of.
+//! `determinant(d, x)`, `cofactors(c, x)` and `log_determinant(l, x)`: computed determinants, cofactors and logarithms of determinants,
+//! with their matrices.
 //!
-//! All give the first operand. The derivative of a logarithm is the inverse: infinite or NaN at a singular matrix. That of the others
-//! is by the matrices alone, and finite where these are singular: it does not follow from that of a factorization, which is infinite there. With full exchanges `P x Q = L D U`, where L and U have ones on their diagonals and no
-//! element larger than 1, so they have inverses for every x, and `D` has a zero for each dimension that the rank lacks. The adjugate of
-//! the product is that of its factors: `adj(L D U) = U⁻¹ adj(D) L⁻¹`, and `adj(D)` has the products of all other elements of D. Its own
-//! derivative along T follows from that at D: of the elements `i` and `j` of D both are left out (Jacobi's formula, and its second order).
-//! Where the rank lacks a dimension or more, derivatives from the third on are those of the factorization.
+//! All return the first operand. The derivative of a logarithm is the inverse: infinite or NaN at a singular matrix. The derivatives of the
+//! others only depend on the matrices, and are finite at singular matrices. They do not follow from the derivative of a factorization,
+//! which is infinite there. With full exchanges `P x Q = L D U`, where L and U have ones on their diagonals and no element larger than 1.
+//! So they have inverses for every x, and `D` has a zero for each dimension of the rank deficiency. The adjugate of the product is the
+//! product of adjugates: `adj(L D U) = U⁻¹ adj(D) L⁻¹`, and `adj(D)` has the products of all other elements of D. Its own derivative along
+//! T follows from the derivative at D: the elements `i` and `j` of D are both left out (Jacobi's formula, and its second order). If the
+//! matrix has a rank deficiency, derivatives from the third on are derivatives of the factorization.
 
 use crate::broadcast::broadcast;
 use crate::constant::Constant;

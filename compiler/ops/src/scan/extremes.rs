@@ -1,5 +1,5 @@
-//! The tangent of `cummax` and `cummin`: that of the largest or smallest element so far, which equal ones share as in `jax.lax.cummax`. There
-//! the result is made by a tree of pairs, and of two equal operands each has half:
+//! The tangent of `cummax` and `cummin`: the tangent of the largest or smallest element so far, which equal ones share as in
+//! `jax.lax.cummax`. There a tree of pairs computes the result, and each of two equal operands has half:
 //!
 //! ```text
 //! x                 a     b     c     d     e

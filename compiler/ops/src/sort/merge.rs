@@ -8,9 +8,9 @@
 //! let s: f32[16@Y] = merge_sorted(b, keys=1, axis=0, parts=4);
 //! ```
 //!
-//! A device finds by binary searches in all sorted blocks which elements of each belong to its block (Varman et al., "Merging multiple
-//! lists on hierarchical-memory multiprocessors", 1991), so it receives these elements and no others, and no device holds more than its
-//! block. With `places=(3, 4)` every device takes the elements at these places of the whole order: a median moves an element or two.
+//! By binary searches in all sorted blocks, a device finds the elements of its block (Varman et al., "Merging multiple lists on
+//! hierarchical-memory multiprocessors", 1991). So it receives these elements and no others, and no device holds more than its block. With
+//! `places=(3, 4)` every device takes the elements at these places of the whole order: a median moves one or two elements.
 
 use crate::sort::blocks::{SortBlocks, check_blocks, parts};
 use crate::sort::{LineOrder, properties};

@@ -1,8 +1,9 @@
 //! Stable sorts of lines along a dimension: `sort argsort lexsort top_k`.
 //!
-//! Every dimension passes through. A device sorts the lines of its own block, by a function of the runtime. If the dimension is split,
-//! `distribute_sorts` makes two statements of the sort: [`SortBlocks`](blocks::SortBlocks) sorts each block, and
-//! [`MergeSorted`](merge::MergeSorted) takes from the sorted blocks of all devices exactly the elements of the device's block of the result.
+//! Every dimension passes. A device sorts the lines of its own block, by a function of the runtime. If the dimension is split,
+//! `distribute_sorts` replaces the sort by two statements: [`SortBlocks`](blocks::SortBlocks) sorts each block, and
+//! [`MergeSorted`](merge::MergeSorted) takes from the sorted blocks of all devices exactly the elements of the device's block of the
+//! result.
 //!
 //! NaNs are equal to each other and larger than all numbers; -0 and 0 are equal: the order of `jax.lax.sort`. For `jax.lax.top_k` -0 is less than 0.
 
