@@ -182,7 +182,7 @@ pub struct ParamNode {
     pub pattern: PatternNode,
     /// The type after the colon, if given.
     pub ty: Option<TypeExpr>,
-    /// `lr = 0.1`: the value if a call gives none. Never in a lambda.
+    /// `lr = 0.1`: the value if a call passes none. Never in a lambda.
     pub default: Option<Expr>,
     /// From the pattern to the type or default value.
     pub span: Span,
@@ -260,7 +260,7 @@ pub enum PatternKind {
     Struct(Vec<(Ident, Option<PatternNode>)>),
 }
 
-/// An expression. Parentheses leave no node of their own.
+/// An expression. Parentheses have no node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
     /// The kind of expression.
@@ -336,7 +336,7 @@ pub enum ExprKind {
     },
     /// `|a, g| a - g`
     Lambda {
-        /// The parameters; none for `|| e`.
+        /// The parameters; empty for `|| e`.
         params: Vec<ParamNode>,
         /// The value.
         body: Box<Expr>,
@@ -537,8 +537,7 @@ pub struct DimAxes {
     pub span: Span,
 }
 
-/// `X/32+1:2`: element `i` of the dimension lies on the device of element `1 + 2 * i` of a dimension of 32 elements that is split
-/// over X.
+/// `X/32+1:2`: element `i` of the dimension is on the device of element `1 + 2 * i` of a dimension of 32 elements that is split over X.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AlignmentNode {
     /// Elements of the other dimension.
@@ -549,7 +548,7 @@ pub struct AlignmentNode {
     pub step: u64,
 }
 
-/// A type in the source. Parentheses leave no node of their own.
+/// A type in the source. Parentheses have no node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TypeExpr {
     /// The kind of type.

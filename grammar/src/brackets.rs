@@ -120,8 +120,8 @@ fn is_list(opening: Token) -> bool {
     opening.closing().is_some_and(|closing| closing != Token::CloseBrace)
 }
 
-/// If a `}` is missing, the brace without a partner is often not the one at fault: that brace took the `}` of an outer one, which
-/// then stands further left than the line that it seems to close.
+/// If a `}` is missing, the unmatched brace is often not the cause: this brace took the `}` of an outer one, which is then further left
+/// than the line that it seems to close.
 fn badly_indented(source: &str, lexemes: &[Lexeme], pairs: &[(usize, usize)], outermost: usize) -> Option<usize> {
     let line_of = |at: usize| source[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let indentation = |line: usize| source[line..].len() - source[line..].trim_start_matches([' ', '\t']).len();

@@ -19,12 +19,12 @@ macro_rules! codes {
                 match self { $(Code::$name => stringify!($name),)* }
             }
 
-            /// What the code is about, in a few words.
+            /// The title of the code, in a few words.
             pub fn title(self) -> &'static str {
                 match self { $(Code::$name => $title,)* }
             }
 
-            /// The code of this name in upper or lower case; None if there is none.
+            /// The code with this name in upper or lower case, if there is one.
             pub fn from_name(name: &str) -> Option<Code> {
                 Code::ALL.iter().copied().find(|code| code.name().eq_ignore_ascii_case(name))
             }

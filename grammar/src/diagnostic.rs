@@ -39,7 +39,7 @@ pub struct Diagnostic {
     pub code: Code,
     /// Error or warning.
     pub severity: Severity,
-    /// The source position; the default span if the finding has none.
+    /// The source position; the default span for a finding without one.
     pub span: Span,
     /// The problem.
     pub message: String,

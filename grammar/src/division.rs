@@ -43,7 +43,7 @@ pub fn divides<'s>(before: &[Lexeme<'s>], start: usize, open: &[Token], code: &m
     is_even && (is_assignment || continues_expression(rest, open, code))
 }
 
-/// Whether `rest` is an operand and a valid continuation, up to the end of the line or another `//`, which is classified by itself.
+/// Whether `rest` is an operand and a valid continuation, up to the end of the line or another `//`, which is classified separately.
 /// `outside` are the brackets open at its beginning.
 fn continues_expression<'s>(rest: &'s str, outside: &[Token], code: &mut WordsOfCode<'s>) -> bool {
     // Whether `=` may follow: in a list, for a keyword, and after the type of a `let`.

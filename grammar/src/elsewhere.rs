@@ -300,7 +300,7 @@ pub const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["savez"], "write `save(\"x.npz\", x)`"),
 ];
 
-/// Functions that the language does not have, and whose names are close to those of other functions: no name is suggested.
+/// Functions that the language does not have, and whose names are close to names of other functions: no name is suggested.
 pub const UNKNOWN: &[&str] = &[
     "ball",
     "bessel_jn",
@@ -345,7 +345,7 @@ pub fn of_function(name: &str) -> Option<&'static str> {
     FUNCTIONS.iter().find(|(names, _)| names.contains(&name)).map(|(_, help)| *help)
 }
 
-/// Whether a name is that of a function elsewhere without a counterpart here.
+/// Whether a name is the name of a function elsewhere without a counterpart here.
 pub fn is_unknown(name: &str) -> bool {
     UNKNOWN.contains(&name)
 }

@@ -31,7 +31,7 @@ pub struct Lexed<'s> {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Splits `source` into tokens. Text that is no token is reported and becomes one `Token::Malformed`.
+/// Splits `source` into tokens. Text that is not a token is reported and becomes one `Token::Malformed`.
 pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
     let mut lexed = Lexed::default();
     let mut code = WordsOfCode::new(source);
@@ -162,7 +162,7 @@ fn mark_suffix(lexemes: &mut [Lexeme]) {
     }
 }
 
-/// Reports text that is no token; adjacent text of the same kind is one report.
+/// Reports text that is not a token; adjacent text of the same kind is one report.
 fn malformed(lexed: &mut Lexed, source: &str, file: FileId, why: Malformed, start: usize, end: usize) {
     if let (Malformed::Character, Some(last), Some(diagnostic)) =
         (why, lexed.lexemes.last_mut(), lexed.diagnostics.last_mut())

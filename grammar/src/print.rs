@@ -1,8 +1,7 @@
 //! Prints the tree as text, in one canonical layout. Parsing the text gives the same tree, apart from spans.
 //!
-//! Blocks without statements stay on one line if they fit; everything else gets a line of its own, indented by two spaces.
-//! Parentheses are printed only if the tree needs them. A comment is printed before the statement that it preceded, or after the
-//! one that it followed.
+//! Blocks without statements stay on one line if they fit; all other statements get a separate line, indented by two spaces. Parentheses
+//! are printed only if the tree needs them. A comment is printed before the statement that it preceded, or after the one that it followed.
 
 mod expressions;
 
@@ -152,7 +151,7 @@ impl<'a> TreePrinter<'a> {
         Some(first)
     }
 
-    /// Prints comments on lines of their own, each followed by a line break and the indentation.
+    /// Prints comments on separate lines, each followed by a line break and the indentation.
     fn comments_before(&mut self, place: u32) {
         while let Some(comment) = self.next_comment(place) {
             self.comment(comment);
@@ -477,7 +476,7 @@ impl<'a> TreePrinter<'a> {
         }
     }
 
-    /// `{ value }` on one line if it fits; the value is printed as if on a line of its own, and moved there if it does not.
+    /// `{ value }` on one line if it fits; the value is printed as if on a separate line, and moved there if it does not.
     fn block_of_value(&mut self, value: &Expr) {
         let start = self.out.len();
         let line = self.out.rfind('\n').map_or(0, |newline| newline + 1);

@@ -1,7 +1,7 @@
 //! Explains the position at which the parser stopped, in terms of the program.
 //!
-//! The parser knows which tokens were possible. `Expected` turns them into words ("an expression", "`;`"); common errors, above all
-//! habits from Python, C or Rust, get a message or a help of their own.
+//! The parser knows which tokens were possible. `Expected` turns them into words ("an expression", "`;`"). Common errors, above all habits
+//! from Python, C or Rust, get a specific message or help.
 
 use std::fmt::{self, Display};
 

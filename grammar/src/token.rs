@@ -1,8 +1,7 @@
 //! The tokens of the language. `lexer.rs` turns source text into a stream of these.
 //!
-//! A few words have a meaning only in certain positions (`on`, `as`, `collect`, `devices`, `auto`, `explicit`, `step`, `stream`);
-//! they are
-//! tokens of their own here, and the grammar accepts them as names everywhere else.
+//! A few words have a meaning only in certain positions (`on`, `as`, `collect`, `devices`, `auto`, `explicit`, `step`, `stream`). They are
+//! separate tokens here, and the grammar accepts them as names everywhere else.
 
 use logos::Logos;
 
@@ -11,7 +10,7 @@ use crate::ast::DTypeName;
 /// The letters of the suffixes of types: `f32[4]{U:Y}`.
 pub const TYPE_SUFFIXES: [char; 4] = ['U', 'R', 'V', 'T'];
 
-/// The reason why text is no token.
+/// The reason why text is not a token.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Malformed {
     /// A character that begins no token.
@@ -243,7 +242,7 @@ fn integer<'s>(lexer: &mut logos::Lexer<'s, Token<'s>>) -> Result<u64, Malformed
     u64::from_str_radix(digits, radix).map_err(|_| Malformed::TooLarge)
 }
 
-/// A float may not continue into a word: `1.5x` is no number.
+/// A float may not continue into a word: `1.5x` is not a number.
 fn float<'s>(lexer: &mut logos::Lexer<'s, Token<'s>>) -> Result<&'s str, Malformed> {
     let word = word_length(lexer.remainder());
     if word == 0 {
@@ -277,8 +276,8 @@ impl Token<'_> {
             )
     }
 
-    /// Whether an expression may begin with this token. Blocks, `if`, loops and lambdas are excluded: as a matter of style none of
-    /// them may be the right side of an operator without parentheses.
+    /// Whether an expression may begin with this token. Blocks, `if`, loops and lambdas are excluded: as a matter of style none of them may
+    /// be the right side of an operator without parentheses.
     pub fn begins_operand(self) -> bool {
         use Token::*;
         self.is_name()

@@ -5,7 +5,7 @@
 use spmdc_grammar::span::FileId;
 use spmdc_grammar::{parse, print};
 
-/// What a program of this body and the comments in it comes down to.
+/// A program with this body and the comments in it, in a normal form.
 fn read(body: &str) -> (String, Vec<String>) {
     let source = format!("mesh (X = 2);\nconst B = 2;\nfn f<H>(x, w, i, n, m, t, p) {{\n{body}\n}}\n");
     let (mut program, diagnostics) = parse(&source, FileId::default());

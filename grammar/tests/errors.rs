@@ -1,4 +1,4 @@
-//! What people get wrong, and what they are told: each program with its messages, places and help.
+//! Common mistakes and their reports: each program with its messages, places and help.
 
 #![allow(clippy::unwrap_used)]
 

@@ -7,7 +7,7 @@ use spmdc_grammar::span::FileId;
 use spmdc_grammar::strip_spans::strip_spans;
 use spmdc_grammar::{parse, print};
 
-/// Ways to nest, as what is repeated before, in the middle and behind.
+/// Ways to nest, as the repeated text before, in the middle and after.
 const SHAPES: [(&str, &str, &str); 30] = [
     ("fn f(x) { ", "(", "x"),
     ("fn f(x) { ", "[", "x"),
@@ -41,7 +41,7 @@ const SHAPES: [(&str, &str, &str); 30] = [
     ("fn f(", "(", "x"),
 ];
 
-/// What goes on to the right: `x.a.a.a`.
+/// Expressions that continue to the right: `x.a.a.a`.
 const TAILS: [&str; 6] = [".a", ".0", "()", "[0]", "(a)(b)", " + x"];
 
 fn closing(text: &str) -> String {

@@ -171,7 +171,7 @@ impl Maker<'_> {
         TypeExpr { kind, span: Span::default() }
     }
 
-    /// The array of a stream: it begins with a name that is no contextual word.
+    /// The array of a stream: it begins with a name that is not a contextual word.
     fn streamed_type(&mut self) -> TypeExpr {
         loop {
             let ty = self.type_expr();
@@ -423,7 +423,7 @@ proptest! {
     }
 }
 
-/// Whatever is wrong is inside the text, and what could be read can be printed and read again.
+/// All errors are inside the text, and the parts that could be read can be printed and read again.
 fn complains_sensibly(text: &str) {
     let (program, diagnostics) = parse(text, FileId::default());
     for diagnostic in &diagnostics {

@@ -200,7 +200,7 @@ impl Emitter<'_, '_> {
         }
     }
 
-    /// The address, or that of scratch memory if the condition does not hold.
+    /// The address, or the address of scratch memory if the condition does not hold.
     fn guarded(&mut self, condition: Value, pointer: Value, offset: i32) -> Value {
         let scratch = self.scratch();
         let pointer = self.builder.ins().iadd_imm_s(pointer, i64::from(offset));
@@ -219,7 +219,7 @@ impl Emitter<'_, '_> {
         self.builder.ins().stack_addr(I64, slot, 0)
     }
 
-    /// Loads only the lanes under the mask: all, none, or each by itself.
+    /// Loads only the lanes under the mask: all, none, or one at a time.
     fn load_masked(&mut self, pointer: Value, offset: i32, steps: &[i64], dtype: DType, mask: Bundle) -> Bundle {
         let (ty, lanes) = (memory_type(dtype), steps.len() as u32);
         let mask = self.vector(lanes).mask_as(mask, ty);

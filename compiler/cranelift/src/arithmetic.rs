@@ -1,7 +1,6 @@
 //! The operations of the language on bundles: elementwise functions, comparisons, casts, and conversions for memory.
 //!
-//! Results are those of `spmdc_kernel::number`, bit for bit except for NaNs. Operations without vector instructions run lane by
-//! lane.
+//! Results equal those of `spmdc_kernel::number`, bit for bit except for NaNs. Operations without vector instructions run lane by lane.
 
 use super::math_calls::{MathCall, MathStyle};
 use super::vector::{Bundle, Vector, int_of};

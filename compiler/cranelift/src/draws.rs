@@ -16,7 +16,7 @@ use spmdc_threefry::BitsForm;
 /// The namespace of the function among the external names of a kernel.
 const NAMESPACE: u32 = 2;
 
-/// Whether an external name is that of the runtime's function.
+/// Whether an external name is the name of the runtime's function.
 pub fn is_external(name: &UserExternalName) -> bool {
     name.namespace == NAMESPACE
 }
@@ -61,7 +61,7 @@ impl Emitter<'_, '_> {
         self.vector(lanes).load(memory_type(dtype), address, 0)
     }
 
-    /// The memory for a tile; that of the last one if a loop has the same bits.
+    /// The memory for a tile; the memory of the last tile if a loop has the same bits.
     fn tile(&mut self, draw: Elem, bytes: u32) -> StackSlot {
         if let Some(tile) = self.tiles.iter().find(|tile| tile.draw == draw) {
             return tile.slot;

@@ -88,17 +88,17 @@ pub(super) struct Emitter<'n, 'f> {
     pub scalars: Vec<Value>,
     begin: Value,
     end: Value,
-    /// The current index of each loop; in the vectorised one that of the first lane.
+    /// The current index of each loop; in the vectorised one the index of the first lane.
     pub indices: Vec<Value>,
-    /// The number of lanes of varying values: that of the current bundle, or 1.
+    /// The number of lanes of varying values: the lanes of the current bundle, or 1.
     pub lanes: u32,
     pub values: Vec<Option<Bundle>>,
     /// Whether these are the remaining elements of a reduced dimension that is cut.
     pub left_over: bool,
     pub accumulators: Vec<Accumulator>,
     math: MathStyle,
-    /// Whether loads may be moved out of loops, and to their first use, of which they are then an operand. So the values of an unrolled loop
-    /// stay in registers from row to row, and other loads need none of their own.
+    /// Whether loads may be moved out of loops, and to their first use, where they become operands. So the values of an unrolled loop stay
+    /// in registers from row to row, and other loads need no registers.
     pub moves_loads: bool,
     /// Whether operands of instructions in memory must be aligned.
     pub needs_alignment: bool,

@@ -200,7 +200,7 @@ pub fn compile(
     Ok(Compiled { functions, of_kernel, wide: Vec::new(), bulk })
 }
 
-/// Compiles kernels with vectors of a level where possible, and where possible a second time with those of a better level.
+/// Compiles kernels with vectors of a level if possible, and if possible a second time with vectors of a better level.
 pub fn compile_both(
     isa: &dyn TargetIsa,
     [level, better]: [Option<VectorLevel>; 2],

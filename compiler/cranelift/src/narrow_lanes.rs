@@ -94,7 +94,7 @@ impl Vector<'_, '_> {
         self.select(is_nan, quiet, rounded)
     }
 
-    /// Corrects values for which rounding the fraction alone is wrong in a shorter exponent: subnormals, and numbers beyond the range.
+    /// Corrects values for which rounding the fraction alone is wrong in a shorter exponent: subnormals, and numbers above the range.
     fn fit_narrow(&mut self, narrow: NarrowFormat, bits: Bundle, rounded: Bundle) -> Bundle {
         let sign = self.and_int(bits, 0x8000_0000);
         let magnitude = self.and_int(bits, 0x7fff_ffff);

@@ -312,7 +312,7 @@ impl Vector<'_, '_> {
         self.lane_value(value, 0)
     }
 
-    /// One lane as a bundle of its own.
+    /// One lane as a separate bundle.
     fn lane_value(&mut self, a: Bundle, lane: u32) -> Bundle {
         let value = self.extract(a, lane);
         Bundle::new(a.lane, &[value])

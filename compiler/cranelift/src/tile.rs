@@ -37,7 +37,7 @@ impl Emitter<'_, '_> {
         self.builder.ins().smin(end, to)
     }
 
-    /// Whole tiles, then the remaining columns beside them, then the remaining rows below.
+    /// Whole tiles, then the remaining columns to their right, then the remaining rows below.
     fn block(&mut self, row: usize, column: usize, rows: [Value; 2], columns: [Value; 2]) {
         let tile_rows = self.whole(rows[0], rows[1], SIDE as u32);
         let tile_columns = self.whole(columns[0], columns[1], SIDE as u32);

@@ -5,8 +5,8 @@
 
 use super::*;
 
-/// The distance of `got` from `truth` in units in the last place of a format with so many digits, the last of which a
-/// subnormal number has at 2^`last`. Infinite if one is NaN or infinite and the other is not.
+/// The distance of `got` from `truth` in units in the last place of a format with this number of digits, the last of which is 2^`last` for
+/// subnormal numbers. Infinite if one is NaN or infinite and the other is not.
 fn ulps(got: f64, truth: f64, digits: i32, last: i32) -> f64 {
     if got == truth || got.is_nan() && truth.is_nan() {
         return 0.0;
@@ -17,7 +17,7 @@ fn ulps(got: f64, truth: f64, digits: i32, last: i32) -> f64 {
     if distance.is_nan() { f64::INFINITY } else { distance }
 }
 
-/// What the functions are at 0, -0, infinity and -infinity, by annex F of C99.
+/// The values of the functions at 0, -0, infinity and -infinity, by annex F of C99.
 #[test]
 fn ends_and_zeros_are_those_of_c99() {
     for &f in MathFn::ALL {

@@ -61,7 +61,7 @@ const ERFCX: &[f64] = &[
     -0.12206859113511025,
     0.13699945762506138,
 ];
-/// What the last two coefficients lack.
+/// The difference between the last two coefficients and their rounded values.
 const ERFCX_REST: [f64; 2] = [-2.389179189057974e-18, 7.49327864017832e-18];
 /// The same from zero to 10.1 with `q = (a - 3) / (a + 3)`, for results in single precision: error 2^-28.9.
 const ERFCX_SHORT: &[f64] = &[
@@ -279,7 +279,7 @@ pub(super) fn erf_inv_f64<X: Double>(x: X) -> X {
     at_the_ends(x, x.fma(factor.high, x * factor.low).with_sign_of(x))
 }
 
-/// Infinite where `x` is one in size, and not a number beyond.
+/// Infinite if `x` is one in magnitude, and NaN above.
 #[inline(always)]
 fn at_the_ends<X: Real>(x: X, y: X) -> X {
     let size = x.abs();

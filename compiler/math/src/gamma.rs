@@ -49,7 +49,7 @@ const LGAMMA_NEAR: &[f64] = &[
     0.42278433509846713,
 ];
 const LGAMMA_NEAR_REST: [f64; 1] = [5.035551513948449e-18];
-/// What Stirling's formula lacks of `ln gamma(x)`, times `x`, as a polynomial in `1 / x^2` from 7.49 on: error 2^-54.0.
+/// The error of Stirling's formula for `ln gamma(x)`, times `x`, as a polynomial in `1 / x^2` from 7.49 on: error 2^-54.0.
 const STIRLING_TAIL: &[f64] = &[
     0.004916232392101833,
     -0.0018835189913797385,

@@ -65,12 +65,12 @@ const ATAN_TAIL_SHORT: &[f64] =
 /// Slightly rounded, which does not matter: the polynomials reach a little further.
 const TAN_PI_8: f64 = 0.414213562373095;
 const TAN_3PI_8: f64 = 2.414213562373095;
-/// `3 pi/4` and what it lacks.
+/// `3 pi/4` and its rounding error.
 const THREE_QUARTERS_PI: [f64; 2] = [2.356194490192345, 9.184850993605148e-17];
 
-/// What arc sine and arc cosine share: `asin(root.high + root.low) = root.high + rest`.
+/// The common part of arc sine and arc cosine: `asin(root.high + root.low) = root.high + rest`.
 struct Arc<X: Real> {
-    /// Whether the argument is at most a half in size; then the root is that size.
+    /// Whether the argument is at most a half in magnitude; then the root is its magnitude.
     small: X::Mask,
     root: X,
     rest: X,
@@ -154,7 +154,7 @@ impl<X: Real> QuotientCase<X> {
     }
 }
 
-/// The angle of the point `(x, y)`, neither of which is negative; where `supplement` holds, pi minus that angle.
+/// The angle of the point `(x, y)`, neither of which is negative; if `supplement` holds, pi minus this angle.
 #[inline(always)]
 fn angle<X: Double>(y: X, x: X, supplement: Option<X::Mask>) -> X {
     let case = QuotientCase::of(y, x);
@@ -196,8 +196,7 @@ pub(super) fn atan_f32<X: Single>(x: X) -> X {
     angle_short(wide.abs(), wide.constant(1.0), None).narrow().flip_sign_by(x)
 }
 
-/// The sizes of `y` and `x`, where their quotient does not exist those of a point at the same angle; and whether `x` is
-/// negative.
+/// The magnitudes of `y` and `x`, or if their quotient does not exist, of a point at the same angle; and whether `x` is negative.
 #[inline(always)]
 fn quadrant<X: Double>(y: X, x: X) -> (X, X, Option<X::Mask>) {
     let (height, width) = (y.abs(), x.abs());

@@ -54,7 +54,7 @@ pub struct Description {
     pub is_instruction: bool,
     /// The values at 0, -0, infinity and -infinity, as in annex F of C99 if it has the function.
     pub ends: [f64; 4],
-    /// The relation between `f(-x)` and `f(x)`; None if there is none.
+    /// The relation between `f(-x)` and `f(x)`, if there is one.
     pub symmetry: Option<Symmetry>,
     /// The interval from which most arguments are drawn when errors are measured.
     pub interval: (f64, f64),
@@ -83,7 +83,7 @@ trait MathFunction {
     /// double precision errors count in places of a number of this size, if the result is smaller.
     const TERMS: Option<&'static str> = None;
 
-    /// Whether only the prelude and dumps call it: it equals what another library computes, and has no bound on its error.
+    /// Whether only the prelude and dumps call it: it equals another library's function, and has no error bound.
     const IS_INTERNAL: bool = false;
 
     /// `f(x)` in single precision.
@@ -116,7 +116,7 @@ macro_rules! functions {
                 match self { $(MathFn::$variant => <$ty as MathFunction>::TERMS,)* }
             }
 
-            /// Whether only the prelude and dumps call it, because it equals what another library computes instead of being accurate.
+            /// Whether only the prelude and dumps call it, because it equals another library's function instead of being accurate.
             pub const fn is_internal(self) -> bool {
                 match self { $(MathFn::$variant => <$ty as MathFunction>::IS_INTERNAL,)* }
             }

@@ -53,7 +53,7 @@ const fn root_half_bits(fraction: u32) -> i64 {
     if fraction == 23 { 0x3f35_04f3 } else { 0x3fe6_a09e_667f_3bcc }
 }
 
-/// Splits a normal, positive, finite number so that the mantissa lies between the root of a half and the root of two.
+/// Splits a normal, positive, finite number so that the mantissa is between the root of a half and the root of two.
 #[inline(always)]
 pub(super) fn split_normal<X: Real>(x: X) -> FloatParts<X> {
     split_with_offset(x, x.constant(plain_offset::<X>()))
@@ -71,7 +71,7 @@ fn split_with_offset<X: Real>(x: X, offset: X) -> FloatParts<X> {
     FloatParts { exponent: (biased | two_to_fraction).real() - offset, mantissa: mantissa.real(), biased }
 }
 
-/// What is to be subtracted from the biased exponent of a number that was not scaled.
+/// The number to subtract from the biased exponent of a number that was not scaled.
 fn plain_offset<X: Real>() -> f64 {
     (1_i64 << X::FRACTION) as f64 + X::BIAS as f64
 }
@@ -86,7 +86,7 @@ pub(super) fn split<X: Real>(x: X) -> FloatParts<X> {
     split_with_offset(scaled, offset)
 }
 
-/// Puts the right answers in for arguments that have no finite logarithm; `y` is what the formula gave.
+/// Replaces the results for arguments without a finite logarithm; `y` is the result of the formula.
 #[inline(always)]
 pub(super) fn with_specials<X: Real>(x: X, y: X) -> X {
     let at_infinity = x.less(f64::INFINITY).select(y, x);

@@ -19,7 +19,7 @@ use super::pair::Pair;
 use super::value::{Double, Mask, Real, Single};
 use std::f64::consts::LOG2_E;
 
-/// What `LN2` lacks.
+/// The rounding error of `LN2`.
 const LN2_REST: f64 = -1.3124698417785255e-27;
 /// `1/n!` from 20 down to 10.
 const INVERSE_FACTORIALS: &[f64] = &[

@@ -1,6 +1,6 @@
 //! Sums and products with their rounding errors: numbers of twice the precision, as far as the functions need them.
 //!
-//! A [`Pair`] stands for `high + low`, where `low` is at most about half a place of `high`.
+//! A [`Pair`] represents `high + low`, where `low` is at most about half a place of `high`.
 
 use super::value::{Operand, Real};
 
@@ -41,7 +41,7 @@ impl<X: Real> Pair<X> {
         Pair::sum_of_ordered(self.high, self.low)
     }
 
-    /// Adds a number that is small beside `high`.
+    /// Adds a number that is small compared with `high`.
     #[inline(always)]
     pub(super) fn plus_small(self, small: X) -> Pair<X> {
         Pair { high: self.high, low: self.low + small }

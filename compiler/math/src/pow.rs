@@ -73,7 +73,7 @@ pub(super) fn pow_f32<X: Single>(x: X, y: X) -> X {
     pow_specials(wide_x, wide_y, power).narrow()
 }
 
-/// The sign of a power, and the cases that C99 lists; `power` is that of the size of `x`.
+/// The sign of a power, and the cases that C99 lists; `power` is the power of the magnitude of `x`.
 #[inline(always)]
 fn pow_specials<X: Real>(x: X, y: X, power: X) -> X {
     let size = x.abs();

@@ -1,4 +1,4 @@
-//! One lane, computed at once: what the reference evaluator and the accuracy sweep use.
+//! One lane, computed immediately: used by the reference evaluator and the accuracy sweep.
 
 use super::{Lanes, Rare};
 

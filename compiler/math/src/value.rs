@@ -17,7 +17,7 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Sub};
 
 use super::{Lanes, Rare};
 
-/// What may stand as the second operand of an operation on `V`: a value, or a constant.
+/// The possible second operands of an operation on `V`: a value, or a constant.
 pub(super) trait Operand<V> {
     fn lift(self, like: V) -> V;
 }
@@ -56,7 +56,7 @@ pub(super) trait Real:
     const WIDTH: u32;
     /// Bits of the fraction field.
     const FRACTION: u32;
-    /// What the exponent field of 1.0 holds.
+    /// The exponent field of 1.0.
     const BIAS: i64;
     /// The sign bit.
     const SIGN: i64;
@@ -66,7 +66,7 @@ pub(super) trait Real:
     const ONE: i64 = Self::BIAS << Self::FRACTION;
     /// Added to a small number and subtracted again, this rounds to an integer; the sum's low bits hold that integer.
     const MAGIC: f64 = 1.5 * (1_u64 << Self::FRACTION) as f64;
-    /// The bits of `MAGIC`, which are those of its sum with zero.
+    /// The bits of `MAGIC`, which equal the bits of its sum with zero.
     const MAGIC_BITS: i64 = ((Self::BIAS + Self::FRACTION as i64) << Self::FRACTION) + (1 << (Self::FRACTION - 1));
 
     /// The constant nearest to `value`, in the lanes of `self`.
@@ -163,7 +163,7 @@ pub(super) trait Single: Real {
     fn widen(self) -> Self::Wide;
 }
 
-/// Lanes of `f64`. Functions on `f64` never narrow; only those that serve `f32` do.
+/// Lanes of `f64`. Functions on `f64` never narrow; only functions for `f32` do.
 pub(super) trait Double: Real {
     type Narrow: Single<Wide = Self>;
     fn narrow(self) -> Self::Narrow;

@@ -32,7 +32,7 @@ const LOG1P_BELOW: &[f64] = &[
     2.1642788614495947685003E2,
     6.0118660497603843919306E1,
 ];
-/// Below this magnitude `log(1 + x)` is a rational function of `x`, beyond it the logarithm of the sum.
+/// Below this magnitude `log(1 + x)` is a rational function of `x`, and above it the logarithm of the sum.
 const LOG1P_RATIONAL_BELOW: f64 = 0.41421356237309504880;
 
 const ERF_ABOVE_F32: &[f64] =
@@ -183,7 +183,7 @@ fn inverse_of<X: Real>(x: X, factor: X) -> X {
     x.abs().equals(1.0).select(pole, factor * x)
 }
 
-/// The logarithm, of which gumbel's distribution is made.
+/// The logarithm from which gumbel's distribution is computed.
 pub(crate) struct XlaLog;
 
 impl MathFunction for XlaLog {
@@ -208,7 +208,7 @@ impl MathFunction for XlaLog {
     }
 }
 
-/// The logarithm of `1 + x`, of which the exponential distribution is made.
+/// The logarithm of `1 + x`, from which the exponential distribution is computed.
 pub(crate) struct XlaLog1p;
 
 impl MathFunction for XlaLog1p {
@@ -233,7 +233,7 @@ impl MathFunction for XlaLog1p {
     }
 }
 
-/// The error function, which maps the bounds of the truncated normal distribution; in double precision that of the language.
+/// The error function, which maps the bounds of the truncated normal distribution; in double precision the language's own.
 pub(crate) struct XlaErf;
 
 impl MathFunction for XlaErf {

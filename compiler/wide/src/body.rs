@@ -29,11 +29,11 @@ pub struct BodyEmitter {
     pub level: VectorLevel,
     /// Constants that are registers since the beginning.
     pub residents: HashMap<PoolConstant, V>,
-    /// The number of times that a constant was wanted in a register and was none, by the depth of the loop.
+    /// The number of times that a constant was needed in a register but was not in one, by the depth of the loop.
     pub wanted: HashMap<PoolConstant, u32>,
     /// Multiples of the lanes' numbers, as words.
     pub steps: HashMap<i64, V>,
-    /// The mask of all lanes, and that of the first one.
+    /// The mask of all lanes, and the mask of the first lane.
     pub everything: Option<V>,
     pub first: Option<V>,
 }
@@ -192,7 +192,8 @@ impl BodyEmitter {
 
     // Operations.
 
-    /// The registers of an operation; `get` has those of its operands. Loads, indices and given values are not among these operations.
+    /// The registers of an operation; `get` returns the registers of its operands. Loads, indices and given values are not among these
+    /// operations.
     pub fn operation(
         &mut self,
         graph: &Graph,

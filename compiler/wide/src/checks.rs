@@ -1,7 +1,7 @@
 //! Computed indices, integer division, and the checks of both.
 //!
-//! A check compares in all lanes. Where one fails, a branch that is almost never taken notes the least code of each lane in memory; the
-//! kernel goes on, and returns the least of all at its end.
+//! A check compares in all lanes. If one fails, a branch that is almost never taken records the least code of each lane in memory. The
+//! kernel continues, and returns the least of all codes at its end.
 
 use crate::code::{BlockTarget, INT, Instruction, Int, Mem, RegisterSlot, Rm, V, VectorLength};
 use crate::emitter::LoopEmitter;

@@ -19,7 +19,7 @@ pub const MASK: RegClass = RegClass::Vector;
 pub const RAX: usize = 0;
 pub const PARAMETERS: [usize; 4] = [7, 6, 2, 1];
 
-/// The length of an instruction's vectors relative to those of the level.
+/// The length of an instruction's vectors relative to the vectors of the level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorLength {
     Whole,
@@ -59,7 +59,7 @@ pub enum Rm {
     Const(PoolConstant),
     /// Memory of the function, by its distance to the stack pointer.
     Stack(i32),
-    /// A register by number, of which no value is read.
+    /// A register by number, whose value is not read.
     Digit(u8),
 }
 
@@ -178,7 +178,7 @@ pub enum Instruction {
         a: V,
         b: V,
     },
-    /// `mask ? rare(x) : common` for the lanes of one register, behind a jump that is almost never taken.
+    /// `mask ? rare(x) : common` for the lanes of one register, after a jump that is almost never taken.
     Rare {
         to: V,
         function: Rare,
@@ -236,7 +236,7 @@ pub enum Instruction {
     },
 }
 
-/// A function while it is built. Blocks lie in memory in the order in which they are entered.
+/// A function under construction. Blocks are in memory in the order in which they are entered.
 #[derive(Default)]
 pub struct MachineFunction {
     pub insts: Vec<Instruction>,
@@ -260,7 +260,7 @@ struct Created {
     first: usize,
     last: usize,
     parameters: Vec<V>,
-    /// The blocks that it may go on with, and the values of their parameters.
+    /// The possible successor blocks, and the values of their parameters.
     successors: Vec<(BlockTarget, Vec<V>)>,
 }
 
@@ -311,8 +311,8 @@ impl MachineFunction {
         self.end(Instruction::Return { value }, Vec::new());
     }
 
-    /// Ends the block with a comparison: to `then` if it holds. Each side is a block of its own, since moves of registers need a place
-    /// that belongs to one side; the jumps through empty blocks are short-cut when the code is written.
+    /// Ends the block with a comparison: to `then` if it holds. Each side is a separate block, since moves of registers need a place that
+    /// belongs to one side; the jumps through empty blocks are removed when the code is written.
     pub fn branch(
         &mut self,
         condition: JumpCondition,

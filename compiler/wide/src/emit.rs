@@ -108,7 +108,7 @@ fn check(function: &Finished, level: VectorLevel, allocated: &regalloc2::Output)
     }
 }
 
-/// Code that computes rare lanes, after that of the function.
+/// Code that computes rare lanes, after the code of the function.
 struct RareCode {
     function: Rare,
     double: bool,
@@ -190,7 +190,7 @@ impl CodeWriter<'_> {
         block
     }
 
-    /// Whether the next code after `block` is that of `target`.
+    /// Whether the code of `target` directly follows `block`.
     fn falls_through(&self, block: Block, target: Block) -> bool {
         let next = (block.index() + 1..self.function.num_blocks()).map(Block::new).find(|&next| !self.is_empty(next));
         next == Some(target)

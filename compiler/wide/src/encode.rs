@@ -20,7 +20,7 @@ pub enum Prefix {
     PF2 = 3,
 }
 
-/// The size of a memory operand, in units of which the short displacement of EVEX counts.
+/// The size of a memory operand, which is the unit of EVEX's short displacement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tuple {
     /// A whole register; an element if it is broadcast.
@@ -216,7 +216,7 @@ impl Encoder {
         })
     }
 
-    /// The code with its pool of constants, each of which has at least so many bytes.
+    /// The code with its pool of constants, each of which has at least this number of bytes.
     pub fn finish(mut self, constant_bytes: usize) -> Vec<u8> {
         // The longest first, so that all are aligned.
         let mut order: Vec<usize> = (0..self.pool.len()).collect();

@@ -1,4 +1,4 @@
-//! The computation of a kernel as a graph of operations on lanes, each of which is an instruction or a few.
+//! The computation of a kernel as a graph of operations on lanes, each of which is one instruction or a few.
 //!
 //! Equal operations are one node. [`spmdc_math`] records its functions here through [`Lanes`].
 
@@ -28,7 +28,7 @@ pub enum LaneOp {
         form: LoadForm,
         guard: Option<Node>,
     },
-    /// As a load, at a number of elements beyond the address, in 32 bits.
+    /// Like a load, at a number of elements after the address, in 32 bits.
     Lookup {
         inst: u32,
         form: LoadForm,
@@ -130,13 +130,13 @@ pub struct Graph {
     known: HashMap<LaneOp, Node>,
     /// The affine values that are used in lanes.
     pub indices: Vec<spmdc_kernel::loops::Affine>,
-    /// The carried values of each loop of the body, with those of the next trip.
+    /// The carried values of each loop of the body, with the values of the next trip.
     pub repeats: Vec<Vec<(Node, Node)>>,
     /// The checks that may fail.
     pub checks: Vec<CheckCode>,
 }
 
-/// The number of the first given value of checks; those of combinations are less.
+/// The number of the first given value of checks; the numbers of combinations are lower.
 pub const GIVEN_TO_CHECKS: u32 = 1 << 30;
 
 /// Operations that note the failures of a check.
@@ -145,7 +145,7 @@ pub struct CheckCode {
     /// The lanes that fail, and the least codes before: given values.
     pub fails: Node,
     pub before: Node,
-    /// The least codes with those of the lanes that fail.
+    /// The least codes, updated with the codes of the lanes that fail.
     pub after: Node,
 }
 
@@ -201,7 +201,7 @@ impl Graph {
         }
     }
 
-    /// The operands of an operation, without those of addresses. A loop needs all that its trips give.
+    /// The operands of an operation, except the operands of addresses. A loop needs all results of its trips.
     pub fn operands(&self, op: LaneOp) -> impl Iterator<Item = Node> {
         let of_trips =
             if let LaneOp::Repeat { number, .. } = op { self.repeats[number as usize].as_slice() } else { &[] };

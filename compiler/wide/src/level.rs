@@ -38,7 +38,7 @@ impl VectorLevel {
         }
     }
 
-    /// The best level of this processor; None if it has none.
+    /// The best level of this processor, if it has one.
     pub fn of_host() -> Option<VectorLevel> {
         [VectorLevel::V4, VectorLevel::V3].into_iter().find(|level| level.is_here())
     }

@@ -20,7 +20,7 @@ use std::collections::HashMap;
 
 /// Distance at which lines are fetched before they are needed, in bytes.
 const AHEAD: i64 = 1024;
-/// The same, of rows of which a piece is read each.
+/// The same, for rows that are read one piece at a time.
 const ROWS_AHEAD: i64 = 8192;
 /// Minimum size of a buffer, in bytes, whose lines are fetched: smaller ones stay in a cache.
 const LARGE: usize = 1 << 20;
@@ -38,7 +38,7 @@ struct Bounds {
     runs: bool,
 }
 
-/// Emits a kernel; the constants in registers are those of `residents`.
+/// Emits a kernel; `residents` are the constants in registers.
 pub fn emit(plan: &LanePlan, level: VectorLevel, residents: &[PoolConstant]) -> BodyEmitter {
     let mut emitter = LoopEmitter {
         plan,
@@ -303,8 +303,8 @@ impl<'p> LoopEmitter<'p> {
         last[0]
     }
 
-    /// A loop on values of which the first one counts: as long as it is less than `to`, `body` makes the next values. Returns the last ones.
-    /// It tests at the bottom, and at the top unless it `runs` at least once.
+    /// A loop on values, the first of which is the counter: while it is less than `to`, `body` computes the next values. Returns the last
+    /// ones. It tests at the bottom, and at the top unless it `runs` at least once.
     pub fn repeat_until(
         &mut self,
         to: V,
@@ -583,7 +583,7 @@ impl<'p> LoopEmitter<'p> {
         self.body.operation(&plan.graph, op, &plan.uses, &mut get)
     }
 
-    /// The lanes of a load: those of its guard, and those that are left unless all have the same element.
+    /// The lanes of a load: the lanes of its guard, and the remaining ones unless all have the same element.
     fn mask_of_load(&mut self, form: LoadForm, guard: Option<Node>, equal: bool, group: usize) -> Option<Registers> {
         let tail = if equal { None } else { self.tail_of(form.lane()) };
         let guard = guard.map(|guard| self.get(guard, group));
@@ -689,7 +689,7 @@ impl<'p> LoopEmitter<'p> {
         })
     }
 
-    /// Emits an operation on given values, and those that it needs.
+    /// Emits an operation on given values, and the operations that it needs.
     pub fn local(&mut self, node: Node, given: &[(Node, Registers)]) -> Registers {
         let mut known: HashMap<Node, Registers> = given.iter().copied().collect();
         let mut stack = vec![(node, false)];

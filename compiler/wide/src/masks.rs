@@ -1,4 +1,4 @@
-//! Masks of lanes: in registers of their own, or vectors whose lanes have all bits or none ([`VectorLevel`](crate::level::VectorLevel)).
+//! Masks of lanes: in separate registers, or vectors whose lanes have all bits or none ([`VectorLevel`](crate::level::VectorLevel)).
 
 use crate::body::{BodyEmitter, OperandSource, Registers};
 use crate::code::{INT, Int, MASK, RegisterSlot, Rm, V, VECTOR, VectorInstruction, VectorLength};
@@ -28,7 +28,7 @@ impl BodyEmitter {
         self.mask_of_int(int)
     }
 
-    /// The mask of the first lane of values of either width; the VEX form needs none.
+    /// The mask of the first lane of values of either width; the VEX form does not need one.
     pub fn first_lane(&mut self) -> Option<V> {
         self.level.evex.then(|| {
             let int = self.int(1);
@@ -80,7 +80,7 @@ impl BodyEmitter {
         [mask, self.mask(ops::MASK_RIGHT, VectorLength::Least, RegisterSlot::None, mask, Some(half))]
     }
 
-    /// The mask of a group from those of its halves.
+    /// The mask of a group from the masks of its halves.
     pub fn join_masks(&mut self, halves: Registers) -> V {
         if !self.level.evex {
             return self.low_words(halves);

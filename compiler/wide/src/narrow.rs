@@ -80,7 +80,7 @@ impl Graph {
         self.select(is_nan, quiet, rounded)
     }
 
-    /// Corrects values for which rounding the fraction alone is wrong in a shorter exponent: subnormals, and numbers beyond the range.
+    /// Corrects values for which rounding the fraction alone is wrong in a shorter exponent: subnormals, and numbers above the range.
     fn fit_narrow(&mut self, narrow: NarrowFormat, bits: Node, rounded: Node) -> Node {
         let sign = self.and_word(bits, 0x8000_0000);
         let magnitude = self.and_word(bits, 0x7fff_ffff);

@@ -213,7 +213,7 @@ impl Compared {
     }
 }
 
-/// What holds between the operands.
+/// The relation between the operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
     Equal,
@@ -334,7 +334,7 @@ pub const STORE_DOUBLES: Opcode = Opcode::new(Prefix::P66, Map::M0F, 0x11, true,
 /// Stores that bypass the caches, at addresses that are multiples of the vector's size.
 pub const STREAM: Opcode = Opcode::new(Prefix::None, Map::M0F, 0x2b, false, Tuple::Full);
 pub const BROADCAST: Opcode = Opcode::new(Prefix::P66, Map::M0F38, 0x18, false, Tuple::Four);
-/// Of integers, since that of floats has no form of 128 bits.
+/// For integers, because the instruction for floats has no form of 128 bits.
 pub const BROADCAST_DOUBLES: Opcode = Opcode::new(Prefix::P66, Map::M0F38, 0x59, true, Tuple::Eight);
 /// Elements of 16 and 8 bits from memory to all such lanes.
 pub const BROADCAST_16: Opcode = Opcode::new(Prefix::P66, Map::M0F38, 0x79, false, Tuple::Two);

@@ -1,4 +1,4 @@
-//! What a kernel computes at which depth of its loops, and where its elements lie.
+//! The computations of a kernel at each depth of its loops, and the places of its elements.
 
 use crate::graph::{Graph, LaneOp, LoadForm, Node};
 use crate::level::VectorLevel;
@@ -18,7 +18,7 @@ const FEW_POINTS: u64 = 64;
 /// Bytes of the largest vector.
 pub const VECTOR_BYTES: i64 = 64;
 
-/// The largest displacement that addresses have beside their groups.
+/// The largest displacement that addresses have in addition to their groups.
 const FAR: i64 = 1 << 28;
 
 /// Maximum number of operations of a kernel: registers are allocated in more than linear time.
@@ -185,7 +185,7 @@ impl<'k> LanePlan<'k> {
         }
     }
 
-    /// Whether lanes look up elements of their own, at computed indices, by the number of the load.
+    /// Whether lanes look up different elements, at computed indices, by the number of the load.
     fn looks_up(&self) -> Vec<bool> {
         let mut looks_up = vec![false; self.nest.insts.len()];
         for at in 0..self.graph.len() {

@@ -1,7 +1,7 @@
 //! The combination over reduced loops, in the order of the kernel (`spmdc_kernel::order`).
 //!
-//! Every lane has a partial result of its own. Where the loop in lanes is reduced, sixteen lanes take the terms of a sum in turn, in
-//! one, two or four registers; the lanes are combined by halves, and the terms after the last whole sixteen are added one by one.
+//! Every lane has a separate partial result. If the loop in lanes is reduced, sixteen lanes take the terms of a sum in turn, in one, two or
+//! four registers. The lanes are combined by halves, and the terms after the last whole sixteen are added one by one.
 
 use crate::body::Registers;
 use crate::code::{INT, Instruction, Int, Mem, RegisterSlot, Rm, V, VECTOR, VectorInstruction, VectorLength};

@@ -24,7 +24,7 @@ pub struct Selection {
     pub graph: Graph,
     /// Operations for their effect.
     pub effects: Vec<Node>,
-    /// For each instruction its value; None for those that address only, and for those that nothing needs.
+    /// For each instruction its value; None for instructions that only address, and for unneeded ones.
     pub values: Vec<Option<Node>>,
 }
 
@@ -263,7 +263,7 @@ impl Graph {
         }
     }
 
-    /// The raw element of a value of a narrow float type other than `f16`, which conversions of their own store.
+    /// The raw element of a value of a narrow float type other than `f16`, which separate conversions store.
     pub fn encode(&mut self, dtype: DType, value: Node) -> Node {
         if dtype == DType::Bf16 {
             self.shift(Shift::Shr32, value, 16)

@@ -5,8 +5,8 @@ use crate::emitter::LoopEmitter;
 use crate::graph::{Graph, LaneOp, Node};
 
 impl Graph {
-    /// For each operation the innermost loop that computes it in every trip: those that depend on a carried value, and that the next trip
-    /// needs, or that are checked.
+    /// For each operation the innermost loop that computes it in every trip: operations that depend on a carried value, and that the next
+    /// trip needs or that are checked.
     pub fn inside(&self) -> Vec<Option<Node>> {
         let mut inside = vec![None; self.len()];
         // Inner loops first: outer ones need them.

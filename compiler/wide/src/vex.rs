@@ -5,7 +5,7 @@ use crate::code::{RegisterSlot, Rm, V, VectorLength};
 use crate::encode::PoolConstant;
 use crate::ops::{self, Binary, Compared, Lane, Relation, Resize, Rounding, Shift, Unary};
 
-/// The bits of 2^52, whose last place is 1, and those of 2^84, whose last place is 2^32.
+/// The bits of 2^52, whose last place is 1, and the bits of 2^84, whose last place is 2^32.
 const UNIT: u64 = 0x4330_0000_0000_0000;
 const UPPER_UNIT: u64 = 0x4530_0000_0000_0000;
 
@@ -102,7 +102,7 @@ impl BodyEmitter {
         self.fma(false, [high, factor, low], [true; 3], false, false)
     }
 
-    /// Positive numbers toward zero; those that are too large give all bits.
+    /// Positive numbers toward zero; numbers that are too large result in all bits.
     fn float_to_unsigned(&mut self, a: V) -> V {
         const HALF: f32 = 2_147_483_648.0;
         let convert = Unary::F32ToI32.opcode();
@@ -167,7 +167,7 @@ impl BodyEmitter {
         })
     }
 
-    /// Rounded once, by doubles: those of large numbers have a last place that says whether lower ones were lost.
+    /// Rounded once, by doubles: doubles of large numbers have a last place that records whether lower places were lost.
     fn longs_to_floats(&mut self, a: V, signed: bool) -> V {
         const LOST: u64 = 0x7ff;
         let near = self.longs_to_doubles(a, signed);

@@ -158,7 +158,7 @@ fn place(numbers: &mut Numbers) -> RmPlace {
     RmPlace::Memory(Address { base: numbers.below(16) as u8, index, displacement })
 }
 
-/// Encodes an instruction and compares all operands with those that the decoder finds.
+/// Encodes an instruction and compares all operands with the decoder's.
 fn check(inst: &EncodedVector, name: Mnemonic, is_store: bool, three: bool, evex: bool) {
     let mut encoder = Encoder::new(0);
     encoder.vector(inst, evex);
