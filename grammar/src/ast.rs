@@ -190,7 +190,7 @@ pub struct ParamNode {
 
 /// Statements, then an optional value: `{ let y = f(x); y * 2 }`.
 ///
-/// An expression without a value ends a block as a statement: `{ while c { .. } }` has one statement and no value, and so have a
+/// An expression without a value ends a block as a statement: `{ while c { .. } }` has one statement and no value. The same holds for a
 /// `for` without `collect`, an `if` without `else`, and an `if` or block that itself has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BlockNode {

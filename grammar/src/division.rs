@@ -1,13 +1,13 @@
 //! Decides whether `//` divides or begins a comment.
 //!
-//! `//` divides if the code requires it and the spacing shows it; otherwise it begins a comment. It divides only if
+//! `//` divides if the code requires it and the spacing shows it; otherwise it begins a comment. It divides only if these hold:
 //!
-//! 1. an operand ends right before it on the same line (a name, a literal, `)` or `]`),
-//! 2. it is spaced evenly: no space on either side, or exactly one on both,
-//! 3. the rest of the line is the rest of an expression: operands and operators alternate, brackets pair up and every character
-//!    belongs to the language,
-//! 4. if that part of the line reaches neither a `;` or `{` nor a bracket that closes an earlier one, and begins with a name, then
-//!    that name is called or also occurs in code: in the file, on a part of a line before any `//`.
+//! 1. An operand ends right before it on the same line (a name, a literal, `)` or `]`).
+//! 2. It is spaced evenly: no space on either side, or exactly one on both.
+//! 3. The rest of the line is the rest of an expression: operands and operators alternate, brackets pair up and every character
+//!    belongs to the language.
+//! 4. This part of the line may begin with a name and reach neither a `;` or `{` nor a bracket that closes an earlier one. The name
+//!    must then be called, or occur in code of the file before any `//` of its line.
 //!
 //! `//=` divides if 1. and 2. hold.
 //!

@@ -35,7 +35,7 @@ pub struct ParserStop<'a, 's> {
 }
 
 impl<'s> ParserStop<'_, 's> {
-    /// The report and the repair. There is no report if an earlier one covers it.
+    /// The report and the repair. The report is left out if an earlier one covers it.
     pub fn explain(&self) -> (Option<Diagnostic>, Repair) {
         match self.found() {
             Some(Token::Malformed) => (None, Repair::RemoveStatement),

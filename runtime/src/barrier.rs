@@ -8,9 +8,9 @@
 //! (Mellor-Crummey and Scott, "Algorithms for scalable synchronization on shared-memory multiprocessors", 1991).
 //!
 //! # Ordering
-//! Every device that leaves the barrier sees the writes that each device made before it arrived: an arriving worker adds to
-//! `arrived` with release, the last worker reads `arrived` with acquire and publishes the next generation with release, and every
-//! worker that continues has read that generation with acquire. Within one crew, all of this happens under the lock of the crew.
+//! Every device that leaves the barrier sees the writes that each device made before it arrived. An arriving worker adds to `arrived` with
+//! release. The last worker reads `arrived` with acquire and publishes the next generation with release. Every worker that continues has
+//! read this generation with acquire. Within one crew, all of this happens under the lock of the crew.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, PoisonError};

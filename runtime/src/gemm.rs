@@ -1,8 +1,8 @@
 //! Matrix products: the `gemm` crate, one thread per call, over all batch and contracted dimensions of a step.
 //!
-//! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team takes
-//! them in any order. Cutting into panels changes no bits: `gemm` adds up each element in an order that depends on the length of
-//! the contraction only, except for small and for narrow products, which are therefore never cut (see [`panels`]).
+//! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team takes them in
+//! any order. Cutting into panels changes no bits: `gemm` sums each element in an order that only depends on the length of the contraction.
+//! Small and narrow products are an exception, and are therefore never cut (see [`panels`]).
 
 use std::ops::Range;
 
@@ -16,8 +16,8 @@ use spmdc_abi::{DType, GemmDim, GemmStep};
 /// Estimated nanoseconds of one multiplication and addition in f32 on a slow machine.
 const NANOSECONDS_PER_STEP: f64 = 0.03;
 
-/// A product of matrices: sizes; the result, its strides and whether it is accumulated into; both operands, each with its strides along the
-/// contraction and along the other dimension; two factors; conjugations; and the number of threads.
+/// A product of matrices. The arguments are the sizes; the result, its strides and whether it is accumulated into; and both operands, each
+/// with its strides along the contraction and the other dimension. Two factors, conjugations, and the number of threads follow.
 type Multiply<T> = unsafe fn(
     usize,
     usize,

@@ -8,11 +8,10 @@
 //! assert_eq!(show::format(&array), "[ 1.5   2.   -0.25]");
 //! ```
 //!
-//! The rules are those of NumPy's default print options: the shortest digits that read back as the same number, at most 8
-//! of them after the point; one common form (with or without exponent) for all elements shown, decided by their range;
-//! columns aligned; lines of at most 75 characters; the edges only when there are more than 1000 elements. A float that NumPy
-//! does not have, such as `bf16`, is written as the `ml_dtypes` package writes it: each element by itself, with up to six digits.
-//! A key is two `u32`.
+//! The rules are NumPy's default print options. Numbers have the shortest digits that read back as the same number, at most 8 of them after
+//! the point. All elements shown have one common form (with or without exponent), decided by their range. Columns are aligned, and lines
+//! have at most 75 characters. If there are more than 1000 elements, only the edges are shown. A float that NumPy does not have, such as
+//! `bf16`, is written as the `ml_dtypes` package writes it: each element by itself, with up to six digits. A key is two `u32`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -37,7 +37,7 @@ impl Tolerance {
         Tolerance::SumOfOnes { relative: 2.0 * relative }
     }
 
-    /// What suits an element type when sums may be taken in another order.
+    /// The tolerance for an element type when sums may be computed in another order.
     pub fn reassociated(dtype: DType) -> Tolerance {
         let Some(format) = dtype.format() else { return Tolerance::Exact };
         let place = (-f64::from(format.mantissa)).exp2();

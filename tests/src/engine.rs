@@ -42,12 +42,12 @@ const REPLAYED: u64 = 1_000_000;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     pub code: String,
-    /// One-based; 0 where there is no place.
+    /// One-based; 0 without a place.
     pub line: usize,
     pub message: String,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
     pub results: Vec<HostArray>,
@@ -140,7 +140,7 @@ thread_local! {
     static KNOWN: RefCell<HashMap<Kernel, LoadedKernel>> = RefCell::default();
 }
 
-/// The code of each kernel. On other meshes, and compiled from its dump, a program has many of the same kernels, and to make code takes a
+/// The code of each kernel. On other meshes, and compiled from its dump, a program has many of the same kernels. Code generation takes a
 /// third of the time of a test, so kernels that this thread knows are not compiled again.
 fn code_of(kernels: &[Kernel]) -> Result<Vec<LoadedKernel>, CodegenError> {
     KNOWN.with_borrow_mut(|known| {
@@ -191,8 +191,8 @@ impl Loaded {
         run_once(None, (self.program.clone(), self.functions()), inputs, &options(workers))
     }
 
-    /// Runs the part of this process of a job. The results are those of process 0; those of others are zeros. All processes write files
-    /// into this folder.
+    /// Runs the part of this process of a job. The results are those of process 0; the results of others are zeros. All processes write
+    /// files into this folder.
     pub fn run_as(&self, process: Process, inputs: &[HostArray], folder: &Path) -> Result<Outcome, Failure> {
         run_once(Some((process, folder)), (self.program.clone(), self.functions()), inputs, &options(None))
     }
@@ -343,7 +343,7 @@ impl TemporaryFiles {
     }
 }
 
-/// What the evaluator says of a module.
+/// The evaluator's results for a module.
 pub fn evaluated(text: &str, module: &Module, inputs: &[HostArray]) -> Result<Vec<HostArray>, Failure> {
     let args: Vec<Array> = inputs.iter().map(to_array).collect();
     match evaluate(module, &args) {

@@ -1,4 +1,4 @@
-//! What anybody may give to the compiler and the runtime, as functions of bytes: each panics where something is wrong with the answer.
+//! External inputs of the compiler and the runtime, as functions of bytes: each panics if the answer is wrong.
 //!
 //! A coverage-guided fuzzer calls them (`tests/fuzz`), and `tests/tests/suite/fuzz.rs` does so briefly with texts and files that it damages.
 
@@ -54,7 +54,7 @@ fn no_bug(failures: &[Failure], text: &str) {
     assert!(bug.is_none(), "{bug:?}\n{text}");
 }
 
-/// Whatever a text says, it is compiled as far as there is no machine code yet, or wrong by a code of its own.
+/// Every text either compiles up to machine code, or has an error with a code.
 pub fn check(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Err(failures) = engine::compiled("fuzz.spmd", &text, "", Some(Stage::Typed)) {
@@ -220,7 +220,7 @@ const SIZES: [&str; 14] = [
     "18446744073709551615",
 ];
 
-/// What a word is to the grammar, roughly: enough to put another in its place that parses.
+/// The approximate kind of a word in the grammar: enough to replace it by another one that parses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WordKind {
     Number,

@@ -1,10 +1,10 @@
 //! Whether devices are ordered where they touch the same memory, for a whole program.
 //!
-//! Each device has a vector clock (Fidge 1988, Mattern 1989): for each other device, the last step of it that happened before. A
-//! barrier joins the clocks of the devices of its group, each as it was when the device posted. Every access to memory is
-//! noted; of two accesses to the same bytes by different devices, one of which writes, the earlier one must have happened before the
-//! later one. A loop makes two trips, but one trip in the second trip of an outer loop, where only the border between two trips is
-//! new; all branches are taken one way, then all the other way.
+//! Each device has a vector clock (Fidge 1988, Mattern 1989): for each other device, the last step of it that happened before. A barrier
+//! joins the clocks of the devices of its group, each as it was when the device posted. Every access to memory is noted; of two accesses to
+//! the same bytes by different devices, one of which writes, the earlier one must have happened before the later one. A loop makes two
+//! trips, but one trip in the second trip of an outer loop, where only the border between two trips is new. All branches are taken one way,
+//! then all the other way.
 //!
 //! Devices that execute one step at the same time divide its writes, which is not checked here.
 
@@ -61,7 +61,7 @@ pub fn race(program: &Program, kernels: &[Kernel]) -> Option<String> {
     None
 }
 
-/// What one device did to some bytes, and in which step last.
+/// The accesses of one device to some bytes, and the step of the last one.
 #[derive(Clone, Debug)]
 struct Seen {
     bytes: Range<u64>,
@@ -355,7 +355,7 @@ impl Watch<'_> {
     }
 }
 
-/// Whether two calls are of parts of one kernel, one right behind the other.
+/// Whether two calls are of parts of one kernel, one directly after the other.
 fn continues(before: &KernelStep, step: &KernelStep) -> bool {
     before.part.is_some()
         && step.part.is_some()

@@ -93,7 +93,7 @@ impl Layout {
         axes.chars().map(size_of).product()
     }
 
-    /// What a device has of a dimension.
+    /// A device's part of a dimension.
     fn range(&self, dim: usize, size: usize, device: &BTreeMap<char, usize>) -> Range<usize> {
         let axes = &self.dims[dim];
         let position = axes.chars().fold(0, |position, axis| position * size_of(axis) + device[&axis]);

@@ -1,4 +1,4 @@
-//! What programs communicate, beside what XLA makes of the same programs, which `xla/measure.py` measured.
+//! The communication of programs, compared with XLA's communication in the same programs, which `xla/measure.py` measured.
 //!
 //! `docs/xla.md` is what [`page`] says; `cargo run -p spmdc-tests --bin xla > docs/xla.md` writes it.
 

@@ -44,7 +44,7 @@ pub fn without_debugging(library: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// Makes the index refer to the new offsets of the members. It is the first of them, and has not moved itself.
+/// Makes the index refer to the new offsets of the members. It is the first of them, and its own position is fixed.
 fn move_index(library: &mut [u8], moved: &[(usize, usize)]) -> Option<()> {
     if !library.get(MAGIC.len()..)?.starts_with(b"/ ") {
         return None;
@@ -60,7 +60,7 @@ fn move_index(library: &mut [u8], moved: &[(usize, usize)]) -> Option<()> {
     Some(())
 }
 
-/// An object without the contents of these sections. None if it is no object of the known form.
+/// An object without the contents of these sections. None if it is not an object of the known form.
 fn smaller_object(object: &[u8]) -> Option<Vec<u8>> {
     // 64 bits, little-endian, version 1; relocatable.
     if !object.starts_with(b"\x7fELF\x02\x01\x01") || number(object, 16, 2)? != 1 {

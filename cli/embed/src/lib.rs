@@ -13,7 +13,8 @@ use std::path::PathBuf;
 /// The level of compression, of 10.
 const LEVEL: u8 = 9;
 
-/// The path of the archive, as a string literal. Without linking, as in `cargo check`, there is no archive: any existing file.
+/// The path of the archive, as a string literal. Without linking, as in `cargo check`, the archive does not exist: any
+/// existing file.
 #[proc_macro]
 pub fn executable_archive(_: TokenStream) -> TokenStream {
     match archive(std::env::args()) {

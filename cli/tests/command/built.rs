@@ -78,7 +78,7 @@ fn arguments(case: &Case, program: &str) -> Result<Vec<String>, String> {
     Ok(dump["params"].as_array().unwrap().iter().map(argument).collect())
 }
 
-/// What differs between running a program and building it first.
+/// Differences between running a program and building it first.
 fn differs(path: &Path, folder: &Path, starter: Option<&Starter>) -> Result<(), String> {
     let case = Case::read(path)?;
     let program = path.to_str().unwrap();

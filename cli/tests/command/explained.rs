@@ -1,4 +1,4 @@
-//! What somebody sees who runs the README's command with `--explain`, and at other widths.
+//! The output of the README's command with `--explain`, and at other widths.
 
 use std::path::Path;
 use std::process::Command;

@@ -231,7 +231,7 @@ fn a_program_of_several_meshes_saves() {
     assert_eq!(back("{ y: f32[2], k: i32 }", "sum-76.npz"), "y: f32[2]\n[129. 129.]\nk: i32\n7\n");
 }
 
-/// Where there is no terminal, progress is a line at the end; on standard output nothing changes.
+/// Without a terminal, progress is a line at the end; standard output does not change.
 #[test]
 fn progress_is_a_line_where_there_is_no_terminal() {
     let text = "mesh (X = 2);

@@ -1,5 +1,5 @@
 //! Programs on three hosts, which are network namespaces of this machine: `tests/hosts/run.py` starts them and injects faults. One program
-//! and one fault; all of them if the variable `SPMDC_HOSTS` is `all`. What is not there is skipped, with a line that says so.
+//! and one fault; all of them if the variable `SPMDC_HOSTS` is `all`. Missing tools are skipped, with a line that says so.
 
 use std::env;
 use std::path::Path;

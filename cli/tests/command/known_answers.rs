@@ -5,7 +5,7 @@ use spmdc_tests::{MESHES, root};
 use std::path::Path;
 use std::process::Command;
 
-/// What an example prints on standard output.
+/// The standard output of an example.
 fn run(example: &str, words: &[&str]) -> String {
     let path = format!("examples/{example}.spmd");
     let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));

@@ -1,5 +1,5 @@
 //! Programs in several processes: `spmdc launch` with launchers that are scripts, and with those of the MPI libraries of this machine.
-//! What is not installed is skipped, with a line that says so.
+//! Launchers that are not installed are skipped, with a line that says so.
 
 use std::env;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::folder::{Folder, Said, installed, is_ignored};
 const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 const PROGRAM: &str = "mesh (X = 4);\nfn main(x: f32[8@X]) -> f32 { sum(2 * x) }\n";
 
-/// A launcher in the folder `bin`, which runs these lines after `program` was set to the words behind the options.
+/// A launcher in the folder `bin`, which runs these lines after `program` was set to the words after the options.
 fn script(folder: &Folder, name: &str, version: &str, lines: &str) {
     let text = format!(
         "#!/bin/sh\nif [ \"$1\" = --version ]; then echo '{version}'; exit 0; fi\n\
@@ -302,7 +302,7 @@ fn each_process_writes_its_own_trace() {
     }
 }
 
-/// What a program writes and reads while it runs.
+/// Files that a program writes and reads while it runs.
 #[test]
 fn two_processes_save_and_stream() {
     let text = "

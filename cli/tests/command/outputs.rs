@@ -94,7 +94,7 @@ fn a_pipe_is_written_for_its_reader() {
     assert!(!late.join().unwrap().is_empty());
 }
 
-/// What has been written to the file of standard output stays, and what comes later is behind it.
+/// Earlier output in the file of standard output stays, and later output follows it.
 #[test]
 fn standard_output_has_everything_in_order() {
     let folder = Folder::with(&[("p.spmd", PROGRAM)]);

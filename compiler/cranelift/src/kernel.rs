@@ -15,8 +15,8 @@
 //!
 //! In bundles of 4 lanes the same sums are four bundles that take turns.
 //!
-//! An output may be the same memory as an input that is accessed at the same index: at every point, or bundle of points, all loads
-//! come before all stores, and no load moves over a store.
+//! An output may be the same memory as an input that is accessed at the same index. At every point, or bundle of points, all loads come
+//! before all stores, and no load moves over a store.
 
 use super::accumulator::Accumulator;
 use super::arithmetic::register_type;

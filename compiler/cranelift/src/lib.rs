@@ -1,8 +1,9 @@
 //! From loop nests to machine code.
 //!
-//! `kernel` emits a nest, whose loops have the forms of `loops` (`tile`: of tiles, `strip`: of strips, `repeats`: in the body), `access` loads and stores, `reduction` the
-//! combination over loops, `arithmetic`, `narrow_lanes` and `lanes` the operations inside, all on the bundles of `vector`. `machine`
-//! compiles; `jit` and `object` are the destinations of the code. All of it implements [`Backend`].
+//! `kernel` emits a nest, whose loops have the forms of `loops` (`tile`: of tiles, `strip`: of strips, `repeats`: in the body). `access`
+//! emits loads and stores, and `reduction` the combination over loops. `arithmetic`, `narrow_lanes` and `lanes` emit the operations inside,
+//! all on the bundles of `vector`. `machine` compiles; `jit` and `object` are the destinations of the code. All of it implements
+//! [`Backend`].
 #![warn(missing_docs)]
 
 mod access;

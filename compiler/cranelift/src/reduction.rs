@@ -1,11 +1,10 @@
 //! The combination over the reduced dimensions.
 //!
-//! A reduction starts inside the loops over the kept dimensions, passes its partial results through the loops over the reduced
-//! ones, and ends with a store. If the vectorised dimension is reduced, every lane has a partial result of its own, and so have the
-//! remaining elements; they are combined in the order of the kernel (`spmdc_kernel::order`), so that a result depends neither on
-//! the range of a call nor on the machine. If a sum has more lanes than a bundle, several bundles take turns: each trip of the loop
-//! adds to the first and moves it to the end. A scan stores the running total at every point, that before it or that
-//! behind it, so its loop is never cut into lanes.
+//! A reduction starts inside the loops over the kept dimensions, passes its partial results through the loops over the reduced ones, and
+//! ends with a store. If the vectorised dimension is reduced, every lane has a separate partial result, and so do the remaining elements.
+//! They are combined in the order of the kernel (`spmdc_kernel::order`), so that a result depends neither on the range of a call nor on the
+//! machine. If a sum has more lanes than a bundle, several bundles take turns: each trip of the loop adds to the first and moves it to the
+//! end. A scan stores the running total before or after every point, so its loop is never cut into lanes.
 
 use super::accumulator::{Accumulator, Partial};
 use super::arithmetic::register_type;

@@ -1,9 +1,9 @@
 //! Tiles: bundles of 4 by 4 points, for loops that read along one dimension and write along another.
 //!
-//! Lane `4 * r + c` of a tile is row `r`, column `c`. An access along the columns moves four rows of four neighbours; one along the
-//! rows moves four columns, which are transposed in registers. The tiles form blocks as wide as a cache line on both sides, so that
-//! every line is read or written completely at once: the lines of larger blocks would evict each other from the first-level cache
-//! if the rows of an array are a power of two apart.
+//! Lane `4 * r + c` of a tile is row `r`, column `c`. An access along the columns moves four rows of four neighbours; one along the rows
+//! moves four columns, which are transposed in registers. The tiles form blocks as wide as a cache line on both sides, so that every line
+//! is read or written completely at once. The lines of larger blocks would evict each other from the first-level cache if the rows of an
+//! array are a power of two apart.
 
 use super::kernel::Emitter;
 use super::vector::{Bundle, Vector};

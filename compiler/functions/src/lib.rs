@@ -1,8 +1,8 @@
 //! The table of operations: every op once, one file each.
 //!
-//! An op is a small struct of its attributes that implements [`Rules`]. The table has its names in the language; a call of such a
-//! name is handled by [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a
-//! call that reads back as the same op. Control flow is no op: see [`control`](spmdc_ir::program::control).
+//! An op is a small struct of its attributes that implements [`Rules`]. The table has its names in the language; a call of such a name is
+//! handled by [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a call that
+//! reads back as the same op. Control flow is not an op: see [`control`](spmdc_ir::program::control).
 
 #![warn(missing_docs)]
 

@@ -5,13 +5,12 @@
 //! |---|---|---|
 //! | communication | bytes received by a device, [`collective`] | reshards, the layout of each op, alignments, whole programs, edits of `why` |
 //! | computation | operations of a device, as bytes by [`operations`] | the layout of each op, partial sums, whole programs |
-//! | communication between hosts | bytes received by a host, as bytes of a device by [`Levels::between`] | as communication, if hosts are given |
+//! | communication between hosts | bytes received by a host, as bytes of a device by [`Levels::between`] | as communication, if hosts are known |
 //! | repetition | trips, [`trips`] | all of these |
 //! | time | nanoseconds of a device, [`of_kernel`] and [`of_product`] | the division of tasks among devices, and the size of the pieces |
-//! | time of exchanges | nanoseconds of a device, [`of_copy`], [`of_barrier`] and [`Levels::time_between`] | timelines of several meshes,
-//! which decide how far they work ahead | | memory | bytes of a device that are held longer | the positions of collectives, and which are
-//! combined | | memory of a loop | bytes of a device that are held through it, as received bytes by [`held_in_loop`] | whether a loop
-//! gathers the part of each trip, or the whole array before the loop |
+//! | time of exchanges | nanoseconds of a device, [`of_copy`], [`of_barrier`] and [`Levels::time_between`] | timelines of several meshes, which decide how far they work ahead |
+//! | memory | bytes of a device that are held longer | the positions of collectives, and which are combined |
+//! | memory of a loop | bytes of a device that are held through it, as received bytes by [`held_in_loop`] | whether a loop gathers the part of each trip, or the whole array before the loop |
 //!
 //! Only differences and proportions matter: no figure predicts a running time. "Measured" refers to `docs/benchmarks.md`, which names the
 //! machine: an AMD EPYC with two cores, code 128 bits wide. "Estimated" means that the figure was not measured; the text then states the
@@ -105,9 +104,9 @@ pub struct Levels {
 }
 
 impl Levels {
-    /// Inside a host [`NANOSECONDS_PER_COPIED_BYTE`] and [`NANOSECONDS_PER_BARRIER`]. Between hosts, measured for sums of 4 MiB on two
-    /// hosts that were network namespaces of one machine, over Open MPI 5: 2.0 milliseconds at best, 0.5 nanoseconds for a byte; 7 to 17
-    /// microseconds for sums of 4 bytes, and 5 to 11 with Open MPI 4 over TCP on one host.
+    /// Inside a host [`NANOSECONDS_PER_COPIED_BYTE`] and [`NANOSECONDS_PER_BARRIER`]. Between hosts, measured on two hosts that were
+    /// network namespaces of one machine, over Open MPI 5. Sums of 4 MiB take 2.0 milliseconds at best, which is 0.5 nanoseconds for a
+    /// byte. Sums of 4 bytes take 7 to 17 microseconds, and 5 to 11 with Open MPI 4 over TCP on one host.
     pub const DEFAULT: Levels = Levels {
         inside: LevelSpeed { bytes_per_second: 16_000_000_000, latency_nanos: 300 },
         between: LevelSpeed { bytes_per_second: 2_000_000_000, latency_nanos: 10_000 },
@@ -282,7 +281,7 @@ pub fn operations(count: u64, devices: usize) -> f64 {
     count as f64 / devices as f64 * BYTES_PER_OPERATION
 }
 
-/// The amount received by each of `n` devices that sum blocks of this length, in the unit of the length: they scatter the sum and gather
+/// The amount received by each of `n` devices that sum blocks of this length, in the unit of the length. They scatter the sum and gather
 /// its parts (Rabenseifner, "Optimization of collective reduction operations", ICCS 2004).
 pub fn all_reduce(n: u64, block: u64) -> u64 {
     (2 * (n - 1) * block).div_ceil(n)

@@ -1,7 +1,7 @@
 //! Translates between the axes of a rule's factors and the axes of its tensors' dimensions.
 //!
 //! For `ik,kj->ij` with a left operand `f32[8@X,16@Y]`, factor `i` is split over X and `k` over Y. The axes of a dimension of several
-//! factors fill them major to minor: with `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a` over X and `b`
+//! factors fill them major to minor. With `ab->(ab)` of sizes 2 and 8, a dimension `16@(X,Y)` on X = 2, Y = 4 splits `a` over X and `b`
 //! over Y. Blocks must not straddle factors, so every such factor divides evenly, and a later one is split only if all earlier ones are
 //! split completely. A major factor alone may be split unevenly if the blocks are the same: `(46)@Y`, Y = 4, as `ab` of sizes 23 and 2.
 
@@ -103,8 +103,8 @@ impl Projection {
         Some(&axes[begin..end])
     }
 
-    /// The first axis of a dimension whose blocks straddle factors, and the sizes at which to cut it so that each part splits one
-    /// factor, as far as possible: for `(ab)` with sizes 2 and 8, an axis of 4 is cut at 2.
+    /// The first axis of a dimension whose blocks straddle factors, and the sizes at which to cut it so that each part splits one factor,
+    /// as far as possible. For `(ab)` with sizes 2 and 8, an axis of 4 is cut at 2.
     pub fn cuts(&self, dim: &DimFactors, axes: &[u8], mesh: &Mesh) -> Option<(u8, Vec<usize>)> {
         let mut sizes = significant(&self.rule, dim).map(|factor| self.rule.factors[factor].size);
         if axes.is_empty() || sizes.clone().count() < 2 || self.part(dim, 0, axes, mesh).is_some() {

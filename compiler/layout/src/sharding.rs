@@ -279,8 +279,8 @@ pub fn block_range(size: usize, blocks: usize, position: usize) -> Range<usize> 
     (position * block).min(size)..((position + 1) * block).min(size)
 }
 
-/// Whether these blocks of a dimension of `major * minor` elements consist of whole groups of `minor` elements: 46 elements in four
-/// blocks of 12, 12, 12 and 10 are 23 pairs in blocks of 6, 6, 6 and 5.
+/// Whether these blocks of a dimension of `major * minor` elements consist of whole groups of `minor` elements. For example, 46 elements in
+/// four blocks of 12, 12, 12 and 10 are 23 pairs in blocks of 6, 6, 6 and 5.
 pub fn blocks_hold_whole(major: usize, minor: usize, blocks: usize) -> bool {
     let blocks = blocks.max(1);
     (major * minor).div_ceil(blocks) == major.div_ceil(blocks) * minor

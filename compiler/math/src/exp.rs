@@ -1,8 +1,8 @@
 //! Exponentials.
 //!
-//! All of them split the argument as `x = k ln 2 + r` with an integer `k` and `|r|` at most half of `ln 2`, approximate
-//! `exp(r)` by a polynomial, and multiply by `2^k`. The multiple of `ln 2` is subtracted in two parts, the first with so few
-//! digits that the difference is exact. What is left to lose is the rounding of `1 + (r + ...)`.
+//! All of them split the argument as `x = k ln 2 + r` with an integer `k` and `|r|` at most half of `ln 2`, approximate `exp(r)` by a
+//! polynomial, and multiply by `2^k`. The multiple of `ln 2` is subtracted in two parts, the first with so few digits that the difference
+//! is exact. The only remaining error is the rounding of `1 + (r + ...)`.
 //!
 //! ```text
 //! exp(1) = 2^1 * exp(0.3069)        k = 1,  r = 1 - ln 2

@@ -1,9 +1,8 @@
-//! What a back end must offer to run the math functions.
+//! The operations that a back end must implement to run the math functions.
 //!
-//! Every function of this module is a straight line of the operations below: no branches, no tables, no loops that depend
-//! on data. Each operation has one exactly defined result (IEEE 754, round to nearest even, subnormals kept), so every
-//! implementor computes the same bits, whether it holds one number ([`super::SingleLane`]), records instructions for a code
-//! generator, or drives wide registers.
+//! Every function of this module is a straight line of the operations below: no branches, no tables, no loops that depend on data. Each
+//! operation has one exactly defined result (IEEE 754, round to nearest even, subnormals kept). So every implementor computes the same
+//! bits, whether it holds one number ([`super::SingleLane`]), records instructions for a code generator, or drives wide registers.
 //!
 //! A value of an associated type is a *bundle of lanes*: the implementor decides how many. All types of one implementor
 //! have the same number of lanes, so `F64` may well be two registers where `F32` is one. Functions on `f64` use none of

@@ -1,7 +1,7 @@
 //! Logarithms.
 //!
-//! All of them split the argument as `x = 2^e (1 + f)` with `1 + f` between the root of a half and the root of two, so that
-//! near one, where the result is small, `e` is zero and nothing cancels. Then `ln x = e ln 2 + ln(1 + f)`.
+//! All of them split the argument as `x = 2^e (1 + f)` with `1 + f` between the root of a half and the root of two. So near one, where the
+//! result is small, `e` is zero and nothing cancels. Then `ln x = e ln 2 + ln(1 + f)`.
 //!
 //! Single precision uses a polynomial in `f`. Double precision uses `ln(1 + f) = 2 atanh(s)`, `s = f / (2 + f)`, whose
 //! series in the small `s^2` is short, arranged so that the rounded `s` only enters the small terms:

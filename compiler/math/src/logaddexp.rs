@@ -1,4 +1,4 @@
-//! The sum of two numbers that are given by their logarithms.
+//! The logarithm of the sum of two numbers with known logarithms.
 //!
 //! ```text
 //! ln(exp(x) + exp(y)) = max + ln(1 + exp(-d))        d = |x - y|

@@ -28,7 +28,7 @@ pub(super) fn rsqrt<X: Real>(x: X) -> X {
 const CUBE_START: &[f64] =
     &[0.028590701282233837, -0.221235865955288, 0.6954781507048774, -1.1728758236550167, 1.6700051724605711];
 
-/// The parts of a positive, finite, normal number `x = m 2^(3q)` with `m` from one to eight: `m`, `q` as the low bits of an
+/// The parts of a positive, finite, normal number `x = m 2^(3q)` with `m` from one to eight. They are `m`, `q` as the low bits of an
 /// integer and as a number, and the inverse of the cube root of `m` to 2^-52.
 #[inline(always)]
 fn cube_parts<X: Double>(x: X) -> (X, X, X) {

@@ -8,8 +8,8 @@
 //! sin(5) = sin(3 pi/2 + 0.2876) = -cos(0.2876)
 //! ```
 //!
-//! Arguments of which a multiple of `pi/2` has too many digits for that are [`Rare`]: they are multiplied by `2/pi`, of
-//! which only the digits are used that do not merely add multiples of four (Payne and Hanek's method).
+//! Arguments are [`Rare`] if the multiple of `pi/2` has too many digits for this. They are multiplied by the digits of `2/pi` that do
+//! not merely add multiples of four (Payne and Hanek's method).
 
 use std::f64::consts::FRAC_PI_2;
 

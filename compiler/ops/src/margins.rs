@@ -5,8 +5,8 @@
 //! let v3: f32[14@Y/16+1] = window(x, v1, dims=[(16, 0, 0, 1, 14, 0)], halos=(0,), bits=0);
 //! ```
 //!
-//! Each part is a margin (`layout/margin.rs`): its dimension; -1 for places before the blocks, 1 for places after; and for each
-//! dimension and each position along the axes that split it, the first place and the end of its span. There is a result for each.
+//! Each part is a margin (`layout/margin.rs`). It has its dimension, and -1 for places before the blocks or 1 for places after. For each
+//! dimension and each position along the axes that split it, it has the first place and the end of its span. There is a result for each.
 
 use spmdc_abi::{CollectiveKind, FetchDim};
 use spmdc_grammar::codes::Code;

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Neighbours compute the elements of each other's margins, too, so the bits are the same. There are fewer exchanges, and between two of
-//! them no device waits: the steps of a device run panel by panel (`panels`), and an array that exceeds the caches is read once for all of
+//! them no device waits. The steps of a device run panel by panel (`panels`), and an array that exceeds the caches is read once for all of
 //! them. The blocks with their margins have separate dimensions for the coordinates of devices, so the windows on them are slices.
 //!
 //! The pass only changes loops whose trips compute all carried values from windows on them, element by element. The arrays must exceed the

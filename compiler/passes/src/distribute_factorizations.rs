@@ -16,8 +16,8 @@
 //! let r: f32[8, 8] = u * broadcast_to(down, (8, 8));
 //! ```
 //!
-//! The Cholesky factor of a matrix whose rows are split is computed row by row of blocks: once a device has its rows of L, all
-//! following devices get them, and make their elements in the same columns.
+//! The Cholesky factor of a matrix whose rows are split is computed row by row of blocks. Once a device has its rows of L, all following
+//! devices get them, and compute their elements in the same columns.
 //!
 //! ```text
 //! let l: f32[512@Y, 512] = cholesky(a);                          // Y = 4

@@ -20,8 +20,8 @@
 //! transformed again. It is computed in the layout of the lines, or in the order of the first transform's result. In `ifft(k * fft(x,
 //! axis=0), axis=0)`, neither the spectrum nor its product is moved back.
 //!
-//! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `partition`, which makes collectives of the
-//! requests; values that are not used any more are left out by `dce` in between.
+//! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `partition`, which makes collectives
+//! of the requests. In between, `dce` removes values that are not used any more.
 
 mod four_step;
 

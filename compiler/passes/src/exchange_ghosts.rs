@@ -9,9 +9,9 @@
 //! let w: f32[8@Y,3] = patches(g, dims=[(0, 8, 3, 1, 1, 4)], at=1);
 //! ```
 //!
-//! It comes after `insert_reshards`, which has split operand and result by the same axes, and before `exchange_halos`: the padding
-//! of an operand, or another window on it, becomes a part of `ghosted`, so nothing moves for it. If the blocks of the windows need no
-//! elements but those in the same blocks of the operand, nothing is copied.
+//! It comes after `insert_reshards`, which has split operand and result by the same axes, and before `exchange_halos`. The padding of an
+//! operand, or another window on it, becomes a part of `ghosted`, so no data moves for it. If the blocks of the windows need no elements
+//! but those in the same blocks of the operand, nothing is copied.
 
 use spmdc_ir::program::build::statement;
 use spmdc_ir::program::local::window_of;

@@ -13,8 +13,8 @@
 //! memory is limited ([`Room::Scarce`]), no gather leaves a loop, because its result would be held through all trips.
 //!
 //! No statement leaves a branch, which may not be taken, or a loop known never to run; no statement with an effect moves. A statement that
-//! may stop the program, such as a division of integers, leaves a loop only if it is known to run, and if no statement that acts or may stop
-//! the program comes before it and stays.
+//! may stop the program, such as a division of integers, leaves a loop only if the loop is known to run. In addition, no statement that has
+//! an effect or may stop the program may come before it and stay.
 
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};

@@ -7,12 +7,12 @@
 //! let h: f32[8,16] = reshard(v7, P(_,_));             // the product sums over a dimension that is split over Y
 //! ```
 //!
-//! For each op the pass chooses one list of axes per factor, among the lists of its operands and its wanted result: the choice that moves
-//! the fewest bytes, then the one with the least work on each device. An operand in another layout is resharded by a request before the op,
-//! in the outermost loop that does not define the operand; equal requests are made once. If a broadcast, a cast, padding or windows made
-//! the operand from fewer bytes, these bytes are resharded, and the operand is made again. Random numbers are generated again (`drawn.rs`).
-//! The result gets the layout that the factors imply, partial along the axes of split summed factors, and is resharded to the layout that
-//! propagation decided.
+//! For each op the pass chooses one list of axes per factor, among the lists of its operands and its wanted result. It takes the choice
+//! that moves the fewest bytes, then the one with the least work on each device. An operand in another layout is resharded by a request
+//! before the op, in the outermost loop that does not define the operand; equal requests are made once. If a broadcast, a cast, padding or
+//! windows made the operand from fewer bytes, these bytes are resharded, and the operand is made again. Random numbers are generated again
+//! (`drawn.rs`). The result gets the layout that the factors imply, partial along the axes of split summed factors, and is resharded to the
+//! layout that propagation decided.
 //!
 //! A sum that linear ops use is combined after them where that moves fewer bytes (`sums.rs`): once for `x @ y + x @ z`, once after
 //! a loop that accumulates into a carried value.
@@ -250,8 +250,8 @@ impl Inserter<'_> {
         self.open_blocks[..=depth].iter().map(|open| open.trips).product()
     }
 
-    /// For the result of an op that enlarges its operand, such as a broadcast, a cast to a wider type, padding or windows: the op, its
-    /// operand, and the layout of the operand that results in the wanted layout, without another exchange of its neighbours.
+    /// For the result of an op that enlarges its operand, such as a broadcast, a cast to a wider type, padding or windows. Returns the op,
+    /// its operand, and the layout of the operand that results in the wanted layout, without another exchange of its neighbours.
     fn source(&self, value: Value, to: &Sharding) -> Option<(&Op, Value, Sharding)> {
         let (op, small) = self.stretched.get(&value)?;
         let (ty, from) = (self.func.ty(value), self.func.ty(*small));

@@ -7,11 +7,13 @@
 //!
 //! A pointwise value, or a reduction of few elements ([`SHORT_REDUCTION`]), is fused into its users
 //! - if every user can take it as an expression ([`Reads`]), and
-//! - if that repeats no work: all its uses are in one loop nest of the same block, which reads each element once or several times
-//!   at the same index (the kernel then computes it once); or there is no work to repeat: literals, `iota`, views such as slices,
-//!   transposes and broadcasts of values in memory, and short expressions of scalars, which a kernel computes before its loops;
-//!   or it takes less time to repeat the work than to store the elements and load them again (`is_cheaper`), and no more memory:
-//!   differences of all pairs of points, for instance;
+//! - if one of these holds:
+//!   1. The work is not repeated: all its uses are in one loop nest of the same block, which reads each element once or several times
+//!      at the same index (the kernel then computes it once).
+//!   2. The work is trivial: literals, `iota`, views such as slices, transposes and broadcasts of values in memory, and short expressions
+//!      of scalars, which a kernel computes before its loops.
+//!   3. Repeating the work takes less time than storing the elements and loading them again (`is_cheaper`), and at most as much memory,
+//!      for instance for differences of all pairs of points.
 //! - and if the loop nest does not become too long.
 //!
 //! The result of an all_gather is not stored either if its only user reads the blocks in place (`Library::streams`). The same holds for an

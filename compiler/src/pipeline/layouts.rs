@@ -75,8 +75,8 @@ impl<'a> ProgramLayout<'a> {
 }
 
 /// Layouts for all values. If propagation could have chosen otherwise, the program is also compiled with the other choice, and the cheaper
-/// layout is kept: first the order of the program, then each other choice together with the better ones before it, then axes in parts,
-/// finally whole small values in loops.
+/// layout is kept. The order is: the order of the program, then each other choice together with the better ones before it, then axes in
+/// parts, finally whole small values in loops.
 pub fn cheapest<'a>(m: Module, trials: &'a Trials<'a>) -> ProgramLayout<'a> {
     let mut best = ProgramLayout::new(propagate(m.clone(), Choices::NONE, None), trials);
     let mut chosen = Choices::NONE;

@@ -1,7 +1,7 @@
 //! Explains the layout of a value, the layouts that force a collective, and the change of an annotation that avoids it.
 //!
-//! Edits are found by trial: every annotation of the program is changed in every way that one dimension allows, each `let` without an
-//! annotation gets one that splits a dimension, and the program is compiled with each change. The report shows the edit with the least
+//! Edits are found by trial. Every annotation of the program is changed in every way that one dimension allows, and each `let` without an
+//! annotation gets one that splits a dimension. The program is compiled with each change. The report shows the edit with the least
 //! communication, if it saves at least 1 percent. Each change is compiled once for all collectives of a line, and the number of compiled
 //! changes is bounded.
 
@@ -70,8 +70,8 @@ pub struct Forced {
     pub deferral: Option<String>,
 }
 
-/// A change of one annotation, or a new one, with the costs of the program before and after it: the sum over all collectives of the
-/// maximum bytes received by any device, the operations of one device, and the number of collectives that run.
+/// A change of one annotation, or a new one, with the costs of the program before and after it. The costs are the sum over all collectives
+/// of the maximum bytes received by any device, the operations of one device, and the number of collectives that run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AnnotationEdit {
     /// The source position of the text to replace.

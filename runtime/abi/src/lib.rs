@@ -11,8 +11,8 @@
 //! once per X coordinate, and a replicated one once per process. Devices that share a buffer also share the work of filling it (`split`),
 //! with a [`Step::Sync`] before and after.
 //!
-//! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time constants;
-//! the valid length on a device is a [`Scalar`] that the loader resolves once per device.
+//! A block is stored row-major in the shape of the *largest* block (`ceil(N / n)` per dimension), so strides are compile-time constants.
+//! The valid length on a device is a [`Scalar`] that the loader resolves once per device.
 #![warn(missing_docs)]
 
 mod dtype;
@@ -443,8 +443,8 @@ pub enum Step {
     ///
     /// Without lags, consider the elements that one kernel writes and another kernel uses. For any part of the range, the second kernel
     /// uses only elements that the first kernel writes for the same part. With lags, unit `i` of the later kernel uses only elements that
-    /// the earlier kernel writes for units up to `i` plus the difference of the lags, and the earlier kernel does not use elements that
-    /// unit `i` writes for later units. With lags, devices do not divide the range, and kernels may have several ranges.
+    /// the earlier kernel writes for units up to `i` plus the difference of the lags. The earlier kernel does not use elements that unit
+    /// `i` writes for later units. With lags, devices do not divide the range, and kernels may have several ranges.
     Panels {
         /// At least one, in the order in which they run on each panel.
         kernels: Vec<KernelStep>,

@@ -146,8 +146,8 @@ impl MatrixFunction {
         }
     }
 
-    /// Elements of the scratch memory for a first operand with these numbers of rows and columns, and a second one with these: copies of
-    /// all arrays, and an upper bound for the memory of the factorizations.
+    /// Elements of the scratch memory for a first and a second operand with these numbers of rows and columns. It has copies of all arrays,
+    /// and an upper bound for the memory of the factorizations.
     pub fn scratch(&self, rows: usize, columns: usize, other: [usize; 2]) -> usize {
         let [rows, columns, height, width] = [rows, columns, other[0], other[1]].map(|size| size as u128);
         let sides = height.max(width);

@@ -125,7 +125,7 @@ impl UnitReduction {
     }
 }
 
-/// The reduction of units of this number of bytes for the devices of a group: `from` is the memory of all partial values in the order of
+/// The reduction of units of this number of bytes for the devices of a group. `from` is the memory of all partial values in the order of
 /// the devices, and `to` the different memory of their results.
 pub(crate) fn of_units(
     step: &ReduceStep,

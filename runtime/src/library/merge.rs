@@ -1,5 +1,5 @@
 //! Elements of the sorted order of several sorted lines, by exact ranks. The number of elements of each line before a rank follows from
-//! binary searches (Varman et al., "Merging multiple lists on hierarchical-memory multiprocessors", 1991), so a device reads only the
+//! binary searches (Varman et al., "Merging multiple lists on hierarchical-memory multiprocessors", 1991). So a device only reads the
 //! elements that it takes, and a few more in the search.
 
 use super::order::{KeyOrder, Word};

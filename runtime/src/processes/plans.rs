@@ -86,8 +86,8 @@ impl MessagePlans {
         Ok(())
     }
 
-    /// Adds the messages of a transfer between meshes, with these lengths to and from each process, and a separate group for them: the
-    /// devices of both meshes in this process, whose barrier is passed if there are any.
+    /// Adds the messages of a transfer between meshes, with these lengths to and from each process, and a separate group for them. The
+    /// group is the devices of both meshes in this process, whose barrier is passed if there are any.
     pub fn add_transfer(
         &mut self,
         (own, barrier): (usize, Option<usize>),

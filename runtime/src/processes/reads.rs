@@ -257,8 +257,8 @@ impl<'a> DeviceReads<'a> {
         self.mesh().process(owner) == self.process
     }
 
-    /// A device with the same bytes as this one, because it differs from it along these axes only: one in the process of the reader, or
-    /// otherwise one in the process that sends them to the reader.
+    /// A device with the same bytes as this one, because it differs from it along these axes only. It is in the process of the reader, or
+    /// otherwise in the process that sends them to the reader.
     pub fn nearest(&self, owner: usize, copies: AxisSet) -> usize {
         let mesh = self.mesh();
         if self.is_near(owner) {
@@ -360,8 +360,8 @@ mod tests {
         Memory::allocate(&mesh, 0, &[Arena { axes: AxisSet::all(1), bytes: 1 << 21 }]).unwrap()
     }
 
-    /// The plan of the message from the second process to the first one if these devices copy these boxes of device 2, the remaining
-    /// copies, and the places at which its parts are received, as offsets in the memory of device 0.
+    /// The plan of the message from the second process to the first one if these devices copy these boxes of device 2. Also returns the
+    /// remaining copies, and the places at which its parts are received, as offsets in the memory of device 0.
     fn received(boxes: &[(usize, Rows)]) -> (Vec<(usize, Option<usize>)>, usize) {
         let memory = memory();
         let place = Place { arena: 0, offset: 0 };

@@ -2,8 +2,8 @@
 //!
 //! A device that reads rows in a loop mostly reads the rows directly after the last ones, or at the same distance as between the previous
 //! reads. So after each read it asks a reader thread for the rows that it expects to need next, and takes them if the guess was right. A
-//! wrong guess costs an unused read. After two of them in a row no guess is made until steps agree again. A device never waits for rows
-//! that the reader has not begun to read: it reads them itself.
+//! wrong guess costs an unused read. After two of them in a row no guess is made until steps agree again. A device only waits for rows that
+//! the reader is reading; otherwise it reads them itself.
 //!
 //! Rows read ahead are in separate memory, one block for each device and statement, from which they are copied. The memory of the rows in
 //! the program may hold other values until then.

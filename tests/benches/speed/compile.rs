@@ -83,7 +83,7 @@ fn gradient(layers: usize) -> String {
 /// The text of a program with so many statements or layers.
 type LongProgram = fn(usize) -> String;
 
-/// What a statement of a long program takes from the text to the end of `check`, and to its code: as long as one of a short program.
+/// The time of a statement in a long program from the text to the end of `check`, and to its code: as long as one of a short program.
 pub fn long_programs() {
     let programs: [(&str, LongProgram, [usize; 4]); 2] = [
         ("dependent statements", dependent, [10_000, 20_000, 40_000, 80_000]),

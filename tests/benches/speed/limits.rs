@@ -44,7 +44,7 @@ loops! {
     }
 }
 
-/// What a line is held against.
+/// The limit of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Traffic {
     Read,

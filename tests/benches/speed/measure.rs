@@ -15,8 +15,7 @@ const BATCH: Duration = Duration::from_millis(2);
 /// How long the actions of one line are measured, in turns.
 const PATIENCE: Duration = Duration::from_millis(600);
 
-/// What is read before and after: the time of the day, or what the calling thread alone has used of a processor, which what
-/// else the machine does disturbs less.
+/// The clock: the time of the day, or the processor time of the calling thread, which other load on the machine affects less.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
     Wall,

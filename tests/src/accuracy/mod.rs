@@ -1,9 +1,8 @@
 //! How far the math functions are from the truth, in units in the last place.
 //!
-//! What is measured is machine code: each function is compiled as a program of its own and run on chunks of numbers. A few
-//! answers of each chunk are also asked of the evaluator, which must give the same bits. The truth comes from C's functions in
-//! a wider format; a few of these values per chunk are compared with 113 digits, and so is the largest error, so that the error
-//! of the reference is known as well.
+//! The measured code is machine code: each function is compiled as a separate program and run on chunks of numbers. A few answers of each
+//! chunk are also asked of the evaluator, which must give the same bits. The truth comes from C's functions in a wider format. A few of
+//! these values per chunk are compared with 113 digits, and so is the largest error, so that the error of the reference is known as well.
 //!
 //! ```no_run
 //! use spmdc_abi::{DType, FloatFormat};
@@ -98,7 +97,7 @@ pub struct Sweep {
     pub threads: usize,
 }
 
-/// What a sweep found.
+/// The result of a sweep.
 #[derive(Clone, Debug)]
 pub struct Errors {
     pub function: Function,

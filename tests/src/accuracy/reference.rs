@@ -27,7 +27,7 @@ impl Format {
     }
 }
 
-/// What a run of answers came to.
+/// The result of a run of answers.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {

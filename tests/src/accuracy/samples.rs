@@ -1,8 +1,8 @@
 //! Arguments for functions that have too many to try them all.
 //!
-//! Every sample depends on its number only, so that a sweep can be repeated and divided. Some are spread over all numbers, some
-//! over the interval where the function is interesting, and some crowd around the points where it, or the way it is computed,
-//! changes: limits of the range, zeros, and where one formula hands over to another.
+//! Every sample depends on its number only, so that a sweep can be repeated and divided. Some are spread over all numbers, and some over
+//! the interval where the function is interesting. Others are near the points where it, or its computation, changes: limits of the range,
+//! zeros, and points where one formula replaces another.
 
 use spmdc_abi::DType;
 use spmdc_kernel::number;
@@ -165,8 +165,7 @@ pub fn specials() -> Vec<f64> {
     x
 }
 
-/// What a function of one number is tried on beside everything else: the special arguments, and the points where it changes
-/// with their neighbours.
+/// Additional arguments for a function of one number: the special arguments, and the points where it changes with their neighbours.
 pub fn specials_of(f: MathFn, dtype: DType) -> Vec<f64> {
     let (mut x, Description { interval: (low, high), edges, .. }) = (specials(), f.description());
     for &edge in edges.iter().chain([low, high]) {

@@ -1,4 +1,4 @@
-//! What is measured: one function in one element type, as machine code and in the evaluator.
+//! The measured subject: one function in one element type, as machine code and in the evaluator.
 
 use super::Function;
 use crate::engine;
@@ -20,7 +20,7 @@ pub struct Subject {
     written: Vec<bool>,
 }
 
-/// What an element of an array is in Rust.
+/// The Rust type of an array's element.
 pub trait Element: Copy + Default {}
 /// Half precision, as bits.
 impl Element for u16 {}
@@ -92,7 +92,7 @@ impl Subject {
         output.into_iter().map(from).collect()
     }
 
-    /// What the evaluator gives, which computes one number at a time.
+    /// The result of the evaluator, which computes one number at a time.
     pub fn evaluated(&self, x: f64, y: Option<f64>) -> f64 {
         let (name, dtype) = (self.function.name(), self.dtype);
         let bits = |x| number::from_float(dtype, x);

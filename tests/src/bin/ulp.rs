@@ -7,9 +7,9 @@
 //! ```
 //!
 //! In `f32` every number is tried, in `f16` and `bf16` too; functions of two numbers and `f64` get 10^8 samples. Prints one row of
-//! a table per function: the largest error and where it is, the mean error, how far the reference may be off, how many answers
-//! are wrong in kind (NaN or not, infinite or not, the sign of a zero), how many the evaluator gives other bits for, and how
-//! many arguments were tried in how many seconds. The exit status is 1 if a bound is exceeded.
+//! a table per function: the largest error and its argument, the mean error, and the error of the reference. Then follow the number of
+//! answers of a wrong kind (NaN or not, infinite or not, the sign of a zero), and the number of answers with other bits than the
+//! evaluator's. The number of arguments and the seconds are last. The exit status is 1 if a bound is exceeded.
 
 use spmdc_abi::DType;
 use spmdc_tests::accuracy::{Errors, Function, Sweep, bound, reference};

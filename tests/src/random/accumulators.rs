@@ -1,7 +1,7 @@
 //! Loops that add up products and gradients of parts of a batch, as of microbatches, of layers in a loop inside, and of the times of a recurrence.
 //!
-//! Where the batch is split, each device adds its parts, and the sum over devices may be anywhere behind them: in the trip, under a condition or
-//! behind the loop.
+//! Where the batch is split, each device adds its parts, and the sum over devices may be anywhere after them: in the trip, under a
+//! condition or after the loop.
 
 use super::Array;
 use super::precision::{Precision, unit};

@@ -10,7 +10,7 @@ use spmdc_abi::DType;
 use spmdc_math::MathFn;
 use spmdc_ops::promote::join;
 
-/// What is not a function by name.
+/// Calls without a function's name.
 pub const SYNTAX: &[&str] = &[
     "+",
     "-",

@@ -1,6 +1,7 @@
 //! Derivatives in random programs: of functions with any statements, loops, branches and `manual` functions among them, and of derivatives.
 //!
-//! What has a kink or a step is applied to exact values only, which are on the same side of it everywhere; in a *smooth* function to none.
+//! Functions with a kink or a step are applied to exact values only, which are on the same side of it everywhere; in a *smooth* function
+//! they are not applied.
 
 use super::Array;
 use super::precision::Precision;
@@ -144,7 +145,7 @@ impl Writer {
         self.compared(results, f.result.precision.error / 1e-4, &f.result.array)
     }
 
-    /// What a cotangent makes of a tangent does not depend on which of both goes through the function.
+    /// The product of a cotangent and a tangent does not depend on which of them passes through the function.
     fn by_products(&mut self, f: &Function) -> Vec<(String, Array)> {
         let tangents = self.tangents(f);
         let directions: String = tangents.iter().map(|tangent| format!("{}, ", tangent.name)).collect();
@@ -257,8 +258,8 @@ impl Writer {
         Some(Function { text, args, result })
     }
 
-    /// A number that it makes of its result: its text, for the name of this result; what it is; and of which value it is the sum, along
-    /// which directions, whose magnitudes add up to `total`.
+    /// A number computed from its result: its text, for the name of this result; its value; and the value and the directions whose sum it
+    /// is. Their magnitudes add up to `total`.
     fn loss(&mut self, f: &Function) -> (&'static str, Precision, Precision, f64) {
         let (known, dtype) = (f.result.precision, f.result.array.dtype);
         let len = f.result.array.shape.iter().product::<usize>();
@@ -399,7 +400,7 @@ fn params(count: usize) -> String {
     ["p, ", "q, "][..count].concat()
 }
 
-/// What is known of all these directions together.
+/// The known bound for all these directions together.
 fn joined(directions: &[Variable]) -> Precision {
     let all = directions.iter().map(|direction| direction.precision).reduce(Precision::or);
     let mut all = all.expect("a function has a parameter");

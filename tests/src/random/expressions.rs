@@ -104,7 +104,7 @@ impl Writer {
         Some((format!("{of}[{}]", entries.join(", ")), array, x.precision))
     }
 
-    /// What can be done with an array without elements.
+    /// The operations on an empty array.
     fn of_nothing(&mut self, x: &Variable) -> Made {
         let (name, mut array) = (&x.name, x.array.clone());
         let axis = self.draw.below(array.shape.len());
@@ -313,7 +313,7 @@ impl Writer {
         Some((format!("{name}({}, axis={axis}{named}){scale}", x.name), array, precision))
     }
 
-    /// A reduction over windows. Each has an element that is no padding.
+    /// A reduction over windows. Each has an element that is not padding.
     fn windows(&mut self, x: &Variable) -> Option<Made> {
         let (rank, mut array) = (x.array.shape.len(), x.array.clone());
         if rank == 0 {

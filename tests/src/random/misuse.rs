@@ -11,7 +11,7 @@ use spmdc_ir::call::signature::{Given, ParamKind, ParamSpec, Signature};
 /// The libraries of the compiler, with the names that the programs give them.
 const LIBRARIES: [&str; 4] = ["linalg", "nn", "optim", "stats"];
 
-/// What a program calls.
+/// The call of a program.
 pub enum Function {
     /// A function of the table.
     Shipped(&'static Signature),
@@ -73,7 +73,7 @@ pub fn program(functions: &[Function], draw: &mut Draw) -> String {
     format!("{}{text}", imports.collect::<String>())
 }
 
-/// What stands before `fn`, and the mesh.
+/// The words before `fn`, and the mesh.
 fn layouts(draw: &mut Draw) -> (&'static str, Option<Mesh>) {
     if draw.chance(35) {
         return ("", None);

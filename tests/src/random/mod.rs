@@ -176,7 +176,7 @@ impl Array {
         Array { dtype, shape: shape.to_vec() }
     }
 
-    /// `f32[4@X,8@?]`; `dims` has what stands behind each `@`, nothing for a type that says nothing.
+    /// `f32[4@X,8@?]`; `dims` has the text after each `@`; it is empty for a type without layout.
     pub fn text(&self, dims: &[String]) -> String {
         let dim = |(dim, size): (usize, &usize)| match dims.get(dim) {
             Some(text) => format!("{size}@{text}"),
@@ -218,7 +218,7 @@ impl Mesh {
         format!("mesh ({});\n", self.axes.iter().map(axis).collect::<Vec<_>>().join(", "))
     }
 
-    /// What stands behind the `@` of each dimension; every axis is used once at most.
+    /// The text after the `@` of each dimension; every axis is used once at most.
     pub fn sharding(&self, draw: &mut Draw, rank: usize) -> Vec<String> {
         let mut dims: Vec<Vec<&str>> = vec![Vec::new(); rank];
         for (name, _, _) in draw.shuffled(&self.axes) {

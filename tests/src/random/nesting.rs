@@ -9,7 +9,7 @@ const DEEPEST: usize = 40;
 /// Loops that run twice; around each other they would make 2^40 trips.
 const TWICE: usize = 3;
 
-/// What the statements of a block call the values that they work on.
+/// The names of the values in the statements of a block.
 #[derive(Clone, Debug)]
 struct Scope {
     carried: String,

@@ -3,7 +3,7 @@
 use super::slopes::Slopes;
 use spmdc_abi::{DType, Width};
 
-/// What is known of the elements of a value.
+/// The known bounds of the elements of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Precision {
     /// A bound of the error; none for exact values.
@@ -33,7 +33,7 @@ impl Precision {
         Precision { error: 0.0, follows: 0.0, size, slopes: Slopes::default() }
     }
 
-    /// What a loop carries, in its body.
+    /// The carried value of a loop, in its body.
     pub fn carried(dtype: DType, size: f64, slopes: Slopes) -> Precision {
         match dtype.is_float() {
             true => Precision { follows: 1.0, slopes, ..Precision::exact(size) },
@@ -79,7 +79,7 @@ impl Precision {
         Precision { error: known.error + own, slopes, ..known }
     }
 
-    /// What a derivative of this along such directions is, of which the magnitudes add up to `total` for a cotangent.
+    /// The derivative of this along such directions, whose magnitudes add up to `total` for a cotangent.
     pub fn along(self, dtype: DType, direction: Precision, total: f64) -> Precision {
         let (size, error, slopes) =
             self.slopes.along(total * direction.size, total * direction.error, direction.slopes);
@@ -101,7 +101,7 @@ impl Precision {
         }
     }
 
-    /// Behind a loop whose body makes this of what it carries, which has such slopes when a trip begins.
+    /// After a loop whose body computes this from its carried value, which has such slopes when a trip begins.
     pub fn after(self, trips: usize, start: Precision, carried: Slopes) -> Precision {
         let error = (0..trips).fold(start.error, |error, _| self.follows * error + self.error);
         let slopes = carried.repeated(self.slopes, trips);

@@ -1,8 +1,8 @@
 //! Random whole programs: chains of operations with loops, branches, `manual` functions and annotations.
 //!
-//! Floats stay near one (every statement keeps them there), so that sums taken in another order differ in the last digits only: the
-//! writer knows a bound for each value. What turns such a difference into another answer (comparisons, rounding, `argmax`) is
-//! applied to *exact* values only: those that no sum of floats went into.
+//! Floats stay near one (every statement keeps them there), so that sums taken in another order differ in the last digits only: the writer
+//! knows a bound for each value. Operations that turn such a difference into another answer (comparisons, rounding, `argmax`) is applied to
+//! *exact* values only: those that no sum of floats went into.
 
 use super::precision::{Precision, unit};
 use super::slopes::{Differentiated, Slopes};

@@ -7,7 +7,7 @@
 /// Above every bound that says anything: derivatives of the third order and their errors are not followed further.
 const UNKNOWN: f64 = 1e30;
 
-/// What is known of the derivatives of a value by the parameters of the functions around it; zeros where it does not depend on these.
+/// The known bounds of the derivatives of a value by the parameters of the functions around it; zeros if it does not depend on these.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Slopes {
     pub first: f64,
@@ -88,8 +88,8 @@ impl Slopes {
         }
     }
 
-    /// Behind a loop that carries what has these slopes at the start of each trip, and those of `after` at its end. A bound of order `k` is
-    /// of weight `k` in all others, so each trip scales it by the same power at most.
+    /// After a loop whose carried value has these slopes at the start of each trip, and the slopes of `after` at its end. A bound of order
+    /// `k` is of weight `k` in all others, so each trip scales it by the same power at most.
     pub fn repeated(self, after: Slopes, trips: usize) -> Slopes {
         if self.is_none() {
             return after;

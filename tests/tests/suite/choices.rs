@@ -76,7 +76,7 @@ fn listed(error: &Diagnostic) -> bool {
     help.lines().filter(|line| line.starts_with('`')).count() == error.edits.len()
 }
 
-/// What is wrong with the choices of a sample, and whether there were any.
+/// The problems with the choices of a sample, and whether there were any choices.
 fn problems_of(name: &str, number: u64) -> (Vec<String>, bool) {
     let mut draw = Draw::new(name, 1_000_000 + number);
     let Some(call) = calls::call(name, &mut draw) else { return (Vec::new(), false) };
@@ -126,7 +126,7 @@ fn agree(answers: &[Result<Vec<HostArray>, Failure>; 2]) -> bool {
     }
 }
 
-/// What is wrong with all samples of a function; `ambiguous` counts those that had to choose.
+/// The problems with all samples of a function; `ambiguous` counts those that had to choose.
 fn all_of(name: &str, numbers: Range<u64>, ambiguous: &AtomicUsize) -> Vec<String> {
     numbers
         .flat_map(|number| {

@@ -65,7 +65,7 @@ fn try_all(targets: &[(&str, Target)], input: impl Fn(&str, &[Vec<u8>], u64) -> 
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What Linux says about the most memory that this process had.
+/// The maximum memory of this process, as Linux reports it.
 fn peak_memory() -> String {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or("no peak of memory is known").to_string()

@@ -50,8 +50,8 @@ fn selected_functions() -> Vec<&'static str> {
     found
 }
 
-/// The numbers of the random inputs to try: as many as the variable `count` says from the one that `first` names, or that one alone; without
-/// `first` those from 0 on, `usual` of them if neither says how many.
+/// The numbers of the random inputs to try. If the variable `first` is set, they begin with it, and `count` is their number, by default
+/// one. Otherwise they begin with 0, and their number is `count`, by default `usual`.
 fn numbers(first: &str, count: &str, usual: u64) -> Range<u64> {
     match variable(first) {
         Some(first) => first..first + variable(count).unwrap_or(1),

@@ -1,5 +1,5 @@
-//! Every function and operator of the language on random shapes, shardings, meshes and element types: the partitioned program means
-//! what the whole one does, machine code computes what the evaluator does, and a dump of every stage reads back as itself.
+//! Every function and operator of the language on random shapes, shardings, meshes and element types. The partitioned program means the
+//! same as the whole one, machine code computes the same as the evaluator, and a dump of every stage reads back as itself.
 //!
 //! `OPS_SAMPLES=200` tries more of each, `OPS_ONLY=roll` one of them, `OPS_NUMBER=17` one sample.
 

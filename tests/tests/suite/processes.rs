@@ -419,7 +419,7 @@ fn crossing(hosts: Option<usize>, text: &str, mesh: &str, processes: usize) -> (
     (found.received, planned)
 }
 
-/// Runs the first `running` of so many processes. What the first one prints, and the failures of all: code and message for E0809, the
+/// Runs the first `running` of so many processes. The output of the first one, and the failures of all: code and message for E0809, the
 /// code alone for others.
 fn printed_by_processes(
     compilation: &Compilation,

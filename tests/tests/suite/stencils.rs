@@ -94,7 +94,7 @@ fn main(u: f32[{height}@X, {width}@Y]) -> f32[{height}@X, {width}@Y] {{ {body} }
     )
 }
 
-/// What is wrong with the traffic of a step.
+/// The problem with the traffic of a step.
 fn check(text: &str, mesh: (usize, usize), shape: (usize, usize), times: usize) -> Result<(), String> {
     let name = format!("{}x{}", mesh.0, mesh.1);
     let compilation =
@@ -141,7 +141,7 @@ fn every_formulation_costs_thin_permutes() {
     assert!(wrong.is_empty(), "{} problems:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// What has ghost cells around a value `v` of 5 by 6: parts of itself, one after another.
+/// An array with ghost cells around a value `v` of 5 by 6: parts of itself, one after another.
 const GHOSTS: &[(&str, (usize, usize))] = &[
     ("concatenate([v[:, 1:2], v], axis=1)", (5, 7)),
     ("concatenate([v, v[:1]])", (6, 6)),
@@ -281,8 +281,8 @@ fn neighbourhood(near: &Neighbourhood, way: &str, dtype: &str) -> String {
     format!("mesh ({axes});\nfn step(u) {{ {step} }}\nfn main(u: {ty}) -> {ty} {{ {body} }}\n")
 }
 
-/// What is wrong with a program that reads a neighbourhood: it has two exchanges at most for each split dimension, in which a device
-/// receives what lies around its block.
+/// The problem with a program that reads a neighbourhood. It has at most two exchanges for each split dimension, in which a device receives
+/// the elements around its block.
 fn thin(near: &Neighbourhood, text: &str, mesh: &str) -> Result<(), String> {
     let compilation = engine::compiled("near.spmd", text, mesh, None).map_err(|failures| format!("{failures:?}"))?;
     let found = collectives(compilation.stage(Stage::Partitioned).unwrap());

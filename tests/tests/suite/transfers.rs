@@ -74,7 +74,7 @@ fn program(draw: &mut Draw) -> String {
     text
 }
 
-/// What is wrong with a program; None if nothing is.
+/// The problem with a program, if there is one.
 fn problem(at: u64, text: &str) -> Option<String> {
     let compilation = match engine::compiled("transfer.spmd", text, "", None) {
         Ok(compilation) => compilation,
@@ -228,7 +228,7 @@ fn manual_programs(draw: &mut Draw) -> (String, String) {
     (format!("{first}{second}{text}"), format!("{first}{on_one}"))
 }
 
-/// What is wrong with a program that must do what the other does.
+/// The problem with a program that must do the same as the other.
 fn difference(at: u64, (text, on_one): &(String, String)) -> Option<String> {
     let run = |text: &str| {
         let compilation =

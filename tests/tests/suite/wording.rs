@@ -15,7 +15,7 @@ pub struct Fault {
     pub sentence: String,
 }
 
-/// What [`faults`] finds, and the better form.
+/// The kinds of faults that [`faults`] finds, and the better forms.
 pub const KINDS: [(&str, &str); 9] = [
     (" is no ", "`is not a`, or the positive statement"),
     (" has not ", "`does not have`"),

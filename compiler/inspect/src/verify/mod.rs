@@ -7,9 +7,9 @@
 //! - the two sides of a carried value, of the results of branches, and of a region's border have one element type and shape;
 //! - no collective of manual code is under a condition that varies over its axes.
 //!
-//! Before `partitioned` no statement depends on the blocks of devices. From `propagated` on no dimension is open. From
-//! `partitioned` on the operands of every op agree with its factor rule and its results have the layout that follows; carried
-//! values, branches and regions have one layout on both sides; and no request for a layout is left.
+//! Before `partitioned` no statement depends on the blocks of devices. From `propagated` on no dimension is open. From `partitioned` on the
+//! operands of every op agree with its factor rule, and its results have the layout that follows. Carried values, branches and regions have
+//! one layout on both sides, and no request for a layout is left.
 
 pub mod blocks;
 mod patches;

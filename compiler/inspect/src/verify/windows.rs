@@ -101,8 +101,8 @@ fn has_halos(map: &DimMap, (from, to, halo): (&Type, &Type, Option<&Type>), dim:
     })
 }
 
-/// Whether the margins contain the elements that each device reads outside of its block: along the dimension of a margin the missing ones
-/// on that side, along earlier dimensions the held ones, along later ones all.
+/// Whether the margins contain the elements that each device reads outside of its block. Along the dimension of a margin these are the
+/// missing ones on its side, along earlier dimensions the held ones, and along later ones all.
 fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> bool {
     let dims = &window.map.dims;
     let axes: Vec<u8> = from.used_axes().iter().map(|axis| axis as u8).collect();

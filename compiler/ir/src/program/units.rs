@@ -10,7 +10,7 @@ pub struct Unit {
     pub values: Range<u32>,
     /// Those of the tangents that stand among its statements, where a forward derivative has been taken.
     pub tangents: Vec<Range<u32>>,
-    /// What derivatives do with it.
+    /// Its treatment in derivatives.
     pub kind: UnitKind,
 }
 
@@ -52,7 +52,7 @@ impl Unit {
     }
 }
 
-/// What derivatives do with the statements of a function.
+/// The treatment of the statements of a function in derivatives.
 #[derive(Clone, Debug)]
 pub enum UnitKind {
     /// The reverse computes its values again: `checkpoint`.

@@ -1,7 +1,7 @@
 //! The derivative of an op: the forms in which the file of an op gives it.
 //!
-//! A rule serves both directions. The tangents of the results follow from those of the operands (`jvp`), and the cotangents of the
-//! operands from those of the results (`vjp`, `grad`): see `transform/derivatives`.
+//! A rule serves both directions. The tangents of the results follow from the tangents of the operands (`jvp`), and the cotangents of the
+//! operands from the cotangents of the results (`vjp`, `grad`): see `transform/derivatives`.
 
 use crate::call::build::CallBuilder;
 use crate::op::Op;
@@ -22,7 +22,7 @@ pub enum Derivative<'a> {
     Joint(&'a dyn JointMap),
     /// The tangents of the results are computed from the tangents of the operands by linear ops.
     Tangents(&'a dyn Tangents),
-    /// There is no rule yet, or passes insert the op, long after differentiation.
+    /// A rule does not exist yet, or passes insert the op, long after differentiation.
     Missing,
 }
 

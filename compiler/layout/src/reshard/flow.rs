@@ -126,7 +126,7 @@ pub fn is_even(shape: &[usize], from: &[DimSharding], to: &[DimSharding], mesh: 
     dims.all(|(&size, (from, to))| from.axes == to.axes || divides(size, from) && divides(size, to))
 }
 
-/// The elements that devices receive. With a `limit`, at most that number of devices is counted if there is no formula.
+/// The elements that devices receive. With a `limit`, at most that number of devices is counted without a formula.
 pub fn flow(
     shape: &[usize],
     from: &[DimSharding],

@@ -17,7 +17,7 @@
 //! If hosts are known, the cost of the bytes that a host receives from others is added ([`crate::hosts`]).
 //!
 //! No intermediate block is larger than the larger of the first and the last block. Partial values are combined before blocks move, and
-//! blocks are joined last, so only a few layouts matter: the goal, the goal split further over axes that it does not have (joining these is
+//! blocks are joined last. So only a few layouts matter: the goal, the goal split further over axes that it does not have (joining these is
 //! the last step), and, after a sum, the current layout split further. With many axes and dimensions there are still many layouts. The
 //! search then ends after [`MAX_PRICED`] steps with the cheapest plan found.
 

@@ -1,7 +1,7 @@
 //! The notation of `einsum`: a letter for each dimension of each operand and of the result.
 //!
-//! `"...ij,jk->...ik"` with operands of rank 4 and 2 becomes the labels `ABij`, `jk` and `ABik`: the dimensions of `...` get
-//! letters that the text does not use, counted from the last, so that operands of different rank broadcast.
+//! `"...ij,jk->...ik"` with operands of rank 4 and 2 becomes the labels `ABij`, `jk` and `ABik`: the dimensions of `...` get unused
+//! letters, counted from the last. So operands of different rank broadcast.
 
 use spmdc_grammar::codes::Code;
 use spmdc_ir::mismatch::Mismatch;

@@ -1,6 +1,6 @@
-//! Eigenvalues of general matrices in complex arithmetic, by the simplest algorithm: rotations that reduce the matrix to one with a single
-//! diagonal below the main one, QR steps with Wilkinson's shift, and substitution (Golub and Van Loan, "Matrix Computations", chapter 7).
-//! They have the order of the iteration.
+//! Eigenvalues of general matrices in complex arithmetic, by the simplest algorithm. It has rotations that reduce the matrix to one with a
+//! single diagonal below the main one, QR steps with Wilkinson's shift, and substitution (Golub and Van Loan, "Matrix Computations",
+//! chapter 7). They have the order of the iteration.
 
 use crate::linalg::reference::Matrix;
 use std::ops::{Add, Mul, Sub};

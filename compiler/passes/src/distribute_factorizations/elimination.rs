@@ -1,5 +1,5 @@
-//! Systems with a matrix whose rows are split, by elimination. The columns are split meanwhile: panels of some columns, one after the
-//! other, go to all devices, which each factorize all of them (with the same bits) and update their own columns and the right-hand sides.
+//! Systems with a matrix whose rows are split, by elimination. Meanwhile the columns are split. Panels of some columns go to all devices,
+//! one after the other. Each device factorizes all of them (with the same bits), and updates its own columns and the right-hand sides.
 //!
 //! ```text
 //! let x: f32[512@Y, 3] = lu_solve(a, b);                                 // a: f32[512@Y, 512], b: f32[512@Y, 3], Y = 4

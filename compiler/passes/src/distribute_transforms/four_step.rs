@@ -20,8 +20,8 @@
 //! `v9` and `v10` are the result in *turned* order. A transform of values computed from it element by element begins in this order, and
 //! takes the inverse steps.
 //!
-//! If blocks of points are not blocks of whole rows, the line is padded with zeros until they are, and the rows of zeros are removed again:
-//! a device fetches the missing elements of its rows.
+//! If blocks of points are not blocks of whole rows, the line is padded with zeros until they are, and the rows of zeros are removed again.
+//! A device fetches the missing elements of its rows.
 //!
 //! Half of the transform of real numbers follows by symmetry: only the rows `0..=n1/2` are transformed, and both halves of the half-complex
 //! order are made from them.

@@ -11,11 +11,11 @@
 //! partial layouts (`sums_of`).
 //!
 //! A value that only linear statements use belongs to a graph of such statements. Going through a block, the pass computes for each result
-//! the cost of having it whole, and the cost of each partial layout that one of its operands can have: nothing for a sum over a split
-//! dimension, which is partial anyway; nothing for a whole value that can be relabelled; otherwise the cost of the move. The root of a
-//! graph is wanted whole and takes the cheaper way: its operands are combined, or it is combined itself. A loop multiplies the cost of its
-//! body by its trips, unless the carried value can stay partial throughout; collected values may be partial, too. If the program makes the
-//! initial or next value of a loop partial, the loop carries it partially if it can, at any cost. In a tie, sums are combined at once.
+//! the cost of having it whole, and the cost of each partial layout that one of its operands can have. This cost is zero for a sum over a
+//! split dimension, which is partial anyway, and for a whole value that can be relabelled. Otherwise it is the cost of the move. The root
+//! of a graph is wanted whole and takes the cheaper way: its operands are combined, or it is combined itself. A loop multiplies the cost of
+//! its body by its trips, unless the carried value can stay partial throughout; collected values may be partial, too. If the program makes
+//! the initial or next value of a loop partial, the loop carries it partially if it can, at any cost. In a tie, sums are combined at once.
 //!
 //! A gradient whose value has an annotation is pinned like the value. The annotation applies to the whole sum, so the gradient may stay
 //! partial.

@@ -343,8 +343,8 @@ impl OpNode {
         changed
     }
 
-    /// For a reshape that leaves no room for a split, such as `f32[8@Y,16]` to `f32[2,4,16]` with Y = 4: the largest other dimension of the
-    /// result that this op passes on whole, and the axes that it could take. Devices would exchange parts of blocks.
+    /// For a reshape that leaves no room for a split, such as `f32[8@Y,16]` to `f32[2,4,16]` with Y = 4. Returns the largest other
+    /// dimension of the result that this op passes on whole, and the axes that it could take. Devices would exchange parts of blocks.
     fn passed_on(&self, slots: &[Slot], mesh: &Mesh) -> Option<(usize, Vec<u8>)> {
         let Projection { rule, even, .. } = &self.projection;
         let ([operand], [result], true) = (rule.operands.as_slice(), rule.results.as_slice(), even.contains(&true))

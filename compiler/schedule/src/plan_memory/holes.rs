@@ -1,8 +1,8 @@
 //! The bytes of an arena that are taken during a lifetime, and the holes between them.
 //!
-//! A segment tree over time (Bentley, "Solutions to Klee's rectangle problems", 1977) has two sets for each span: the bytes that are taken
-//! throughout it, and the bytes that are taken at any time in it. Buffers that live at once are mostly adjacent, so a set of bytes is a few
-//! ranges, and placing a buffer takes logarithmic time.
+//! A segment tree over time (Bentley, "Solutions to Klee's rectangle problems", 1977) has two sets of bytes for each span: taken throughout
+//! it, and taken at any time in it. Buffers that live at once are mostly adjacent, so a set of bytes is a few ranges, and placing a buffer
+//! takes logarithmic time.
 
 use super::lifetimes::Interval;
 use std::collections::BTreeMap;

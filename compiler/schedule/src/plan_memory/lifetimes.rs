@@ -9,9 +9,9 @@
 //! only to overwrite a few bytes.
 //!
 //! Loops: a value from outside that is read inside lives until the loop ends. A carried value lives from its initial copy to its last use
-//! in the body, then again from the copy at the end of the body, so that the next value can be computed in the same place in between.
-//! Branches: a result lives from the copy in each branch, but not through the other branch before that. A value that only the second branch
-//! still needs does not live through the rest of the first, so both can change it in place.
+//! in the body, then again from the copy at the end of the body. So the next value can be computed in the same place in between. Branches:
+//! a result lives from the copy in each branch, but not through the other branch before that. A value that only the second branch still
+//! needs does not live through the rest of the first, so both can change it in place.
 
 use crate::order::{Limit, Schedule, Task};
 use spmdc_ir::lower::work::Work;

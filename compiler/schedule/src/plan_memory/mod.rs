@@ -1,9 +1,9 @@
 //! Plans memory: gives every value a place, and turns the schedule into the program that the runtime executes.
 //!
 //! # Arenas
-//! A buffer is in an arena that exists once per combination of coordinates along some axes: the axes along which devices hold different
-//! data (split, partial, or varying), and the axes along which the conditions around its writes vary. Devices that only differ along other
-//! axes share it, and divide the work of filling it. Buffers of up to 16 KiB exist once per device instead.
+//! A buffer is in an arena that exists once per combination of coordinates along some axes. These are the axes along which devices hold
+//! different data (split, partial, or varying), and the axes along which the conditions around its writes vary. Devices that only differ
+//! along other axes share it, and divide the work of filling it. Buffers of up to 16 KiB exist once per device instead.
 //!
 //! # Places
 //! - Parameters have separate places that no other value ever uses, because a program runs several times over the same arguments. A stream
@@ -17,11 +17,11 @@
 //!   time.
 //!
 //! # Barriers
-//! `sync.rs` decides where devices that share an arena, or read each other's blocks in a collective, need a barrier: between a write and a
-//! later read, and between a read and a later write, however much later. If a barrier follows work for which no other device waits, it is
-//! posted before this work and awaited after it. A print is a barrier of all devices. Where devices may diverge (at a condition that varies
-//! along an axis, inside `manual`), every barrier that would be needed inside comes before, and no buffer written inside is shared along
-//! that axis.
+//! `sync.rs` decides where devices that share an arena, or read each other's blocks in a collective, need a barrier. It is between a write
+//! and any later read, and between a read and any later write. If a barrier follows work for which no other device waits, it is posted
+//! before this work and awaited after it. A print is a barrier of all devices. Where devices may diverge (at a condition that varies along
+//! an axis, inside `manual`), every barrier that would be needed inside comes before, and no buffer written inside is shared along that
+//! axis.
 //!
 //! # Panels
 //! `panels.rs` finds kernels that run panel by panel, so that the rows between them stay in the cache. `group_panels.rs` finds kernels

@@ -1,9 +1,9 @@
 //! Decides where devices need a barrier.
 //!
 //! Between two barriers of a group, an access of one device to memory can come before or after any access of another device. So for each
-//! arena the planner records which bytes have been read and written, and the *reach* of each access: the axes along which other devices see
-//! the same bytes (they share the arena) or read them (a collective reads the blocks of a group). Two accesses, at least one of them a
-//! write, are ordered if a barrier along the reach of either separates them.
+//! arena the planner records the bytes that have been read and written, and the *reach* of each access. The reach is the axes along which
+//! other devices see the same bytes (they share the arena) or read them (a collective reads the blocks of a group). Two accesses, at least
+//! one of them a write, are ordered if a barrier along the reach of either separates them.
 //!
 //! Barriers are transitive: a barrier along X and then one along Y order a device with all devices along X and Y. So each access
 //! keeps the axes of the barriers after it, provided that one barrier is complete before the next is posted.

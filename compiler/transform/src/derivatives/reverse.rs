@@ -1,6 +1,6 @@
 //! Reverse mode: from the cotangents of results to the cotangents of operands, from the last statement to the first.
 //!
-//! In `manual` code a cotangent may vary along axes along which its value does not. Then each device has a part of it, and the sum over the
+//! In `manual` code a cotangent may vary along axes along which its value does not. Then each device has a part of it. The sum over the
 //! devices is taken as late as possible: where a collective, a carried value of a loop or the end of the function needs it.
 
 use super::loops::{accumulated, is_sparse};

@@ -110,8 +110,8 @@ fn generate(random: &mut Random, sums: bool) -> Generated {
     Generated { kernel, buffers, scalars, range: lengths[0] }
 }
 
-/// A loop of the body, of a few trips or none, which carries values of any types and may contain another one; what it gives can be used
-/// behind it.
+/// A loop of the body, of a few trips or none, which carries values of any types and may contain another one; its results can be used after
+/// it.
 fn add_repeat(
     random: &mut Random,
     kernel: &mut Kernel,

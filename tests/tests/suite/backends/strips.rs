@@ -30,7 +30,7 @@ fn over_rows(dtype: DType, body: &[Inst], combines: &[(DType, Combine)]) -> Kern
     Kernel { dims, range_dim: true, buffers, scalars: Vec::new(), insts, stores }
 }
 
-/// What `x[r, c]` comes to over the rows so far.
+/// The combination of `x[r, c]` over the rows so far.
 fn over_columns_so_far(dtype: DType, op: ReduceOp) -> Kernel {
     let begin = Inst::Const { dtype, bits: 0 };
     let mut kernel = over_rows(dtype, &[], &[(dtype, Combine::Scan { op, first: Elem(1), exclusive: false })]);

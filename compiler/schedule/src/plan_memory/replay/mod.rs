@@ -8,8 +8,8 @@
 //! - a step reads or writes beyond the buffer of its value;
 //! - two devices write one byte in one step, or one device reads a byte that another one writes in the same step;
 //! - a kernel reads an element that it has overwritten already;
-//! - kernels that run by panels touch in one panel an element that they write in another, on one device or on all of a group, unless each
-//!   stays behind the ones before it by enough units;
+//! - kernels that run by panels touch in one panel an element that they write in another, on one device or on all of a group, unless their
+//!   lags are large enough;
 //! - devices that hold different data of a value share its memory, or may diverge before a write to memory that they share.
 //!
 //! A byte that no step has written has no name. So a value that is stored once for several devices, and that their shares do not cover, is
