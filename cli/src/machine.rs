@@ -5,12 +5,11 @@
 //!  "between": {"bytes_per_second": 2000000000, "latency_nanos": 10000}}
 //! ```
 
-use spmdc_grammar::sentences::{must_be, unknown};
-use std::path::Path;
-
 use serde_json::{Map, Value, json};
+use spmdc_grammar::sentences::{must_be, unknown};
 use spmdc_layout::cost::{LevelSpeed, Levels};
 use spmdc_runtime::trap::RunError;
+use std::path::Path;
 
 /// Costs outside of these bounds are mistakes: a kilobyte to a petabyte per second, and up to ten minutes.
 const SPEEDS: (u64, u64) = (1_000, 1_000_000_000_000_000);
@@ -55,7 +54,7 @@ fn level(value: &Value, of: &str, mut level: LevelSpeed) -> Result<LevelSpeed, S
         };
         let found = value.as_u64().filter(|found| (least..=most).contains(found));
         *figure = found.ok_or_else(|| {
-            must_be(format_args!("`{name}` of `{of}`"), format_args!("an integer from {least} to {most}"), &value)
+            must_be(format_args!("`{name}` of `{of}`"), format_args!("an integer from {least} to {most}"), value)
         })?;
     }
     Ok(level)

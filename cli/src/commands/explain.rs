@@ -1,8 +1,9 @@
 //! `spmdc explain E0301`: the long text of a diagnostic. `spmdc explain sum`: the signature of a function, its behaviour on split
 //! arrays, and an example.
 
-use std::fmt::Write as _;
-
+use super::{absent, bytes, no_code};
+use crate::CommandError;
+use crate::sources::SourceTexts;
 use spmdc_abi::CollectiveKind;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::backends;
@@ -11,19 +12,16 @@ use spmdc_compiler::report::functions::{self, MESH};
 use spmdc_compiler::totals::Collective;
 use spmdc_functions::{Body, Function, builtin};
 use spmdc_grammar::codes::Code;
+use spmdc_grammar::sentences;
 use spmdc_ir::call::errors::nearest;
 use spmdc_ir::call::signature::Status;
-use spmdc_grammar::sentences;
 use spmdc_runtime::array::HostArray;
 use spmdc_runtime::inputs::{Argument, bind};
 use spmdc_runtime::outputs;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
 use spmdc_runtime::trap::RunError;
-
-use super::{absent, bytes, no_code};
-use crate::CommandError;
-use crate::sources::SourceTexts;
+use std::fmt::Write as _;
 
 /// Every code and its page, from `docs/errors`.
 static PAGES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
@@ -51,7 +49,7 @@ fn unknown(name: &str) -> RunError {
         Some(_) | None => "`spmdc explain` lists all codes, such as E0301, and all functions".to_string(),
     };
     let what = if is_code { "diagnostic" } else { "function or diagnostic" };
-    RunError::new("E0702", sentences::unknown(&what, &name)).with_help(help)
+    RunError::new("E0702", sentences::unknown(what, name)).with_help(help)
 }
 
 fn list() -> String {

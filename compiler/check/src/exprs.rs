@@ -8,10 +8,8 @@ use super::{Checker, trees, with_stack};
 use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};
+use spmdc_ir::call::arg::not_static;
 use spmdc_ir::call::term::{StaticScalar, Term, TypeTerm, whole_number};
-use spmdc_ir::ops::call::args::not_static;
-use spmdc_ir::ops::call::term::{StaticScalar, Term, TypeTerm, whole_number};
-use spmdc_ir::ops::is_builtin;
 use spmdc_ir::program::Value;
 use spmdc_layout::types::{ArrayType, DType};
 

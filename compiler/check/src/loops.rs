@@ -84,6 +84,13 @@ struct Trial {
     diagnostics: usize,
 }
 
+/// What a trip gives.
+struct FilledBody {
+    results: Vec<Value>,
+    collected: Option<Term>,
+    failed: Vec<String>,
+}
+
 /// The blocks of a loop whose trips keep the types of its carried values.
 struct LoopBlocks {
     /// The condition of a `while`; empty for other loops.
@@ -387,17 +394,12 @@ impl Checker<'_> {
         let params = self.new_params(&param_types, state.span);
         let start = IrBlock { params: params.clone(), ..IrBlock::default() };
         let (body, filled) = self.in_block(start, |checker| checker.fill_body(state, types, &params));
-        let (results, collected, failed) = filled?;
+        let FilledBody { results, collected, failed } = filled?;
         Ok(LoopBlocks { cond, body: IrBlock { results, ..body }, collected, failed })
     }
 
     /// The statements of a trip: its results, the collected values, and the variables with an error in them.
-    fn fill_body(
-        &mut self,
-        state: &mut Loop,
-        types: &[Type],
-        params: &[Value],
-    ) -> Result<(Vec<Value>, Option<Term>, Vec<String>), Stop> {
+    fn fill_body(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<FilledBody, Stop> {
         let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
         self.turn_as_declared(state, &params[counters..]);
         self.set_leaves(state, &params[counters..]);
@@ -427,7 +429,7 @@ impl Checker<'_> {
         if let CarriedKind::For { collect: true, .. } = &state.kind {
             collected = self.collected(&value, state.body, &mut results);
         }
-        Ok((results, collected, trip.failed))
+        Ok(FilledBody { results, collected, failed: trip.failed })
     }
 
     /// The value of the loop's variable in a trip.

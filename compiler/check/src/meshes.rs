@@ -6,7 +6,7 @@ use spmdc_grammar::ast::{AxisKind, Expr, Ident, ItemKind, MeshAxisNode, MeshItem
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{must_be, unknown};
 use spmdc_grammar::span::Span;
-use spmdc_ir::ops::call::errors::nearest;
+use spmdc_ir::call::errors::nearest;
 use spmdc_layout::mesh::MAX_AXES;
 use spmdc_layout::mesh::{Axis, Mesh, NamedMesh};
 
@@ -338,7 +338,7 @@ fn declare(
     let size = usize::try_from(value).unwrap_or_else(|_| {
         diagnostics.push(error(
             axis.size.span,
-            must_be(format_args!("the size of the axis `{}`", axis.name.name), "at least 0", &value),
+            must_be(format_args!("the size of the axis `{}`", axis.name.name), "at least 0", value),
         ));
         1
     });

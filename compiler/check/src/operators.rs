@@ -9,10 +9,8 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
+use spmdc_ir::shape;
 use spmdc_ops::{self, promote};
-use spmdc_ir::ops::call::args::Arg;
-use spmdc_ir::ops::call::term::Term;
-use spmdc_ir::ops::{self, promote, shape};
 
 impl Checker<'_> {
     pub(super) fn unary_terms(&mut self, op: PrefixOp, span: Span, arg: (Term, Span)) -> Term {
@@ -94,10 +92,7 @@ impl Checker<'_> {
         let [left, right] = [lhs, rhs].map(|(_, span)| self.source(*span));
         let (left, right) = if is_left { (wider.as_str(), right) } else { (left, wider.as_str()) };
         let mut help = format!("write `{left} {} {right}`", op.symbol());
-        let made_at = match &low.0 {
-            Term::Array(value) => self.build.func.info(*value).origin.span,
-            _ => low.1,
-        };
+        let made_at = if let Term::Array(value) = &low.0 { self.build.func.info(*value).origin.span } else { low.1 };
         if let Some(reduction) = reduction(self.source(made_at)) {
             help.push_str(&format!(", or pass `keepdims=true` to `{reduction}`"));
         }
@@ -123,7 +118,7 @@ fn parenthesised(text: &str) -> String {
 fn reduction(text: &str) -> Option<&'static str> {
     let arguments_at = text.find('(')?;
     let callee = text[..arguments_at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
-    let function = ops::builtin(callee)?;
+    let function = builtin(callee)?;
     let takes = function.signature().params.iter().any(|param| param.name == "keepdims");
     (takes && text.contains("axis") && !text.contains("keepdims")).then_some(function.name)
 }

@@ -153,7 +153,7 @@ impl Checker<'_> {
                 let message = requires(
                     "`out`",
                     format_args!("a sharding such as P(X, _) for each array of {place}, `{found}`"),
-                    &out,
+                    out,
                 );
                 self.report(Diagnostic::error(Code::E0210, span, message))
             }

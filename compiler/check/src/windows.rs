@@ -76,7 +76,7 @@ impl RowSearch<'_> {
         let Some(stmt) = made_by else { return sum.add(value, factor, self) };
         let arg = |at: usize| stmt.args[at];
         let Some(op) = stmt.op() else { return sum.add(value, factor, self) };
-        if let Some(_) = op.as_op::<Constant>() {
+        if op.as_op::<Constant>().is_some() {
             sum.number = sum.number.checked_add(self.number(value)?.checked_mul(factor)?)?;
         } else if let Some(Binary(BinaryOp::Add)) = op.as_op::<Binary>() {
             self.trace(arg(0), factor, sum, steps)?;

@@ -5,6 +5,7 @@
 //! the treatment of complex arguments; `compiler/ir/prelude/complex.spmd` has the rules that are written in the language.
 
 use crate::prelude::{Paragraph, paragraph};
+use ComplexRule::{Made, Own, Planes, Products, Refused, Written as InLanguage};
 use spmdc_grammar::ast::{FnItem, InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -38,8 +39,6 @@ pub enum ComplexRule {
     /// An error, for this reason.
     Refused(&'static str),
 }
-
-use ComplexRule::{Made, Own, Planes, Products, Refused, Written as InLanguage};
 
 const ORDER: &str = "complex numbers have no order; compare `abs(z)`, or the planes `real(z)` and `imag(z)`";
 const INTEGERS: &str = "its arguments are integers";

@@ -8,18 +8,6 @@
 //! So the layouts follow the rules of windows and products: batches and output channels pass, split input channels leave partial sums, and
 //! along split spatial dimensions devices fetch the rows that their windows read.
 
-use super::einsum::contract::{Out, contract};
-use super::flip::Flip;
-use super::reshape::reshape;
-use super::transpose::transpose;
-use super::windowed::{Padding, WindowDim, check_sizes, counts, windows};
-use super::{Call, promote};
-use crate::ops::call::args::Args;
-use crate::ops::call::build::CallBuilder;
-use crate::ops::call::errors::unknown_value;
-use crate::ops::call::signature::{Signature, signatures};
-use crate::ops::call::term::Term;
-use crate::program::Value;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{requires, undefined};
@@ -27,6 +15,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;

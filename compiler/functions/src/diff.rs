@@ -2,6 +2,7 @@
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::args::Args;
@@ -9,7 +10,6 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::types::DType;
 use spmdc_ops::broadcast::broadcast;
@@ -38,7 +38,7 @@ impl Call for Diff {
         let times = args.optional_int("n")?.unwrap_or(1);
         let sizes = build.ty(value).shape().to_vec();
         let Ok(times) = usize::try_from(times) else {
-            let message = must_be("`n`", "at least 0", &times);
+            let message = must_be("`n`", "at least 0", times);
             return Err(Diagnostic::error(Code::E0225, args.span, message));
         };
         let axis = shape::axis(args.optional_int("axis")?.unwrap_or(-1), sizes.len(), args.span)?;
@@ -61,7 +61,7 @@ impl Call for Diff {
         // Nothing is left after as many differences as there are elements.
         let times = times.min(build.ty(value).shape()[axis]);
         if times > MOST_TIMES {
-            let message = must_be("`n`", format_args!("at most {MOST_TIMES}"), &times);
+            let message = must_be("`n`", format_args!("at most {MOST_TIMES}"), times);
             return Err(Diagnostic::error(Code::E0225, args.span, message));
         }
         for _ in 0..times {

@@ -4,12 +4,12 @@
 use spmdc_abi::Width;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{expected, must_be, undefined};
 use spmdc_ir::call::arg::{Arg, as_dtype, as_int, as_ints, as_sharding};
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::{Term, TypeTerm, whole_number};
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::{expected, must_be, undefined};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::types::{ArrayType, DType};
@@ -65,7 +65,7 @@ pub fn drawn(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnostic> 
 
 fn sizes(shape: &Arg) -> Result<Vec<usize>, Diagnostic> {
     let size = |size: i64| {
-        let message = must_be("a size", "at least 0", &size);
+        let message = must_be("a size", "at least 0", size);
         usize::try_from(size).map_err(|_| Diagnostic::error(Code::E0218, shape.span, message))
     };
     as_ints(shape, "shape")?.into_iter().map(size).collect()
@@ -81,7 +81,7 @@ fn one_key(build: &CallBuilder, key: &Arg) -> Result<(), Diagnostic> {
         }
         _ => {
             let name = found.map_or(key.term.describe(), |ty| ty.dtype().name());
-            let message = expected("a random key", &name);
+            let message = expected("a random key", name);
             Err(Diagnostic::error(Code::E0203, key.span, message).help("`key(42)` makes a key from a seed"))
         }
     }

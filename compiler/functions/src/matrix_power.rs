@@ -2,12 +2,12 @@
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ops::einsum::contract::matmul;
 use spmdc_ops::{broadcast, makers};
-use spmdc_grammar::sentences::requires;
 
 /// Emits the products for the power; the exponent is not negative. E0205 unless the last two dimensions are equal.
 pub fn power(build: &mut CallBuilder, value: Value, exponent: i64) -> Result<Value, Diagnostic> {

@@ -2,25 +2,16 @@
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::as_string;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ops::broadcast::broadcast;
 use spmdc_ops::reshape::reshape;
-use super::Call;
-use super::broadcast::broadcast;
-use super::reshape::reshape;
-use crate::ops::call::args::Args;
-use crate::ops::call::build::CallBuilder;
-use crate::ops::call::errors::unknown_value;
-use crate::ops::call::signature::{Signature, signatures};
-use crate::ops::call::term::Term;
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::requires;
 
 /// The calls of `meshgrid`; they emit broadcasts, which move nothing.
 pub struct Meshgrid;

@@ -3,23 +3,12 @@
 //! A call emits reductions and elementwise operations. It is not a function of the prelude, because these operations depend on a string or
 //! number, and an invalid one has a specific error message.
 
-use super::Call;
-use super::elementwise::{Binary, Compare, Unary, unary};
-use super::linalg::Factorization;
-use super::promote::{cast, inexact};
-use super::reduce::{axes_of, reduce};
-use super::transpose::transpose;
-use crate::ops::call::args::{Arg, Args, not_static};
-use crate::ops::call::build::CallBuilder;
-use crate::ops::call::signature::{Signature, signatures};
-use crate::ops::call::term::Term;
-use crate::ops::constant::Constant;
-use crate::program::Value;
 use spmdc_abi::{MatrixFunction, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::arg::not_static;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};

@@ -7,29 +7,6 @@ use crate::complex;
 use crate::draws;
 use crate::matrix_power;
 use crate::spectral;
-use super::broadcast::broadcast;
-use super::complex;
-use super::concatenate::concatenate;
-use super::constant::Constant;
-use super::draws;
-use super::fft;
-use super::fma::Fma;
-use super::matrix_power;
-use super::promote::{self, Operand, inexact};
-use super::reduce;
-use super::reshape::reshape;
-use super::shape;
-use super::slice::{Slice, SliceRange};
-use super::sort;
-use super::spectral;
-use super::transpose::transpose;
-use super::with_partials;
-use crate::ops::call::args::{Arg, as_bool, as_int, as_ints};
-use crate::ops::call::build::CallBuilder;
-use crate::ops::call::errors::unknown_value;
-use crate::ops::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
-use crate::ops::call::term::Term;
-use crate::program::Value;
 use spmdc_abi::FloatFormat;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::codes::Code;
@@ -39,6 +16,7 @@ use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::call::arg::{Arg, as_bool, as_int, as_ints};
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::not_real;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
@@ -690,7 +668,7 @@ pub fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) -> Resu
         return Err(Diagnostic::error(
             Code::E0225,
             span,
-            must_be("the number of points of a transform", "at least 1", &n),
+            must_be("the number of points of a transform", "at least 1", n),
         ));
     };
     if n <= sizes[axis] {

@@ -4,13 +4,13 @@
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{requires, undefined, unknown};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
-use spmdc_grammar::sentences::{requires, undefined, unknown};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::DType;

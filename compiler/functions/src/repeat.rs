@@ -2,6 +2,7 @@
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
@@ -10,7 +11,6 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::requires;
 use spmdc_layout::mesh::AxisKind;
 use spmdc_ops::concatenate::concatenate;
 use spmdc_ops::pad::Pad;

@@ -4,6 +4,7 @@
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{expected, must_be, requires};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::args::Args;
@@ -12,7 +13,6 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::{expected, must_be, requires};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{DType, MAX_ELEMENTS};
@@ -65,7 +65,7 @@ impl Call for Segments {
 fn size(args: &mut Args<'_>, name: &str) -> Result<usize, Diagnostic> {
     let given = args.int(name)?;
     usize::try_from(given).ok().filter(|&size| size <= MAX_ELEMENTS).ok_or_else(|| {
-        Diagnostic::error(Code::E0225, args.span, must_be(format_args!("`{name}`"), "at least 0", &given))
+        Diagnostic::error(Code::E0225, args.span, must_be(format_args!("`{name}`"), "at least 0", given))
     })
 }
 
@@ -74,7 +74,7 @@ fn integers(build: &mut CallBuilder, arg: &Arg) -> Result<Value, Diagnostic> {
     let value = build.materialize(&arg.term, None, arg.span)?;
     let ty = &build.ty(value).array;
     if !ty.dtype.is_integer() {
-        return Err(Diagnostic::error(Code::E0203, arg.span, must_be("segment numbers", "integers", &ty)));
+        return Err(Diagnostic::error(Code::E0203, arg.span, must_be("segment numbers", "integers", ty)));
     }
     Ok(value)
 }
@@ -150,7 +150,7 @@ fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
             let weights = build.materialize(&arg.term, None, arg.span)?;
             let (found, len) = (build.ty(weights).array.len(), shape.iter().product::<usize>());
             if found != len {
-                let message = expected(format_args!("one weight for each of the {len} numbers"), &found);
+                let message = expected(format_args!("one weight for each of the {len} numbers"), found);
                 return Err(Diagnostic::error(Code::E0204, arg.span, message));
             }
             reshape(build, weights, &shape)?
@@ -213,7 +213,7 @@ impl Call for SelectOf {
             if ty.dtype == DType::Bool {
                 return Ok(test);
             }
-            Err(Diagnostic::error(Code::E0203, conditions.span, must_be("a condition", "a bool", &ty)))
+            Err(Diagnostic::error(Code::E0203, conditions.span, must_be("a condition", "a bool", ty)))
         });
         let tests = tests.collect::<Result<Vec<Value>, Diagnostic>>()?;
         let last = values.pop().expect("the default has been added");
@@ -239,7 +239,7 @@ fn select_n(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
     }
     if cases.is_empty() || (is_bool && cases.len() > 2) {
         let wanted = if is_bool { "one or two cases, for false and true" } else { "at least one case" };
-        return Err(Diagnostic::error(Code::E0201, span, requires("`select_n`", &wanted, cases.len())));
+        return Err(Diagnostic::error(Code::E0201, span, requires("`select_n`", wanted, cases.len())));
     }
     let operands: Vec<(&Term, _)> = cases.iter().map(|case| (&case.term, case.span)).collect();
     let mut values = promote::promoted(build, &operands)?;

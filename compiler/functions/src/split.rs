@@ -2,6 +2,7 @@
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
@@ -9,7 +10,6 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::call::term::whole_number;
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::requires;
 use spmdc_layout::types::DType;
 use spmdc_ops::keys;
 use spmdc_ops::slice::{SliceRange, slice_dim};

@@ -69,7 +69,7 @@ fn split_elsewhere(build: &CallBuilder, value: Value, axis: u8) -> Diagnostic {
         format!("each element of this `vmap` needs `{ty}`, but its elements are split over {axis} themselves");
     Diagnostic::error(Code::E0303, build.span(), message)
         .label(build.func.info(value).origin.span, format!("this is `{ty}` for each element"))
-        .help(format!("an axis splits one dimension of a value: reshard the mapped argument or this value, so that {axis} splits one of both"))
+        .help(format!("an axis can split only one dimension of an array; reshard the mapped argument or this value"))
 }
 
 /// Dimensions after the mapped one.

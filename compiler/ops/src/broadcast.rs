@@ -7,6 +7,7 @@ use crate::constant::Constant;
 use crate::reshard::with_layout;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -24,10 +25,6 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
-use crate::program::{Stmt, Value};
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -181,7 +178,7 @@ pub fn sizes(given: &[i64], args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
     let size = |&size: &i64| match usize::try_from(size) {
         Ok(size) if size <= MAX_ELEMENTS => Ok(size),
         Ok(_) => Err(too_large(args.span)),
-        Err(_) => Err(Diagnostic::error(Code::E0218, args.span, must_be("a size", "at least 0", &size))),
+        Err(_) => Err(Diagnostic::error(Code::E0218, args.span, must_be("a size", "at least 0", size))),
     };
     given.iter().map(size).collect()
 }

@@ -6,6 +6,7 @@ use crate::reshard::{complete, lower_step};
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
@@ -19,7 +20,6 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
     Rules, Semantics, Typing,
 };
-use spmdc_grammar::sentences::must_be;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::{self, Traffic};

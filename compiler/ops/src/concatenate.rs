@@ -9,6 +9,7 @@ use crate::slice::SliceRange;
 use crate::slice::slice_dim;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -25,12 +26,6 @@ use spmdc_ir::rules::{
     Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
-use crate::ops::slice::SliceRange;
-use crate::ops::slice::slice_dim;
-use crate::program::{Stmt, Value};
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::requires;
 use spmdc_layout::blocks::table;
 use spmdc_layout::factors::{FactorKind, FactorPart, Factors};
 use spmdc_layout::mesh::Mesh;

@@ -9,6 +9,7 @@ use crate::promote;
 use crate::promote::Operand;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{self, must_be};
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -25,10 +26,6 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
-use crate::program::{Stmt, Value};
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::{self, must_be};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};

@@ -23,6 +23,7 @@ use crate::slice::{Slice, SliceRange};
 use spmdc_abi::{LibraryFunction, Transform};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{requires, undefined};
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -40,7 +41,6 @@ use spmdc_ir::rules::{
     Placement, Properties, Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::{requires, undefined};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -151,7 +151,7 @@ impl Infer for Fft {
             return Err(Mismatch::new(Code::E0215, undefined(format_args!("`{name}`"), first.dtype.name())));
         }
         if first.shape[self.axis] == 0 {
-            return Err(Mismatch::new(Code::E0205, requires("a Fourier transform", "at least one point", &first)));
+            return Err(Mismatch::new(Code::E0205, requires("a Fourier transform", "at least one point", first)));
         }
         Ok(vec![(*first).clone(); results])
     }

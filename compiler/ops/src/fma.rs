@@ -5,6 +5,7 @@ use crate::promote;
 use crate::promote::inexact;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -21,10 +22,6 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
-use crate::program::Stmt;
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_layout::factors::Factors;

@@ -17,6 +17,7 @@ use crate::scatter::Scatter;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -34,7 +35,6 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -218,7 +218,7 @@ impl Semantics for Gather {
 impl Infer for Gather {
     fn infer(&self, args: &[&ArrayType]) -> Result<Vec<ArrayType>, Mismatch> {
         if let Some(ty) = args[1..].iter().find(|ty| ty.dtype != DType::I64) {
-            return Err(Mismatch::new(Code::E0203, must_be("checked indices", "i64", &ty)));
+            return Err(Mismatch::new(Code::E0203, must_be("checked indices", "i64", ty)));
         }
         if !self.is_valid(args) {
             let message =

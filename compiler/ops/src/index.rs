@@ -525,7 +525,7 @@ pub fn checked(index: &Array, places: usize) -> usize {
 /// Checks that operands have the type that `check_index` returns.
 pub fn are_checked(args: &[&ArrayType]) -> Result<(), Mismatch> {
     match args.iter().find(|ty| ty.rank() != 0 || ty.dtype != DType::I64) {
-        Some(ty) => Err(Mismatch::new(Code::E0203, must_be("a checked index", "a scalar i64", &ty))),
+        Some(ty) => Err(Mismatch::new(Code::E0203, must_be("a checked index", "a scalar i64", ty))),
         None => Ok(()),
     }
 }

@@ -3,6 +3,7 @@
 use crate::reshard::with_layout;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -19,10 +20,6 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
-use crate::program::Stmt;
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_layout::factors::{FactorKind, Factors};

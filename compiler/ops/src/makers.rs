@@ -7,11 +7,9 @@ use crate::cast::Cast;
 use crate::constant::{Constant, filling_bits, number_bits};
 use crate::elementwise::{Binary, Compare, Select};
 use crate::iota::Iota;
+use crate::promote;
 use crate::reshape::reshape;
 use crate::reshard::with_layout;
-use spmdc_kernel::scalar::{BinaryOp, CompareOp};
-
-use crate::promote;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{must_be, requires, undefined};
@@ -24,6 +22,7 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
+use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::types::{ArrayType, DType};
 
 /// The calls that create arrays; they emit constants, broadcasts, `iota` and elementwise ops.

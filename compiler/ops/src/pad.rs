@@ -9,12 +9,14 @@ use crate::slice::{SliceRange, slice_dim};
 use crate::window;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{expected, must_be};
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::too_large;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::call::term::whole_number;
@@ -29,8 +31,6 @@ use spmdc_ir::rules::{
     Semantics, Typing, Windowed,
 };
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::{expected, must_be};
-use spmdc_ir::call::errors::unknown_value;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -202,7 +202,7 @@ fn widths(term: &Term, rank: usize, args: &Args<'_>) -> Result<Vec<(usize, usize
     match pairs.len() {
         1 => Ok(vec![pairs[0]; rank]),
         len if len == rank => Ok(pairs),
-        len => Err(malformed(&expected(format_args!("pad widths for {rank} dimensions"), &len))),
+        len => Err(malformed(&expected(format_args!("pad widths for {rank} dimensions"), len))),
     }
 }
 

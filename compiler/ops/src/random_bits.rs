@@ -6,6 +6,7 @@
 use spmdc_abi::threefry;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{must_be, requires};
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -21,7 +22,6 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
 };
-use spmdc_grammar::sentences::{must_be, requires};
 use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
@@ -55,7 +55,7 @@ pub fn needs_key(function: &str, key: &ArrayType) -> Result<(), Mismatch> {
     if key.dtype == DType::Key {
         return Ok(());
     }
-    let message = requires(&function, "a random key", key.dtype.name());
+    let message = requires(function, "a random key", key.dtype.name());
     Err(Mismatch::new(Code::E0203, message).help("`key(42)` makes a key from a seed"))
 }
 

@@ -19,7 +19,7 @@ use crate::slice::SliceRange;
 use spmdc_abi::{LibraryFunction, Scalar, StreamRows};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::{must_be, requires};
+use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
@@ -69,7 +69,7 @@ impl ReadRows {
             return Err(Mismatch::new(Code::E0205, format!("`{stream}` has no rows")));
         }
         if index.dtype != DType::I64 {
-            return Err(Mismatch::new(Code::E0203, must_be("checked indices", "i64", &index)));
+            return Err(Mismatch::new(Code::E0203, must_be("checked indices", "i64", index)));
         }
         if let Some(len) = self.len {
             are_checked(&args[1..])?;

@@ -18,6 +18,7 @@ use spmdc_abi::Kind;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{must_be, undefined};
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
@@ -37,7 +38,6 @@ use spmdc_ir::rules::{
     Reads, Reduction, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::{must_be, undefined};
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};

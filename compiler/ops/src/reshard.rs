@@ -168,7 +168,7 @@ impl Batched for Reshard {
             let message =
                 format!("each element would have the layout `{layout}`, but the mapped dimension is split over {axis}");
             return Err(Diagnostic::error(Code::E0303, build.span(), message)
-                .help(format!("the mapped dimension keeps its layout; reshard an argument before calling `vmap`")));
+                .help("the mapped dimension keeps its layout; reshard an argument before calling `vmap`".to_string()));
         }
         build.emit(Reshard { to, step: self.step }, &[operands[0].value()])
     }

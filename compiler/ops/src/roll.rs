@@ -9,6 +9,7 @@ use crate::slice::{SliceRange, slice_dim};
 use crate::{reshape, window};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::{Arg, as_ints};
@@ -26,10 +27,6 @@ use spmdc_ir::rules::{
     Semantics, Typing, Windowed,
 };
 use spmdc_ir::shape;
-use crate::program::{Stmt, Value};
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::factors::Factors;

@@ -18,6 +18,7 @@ use crate::slice::{SliceRange, slice_dim};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -35,7 +36,6 @@ use spmdc_ir::rules::{
     Properties, Reads, Rules, Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};

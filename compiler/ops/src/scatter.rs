@@ -25,6 +25,7 @@ use crate::reshard::{complete, explicit_out};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::as_string;
@@ -41,7 +42,6 @@ use spmdc_ir::rules::{
     Typing,
 };
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use spmdc_layout::factors::{FactorKind, Factors};

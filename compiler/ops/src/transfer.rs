@@ -11,6 +11,7 @@ use crate::reshard::Reshard;
 use crate::reshard::{complete, explicit_out};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -27,11 +28,6 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_layout::explicit::explicit_part;
-use crate::program::typing::explicit_part;
-use crate::program::{Stmt, Value};
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::requires;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::{DimSharding, Sharding};

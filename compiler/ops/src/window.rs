@@ -373,7 +373,7 @@ impl Call for Window {
 fn margin(value: Value, build: &CallBuilder) -> Option<Arc<Margin>> {
     let mut before = build.blocks().iter().rev().flat_map(|block| block.stmts.iter().rev());
     let maker = before.find(|stmt| stmt.results.contains(&value))?;
-    let Some(op) = maker.as_op::<Margins>() else { return None };
+    let op = maker.as_op::<Margins>()?;
     let at = maker.results.iter().position(|&result| result == value)?;
     op.parts.get(at).cloned()
 }

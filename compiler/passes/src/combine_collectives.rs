@@ -114,7 +114,7 @@ impl Combiner<'_> {
 
     /// The properties that collectives must share to be combined, and the larger of the bytes of the operand and the result.
     fn part(&self, stmt: &Stmt) -> Option<(Common, usize)> {
-        let Some(op) = stmt.as_op::<Reshard>() else { return None };
+        let op = stmt.as_op::<Reshard>()?;
         let ReshardStep::Collective(kind) = op.step else { return None };
         let from = self.func.ty(stmt.args[0]);
         let bytes = from.block_bytes(self.mesh).max(self.func.ty(stmt.results[0]).block_bytes(self.mesh));

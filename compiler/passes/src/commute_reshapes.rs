@@ -165,7 +165,7 @@ impl DetourSearch<'_> {
             return false;
         }
         self.followed += 1;
-        if let Some(_) = maker.as_op::<Reshape>() {
+        if maker.as_op::<Reshape>().is_some() {
             self.found.around.insert(value, maker.args[0]);
             return self.func.ty(maker.args[0]).shape() == self.shape;
         }

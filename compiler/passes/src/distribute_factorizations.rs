@@ -110,7 +110,7 @@ fn steps(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
 
 /// A function of matrices whose rows are split, and the number of their blocks.
 fn split_rows(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<(MatrixFunction, usize)> {
-    let Some(Factorization(function)) = stmt.as_op::<Factorization>() else { return None };
+    let Factorization(function) = stmt.as_op::<Factorization>()?;
     let ty = func.ty(stmt.args[0]);
     let parts = mesh.size_of(&ty.sharding.dims[ty.rank() - 2].axes);
     (parts > 1).then(|| (function.clone(), parts))

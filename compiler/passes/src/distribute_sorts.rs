@@ -77,7 +77,7 @@ struct Picked {
 impl Sorts<'_> {
     /// The dimension of a sort, if it is split.
     fn split_axis(&self, stmt: &Stmt) -> Option<(LineOrder, usize)> {
-        let Some(Sort(order)) = stmt.as_op::<Sort>() else { return None };
+        let Sort(order) = stmt.as_op::<Sort>()?;
         let parts = self.mesh.size_of(&self.func.ty(stmt.args[0]).sharding.dims[order.axis].axes);
         (parts > 1).then(|| (order.clone(), parts))
     }

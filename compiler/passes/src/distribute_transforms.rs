@@ -104,7 +104,7 @@ struct OpenTransforms<'a> {
 
 /// The transformed dimension, if it is split.
 fn split_axis(stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<usize> {
-    let Some(op) = stmt.as_op::<Fft>() else { return None };
+    let op = stmt.as_op::<Fft>()?;
     let parts = mesh.size_of(&func.ty(stmt.args[0]).sharding.dims[op.axis].axes);
     (parts > 1).then_some(op.axis)
 }
@@ -414,7 +414,7 @@ impl OpenTransforms<'_> {
         if layout.is_aligned() {
             return None;
         }
-        if let Some(_) = op.as_op::<Reshard>() {
+        if op.as_op::<Reshard>().is_some() {
             let is_whole = self.func.ty(stmt.args[0]).sharding.unreduced.is_empty();
             return if is_whole { self.operand(stmt.args[0], value, layout, origin) } else { None };
         }

@@ -90,7 +90,7 @@ pub fn insert_reshards(module: Module, plans: &Plans, room: Room) -> Module {
 fn pinned(body: &Block) -> BTreeSet<Value> {
     let mut found = BTreeSet::new();
     body.walk(&mut |stmt| {
-        if let Some(_) = stmt.as_op::<Reshard>() {
+        if stmt.as_op::<Reshard>().is_some() {
             found.insert(stmt.args[0]);
         }
     });

@@ -67,7 +67,7 @@ fn revise(block: &mut Block, func: &mut Func, mesh: &Mesh, uses: &[usize]) -> bo
             is_changed |= revise(inner, func, mesh, uses);
         }
         let found = stmt.op().and_then(|op| {
-            let Some(op) = op.as_op::<Update>() else { return None };
+            let op = op.as_op::<Update>()?;
             let is_split = is_split_at_run_time(op, func, stmt.args[0]);
             is_split.then(|| Revision::of(op, &stmt, &makers, func))??.finish(uses)
         });

@@ -138,7 +138,7 @@ impl Sharer<'_> {
 
     /// The margins and elements that a statement fetches, if it is the halo of a window that can share it.
     fn single(&self, stmt: &Stmt) -> Option<(Vec<Margin>, Moved)> {
-        let Some(halo) = stmt.as_op::<Halo>() else { return None };
+        let halo = stmt.as_op::<Halo>()?;
         let [part] = halo.parts.as_slice() else { return None };
         let needs = Spread::new(&part.dims, &self.func.ty(stmt.args[0]).sharding, &part.to, self.mesh)?.margins();
         let flow = halo.flow(self.mesh);

@@ -95,7 +95,10 @@ fn dependencies_point_one_way() {
     let mut below = BTreeSet::new();
     for (folder, expected) in CRATES {
         let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
-        assert!(manifest.contains("\npublish.workspace = true\n"), "{folder}/Cargo.toml does not have `publish.workspace = true`");
+        assert!(
+            manifest.contains("\npublish.workspace = true\n"),
+            "{folder}/Cargo.toml does not have `publish.workspace = true`"
+        );
         let (_, rest) = manifest.split_once("\n[dependencies]\n").unwrap();
         let section = rest.split("\n[").next().unwrap();
         let found: Vec<&str> = section

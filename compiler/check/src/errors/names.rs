@@ -1,6 +1,7 @@
 //! Unknown names.
 
 use crate::sources::shipped_with;
+use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::{DTypeName, FnItem, Ident};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -8,8 +9,6 @@ use spmdc_grammar::sentences::unknown;
 use spmdc_grammar::span::Span;
 use spmdc_grammar::{elsewhere, habits};
 use spmdc_ir::call::errors::nearest;
-use spmdc_ir::ops::call::errors::nearest;
-use spmdc_ir::ops::is_builtin;
 
 /// E0101
 pub fn unknown_name(name: &str, span: Span, candidates: &[&str]) -> Diagnostic {

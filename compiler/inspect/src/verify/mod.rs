@@ -490,7 +490,7 @@ impl<'a> Verifier<'a> {
                 self.expect(is_its_own, |it| format!("{} are not the totals of its blocks", it.display(*totals)));
             }
         }
-        if let Some(_) = op.as_op::<BlockTotals>() {
+        if op.as_op::<BlockTotals>().is_some() {
             self.totals.extend(stmt.results.iter().map(|&result| (result, stmt)));
         }
         if op.is::<Reshard>() || op.is::<Combined>() {
@@ -503,7 +503,7 @@ impl<'a> Verifier<'a> {
             self.halos.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
         self.sort(op, stmt);
-        if let Some(_) = op.as_op::<Factorization>() {
+        if op.as_op::<Factorization>().is_some() {
             let ty = self.func.ty(stmt.args[0]);
             let is_whole = ty.sharding.dims[ty.rank() - 2..]
                 .iter()
@@ -589,7 +589,7 @@ impl<'a> Verifier<'a> {
             let is_whole = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == 1;
             self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole lines".to_string());
         }
-        if let Some(_) = op.as_op::<SortBlocks>() {
+        if op.as_op::<SortBlocks>().is_some() {
             self.sorted.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
         if let Some(merge) = op.as_op::<MergeSorted>() {

@@ -10,7 +10,6 @@ use crate::call::signature::Signature;
 use crate::call::term::{ShardingTerm, Term, TypeTerm};
 use crate::program::Value;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::Span;
 use spmdc_layout::types::DType;
 

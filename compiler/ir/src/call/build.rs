@@ -51,18 +51,24 @@ pub struct CalledFunction {
 /// The types of results, on meshes with explicit axes, too; the errors are those of the op and of the rule of explicit axes.
 pub type InferTypes = fn(&Op, &[&Type], AxisSet, &Mesh) -> Result<Vec<Type>, Mismatch>;
 
+/// As [`InferTypes`], without the rule of explicit axes.
+pub type InferShapes = fn(&Op, &[&Type], &Mesh) -> Result<Vec<Type>, Mismatch>;
+
+/// A list of arrays, of this element type if one is given, as one array.
+pub type StackArrays = fn(&mut CallBuilder, &[Term], Option<DType>, Span) -> Result<Value, Diagnostic>;
+
 /// What the builder uses of the crates and modules above it: the rule for types, and the ops that it emits by itself.
 pub struct BuilderOps {
     /// The types of the results of an op in a region over these manual axes: [`result_types`](crate::program::typing::result_types).
     pub types: InferTypes,
     /// As `types`, without the rule of explicit axes: [`shapes`](crate::program::typing::shapes).
-    pub shapes: fn(&Op, &[&Type], &Mesh) -> Result<Vec<Type>, Mismatch>,
+    pub shapes: InferShapes,
     /// The axes over which an op can give partial sums: [`partial_axes`](crate::program::explicit::partial_axes).
     pub partial_axes: fn(&Op, &[&Type], &ArrayType, &Mesh) -> AxisSet,
     /// A number, or a list of numbers, of this element type if one is given.
     pub constant: fn(&Term, Option<DType>, Span) -> Result<Op, Diagnostic>,
     /// A list of arrays as one array, along a new first dimension.
-    pub stacked: fn(&mut CallBuilder, &[Term], Option<DType>, Span) -> Result<Value, Diagnostic>,
+    pub stacked: StackArrays,
     /// The operand, which counts as varying along these axes.
     pub vary: fn(Vec<u8>) -> Op,
     /// The operand in another layout.

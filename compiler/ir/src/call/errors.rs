@@ -54,8 +54,7 @@ pub fn too_large(span: Span) -> Diagnostic {
 
 /// E0208
 pub fn not_whole(value: f64, span: Span) -> Diagnostic {
-    Diagnostic::error(Code::E0208, span, expected("an integer", &value))
-        .help("`/` leaves a remainder; `//` rounds down")
+    Diagnostic::error(Code::E0208, span, expected("an integer", value)).help("`/` leaves a remainder; `//` rounds down")
 }
 
 /// E0004

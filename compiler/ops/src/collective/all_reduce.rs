@@ -10,6 +10,7 @@ use crate::elementwise::Binary;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -25,7 +26,6 @@ use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
-use spmdc_grammar::sentences::undefined;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::factors::Factors;

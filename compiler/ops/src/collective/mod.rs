@@ -14,6 +14,7 @@ pub mod vary;
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{counted, undefined};
 use spmdc_ir::array::Array;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
@@ -21,7 +22,6 @@ use spmdc_ir::lower::work::{Lowering, Side, layout_of};
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{Combines, Effect, Elements, Linear, Manual, Placement, Properties};
-use spmdc_grammar::sentences::{counted, undefined};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::types::{AxisSet, DType};
 

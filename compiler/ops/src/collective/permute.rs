@@ -7,6 +7,7 @@ use crate::derivative::{Terms, zeros_like};
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
@@ -23,7 +24,6 @@ use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
-use spmdc_grammar::sentences::must_be;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;

@@ -19,6 +19,7 @@ use crate::transpose::transpose;
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{must_be, undefined};
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -36,7 +37,6 @@ use spmdc_ir::rules::{
     Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
-use spmdc_grammar::sentences::{must_be, undefined};
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::blocks::table;

@@ -4,8 +4,8 @@
 //! letters, counted from the last. So operands of different rank broadcast.
 
 use spmdc_grammar::codes::Code;
-use spmdc_ir::mismatch::Mismatch;
 use spmdc_grammar::sentences::count;
+use spmdc_ir::mismatch::Mismatch;
 
 /// The notation for operands of known rank: every dimension has a letter, and `...` is replaced.
 #[derive(Clone, Debug, PartialEq)]

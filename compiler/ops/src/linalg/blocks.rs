@@ -25,6 +25,7 @@ use crate::linalg::{Factorization, is_supported, lower, properties, split};
 use spmdc_abi::MatrixFunction;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -39,7 +40,6 @@ use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     Definitions, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
 };
-use spmdc_grammar::sentences::undefined;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::block_range;

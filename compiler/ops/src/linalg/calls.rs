@@ -9,29 +9,14 @@ use crate::transpose::transpose;
 use spmdc_abi::{MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::requires;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
-use super::Factorization;
-use crate::ops::Call;
-use crate::ops::call::args::Args;
-use crate::ops::call::build::CallBuilder;
-use crate::ops::call::errors::unknown_value;
-use crate::ops::call::signature::{Signature, signatures};
-use crate::ops::call::term::Term;
-use crate::ops::constant::Constant;
-use crate::ops::elementwise::Binary;
-use crate::ops::promote::{cast, inexact, promoted};
-use crate::ops::reshape::reshape;
-use crate::ops::transpose::transpose;
-use crate::program::Value;
-use spmdc_abi::{MatrixFunction, TriangularSystem};
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::requires;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::DType;
 
@@ -187,7 +172,7 @@ fn triangular_solve(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Valu
     let (a, b) = (cast(build, operands[0], dtype)?, cast(build, operands[1], dtype)?);
     if build.ty(a).rank() < 2 {
         let found = &build.ty(a).array;
-        return Err(Diagnostic::error(Code::E0206, args.span, requires("`triangular_solve`", "matrices", &found)));
+        return Err(Diagnostic::error(Code::E0206, args.span, requires("`triangular_solve`", "matrices", found)));
     }
     let shape = build.ty(b).shape().to_vec();
     // Vectors are matrices of one column, or one row.

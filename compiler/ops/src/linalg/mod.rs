@@ -17,6 +17,7 @@ use crate::linalg::reference::Matrix;
 use spmdc_abi::{LibraryFunction, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::{count, requires, undefined};
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
@@ -28,7 +29,6 @@ use spmdc_ir::rules::{
     Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
     Placement, Properties, Reads, Rules, Semantics, Typing,
 };
-use spmdc_grammar::sentences::{count, requires, undefined};
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;

@@ -10,6 +10,7 @@ use crate::linalg::{is_supported, lower, properties, split};
 use spmdc_abi::{AxisSet, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::undefined;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -24,7 +25,6 @@ use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     Definitions, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
 };
-use spmdc_grammar::sentences::undefined;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::block_range;

@@ -4,6 +4,7 @@
 use crate::sort::{LineOrder, comparisons, properties};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -19,11 +20,6 @@ use spmdc_ir::rules::{
     Definitions, Elements, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules,
     Semantics, Typing,
 };
-use crate::ops::{Call, Mismatch};
-use crate::program::{Func, Stmt, Value};
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::must_be;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, Type};
@@ -145,6 +141,6 @@ pub fn parts(args: &mut Args<'_>) -> Result<usize, Diagnostic> {
     let parts = args.int("parts")?;
     let count = usize::try_from(parts).ok().filter(|&count| count > 0);
     count.ok_or_else(|| {
-        Diagnostic::error(Code::E0227, args.span, must_be("`parts` of `sort_blocks`", "at least 1", &parts))
+        Diagnostic::error(Code::E0227, args.span, must_be("`parts` of `sort_blocks`", "at least 1", parts))
     })
 }

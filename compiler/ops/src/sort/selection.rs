@@ -1,7 +1,6 @@
 //! Functions that take elements of a sorted order: `quantile percentile nonzero unique`.
 
-use crate::broadcast;
-use crate::broadcast::broadcast;
+use crate::broadcast::{self, broadcast};
 use crate::concatenate::concatenate;
 use crate::constant::Constant;
 use crate::elementwise::{Binary, Compare, Select, Unary};
@@ -16,35 +15,17 @@ use crate::transpose::transpose;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::arg::not_static;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
-use super::{LineOrder, places, sort_together};
-use crate::ops::Call;
-use crate::ops::broadcast::{self, broadcast};
-use crate::ops::call::args::{Arg, Args, not_static};
-use crate::ops::call::build::CallBuilder;
-use crate::ops::call::errors::unknown_value;
-use crate::ops::call::signature::{Signature, signatures};
-use crate::ops::call::term::Term;
-use crate::ops::concatenate::concatenate;
-use crate::ops::constant::Constant;
-use crate::ops::elementwise::{Binary, Compare, Select, Unary};
-use crate::ops::gather::Gather;
-use crate::ops::iota::Iota;
-use crate::ops::promote::{cast, holds_array, inexact, stacked};
-use crate::ops::reduce::{axes_of, reduce, reduced_shape};
-use crate::ops::reshape::reshape;
-use crate::ops::slice::{SliceRange, slice_dim};
-use crate::ops::transpose::transpose;
-use crate::program::Value;
-use spmdc_abi::ReduceOp;
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::Diagnostic;
+
 use spmdc_grammar::sentences::must_be;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 use spmdc_layout::types::{ArrayType, DType};
@@ -242,7 +223,7 @@ fn fractions(q: &Arg, scale: f64) -> Result<Vec<f64>, Diagnostic> {
     let fraction = |term: &Term| match term.number() {
         Some(number) if (0.0..=scale).contains(&number) => Ok(number / scale),
         Some(number) => {
-            Err(Diagnostic::error(Code::E0225, q.span, must_be("`q`", format_args!("from 0 to {scale}"), &number)))
+            Err(Diagnostic::error(Code::E0225, q.span, must_be("`q`", format_args!("from 0 to {scale}"), number)))
         }
         None => Err(not_static("q", "a number", term, q.span)),
     };
@@ -335,7 +316,7 @@ impl Call for Chosen {
             return Err(Diagnostic::error(
                 Code::E0225,
                 args.span,
-                must_be(format_args!("`size` of `{name}`"), "at least 0", &size),
+                must_be(format_args!("`size` of `{name}`"), "at least 0", size),
             ));
         };
         let fill = args.take("fill_value");

@@ -220,7 +220,7 @@ struct Round<'a> {
 /// Whether a statement gives a gradient the layout that the program gives its value: of the whole sum, which may be combined later.
 fn is_pinned_gradient(stmt: &Stmt) -> bool {
     let is_pin = |op: &Reshard| op.step == ReshardStep::PinGradient && op.to.unreduced.is_empty();
-    stmt.as_op::<Reshard>().is_some_and(|op| is_pin(op))
+    stmt.as_op::<Reshard>().is_some_and(is_pin)
 }
 
 /// The layout of values of a layout that a loop collects.
@@ -352,7 +352,7 @@ impl<'a, 'b> Sums<'a, 'b> {
 
     /// The partial layout that the program gives a value.
     fn asked_partial<'s>(&self, stmt: &'s Stmt) -> Option<&'s Sharding> {
-        let Some(op) = stmt.as_op::<Reshard>() else { return None };
+        let op = stmt.as_op::<Reshard>()?;
         let is_asked = matches!(op.step, ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient);
         Some(&op.to).filter(|to| is_asked && self.is_partial_sum(stmt.results[0], to) && !self.is_aligned(stmt))
     }
