@@ -74,7 +74,7 @@ use spmdc_ir::program::explicit::partial_axes;
 use spmdc_ir::program::typing::{result_types, shapes};
 use spmdc_layout::mesh::Mesh;
 
-/// What the builder uses of the modules above it.
+/// The parts of the modules above that the builder uses.
 static BUILDER_OPS: BuilderOps = BuilderOps {
     types: result_types,
     shapes,

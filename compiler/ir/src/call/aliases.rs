@@ -49,7 +49,7 @@ impl Aliases {
         value
     }
 
-    /// The array or the name of which a value is another name; None if it is no other name.
+    /// The array or the name that a value aliases; None if it is not an alias.
     pub fn next(&self, value: Value) -> Option<Value> {
         self.of.get(&value).copied()
     }

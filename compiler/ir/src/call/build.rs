@@ -295,12 +295,12 @@ impl CallBuilder {
         self.manual
     }
 
-    /// Whether types are given, because a dump is being read.
+    /// Whether all types are stated, because a dump is being read.
     pub fn is_exact(&self) -> bool {
         self.exact
     }
 
-    /// Says whether types are given.
+    /// Sets whether all types are stated.
     pub fn set_exact(&mut self, exact: bool) {
         self.exact = exact;
     }
@@ -480,7 +480,7 @@ impl CallBuilder {
         self.blocks.push(block);
     }
 
-    /// The innermost block, which is no longer open; those that an error has left open inside of it are lost.
+    /// Closes and returns the innermost block; blocks that an error has left open inside it are lost.
     pub(super) fn close(&mut self, outside: &BuilderMark) -> Block {
         self.blocks.truncate(outside.blocks + 1);
         let block = self.blocks.pop().filter(|_| self.blocks.len() == outside.blocks);
