@@ -19,7 +19,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::mismatch::Mismatch;
-use spmdc_ir::program::destination::{Destination, Target};
+use spmdc_ir::program::transfer_target::{Target, TransferTarget};
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
@@ -37,7 +37,7 @@ use spmdc_layout::types::{ArrayType, AxisSet, Type};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfer {
     /// Where the value goes.
-    pub destination: Destination,
+    pub target: TransferTarget,
     /// The layout on explicit axes, if the program gives it.
     pub out: Option<Sharding>,
 }
@@ -64,7 +64,7 @@ impl Semantics for Transfer {
     }
 
     fn print(&self, args: &[String], mesh: &Mesh) -> String {
-        let to = match self.destination.to {
+        let to = match self.target.to {
             Target::Mesh(to) | Target::Declared(to) => mesh.named.get(usize::from(to)).map_or("?", |mesh| &mesh.name),
             Target::Back => "?",
         };
@@ -84,7 +84,7 @@ impl PlacesResults for Transfer {
             return Ok(vec![Type { sharding: out.clone(), ..args[0].clone() }]);
         }
         let known = explicit_part(&args[0].sharding, mesh);
-        let has = match self.destination.to {
+        let has = match self.target.to {
             Target::Mesh(to) => mesh.named[usize::from(to)].axis_set(),
             Target::Declared(_) | Target::Back => mesh.all(),
         };
@@ -120,14 +120,14 @@ impl Rules for Transfer {
             placement: Placement::Follows,
             linear: Linear::No,
             combines: Combines::Nothing,
-            elements: Elements::Transferred(self.destination),
+            elements: Elements::Transferred(self.target),
             keeps_alignment: false,
         }
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         let out = self.out.iter_mut().map(NamedAxes::Layout);
-        out.chain([NamedAxes::Destination(&mut self.destination)]).collect()
+        out.chain([NamedAxes::Transfer(&mut self.target)]).collect()
     }
 }
 
@@ -153,18 +153,18 @@ impl LinearMap for Transfer {
 
     /// A transfer back, or the transfer of a cotangent of a cotangent, which goes where the value went.
     fn transposed(&self, build: &mut CallBuilder, _: &Stmt, _: usize, cotangent: Value) -> Result<Value, Diagnostic> {
-        match self.destination.to {
+        match self.target.to {
             Target::Mesh(_) => build.emit1(
-                Transfer { destination: Destination { to: Target::Back, number: self.destination.number }, out: None },
+                Transfer { target: TransferTarget { to: Target::Back, number: self.target.number }, out: None },
                 &[cotangent],
             ),
             Target::Declared(_) => Ok(cotangent),
             Target::Back => {
-                let to = build.transfers.get(&self.destination.number).copied();
+                let to = build.transfers.get(&self.target.number).copied();
                 let to = to.expect("the transfer of which this is the way back was emitted before");
                 build.emit1(
                     Transfer {
-                        destination: Destination { to: Target::Mesh(to), number: self.destination.number },
+                        target: TransferTarget { to: Target::Mesh(to), number: self.target.number },
                         out: None,
                     },
                     &[cotangent],
@@ -176,7 +176,7 @@ impl LinearMap for Transfer {
 
 /// The value, declared to be on a mesh.
 pub fn declared(build: &mut CallBuilder, value: Value, mesh: u8) -> Result<Value, Diagnostic> {
-    build.emit1(Transfer { destination: Destination { to: Target::Declared(mesh), number: 0 }, out: None }, &[value])
+    build.emit1(Transfer { target: TransferTarget { to: Target::Declared(mesh), number: 0 }, out: None }, &[value])
 }
 
 impl Call for Transfer {
@@ -228,10 +228,8 @@ impl Call for Transfer {
             true => given.clone(),
             false => given.as_ref().and_then(|given| explicit_out(build, given)),
         };
-        let moved = build.emit1(
-            Transfer { destination: Destination { to: Target::Mesh(to), number }, out: out.clone() },
-            &[value],
-        )?;
+        let moved = build
+            .emit1(Transfer { target: TransferTarget { to: Target::Mesh(to), number }, out: out.clone() }, &[value])?;
         match given {
             Some(given) if out.as_ref() != Some(&given) => Ok(Term::Array(build.emit1(Reshard::pin(given), &[moved])?)),
             Some(_) | None => Ok(Term::Array(moved)),

@@ -30,10 +30,10 @@ use crate::dce::dce;
 use spmdc_abi::Plane;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::destination::Target;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::placement::meshes::ValueMeshes;
 use spmdc_ir::program::placement::{home, placement};
+use spmdc_ir::program::transfer_target::Target;
 use spmdc_ir::program::{Block, Func, Module, Param, Stmt, StmtKind, Value};
 use spmdc_ir::rules::{Effect, NamedAxes};
 use spmdc_layout::explicit::explicit_part;
@@ -179,7 +179,7 @@ fn number(
 ) {
     for stmt in &block.stmts {
         if let Some(op) = stmt.as_op::<Transfer>()
-            && let (Target::Mesh(to), Some(from)) = (op.destination.to, of[stmt.args[0].0 as usize])
+            && let (Target::Mesh(to), Some(from)) = (op.target.to, of[stmt.args[0].0 as usize])
             && to != from
         {
             let part = |on: u8| order.iter().position(|&other| other == on).expect("the mesh of a value has a program");
@@ -372,9 +372,7 @@ impl Projector<'_> {
         stmts: &mut Vec<Stmt>,
     ) {
         let (arg, result) = (stmt.args[0], stmt.results[0]);
-        let Target::Mesh(to) = op.destination.to else {
-            unreachable!("a finished program names the mesh of each transfer")
-        };
+        let Target::Mesh(to) = op.target.to else { unreachable!("a finished program names the mesh of each transfer") };
         let Some(&channel) = self.numbers.get(&result) else {
             // It is there already, or on no mesh.
             if to == self.on {

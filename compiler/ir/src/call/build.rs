@@ -9,9 +9,9 @@ use crate::mismatch::PRODUCT;
 use crate::mismatch::{Mismatch, called};
 use crate::op::Op;
 use crate::program::choice::{Choice, ChoiceEdit};
-use crate::program::destination::{Destination, Target};
 use crate::program::origin::{DerivativePart, Lineage, Origin};
 use crate::program::streams::refused_at;
+use crate::program::transfer_target::{Target, TransferTarget};
 use crate::program::units::Unit;
 use crate::program::{Block, Func, Stmt, Value};
 use crate::rules::{Effect, Elements, Placement};
@@ -421,7 +421,7 @@ impl CallBuilder {
     /// moving a value to another mesh.
     fn check_reached(&self, op: &Op) -> Result<(), Diagnostic> {
         let properties = op.rules().properties();
-        let moves = matches!(properties.elements, Elements::Transferred(Destination { to: Target::Mesh(_), .. }));
+        let moves = matches!(properties.elements, Elements::Transferred(TransferTarget { to: Target::Mesh(_), .. }));
         let axes: AxisSet = match (properties.effect, properties.group().filter(|group| group.communicates())) {
             (Effect::Text | Effect::File | Effect::Layout, _) => self.mesh.all(),
             (Effect::None | Effect::Stops | Effect::Check | Effect::Message, _) if moves => self.mesh.all(),

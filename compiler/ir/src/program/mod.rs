@@ -9,7 +9,6 @@
 pub mod build;
 pub mod choice;
 pub mod control;
-pub mod destination;
 pub mod explicit;
 pub mod local;
 pub mod origin;
@@ -17,6 +16,7 @@ pub mod partial_sums;
 pub mod placement;
 pub mod reasons;
 pub mod streams;
+pub mod transfer_target;
 pub mod typing;
 pub mod units;
 pub mod value;

@@ -14,7 +14,7 @@ pub mod meshes;
 mod regions;
 
 use self::meshes::{ValueMeshes, destination};
-use super::destination::Target;
+use super::transfer_target::Target;
 use crate::program::control::Control;
 pub use crate::program::placement::regions::home;
 use crate::program::placement::regions::home_of_free;
@@ -45,7 +45,7 @@ pub fn resolve(func: &mut Func, mesh: &Mesh) -> Result<(), Vec<Diagnostic>> {
             && destination(op).is_some()
         {
             for named in op.rules_mut().named_axes() {
-                if let NamedAxes::Destination(op) = named {
+                if let NamedAxes::Transfer(op) = named {
                     op.number = 0;
                     if let (Target::Back | Target::Declared(_), Some(on)) = (op.to, found.of[result.0 as usize]) {
                         op.to = Target::Mesh(on);

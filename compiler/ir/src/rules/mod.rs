@@ -13,7 +13,7 @@ use crate::lower::work::Lowering;
 use crate::mismatch::Mismatch;
 use crate::op::{Op, OpObject};
 use crate::program::choice::Choice;
-use crate::program::destination::Destination;
+use crate::program::transfer_target::TransferTarget;
 use crate::program::{Func, Stmt, Value};
 use crate::rules::batching::Batching;
 use crate::rules::derivative::Derivative;
@@ -105,7 +105,7 @@ pub enum NamedAxes<'a> {
     /// A sharding, such as the one that a `reshard` asks for.
     Layout(&'a mut Sharding),
     /// The mesh to which a value goes.
-    Destination(&'a mut Destination),
+    Transfer(&'a mut TransferTarget),
 }
 
 impl NamedAxes<'_> {
@@ -114,7 +114,7 @@ impl NamedAxes<'_> {
         match self {
             NamedAxes::List(axes) => *axes = parts.axes(axes),
             NamedAxes::Layout(layout) => *layout = parts.sharding(layout),
-            NamedAxes::Destination(_) => {}
+            NamedAxes::Transfer(_) => {}
         }
     }
 }
@@ -385,7 +385,7 @@ pub enum Elements<'a> {
     /// Rows of the first operand, which is a stream, at checked indices.
     Rows,
     /// Elements of the operand, on another mesh.
-    Transferred(Destination),
+    Transferred(TransferTarget),
     /// Elements of the operand, each at several indices.
     Repeated,
     /// Elements of the operand, each at one index.

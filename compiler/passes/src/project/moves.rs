@@ -15,11 +15,11 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Control, ForLoop};
-use spmdc_ir::program::destination::Destination;
-use spmdc_ir::program::destination::Target;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::placement::home;
 use spmdc_ir::program::placement::meshes::ValueMeshes;
+use spmdc_ir::program::transfer_target::Target;
+use spmdc_ir::program::transfer_target::TransferTarget;
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
 use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::Mesh;
@@ -120,7 +120,7 @@ impl<'a> Mover<'a> {
 
     fn transfer(&mut self, value: Value, to: u8, ty: Type, origin: &Origin, stmts: &mut Vec<Stmt>) -> Value {
         let moved = self.value(ty, to, origin);
-        let op = Transfer { destination: Destination { to: Target::Mesh(to), number: 0 }, out: None };
+        let op = Transfer { target: TransferTarget { to: Target::Mesh(to), number: 0 }, out: None };
         stmts.push(Stmt::new(op.into(), vec![value], vec![moved], origin.clone()));
         moved
     }

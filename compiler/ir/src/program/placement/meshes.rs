@@ -1,14 +1,14 @@
 //! The meshes of values, and those to which transfers go.
 
 use crate::op::Op;
-use crate::program::destination::Destination;
+use crate::program::transfer_target::TransferTarget;
 use crate::rules::Elements;
 
 /// For each value, the mesh to which it is committed, by its position in [`Mesh::named`]; None if it is made wherever it is needed.
 pub type ValueMeshes = Vec<Option<u8>>;
 
 /// Where the value of a transfer goes; None for other ops.
-pub fn destination(op: &Op) -> Option<Destination> {
+pub fn destination(op: &Op) -> Option<TransferTarget> {
     let elements = op.rules().properties().elements;
     if let Elements::Transferred(destination) = elements { Some(destination) } else { None }
 }

@@ -2,7 +2,7 @@
 
 use super::meshes::{ValueMeshes, destination};
 use crate::program::control::Control;
-use crate::program::destination::Target;
+use crate::program::transfer_target::Target;
 use crate::program::{Block, Stmt, StmtKind, Value};
 use crate::rules::Effect;
 use spmdc_layout::mesh::Mesh;

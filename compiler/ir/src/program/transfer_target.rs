@@ -13,7 +13,7 @@ pub enum Target {
 
 /// The mesh to which a transfer moves its operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Destination {
+pub struct TransferTarget {
     /// Where the value goes.
     pub to: Target,
     /// Distinguishes the transfers that a program writes, for those back; 0 in a finished module.
