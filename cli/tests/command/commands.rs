@@ -122,7 +122,7 @@ fn a_dump_shows_the_program_after_a_pass() {
         "",
         "the pass `cse` does not run up to stage `optimized`",
     );
-    let meshes = "mesh a (X = 1) devices 0..1;\nmesh b (X = 1) devices 1..2;\n\
+    let meshes = "mesh a (X = 1) devices [0];\nmesh b (X = 1) devices [1];\n\
                   fn main(x: f32[4] on a) { sin(transfer(x, b)) }\n";
     let folder = Folder::with(&[("p.spmd", meshes)]);
     let each = folder.spmdc(&["dump", "p.spmd", "--after", "partition"]);

@@ -2,7 +2,7 @@
 //!
 //! A complex array is a pair of real arrays, its planes, until it reaches the IR, which has no complex element types. So every op, pass and
 //! kernel handles real numbers: `docs/design/0011-complex-numbers.md` has the reasons. The table states for each function of the language
-//! the treatment of complex arguments; `compiler/ir/prelude/complex.spmd` has the rules that are written in the language.
+//! the treatment of complex arguments; `compiler/functions/prelude/complex.spmd` has the rules that are written in the language.
 
 use crate::prelude::{Paragraph, paragraph};
 use ComplexRule::{Made, Own, Planes, Products, Refused, Written as InLanguage};

@@ -1,4 +1,4 @@
-//! The parts of random functions that the prelude cannot express (`compiler/ir/prelude/random.spmd`): types from arguments, numbers from
+//! The parts of random functions that the prelude cannot express (`compiler/functions/prelude/random.spmd`): types from arguments, numbers from
 //! bits, and layouts.
 
 use spmdc_abi::Width;

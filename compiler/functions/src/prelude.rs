@@ -1,4 +1,4 @@
-//! The prelude: shipped functions that are written in the language (`compiler/ir/prelude`).
+//! The prelude: shipped functions that are written in the language (`compiler/functions/prelude`).
 //!
 //! The checker expands a call like a call of a function of the program, but every source position in it is the position of the call. A
 //! function is parsed when it is first used. A few helpers, which only the prelude can call, express concepts that the language lacks.

@@ -2,7 +2,7 @@
 //!
 //! Complex numbers are two operands or results, the real and the imaginary plane; the transform of real numbers has one operand. The
 //! transforms are not scaled: an inverse after a transform multiplies by the number of points. Norms, sizes and several dimensions are
-//! implemented in the language: `compiler/ir/prelude/spectral.spmd`.
+//! implemented in the language: `compiler/functions/prelude/spectral.spmd`.
 //!
 //! The transform of real numbers and its inverse have the same number of elements on both sides, so that both are split in the same way:
 //! the real parts of the elements 0 to n/2, then the imaginary parts of the elements before n/2, from the last to the first (the order of

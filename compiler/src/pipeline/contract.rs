@@ -1,6 +1,6 @@
 //! The contracts between passes.
 //!
-//! A stage has a contract (`ir/verify`). The result of each pass is checked against it in debug builds and under `--verify`, so that an
+//! A stage has a contract (`inspect/verify`). The result of each pass is checked against it in debug builds and under `--verify`, so that an
 //! error names the pass. In release builds the layouts of each stage are checked once.
 
 use spmdc_grammar::codes::Code;

@@ -2,7 +2,7 @@
 //!
 //! The last two dimensions are the dimensions of a matrix, and all others are a batch. A device factorizes the matrices of its own block,
 //! each as a whole, by a function of the runtime that computes in f64. Functions that can be computed from these are written in the
-//! language: `compiler/ir/prelude/linalg.spmd`.
+//! language: `compiler/functions/prelude/linalg.spmd`.
 
 pub mod blocks;
 mod calls;

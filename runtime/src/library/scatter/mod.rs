@@ -2,7 +2,7 @@
 //!
 //! The work is divided in one of two ways. Parts of the result are ranges of rows, or of the elements of a row: a thread scans all indices
 //! and applies the updates in its part. Shares of the updates each have an array, and are combined afterwards
-//! (`compiler/ir/src/ops/scatter/lowering.rs`). Either way the order of the updates of an element depends on sizes alone. They are applied
+//! (`compiler/ops/src/scatter/lowering.rs`). Either way the order of the updates of an element depends on sizes alone. They are applied
 //! in order or, if there are few elements, in [`LANES`] separate turns.
 
 mod places;
