@@ -163,10 +163,7 @@ impl LinearMap for Transfer {
                 let to = build.transfers.get(&self.target.number).copied();
                 let to = to.expect("the transfer of which this is the way back was emitted before");
                 build.emit1(
-                    Transfer {
-                        target: TransferTarget { to: Target::Mesh(to), number: self.target.number },
-                        out: None,
-                    },
+                    Transfer { target: TransferTarget { to: Target::Mesh(to), number: self.target.number }, out: None },
                     &[cotangent],
                 )
             }

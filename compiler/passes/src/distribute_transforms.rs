@@ -168,7 +168,7 @@ impl OpenTransforms<'_> {
 
     /// Replaces a transform along a split dimension.
     fn transform(&mut self, stmt: &Stmt, axis: usize) {
-        let &Fft { transform, .. } = stmt.as_op().expect("the statement is a transform");
+        let &Fft { transform, .. } = stmt.as_op::<Fft>().expect("the statement is a transform");
         if let Transform::Complex { inverse } = transform
             && self.transform_back(stmt, axis, inverse)
         {

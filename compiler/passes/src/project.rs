@@ -309,7 +309,7 @@ impl Projector<'_> {
         let mut stmts = Vec::new();
         for stmt in &block.stmts {
             match &stmt.kind {
-                StmtKind::Op(op) if let Some(op) = op.as_op() => {
+                StmtKind::Op(op) if let Some(op) = op.as_op::<Transfer>() => {
                     self.transfer(op, stmt, func, mesh, renamed, &mut stmts)
                 }
                 StmtKind::Op(op) => {
