@@ -19,7 +19,7 @@ use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 use spmdc_layout::cost;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
-use spmdc_ops::promote;
+use spmdc_ops::cast::cast;
 
 /// A loop under construction.
 struct Loop<'e> {
@@ -196,7 +196,7 @@ impl Checker<'_> {
     /// The trips of a loop between dynamic bounds: `max(0, ceil((end - start) / step))`, in 64 bits.
     fn counted(&mut self, start: Value, end: Value, step: i64, span: Span) -> Result<(Vec<Value>, Stride), Diagnostic> {
         self.build.set_span(span);
-        let mut wide = |value: Value| promote::cast(&mut self.build, value, DType::I64).map(Term::Array);
+        let mut wide = |value: Value| cast(&mut self.build, value, DType::I64).map(Term::Array);
         let (first, last) = if step > 0 { (wide(start)?, wide(end)?) } else { (wide(end)?, wide(start)?) };
         let size = i128::from(step.abs());
         let distance = self.binary_terms(InfixOp::Sub, span, (last, span), (first, span));
@@ -204,7 +204,7 @@ impl Checker<'_> {
         let trips = self.binary_terms(InfixOp::FloorDiv, span, (padded, span), (Term::Int(size), span));
         let trips = self.call_builtin("maximum", vec![(None, trips, span), (None, Term::Int(0), span)], span);
         let trips = self.build.materialize(&trips, None, span)?;
-        let trips = promote::cast(&mut self.build, trips, DType::I32)?;
+        let trips = cast(&mut self.build, trips, DType::I32)?;
         let zero = self.build.materialize(&Term::Int(0), Some(DType::I32), span)?;
         Ok((vec![zero, trips], Stride::By { start: Term::Array(start), step }))
     }
@@ -223,7 +223,7 @@ impl Checker<'_> {
                 self.report(errors::loop_bound(&format!("`{found}`"), span));
                 return None;
             }
-            promote::cast(&mut self.build, *value, DType::I32)
+            cast(&mut self.build, *value, DType::I32)
         } else if let Term::Int(_) = term {
             self.build.materialize(term, Some(DType::I32), span)
         } else {

@@ -3,6 +3,7 @@
 use super::Checker;
 use super::choices::{WrittenOperator, with_terms};
 use spmdc_functions::builtin;
+use spmdc_functions::operators;
 use spmdc_grammar::ast::{InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -10,7 +11,6 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::shape;
-use spmdc_ops::{self, promote};
 
 impl Checker<'_> {
     pub(super) fn unary_terms(&mut self, op: PrefixOp, span: Span, arg: (Term, Span)) -> Term {
@@ -21,7 +21,7 @@ impl Checker<'_> {
             return self.complex_prefix(op, span, arg);
         }
         self.build.set_span(span);
-        let result = promote::unary(&mut self.build, op, (&arg.0, arg.1));
+        let result = operators::unary(&mut self.build, op, (&arg.0, arg.1));
         self.or_report(result)
     }
 
@@ -33,7 +33,7 @@ impl Checker<'_> {
             return self.complex_infix(op, span, lhs, rhs);
         }
         self.build.set_span(span);
-        let result = promote::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));
+        let result = operators::binary(&mut self.build, op, (&lhs.0, lhs.1), (&rhs.0, rhs.1));
         let result = result.map_err(|diagnostic| {
             if op == InfixOp::BitXor && diagnostic.code == Code::E0215 {
                 return diagnostic.help("`^` is for bits; a power is `x ** n`");
@@ -61,7 +61,7 @@ impl Checker<'_> {
                     let matmul = builtin("matmul").expect("it is what the operator calls");
                     return checker.called(&matmul, with_terms(&args, &moved, out, span), span);
                 }
-                promote::binary(&mut checker.build, op, (&left.0, left.1), (&right.0, right.1))
+                operators::binary(&mut checker.build, op, (&left.0, left.1), (&right.0, right.1))
             })
         });
         self.or_report(result)

@@ -91,7 +91,7 @@ impl Checker<'_> {
                 let message = must_be("`init`", "a scalar", format_args!("`{found}`"));
                 return Err(Some(Diagnostic::error(Code::E0205, span, message)));
             }
-            let init = spmdc_ops::promote::cast(&mut self.build, init, dtype)?;
+            let init = spmdc_ops::cast::cast(&mut self.build, init, dtype)?;
             let like = self.build.ty(all.value).shape().to_vec();
             let first = broadcast(&mut self.build, init, &like)?;
             all = self.combine_elements(&computation, WindowElements { value: first, exist: None }, all, span)?;

@@ -8,9 +8,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::choice::{cost_of_move, spaced};
+use spmdc_ir::rules::derivative::is_differentiable;
 use spmdc_layout::explicit::explicit_part;
 use spmdc_layout::types::Type;
-use spmdc_ops::derivative::is_differentiable;
 
 /// A function of `custom_vjp`, and the form of its result.
 pub enum RuleFunction {

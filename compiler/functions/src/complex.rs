@@ -12,6 +12,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::undefined;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::term::Operand;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
@@ -20,7 +21,6 @@ use spmdc_layout::types::DType;
 use spmdc_ops::broadcast::{broadcast, filled};
 use spmdc_ops::elementwise::Binary;
 use spmdc_ops::promote;
-use spmdc_ops::promote::Operand;
 use std::sync::OnceLock;
 
 /// The rule of a function for complex arguments.

@@ -8,6 +8,7 @@ use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
+use spmdc_ir::call::term::Operand;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::shape;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
@@ -16,7 +17,6 @@ use spmdc_ops::broadcast::broadcast;
 use spmdc_ops::concatenate::concatenate;
 use spmdc_ops::elementwise::{Binary, Compare};
 use spmdc_ops::promote;
-use spmdc_ops::promote::Operand;
 use spmdc_ops::slice::{SliceRange, slice_dim};
 
 /// The calls of `diff`; they emit slices and differences. Along a split dimension each of these windows takes one element from a

@@ -14,13 +14,11 @@ use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::types::{ArrayType, DType};
 use spmdc_ops::broadcast::broadcast;
-use spmdc_ops::cast::Cast;
+use spmdc_ops::cast::{Cast, cast};
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::{Binary, Compare, Select};
-use spmdc_ops::promote;
 use spmdc_ops::random_bits::RandomBits;
-use spmdc_ops::reshard::Reshard;
-use spmdc_ops::reshard::complete;
+use spmdc_ops::reshard::{Reshard, complete};
 
 fn type_term(array: ArrayType) -> Term {
     Term::Type(TypeTerm { array, complex: false, sharding: None, varying: Default::default() })
@@ -242,7 +240,7 @@ pub fn integers(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnosti
     }
     let [low, high] = ends[..] else { unreachable!("there are two bounds") };
     let distance = build.emit1(Binary(BinaryOp::Sub), &[high, low])?;
-    let distance = promote::cast(build, distance, unsigned)?;
+    let distance = cast(build, distance, unsigned)?;
     let is_empty = build.emit1(Compare(CompareOp::Le), &[high, low])?;
     let one = build.emit1(Constant::scalar(unsigned, 1), &[])?;
     let count = build.emit1(Select, &[is_empty, one, distance])?;
@@ -297,5 +295,5 @@ fn clamped(
     if largest > most {
         value = limit(BinaryOp::Minimum, value, most)?;
     }
-    promote::cast(build, value, drawn)
+    cast(build, value, drawn)
 }

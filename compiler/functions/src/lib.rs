@@ -15,6 +15,7 @@ pub mod later;
 pub mod matrix_power;
 pub mod meshgrid;
 pub mod norm;
+pub mod operators;
 pub mod prelude;
 pub mod reduce_window;
 pub mod repeat;

@@ -16,10 +16,11 @@ use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 use spmdc_layout::types::DType;
+use spmdc_ops::cast::cast;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::{Binary, Compare, Unary, unary};
 use spmdc_ops::linalg::Factorization;
-use spmdc_ops::promote::{cast, inexact};
+use spmdc_ops::promote::inexact;
 use spmdc_ops::reduce::{axes_of, reduce};
 use spmdc_ops::transpose::transpose;
 

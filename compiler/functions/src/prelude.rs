@@ -3,10 +3,7 @@
 //! The checker expands a call like a call of a function of the program, but every source position in it is the position of the call. A
 //! function is parsed when it is first used. A few helpers, which only the prelude can call, express concepts that the language lacks.
 
-use crate::complex;
-use crate::draws;
-use crate::matrix_power;
-use crate::spectral;
+use crate::{complex, draws, matrix_power, spectral};
 use spmdc_abi::FloatFormat;
 use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
 use spmdc_grammar::codes::Code;
@@ -15,26 +12,22 @@ use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::call::arg::{Arg, as_bool, as_int, as_ints};
 use spmdc_ir::call::build::CallBuilder;
-use spmdc_ir::call::errors::not_real;
-use spmdc_ir::call::errors::unknown_value;
+use spmdc_ir::call::errors::{not_real, unknown_value};
 use spmdc_ir::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
-use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
 use spmdc_layout::types::DType;
 use spmdc_ops::broadcast::broadcast;
-use spmdc_ops::concatenate::concatenate;
+use spmdc_ops::cast::cast;
+use spmdc_ops::concatenate::{concatenate, stacked};
 use spmdc_ops::constant::Constant;
-use spmdc_ops::fft;
 use spmdc_ops::fma::Fma;
-use spmdc_ops::promote;
-use spmdc_ops::promote::{Operand, inexact};
-use spmdc_ops::reduce;
+use spmdc_ops::promote::{self, inexact};
 use spmdc_ops::reshape::reshape;
 use spmdc_ops::slice::{Slice, SliceRange};
-use spmdc_ops::sort;
 use spmdc_ops::transpose::transpose;
-use spmdc_ops::with_partials;
+use spmdc_ops::{fft, reduce, sort, with_partials};
 use std::sync::OnceLock;
 
 /// The texts of the prelude, by subject.
@@ -449,12 +442,12 @@ impl Helper {
                 // A default of the prelude is a number still.
                 let value = build.materialize(&args[0].term, None, args[0].span)?;
                 let dtype = inexact(build.ty(value).dtype());
-                promote::cast(build, value, dtype).map(Term::Array)
+                cast(build, value, dtype).map(Term::Array)
             }
             Helper::Widened => {
                 let dtype = build.ty(array(0)).dtype();
                 let wide = if dtype.size() < 4 { DType::F32 } else { dtype };
-                promote::cast(build, array(0), wide).map(Term::Array)
+                cast(build, array(0), wide).map(Term::Array)
             }
             Helper::Count => {
                 let sizes = build.ty(array(0)).shape().to_vec();
@@ -559,7 +552,7 @@ impl Helper {
             }
             Helper::Partials => with_partials::with_partials(build, args).map(Term::Array),
             Helper::Stacked => match args[0].term.sequence() {
-                Some(arrays) => promote::stacked(build, arrays, None, args[0].span).map(Term::Array),
+                Some(arrays) => stacked(build, arrays, None, args[0].span).map(Term::Array),
                 None => build.materialize(&args[0].term, None, args[0].span).map(Term::Array),
             },
             Helper::IsText => {

@@ -15,6 +15,7 @@ use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::DType;
 use spmdc_ops::broadcast::filled;
+use spmdc_ops::cast::cast;
 use spmdc_ops::constant::{Constant, filling_bits};
 use spmdc_ops::elementwise::Binary;
 use spmdc_ops::promote;
@@ -41,7 +42,7 @@ fn reduced(build: &mut CallBuilder, op: ReduceOp, value: Value, dims: &[WindowDi
     let found = windows(build, value, dims, number::identity_element(op, dtype), rank)?;
     let elements: Vec<usize> = (rank..rank + found.dims.len()).collect();
     let value = reduce(build, op, found.value, &elements, false)?;
-    promote::cast(build, value, dtype)
+    cast(build, value, dtype)
 }
 
 /// The windows of a call of `reduce_window` over an array of this shape.
@@ -185,7 +186,7 @@ fn avg_pool(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
     // The mean of numbers below 32 bits is rounded once.
     let result = promote::inexact(build.ty(value).dtype());
     let wide = if result.size() < 4 { DType::F32 } else { result };
-    let value = promote::cast(build, value, wide)?;
+    let value = cast(build, value, wide)?;
     let sum = reduced(build, ReduceOp::Sum, value, &dims)?;
     let count = if counts_padding || dims.iter().all(|dim| dim.padding == (0, 0)) {
         let all: usize = dims.iter().map(|dim| dim.size).product();
@@ -194,7 +195,7 @@ fn avg_pool(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
         elements(build, &shape, &dims, wide)?
     };
     let mean = build.emit1(Binary(BinaryOp::Div), &[sum, count])?;
-    promote::cast(build, mean, result)
+    cast(build, mean, result)
 }
 
 fn max_pool(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {

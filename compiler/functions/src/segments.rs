@@ -17,6 +17,7 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{DType, MAX_ELEMENTS};
 use spmdc_ops::broadcast::broadcast;
+use spmdc_ops::cast::cast;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::{Compare, Select, binary};
 use spmdc_ops::gather::Gather;
@@ -110,14 +111,14 @@ fn scattered(
     let dtype = build.ty(data).dtype();
     let op = if op == ReduceOp::Sum && dtype == DType::Bool { ReduceOp::Or } else { op };
     // Numbers beyond i64 become negative ones, which are no segments either.
-    let ids = promote::cast(build, ids, DType::I64)?;
+    let ids = cast(build, ids, DType::I64)?;
     let wide = if op == ReduceOp::Sum { dtype.computed() } else { dtype };
-    let data = promote::cast(build, data, wide)?;
+    let data = cast(build, data, wide)?;
     let out = told(args, build, target.len())?;
     let places = Gather::new(vec![0], Vec::new(), 0);
     let op = Scatter { places, combine: Some(op), onto: Onto::Identity(target), out };
     let result = build.emit1(op, &[data, ids])?;
-    let result = promote::cast(build, result, dtype)?;
+    let result = cast(build, result, dtype)?;
     with_layout(args, build, result)
 }
 
@@ -157,7 +158,7 @@ fn bincount(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagno
         }
         None => {
             let one = build.emit1(Constant::scalar(DType::I32, 1), &[])?;
-            let ids = promote::cast(build, x, DType::I64)?;
+            let ids = cast(build, x, DType::I64)?;
             let op = Scatter {
                 places: Gather::new(vec![0], Vec::new(), 0),
                 combine: Some(ReduceOp::Sum),

@@ -72,11 +72,6 @@ fn split_elsewhere(build: &CallBuilder, value: Value, axis: u8) -> Diagnostic {
         .help(format!("an axis can split only one dimension of an array; reshard the mapped argument or this value"))
 }
 
-/// Dimensions after the mapped one.
-pub fn shifted(dims: &[usize]) -> Vec<usize> {
-    dims.iter().map(|dim| dim + 1).collect()
-}
-
 /// A value with one of its dimensions moved in front.
 pub fn in_front(build: &mut CallBuilder, value: Value, dim: usize) -> Result<Value, Diagnostic> {
     let rank = build.ty(value).rank();

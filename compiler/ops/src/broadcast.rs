@@ -28,8 +28,7 @@ use spmdc_ir::shape;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::types::MAX_ELEMENTS;
-use spmdc_layout::types::{ArrayType, DType};
+use spmdc_layout::types::{ArrayType, DType, MAX_ELEMENTS};
 
 /// `broadcast_to(x, (4,6))`: dimensions of size 1, and new leading dimensions, are repeated.
 #[derive(Clone, Debug, PartialEq)]
@@ -196,4 +195,11 @@ impl Call for Broadcast {
         let value = broadcast(build, value, &to)?;
         with_layout(args, build, value)
     }
+}
+
+/// Zeros of the element type and shape of an array.
+pub fn zeros_of(build: &mut CallBuilder, like: Value) -> Result<Value, Diagnostic> {
+    let (dtype, shape) = (build.ty(like).dtype(), build.ty(like).shape().to_vec());
+    let zero = build.emit1(Constant::float(dtype, 0.0), &[])?;
+    broadcast(build, zero, &shape)
 }

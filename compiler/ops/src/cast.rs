@@ -3,10 +3,6 @@
 //! Elementwise: every dimension passes through. Integers wrap, floats to integers saturate with NaN becoming 0, and bool is
 //! "not zero"; see `number::cast`.
 
-use crate::constant::Constant;
-use crate::derivative::is_differentiable;
-use crate::promote;
-use crate::promote::Operand;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap};
@@ -14,12 +10,12 @@ use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
-use spmdc_ir::call::term::{StaticScalar, Term};
+use spmdc_ir::call::term::{Operand, StaticScalar, Term};
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
-use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
+use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity, is_differentiable};
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
@@ -123,7 +119,7 @@ impl LinearMap for Cast {
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
         let dtype = build.ty(stmt.args[0]).dtype();
-        promote::cast(build, cotangent, dtype)
+        cast(build, cotangent, dtype)
     }
 }
 
@@ -147,7 +143,7 @@ pub fn convert(build: &mut CallBuilder, to: DType, (term, span): Operand<'_>) ->
     }
     if term.holds_array() {
         let array = build.materialize(term, None, span)?;
-        return promote::cast(build, array, to);
+        return cast(build, array, to);
     }
     build.materialize(&convert_literal(term, to), Some(to), span)
 }
@@ -189,11 +185,7 @@ impl Call for Cast {
     }
 }
 
-impl Constant {
-    /// A scalar literal of the given type, from a float.
-    pub fn float(dtype: DType, value: f64) -> Constant {
-        let bits =
-            if dtype.is_float() { number::from_float(dtype, value) } else { number::from_int(dtype, value as i128) };
-        Constant::scalar(dtype, bits)
-    }
+/// A value converted to an element type, without a statement if it already has it.
+pub fn cast(build: &mut CallBuilder, value: Value, to: DType) -> Result<Value, Diagnostic> {
+    if build.ty(value).dtype() == to { Ok(value) } else { build.emit1(Cast { to }, &[value]) }
 }

@@ -3,19 +3,20 @@
 //! Factors: each operand is a part of the joined dimension, and is needed where that part of the result is; all other dimensions
 //! pass.
 
-use crate::promote;
-use crate::reshape;
-use crate::slice::SliceRange;
-use crate::slice::slice_dim;
+use crate::cast::cast;
+use crate::promote::{self, common_dtype, to_dtype};
+use crate::reshape::{self, reshape};
+use crate::slice::{SliceRange, slice_dim};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::requires;
+use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
-use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
@@ -29,7 +30,7 @@ use spmdc_ir::shape;
 use spmdc_layout::blocks::table;
 use spmdc_layout::factors::{FactorKind, FactorPart, Factors};
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::types::ArrayType;
+use spmdc_layout::types::{ArrayType, DType};
 
 /// `concatenate([x, y], axis=0)`: the operands one after another.
 #[derive(Clone, Debug, PartialEq)]
@@ -235,7 +236,7 @@ fn beside_or_below(
         let missing = usize::saturating_sub(least, shape.len());
         *value = reshape::reshape(build, *value, &[vec![1; missing], shape].concat())?;
         if let Some(dtype) = dtype {
-            *value = promote::cast(build, *value, dtype)?;
+            *value = cast(build, *value, dtype)?;
         }
     }
     let axis = usize::from(beside && build.ty(values[0]).rank() > 1);
@@ -287,4 +288,26 @@ impl Call for Concatenate {
         }
         Ok(Term::Array(concatenate(build, &values, axis)?))
     }
+}
+
+/// `[a, b]` as an array: its elements stacked along a new first dimension, of `dtype` if given.
+pub fn stacked(build: &mut CallBuilder, items: &[Term], dtype: Option<DType>, span: Span) -> Result<Value, Diagnostic> {
+    if items.is_empty() {
+        return Err(Diagnostic::error(Code::E0210, span, "expected a list of arrays, found an empty one"));
+    }
+    let operands: Vec<Operand<'_>> = items.iter().map(|item| (item, span)).collect();
+    let dtype = match dtype {
+        Some(dtype) => dtype,
+        None => common_dtype(build, &operands)?,
+    };
+    let mut parts = Vec::new();
+    for &operand in &operands {
+        let part = to_dtype(build, operand, dtype)?;
+        let shape = [&[1], build.ty(part).shape()].concat();
+        if parts.first().is_some_and(|&first| build.ty(first).shape() != shape) {
+            return Err(Diagnostic::error(Code::E0205, span, "the arrays of this list have different shapes"));
+        }
+        parts.push(reshape(build, part, &shape)?);
+    }
+    concatenate(build, &parts, 0)
 }

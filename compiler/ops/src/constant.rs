@@ -1,6 +1,5 @@
 //! Literals: numbers and lists of numbers.
 
-use crate::keys::seed_of;
 use spmdc_abi::Kind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -255,5 +254,19 @@ impl NestLowering for Constant {
 
     fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
         Reads::Once
+    }
+}
+
+/// The seed as which a dump writes a key.
+pub fn seed_of(key: u64) -> u64 {
+    number::cast(DType::Key, DType::U64, key).expect("a key is a u64")
+}
+
+impl Constant {
+    /// A scalar literal of the given type, from a float.
+    pub fn float(dtype: DType, value: f64) -> Constant {
+        let bits =
+            if dtype.is_float() { number::from_float(dtype, value) } else { number::from_int(dtype, value as i128) };
+        Constant::scalar(dtype, bits)
     }
 }

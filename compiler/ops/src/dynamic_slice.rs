@@ -5,16 +5,17 @@
 //! region is replaced in place: see `update`.
 
 use crate::batching::BatchForms;
+use crate::cast::cast;
 use crate::constant::Constant;
 use crate::derivative::gradient_zeros;
 use crate::elementwise::{Binary, binary};
 use crate::gather::Gather;
 use crate::index::{are_checked, beginnings, checked};
 use crate::iota::Iota;
-use crate::promote::cast;
+use crate::promote::assigned;
 use crate::slice::{SliceRange, slice};
 use crate::transpose::transpose;
-use crate::update::{Places, Update, assigned};
+use crate::update::{Places, Update};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{expected, must_be};

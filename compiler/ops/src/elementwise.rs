@@ -4,9 +4,9 @@
 //! result needs only the corresponding blocks of the operands, and nothing is communicated. `spmdc_kernel::number` defines the
 //! result of each operation for each type, to the bit.
 
+use crate::cast::cast;
 use crate::constant::Constant;
 use crate::promote;
-use crate::promote::Operand;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{self, must_be};
@@ -15,7 +15,7 @@ use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Dtypes, Signature, Status, signatures};
-use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
@@ -502,7 +502,7 @@ pub fn unary(build: &mut CallBuilder, op: UnaryOp, value: Value) -> Result<Value
     } else if matches!(op, UnaryOp::Square | UnaryOp::Relu) && dtype == DType::Bool {
         computed = DType::I32;
     }
-    let value = promote::cast(build, value, computed)?;
+    let value = cast(build, value, computed)?;
     build.emit1(Unary(op), &[value])
 }
 
@@ -525,12 +525,12 @@ fn rounded(build: &mut CallBuilder, value: Value, decimals: i64, args: &Args<'_>
     }
     // The scaled number is computed in a wider type if it could overflow.
     let inner = if largest < 38.0 { dtype.computed() } else { dtype };
-    let value = promote::cast(build, value, inner)?;
+    let value = cast(build, value, inner)?;
     let factor = build.emit1(Constant::float(inner, 10f64.powi(decimals as i32)), &[])?;
     let scaled = build.emit1(Binary(BinaryOp::Mul), &[value, factor])?;
     let whole = build.emit1(Unary(UnaryOp::Math(MathFn::Round)), &[scaled])?;
     let result = build.emit1(Binary(BinaryOp::Div), &[whole, factor])?;
-    promote::cast(build, result, dtype)
+    cast(build, result, dtype)
 }
 
 /// A function of two operands, converted to their common type.
@@ -559,7 +559,7 @@ pub fn compare(
 
 /// A bool unchanged, a number as "not zero".
 pub fn truth(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic> {
-    promote::cast(build, value, DType::Bool)
+    cast(build, value, DType::Bool)
 }
 
 /// The signatures of functions that are not in the table of math functions, and of `round`, which takes more than a number.
@@ -671,7 +671,7 @@ impl Call for Binary {
         let [lhs, rhs] = args.signature().params else { return Err(unknown(name, args)) };
         let (lhs, rhs) = (args.required(lhs.name)?, args.required(rhs.name)?);
         let (lhs, rhs) = ((&lhs.term, lhs.span), (&rhs.term, rhs.span));
-        let value = if op == BinaryOp::Pow { promote::power(build, lhs, rhs)? } else { binary(build, op, lhs, rhs)? };
+        let value = if op == BinaryOp::Pow { power(build, lhs, rhs)? } else { binary(build, op, lhs, rhs)? };
         Ok(Term::Array(value))
     }
 }
@@ -693,4 +693,49 @@ impl Call for Select {
         let values = promote::promoted(build, &[(&then.term, then.span), (&otherwise.term, otherwise.span)])?;
         Ok(Term::Array(build.emit1(Select, &[condition, values[0], values[1]])?))
     }
+}
+
+/// Maximum literal exponent that is expanded into multiplications.
+const MULTIPLIED_EXPONENT: i128 = 64;
+
+/// `x ** n` with a literal integer is repeated squaring, exact for integers; otherwise it is the function `pow`. Negative powers are powers
+/// of the inverse, so that derivatives have no product of zero and infinity.
+pub fn power(build: &mut CallBuilder, lhs: Operand<'_>, rhs: Operand<'_>) -> Result<Value, Diagnostic> {
+    if let Term::Array(base) = lhs.0
+        && rhs.0.number() == Some(0.0)
+    {
+        // 1 for all numbers and for NaN: no derivative depends on the base.
+        let constant = Term::Array(build.stopped_alias(*base));
+        return binary(build, BinaryOp::Pow, (&constant, lhs.1), rhs);
+    }
+    let (Term::Int(exponent), Term::Array(base)) = (rhs.0, lhs.0) else {
+        return binary(build, BinaryOp::Pow, lhs, rhs);
+    };
+    let (exponent, mut base) = (*exponent, *base);
+    let dtype = build.ty(base).dtype();
+    if exponent < 0 && dtype.is_integer() {
+        let message = "an integer cannot be raised to a negative power";
+        return Err(Diagnostic::error(Code::E0215, rhs.1, message).help("convert the base first, as in f32(x) ** -1"));
+    }
+    if dtype == DType::Bool || dtype == DType::Key || exponent.abs() > MULTIPLIED_EXPONENT {
+        return binary(build, BinaryOp::Pow, lhs, rhs);
+    }
+    if exponent < 0 {
+        base = build.emit1(Unary(UnaryOp::Reciprocal), &[base])?;
+    }
+    let mut product = None;
+    let mut rest = exponent.abs();
+    while rest > 0 {
+        if rest & 1 == 1 {
+            product = Some(match product {
+                None => base,
+                Some(product) => build.emit1(Binary(BinaryOp::Mul), &[product, base])?,
+            });
+        }
+        rest >>= 1;
+        if rest > 0 {
+            base = build.emit1(Unary(UnaryOp::Square), &[base])?;
+        }
+    }
+    Ok(product.unwrap_or(base))
 }

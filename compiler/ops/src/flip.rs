@@ -1,6 +1,5 @@
 //! `flip(x, axis)`: reverses dimensions. A flipped dimension is a window: devices fetch the opposite blocks.
 
-use crate::batching::shifted;
 use crate::window;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap, indices};
@@ -14,6 +13,7 @@ use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::Stmt;
 use spmdc_ir::program::Value;
 use spmdc_ir::rules::batching::Batching;
+use spmdc_ir::rules::batching::shifted;
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,

@@ -1,8 +1,8 @@
 //! `fold_in(k, i)`: another key for each number. Elementwise: every dimension passes through, and nothing moves.
 
-use crate::cast::convert;
+use crate::cast::{cast, convert};
+use crate::elementwise;
 use crate::random_bits::{OPERATIONS, element, needs_key, words};
-use crate::{elementwise, promote};
 use spmdc_abi::threefry;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -143,7 +143,7 @@ impl Call for FoldIn {
             let message = undefined("`fold_in`", dtype.name());
             return Err(Diagnostic::error(Code::E0215, data.span, message));
         }
-        let data = promote::cast(build, value, DType::U32)?;
+        let data = cast(build, value, DType::U32)?;
         Ok(Term::Array(build.emit1(FoldIn, &[key, data])?))
     }
 }

@@ -9,7 +9,6 @@
 //! dimensions if these are adjacent, and come first otherwise.
 
 use crate::batching::BatchForms;
-use crate::batching::shifted;
 use crate::cast::convert;
 use crate::check_indices::CheckIndices;
 use crate::constant::Constant;
@@ -39,6 +38,7 @@ use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::rules::batching::shifted;
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_ir::rules::{

@@ -1,8 +1,7 @@
 //! `key(42)`, the key of a seed, and `split(k, 3)`, new keys of a key.
 
-use crate::cast::Cast;
+use crate::cast::{Cast, cast};
 use crate::constant::{Constant, flatten};
-use crate::promote;
 use crate::random_bits::RandomBits;
 use spmdc_abi::threefry;
 use spmdc_grammar::codes::Code;
@@ -17,7 +16,6 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::{Term, whole_number};
 use spmdc_ir::program::Value;
-use spmdc_kernel::number;
 use spmdc_layout::types::{ArrayType, DType};
 
 /// The calls of `key`; they emit constants and casts.
@@ -63,10 +61,10 @@ impl Call for Keys {
         // Seeds up to 32 bits are the second word of their key; those of 64 bits are both.
         let mut value = value;
         if dtype.size() < 8 {
-            let narrow = if dtype.is_signed_integer() { promote::cast(build, value, DType::I32)? } else { value };
-            value = promote::cast(build, narrow, DType::U32)?;
+            let narrow = if dtype.is_signed_integer() { cast(build, value, DType::I32)? } else { value };
+            value = cast(build, narrow, DType::U32)?;
         }
-        let value = promote::cast(build, value, DType::U64)?;
+        let value = cast(build, value, DType::U64)?;
         Ok(Term::Array(build.emit1(Cast { to: DType::Key }, &[value])?))
     }
 }
@@ -78,9 +76,4 @@ pub fn split(build: &mut CallBuilder, key: Value, num: Option<&Arg>, span: Span)
     let shape = given.iter().map(|&size| usize::try_from(size).map_err(|_| negative()));
     let shape = shape.collect::<Result<Vec<usize>, Diagnostic>>()?;
     build.emit1(RandomBits { ty: ArrayType::new(DType::Key, &shape) }, &[key])
-}
-
-/// The seed as which a dump writes a key.
-pub fn seed_of(key: u64) -> u64 {
-    number::cast(DType::Key, DType::U64, key).expect("a key is a u64")
 }

@@ -56,6 +56,7 @@ pub mod searchsorted;
 pub mod slice;
 pub mod sort;
 pub mod take;
+pub mod terms;
 pub mod transfer;
 pub mod transpose;
 pub mod trigamma;
@@ -65,8 +66,8 @@ pub mod windowed;
 pub mod with_partials;
 
 use crate::collective::vary::PVary;
+use crate::concatenate::stacked;
 use crate::constant::Constant;
-use crate::promote::stacked;
 use crate::reshard::Reshard;
 use spmdc_ir::call::build::{BuilderOps, CallBuilder};
 use spmdc_ir::program::Func;

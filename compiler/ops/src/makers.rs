@@ -3,7 +3,7 @@
 //! They are made of numbers, `iota` and elementwise ops, so each device computes its own block.
 
 use crate::broadcast::{broadcast, filled};
-use crate::cast::Cast;
+use crate::cast::{Cast, cast};
 use crate::constant::{Constant, filling_bits, number_bits};
 use crate::elementwise::{Binary, Compare, Select};
 use crate::iota::Iota;
@@ -79,7 +79,7 @@ impl Call for Makers {
                 let dtype = float_dtype(args)?;
                 // Narrow floats are rounded once: their own numbers do not count far, and are NaN beyond the largest one.
                 let points = linspace(args, build, dtype.computed())?;
-                promote::cast(build, points, dtype)?
+                cast(build, points, dtype)?
             }
             "logspace" => logspace(args, build)?,
             "eye" => eye(args, build)?,
@@ -99,7 +99,7 @@ fn number_everywhere(
     if name == "full" {
         let fill = args.required("fill_value")?;
         if let Term::Array(value) = fill.term {
-            let value = promote::cast(build, value, ty.dtype)?;
+            let value = cast(build, value, ty.dtype)?;
             return broadcast(build, value, &ty.shape);
         }
         return filled(build, ty.dtype, filling_bits(&fill.term, ty.dtype, fill.span)?, &ty.shape);
@@ -159,7 +159,7 @@ fn arange(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnos
         let from = scalar(build, &start.term, computed, start.span)?;
         value = binary(build, BinaryOp::Add, value, from)?;
     }
-    promote::cast(build, value, dtype)
+    cast(build, value, dtype)
 }
 
 /// As [`dtype`], of floats alone.
@@ -183,7 +183,7 @@ fn logspace(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagn
     };
     let base = build.emit1(Constant::scalar(computed, computed.narrow(base)), &[])?;
     let powers = binary(build, BinaryOp::Pow, base, exponents)?;
-    promote::cast(build, powers, dtype)
+    cast(build, powers, dtype)
 }
 
 /// `num` numbers from start to stop, both ends included unless `endpoint=false`.
@@ -236,7 +236,7 @@ fn mask(build: &mut CallBuilder, sizes: &[usize], k: i64, op: CompareOp, span: S
 /// The identity matrix with this number of rows.
 pub fn identity(build: &mut CallBuilder, dtype: DType, rows: usize) -> Result<Value, Diagnostic> {
     let diagonal = mask(build, &[rows, rows], 0, CompareOp::Eq, build.span())?;
-    promote::cast(build, diagonal, dtype)
+    cast(build, diagonal, dtype)
 }
 
 /// `eye(n)`, `eye(n, m, k=1, dtype=i32)`

@@ -1,7 +1,7 @@
 //! The derivatives of elementwise ops.
 
-use crate::derivative::Terms;
 use crate::elementwise::{Binary, Select, Unary};
+use crate::terms::Terms;
 use crate::trigamma::trigamma;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;

@@ -14,10 +14,10 @@
 //! same block of the operand.
 
 use crate::broadcast::filled;
-use crate::derivative::Terms;
 use crate::pad::Pad;
 use crate::reshape::reshape;
 use crate::slice::{SliceRange, slice_dim};
+use crate::terms::Terms;
 use crate::update::{Places, Update};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -5,19 +5,19 @@
 //! computed in f64, so that intermediate products of narrower floats neither overflow nor underflow if the result is in range.
 
 use crate::broadcast;
+use crate::cast::cast;
 use crate::constant::Constant;
-use crate::derivative::Terms;
 use crate::elementwise::Select;
 use crate::flip::Flip;
 use crate::gather::Gather;
 use crate::iota::Iota;
 use crate::pad::Pad;
-use crate::promote::cast;
 use crate::reduce::Reduce;
 use crate::reshape::reshape;
 use crate::scan::Scan;
 use crate::slice::{SliceRange, slice_dim};
 use crate::sort::{LineOrder, Sort};
+use crate::terms::Terms;
 use crate::transpose::transpose;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -4,25 +4,23 @@
 //! all updates of an element, as `add.at` of NumPy does. Other operators read the old elements and assign the new ones, so that the last
 //! update of an element remains.
 
+use crate::cast::cast;
 use crate::dynamic_slice::DynamicSlice;
-use crate::elementwise;
-use crate::elementwise::Unary;
+use crate::elementwise::{self, Unary};
 use crate::gather::Gather;
-use crate::index;
-use crate::index::{IndexItem, IndexPlan, IndexedDim, Taken};
-use crate::promote;
-use crate::promote::Operand;
+use crate::index::{self, IndexItem, IndexPlan, IndexedDim, Taken};
+use crate::promote::assigned;
 use crate::reshape::reshape;
 use crate::scatter::{Onto, Scatter};
 use crate::slice::{SliceRange, slice};
-use crate::update::{Places, Update, assigned};
+use crate::update::{Places, Update};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::InfixOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::build::CallBuilder;
-use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
@@ -241,6 +239,6 @@ pub fn set(
 ) -> Result<Value, Diagnostic> {
     let dtype = build.ty(value).dtype();
     let new = assigned(build, dtype, (term, span))?;
-    let new = promote::cast(build, new, dtype)?;
+    let new = cast(build, new, dtype)?;
     put(build, value, plan, (new, span), ElementUpdate::Replace)
 }

@@ -5,17 +5,14 @@
 //! `argmax` needs its dimensions whole, until the pass `local_argmax` computes it from split ones.
 
 use crate::batching::BatchForms;
-use crate::batching::shifted;
 use crate::broadcast::broadcast;
+use crate::cast::cast;
 use crate::constant::Constant;
-use crate::derivative::Terms;
-use crate::elementwise;
-use crate::elementwise::Select;
-use crate::products;
-use crate::promote;
+use crate::elementwise::{self, Select};
 use crate::reshape::reshape;
-use spmdc_abi::Kind;
-use spmdc_abi::ReduceOp;
+use crate::terms::Terms;
+use crate::{products, promote};
+use spmdc_abi::{Kind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{must_be, undefined};
@@ -31,7 +28,7 @@ use spmdc_ir::lower::terms;
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Func, Stmt, Value};
-use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
+use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity, Weights};
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
@@ -523,13 +520,13 @@ pub fn reduce(
     let (value, result) = match op {
         ReduceOp::Sum | ReduceOp::Product => {
             let result = accumulated(dtype);
-            (promote::cast(build, value, summed_in(dtype))?, result)
+            (cast(build, value, summed_in(dtype))?, result)
         }
         ReduceOp::And | ReduceOp::Or => (elementwise::truth(build, value)?, DType::Bool),
         ReduceOp::Max | ReduceOp::Min => (value, dtype),
     };
     let value = if axes.is_empty() { value } else { build.emit1(Reduce::new(op, axes, keepdims), &[value])? };
-    promote::cast(build, value, result)
+    cast(build, value, result)
 }
 
 /// The type of sums and products: small integers widen to 32 bits.
@@ -583,7 +580,7 @@ impl Call for Reduce {
         let (axes, keepdims) = axes_of(args, build.ty(value).rank())?;
         let dtype = if matches!(op, ReduceOp::Sum | ReduceOp::Product) { args.optional_dtype("dtype")? } else { None };
         let value = match dtype {
-            Some(dtype) => promote::cast(build, value, dtype)?,
+            Some(dtype) => cast(build, value, dtype)?,
             None => value,
         };
         let counts = !matches!(op, ReduceOp::And | ReduceOp::Or);
@@ -609,7 +606,7 @@ impl Call for Reduce {
             None => reduce(build, op, value, &axes, keepdims)?,
         };
         Ok(Term::Array(match dtype {
-            Some(dtype) => promote::cast(build, result, dtype)?,
+            Some(dtype) => cast(build, result, dtype)?,
             None => result,
         }))
     }

@@ -1,10 +1,10 @@
 //! `roll(x, shift, axis)`: rotates elements along dimensions, which are windows: devices fetch elements from other devices.
 
+use crate::cast::cast;
 use crate::concatenate::concatenate;
 use crate::elementwise::binary;
 use crate::gather::Gather;
 use crate::iota::Iota;
-use crate::promote::cast;
 use crate::slice::{SliceRange, slice_dim};
 use crate::{reshape, window};
 use spmdc_grammar::codes::Code;

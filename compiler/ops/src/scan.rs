@@ -6,15 +6,16 @@
 
 mod extremes;
 
+use crate::cast::cast;
 use crate::constant::Constant;
-use crate::derivative::{Terms, zeros_like};
+use crate::derivative::zeros_like;
 use crate::flip::Flip;
 use crate::iota::Iota;
 use crate::pad::Pad;
-use crate::promote;
 use crate::reduce::{accumulated, summed_in};
 use crate::reshape::reshape;
 use crate::slice::{SliceRange, slice_dim};
+use crate::terms::Terms;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -560,8 +561,8 @@ impl Call for Scan {
             let dtype = asked.unwrap_or(result);
             result = asked.unwrap_or(if dtype == DType::Bool { accumulated(dtype) } else { dtype });
             // Small integers wrap in the same way at the end; the totals of narrow floats may exceed the largest number.
-            value = promote::cast(build, value, dtype)?;
-            value = promote::cast(build, value, summed_in(dtype))?;
+            value = cast(build, value, dtype)?;
+            value = cast(build, value, summed_in(dtype))?;
             if axis.is_none() {
                 let len = build.ty(value).array.len();
                 value = reshape(build, value, &[len])?;
@@ -573,7 +574,7 @@ impl Call for Scan {
             operands.push(build.materialize(&totals.term, None, totals.span)?);
         }
         let scanned = build.emit1(Scan { op, axis, reverse, exclusive }, &operands)?;
-        Ok(Term::Array(promote::cast(build, scanned, result)?))
+        Ok(Term::Array(cast(build, scanned, result)?))
     }
 }
 

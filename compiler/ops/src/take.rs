@@ -4,18 +4,15 @@
 //! program for an invalid index, which is checked against the whole dimension, before the device with the element is known. Indices known
 //! at compile time are checked there.
 
+use crate::cast::cast;
 use crate::check_indices::CheckIndices;
 use crate::constant::Constant;
 use crate::elementwise::{Select, binary, compare};
 use crate::gather::Gather;
-use crate::masked;
-use crate::promote;
-use crate::promote::Operand;
-use crate::read_rows;
 use crate::reshape::reshape;
-use crate::reshard::Reshard;
-use crate::reshard::{complete, explicit_out};
+use crate::reshard::{Reshard, complete, explicit_out};
 use crate::slice::SliceRange;
+use crate::{masked, promote, read_rows};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{must_be, requires};
@@ -28,7 +25,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::signature::{Signature, signatures};
-use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::streams::refused;
 use spmdc_ir::shape;
@@ -147,11 +144,11 @@ fn in_bounds(
             // Half of the u64 values are no i64.
             places = op(build, BinaryOp::Minimum, places, size)?;
         }
-        places = promote::cast(build, places, DType::I64)?;
+        places = cast(build, places, DType::I64)?;
     }
     if mode == OutOfBounds::Wrap {
         let places = op(build, BinaryOp::Rem, places, size)?;
-        return Ok(Indices { places: promote::cast(build, places, DType::I64)?, exist: None });
+        return Ok(Indices { places: cast(build, places, DType::I64)?, exist: None });
     }
     let mut exist = None;
     if matches!(mode, OutOfBounds::Fill | OutOfBounds::Nearest) {
@@ -167,7 +164,7 @@ fn in_bounds(
     }
     places = op(build, BinaryOp::Maximum, places, 0)?;
     places = op(build, BinaryOp::Minimum, places, size - 1)?;
-    Ok(Indices { places: promote::cast(build, places, DType::I64)?, exist })
+    Ok(Indices { places: cast(build, places, DType::I64)?, exist })
 }
 
 /// The default fill value: NaN, the least signed integer, the largest unsigned one, true.

@@ -2,7 +2,6 @@
 //!
 //! Factors: each dimension passes to its new position. Nothing moves between devices.
 
-use crate::batching::shifted;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap, indices};
@@ -16,6 +15,7 @@ use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
+use spmdc_ir::rules::batching::shifted;
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,

@@ -3,7 +3,7 @@
 //! `psi'(x) = psi'(x + 1) + 1 / x^2` leads from small arguments to the asymptotic series, and all terms are positive, so none cancel.
 //! Negative arguments take the reflection `psi'(x) = (pi / sin(pi x))^2 - psi'(1 - x)`.
 
-use crate::derivative::Terms;
+use crate::terms::Terms;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::Value;
 use spmdc_kernel::scalar::{CompareOp, MathFn, UnaryOp};

@@ -3,25 +3,22 @@
 //! Factors: the dimensions of the array pass, as every device writes the part of the region in its block. The new values are a part
 //! of each dimension that the region cuts, and are needed where that part is; a single value for all elements is replicated anyway.
 
+pub use crate::region::Places;
+
 use crate::batching::BatchForms;
-use crate::batching::shifted;
-use crate::derivative::Terms;
 use crate::dynamic_slice::{DynamicSlice, indices_along};
 use crate::elementwise::Unary;
 use crate::gather::Gather;
-use crate::index;
-use crate::index::{IndexItem, IndexPlan, IndexedDim, Taken};
-use crate::promote;
-use crate::promote::Operand;
+use crate::index::{self, IndexItem, IndexPlan, IndexedDim, Taken};
+use crate::promote::{self, assigned};
 use crate::put;
-pub use crate::region::Places;
 use crate::region::{
     RegionWrite, check_region, parse_places, print_places, region_factors, region_replaced, region_shape,
 };
 use crate::reshape::reshape;
 use crate::scatter::{Onto, Scatter};
-use crate::slice::SliceRange;
-use crate::slice::slice;
+use crate::slice::{SliceRange, slice};
+use crate::terms::Terms;
 use crate::transpose::transpose;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::InfixOp;
@@ -34,12 +31,12 @@ use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
-use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
-use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
+use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
@@ -421,18 +418,6 @@ fn assign(
     new_value = crate::slice::slice(build, new_value, &turned)?;
     args.insert(1, new_value);
     build.emit1(Update { at, adds }, &args)
-}
-
-/// New values in the type of the array: numbers take it, and arrays are converted if only precision is lost.
-pub fn assigned(build: &mut CallBuilder, dtype: DType, (term, span): Operand<'_>) -> Result<Value, Diagnostic> {
-    let value = build.materialize(term, Some(dtype), span)?;
-    let given = build.ty(value).dtype();
-    if given == dtype || promote::join(given, dtype) == Some(dtype) || (given.is_float() && dtype.is_float()) {
-        return promote::cast(build, value, dtype);
-    }
-    let message = format!("elements of type {} cannot be assigned values of type {}", dtype.name(), given.name());
-    Err(Diagnostic::error(Code::E0203, span, message)
-        .help(format!("convert the values first, as in {}(v)", dtype.name())))
 }
 
 impl Call for Update {

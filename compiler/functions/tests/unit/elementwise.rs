@@ -1,6 +1,7 @@
 //! Functions of single elements: types, factors, values and text.
 
 use crate::testing::{self, floats, int, integers};
+use spmdc_functions::operators;
 use spmdc_grammar::ast;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
@@ -10,7 +11,6 @@ use spmdc_ir::rules::{Infer, Semantics};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
 use spmdc_layout::types::{ArrayType, DType};
 use spmdc_ops::elementwise::{Binary, Compare, Unary};
-use spmdc_ops::promote;
 
 #[test]
 fn operands_broadcast_and_must_agree() {
@@ -78,8 +78,8 @@ fn operators_print_as_such() {
     let mut build = testing::builder();
     let span = Span::default();
     let x = Term::Array(testing::parameter(&mut build, DType::F32, &[2]));
-    let y = promote::binary(&mut build, ast::InfixOp::Mul, (&Term::Int(2), span), (&x, span)).unwrap();
-    let y = promote::unary(&mut build, ast::PrefixOp::Neg, (&y, span)).unwrap();
-    promote::binary(&mut build, ast::InfixOp::Lt, (&y, span), (&x, span)).unwrap();
+    let y = operators::binary(&mut build, ast::InfixOp::Mul, (&Term::Int(2), span), (&x, span)).unwrap();
+    let y = operators::unary(&mut build, ast::PrefixOp::Neg, (&y, span)).unwrap();
+    operators::binary(&mut build, ast::InfixOp::Lt, (&y, span), (&x, span)).unwrap();
     assert_eq!(testing::printed(&build), ["f32(2.0)", "a * b", "-a", "a < b"]);
 }

@@ -7,7 +7,7 @@ use spmdc_ir::array::Array;
 use spmdc_ir::call::term::Term;
 use spmdc_kernel::number;
 use spmdc_layout::types::DType;
-use spmdc_ops::keys::seed_of;
+use spmdc_ops::constant::seed_of;
 
 /// The bits of the key of a literal seed.
 fn key_of(seed: Term) -> Result<u64, Diagnostic> {

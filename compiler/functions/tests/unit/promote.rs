@@ -1,12 +1,14 @@
 //! Common element types, folded constants and operators.
 
 use crate::testing;
+use spmdc_functions::operators::{binary, fold_binary};
 use spmdc_grammar::ast;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::term::Term;
 use spmdc_layout::types::DType;
-use spmdc_ops::promote::{binary, common_dtype, fold_binary, join, power};
+use spmdc_ops::elementwise::power;
+use spmdc_ops::promote::{common_dtype, join};
 
 #[test]
 fn types_meet_as_in_jax() {

@@ -1,6 +1,7 @@
 //! Terms: the meaning of an expression during checking, an array of the program or an object that exists at compile time only.
 
 use crate::program::value::Value;
+use spmdc_grammar::span::Span;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, AxisSet, DType};
 use std::rc::Rc;
@@ -217,3 +218,6 @@ pub fn whole_number(term: &Term) -> Option<i128> {
         StaticScalar::Bool(_) => None,
     }
 }
+
+/// An operand and its source position.
+pub type Operand<'a> = (&'a Term, Span);

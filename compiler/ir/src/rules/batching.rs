@@ -117,3 +117,8 @@ impl Batch {
         *layout = layout.clone().with_unreduced(unreduced, layout.combine);
     }
 }
+
+/// Dimensions after the mapped one.
+pub fn shifted(dims: &[usize]) -> Vec<usize> {
+    dims.iter().map(|dim| dim + 1).collect()
+}

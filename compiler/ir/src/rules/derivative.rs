@@ -7,6 +7,7 @@ use crate::call::build::CallBuilder;
 use crate::op::Op;
 use crate::program::{Stmt, Value};
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_layout::types::DType;
 
 /// How the results of an op change with its operands.
 pub enum Derivative<'a> {
@@ -110,4 +111,9 @@ pub trait Tangents {
         stmt: &Stmt,
         given: &[Option<Value>],
     ) -> Result<Vec<Option<Value>>, Diagnostic>;
+}
+
+/// Whether arrays of this type have derivatives.
+pub fn is_differentiable(dtype: DType) -> bool {
+    dtype.is_float()
 }

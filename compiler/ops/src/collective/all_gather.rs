@@ -1,5 +1,6 @@
 //! `all_gather(x, X, axis=0)`: the local values of the devices along the axes, one after another; all devices have the result.
 
+use crate::cast::cast;
 use crate::collective::all_reduce::summed_over;
 use crate::collective::axis_index::AxisIndex;
 use crate::collective::cast::cast_by_name;
@@ -8,7 +9,6 @@ use crate::collective::{axis_set, dimension, factors, group_properties, join, ma
 use crate::constant::Constant;
 use crate::dynamic_slice::DynamicSlice;
 use crate::elementwise::Binary;
-use crate::promote::cast;
 use crate::reshard::Reshard;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::diagnostic::Diagnostic;

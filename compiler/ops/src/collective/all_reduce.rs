@@ -5,8 +5,8 @@
 
 use crate::collective::{axis_set, factors, group_properties, manual_axes, refuse_keys, sides};
 use crate::constant::Constant;
-use crate::derivative::Terms;
 use crate::elementwise::Binary;
+use crate::terms::Terms;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

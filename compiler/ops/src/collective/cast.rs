@@ -8,11 +8,11 @@
 //!
 //! `to="varying"` is [`PVary`].
 
+use crate::broadcast::zeros_of;
 use crate::collective::axis_index::AxisIndex;
 use crate::collective::vary::PVary;
 use crate::collective::{axis_set, factors, manual_axes};
 use crate::constant::Constant;
-use crate::derivative::zeros_of;
 use crate::elementwise::{Compare, Select};
 use crate::reshard::Reshard;
 use spmdc_abi::ReduceOp;

@@ -3,7 +3,8 @@
 //! A pair gives a source and a target position along the axes. Positions that receive nothing get zeros.
 
 use crate::collective::{axis_set, factors, group_properties, manual_axes};
-use crate::derivative::{Terms, zeros_like};
+use crate::derivative::zeros_like;
+use crate::terms::Terms;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -4,15 +4,14 @@
 //! that occur nowhere else are summed. Then two operands at a time are multiplied, the cheapest pair first. A product without a sum
 //! is elementwise, and fuses.
 
+use crate::cast::cast;
 use crate::einsum::diagonal::{Diagonal, take};
 use crate::einsum::{Einsum, spec};
 use crate::elementwise::Binary;
 use crate::promote;
-use crate::promote::Operand;
 use crate::reduce::{reduce, summed_in};
 use crate::reshape::reshape;
-use crate::reshard::Reshard;
-use crate::reshard::{complete, explicit_out};
+use crate::reshard::{Reshard, complete, explicit_out};
 use crate::transpose::transpose;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
@@ -23,7 +22,7 @@ use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
-use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
 use spmdc_kernel::scalar::BinaryOp;
@@ -80,7 +79,7 @@ pub fn contract(
     let mut parts: Vec<LabelledOperand> = Vec::new();
     let all: Vec<Vec<char>> = operands.iter().map(|(_, labels)| labels.clone()).collect();
     for (at, (value, labels)) in operands.into_iter().enumerate() {
-        let value = promote::cast(build, value, inner)?;
+        let value = cast(build, value, inner)?;
         let others = || all.iter().enumerate().filter(|(other, _)| *other != at);
         let alone = |label: &char| !output.contains(label) && !others().any(|(_, labels)| labels.contains(label));
         parts.push(distinct(build, LabelledOperand { value, labels }, &sizes, alone)?);
@@ -126,7 +125,7 @@ pub fn contract(
     let order: Vec<usize> = output.iter().filter_map(|label| part.labels.iter().position(|l| l == label)).collect();
     let value =
         if order.windows(2).all(|pair| pair[0] < pair[1]) { part.value } else { transpose(build, part.value, &order)? };
-    let value = promote::cast(build, value, dtype)?;
+    let value = cast(build, value, dtype)?;
     match &out.0 {
         Some(given) if told.as_ref() != Some(given) => build.emit1(Reshard::pin(given.clone()), &[value]),
         _ => Ok(value),

@@ -4,17 +4,16 @@
 //! the part of the diagonal in its block, and zeros elsewhere, so that a sum over devices completes it. If the diagonal itself is
 //! summed, as in `trace`, each device sums its part. All other dimensions pass through.
 
-use crate::batching::shifted;
 use crate::broadcast::broadcast;
+use crate::cast::cast;
 use crate::concatenate::concatenate;
 use crate::constant::Constant;
-use crate::derivative::Terms;
 use crate::elementwise::{Binary, Compare, Select};
 use crate::iota::Iota;
-use crate::promote;
 use crate::reduce::{Reduce, accumulated, summed_in};
 use crate::reshape::reshape;
 use crate::slice::{SliceRange, slice};
+use crate::terms::Terms;
 use crate::transpose::transpose;
 use spmdc_abi::{ReduceOp, Scalar};
 use spmdc_grammar::codes::Code;
@@ -30,7 +29,7 @@ use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
-use spmdc_ir::rules::batching::Batching;
+use spmdc_ir::rules::batching::{Batching, shifted};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
@@ -378,9 +377,9 @@ impl Call for DiagonalCalls {
             ("trace", 2..) => {
                 let value = in_front(build, value, args)?;
                 let dtype = accumulated(build.ty(value).dtype());
-                let value = promote::cast(build, value, summed_in(dtype))?;
+                let value = cast(build, value, summed_in(dtype))?;
                 let trace = diagonal(build, value, offset, true)?;
-                Ok(Term::Array(promote::cast(build, trace, dtype)?))
+                Ok(Term::Array(cast(build, trace, dtype)?))
             }
             _ => {
                 let message = undefined(format_args!("`{name}`"), format_args!("an array with {rank} dimensions"));

@@ -1,9 +1,10 @@
 //! The calls of factorizations, with the parameters of `jax.numpy.linalg` and `jax.lax.linalg`.
 
+use crate::cast::cast;
 use crate::constant::Constant;
 use crate::elementwise::Binary;
 use crate::linalg::Factorization;
-use crate::promote::{cast, inexact, promoted};
+use crate::promote::{inexact, promoted};
 use crate::reshape::reshape;
 use crate::transpose::transpose;
 use spmdc_abi::{MatrixFunction, TriangularSystem};

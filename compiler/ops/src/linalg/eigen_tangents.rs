@@ -3,11 +3,11 @@
 //! do its neighbours.
 
 use crate::broadcast::broadcast;
+use crate::cast::cast;
 use crate::concatenate::concatenate;
 use crate::iota::Iota;
 use crate::linalg::Factorization;
 use crate::linalg::tangents::Matrices;
-use crate::promote::cast;
 use crate::reduce::{ArgReduce, reduce};
 use crate::reshape::reshape;
 use crate::slice::{Slice, SliceRange};

@@ -10,16 +10,16 @@
 //! matrix has a rank deficiency, derivatives from the third on are derivatives of the factorization.
 
 use crate::broadcast::broadcast;
+use crate::cast::cast;
 use crate::constant::Constant;
-use crate::derivative::Terms;
 use crate::iota::Iota;
 use crate::linalg::Factorization;
 use crate::linalg::tangents::Matrices;
 use crate::makers;
 use crate::products::of_others;
-use crate::promote::cast;
 use crate::reduce::reduce;
 use crate::sort::{LineOrder, Sort};
+use crate::terms::Terms;
 use spmdc_abi::{MatrixFunction, ReduceOp, TriangularSystem};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;

@@ -4,13 +4,13 @@
 
 use crate::broadcast::broadcast;
 use crate::cast::Cast;
-use crate::derivative::Terms;
 use crate::einsum::contract::matmul;
 use crate::einsum::diagonal::Diagonal;
 use crate::gather::Gather;
 use crate::iota::Iota;
 use crate::linalg::Factorization;
 use crate::reshape::reshape;
+use crate::terms::Terms;
 use crate::transpose::transpose;
 use spmdc_abi::{DType, MatrixFunction, TriangularSystem};
 use spmdc_grammar::codes::Code;

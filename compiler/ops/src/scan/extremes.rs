@@ -9,10 +9,10 @@
 //! ```
 
 use crate::concatenate::concatenate;
-use crate::derivative::Terms;
 use crate::reshape::reshape;
 use crate::scan::Scan;
 use crate::slice::{SliceRange, slice_dim};
+use crate::terms::Terms;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;

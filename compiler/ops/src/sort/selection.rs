@@ -1,12 +1,14 @@
 //! Functions that take elements of a sorted order: `quantile percentile nonzero unique`.
 
 use crate::broadcast::{self, broadcast};
+use crate::cast::cast;
 use crate::concatenate::concatenate;
+use crate::concatenate::stacked;
 use crate::constant::Constant;
 use crate::elementwise::{Binary, Compare, Select, Unary};
 use crate::gather::Gather;
 use crate::iota::Iota;
-use crate::promote::{cast, inexact, stacked};
+use crate::promote::inexact;
 use crate::reduce::{axes_of, reduce, reduced_shape};
 use crate::reshape::reshape;
 use crate::slice::{SliceRange, slice_dim};

@@ -15,9 +15,10 @@ use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_layout::types::Type;
 use spmdc_ops::broadcast::broadcast;
-use spmdc_ops::derivative::{Terms, zeros_like};
+use spmdc_ops::derivative::zeros_like;
 use spmdc_ops::reduce::reduce;
 use spmdc_ops::reshard::Reshard;
+use spmdc_ops::terms::Terms;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tangents of `outputs` for the tangents of some values (`tangents`), through the statements of the innermost block from `start` on:

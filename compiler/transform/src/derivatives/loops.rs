@@ -26,14 +26,14 @@ use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_ir::rules::{Elements, Placement};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::{DType, MAX_RANK, Type};
+use spmdc_ops::cast::cast;
 use spmdc_ops::constant::Constant;
-use spmdc_ops::derivative::Terms;
 use spmdc_ops::elementwise::Binary;
 use spmdc_ops::index::Index;
 use spmdc_ops::pad::Pad;
-use spmdc_ops::promote::cast;
 use spmdc_ops::scatter::{Onto, Scatter};
 use spmdc_ops::slice::SliceRange;
+use spmdc_ops::terms::Terms;
 use spmdc_ops::update::{Places, Update};
 use std::collections::{BTreeMap, BTreeSet};
 

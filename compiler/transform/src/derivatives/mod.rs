@@ -32,10 +32,11 @@ use spmdc_ir::program::origin::Kin;
 use spmdc_ir::program::walk::{defined_values, free_values};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::Derivative;
+use spmdc_ir::rules::derivative::is_differentiable;
 use spmdc_layout::types::{AxisSet, Type};
 use spmdc_ops::collective::all_reduce::summed_over;
 use spmdc_ops::collective::cast::cast_to;
-use spmdc_ops::derivative::{conformed, is_differentiable, zeros};
+use spmdc_ops::derivative::{conformed, zeros};
 use std::collections::BTreeSet;
 
 /// Adds the values that depend on some others by statements that change them, those inside blocks included.

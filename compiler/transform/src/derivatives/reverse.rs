@@ -13,9 +13,10 @@ use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::{Derivative, Linearity, PartialDerivative, Tangents, Weights};
 use spmdc_kernel::scalar::UnaryOp;
-use spmdc_ops::derivative::{Terms, summed_to};
+use spmdc_ops::derivative::summed_to;
 use spmdc_ops::reduce::reduced_shape;
 use spmdc_ops::reshape::reshape;
+use spmdc_ops::terms::Terms;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The cotangents of `inputs` for the cotangents of some values (`seeds`), which the statements of the innermost block from `start` on
