@@ -14,10 +14,10 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::requires;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::errors::no_layout;
 use spmdc_ir::call::term::Term;
 use spmdc_layout::types::AxisSet;
-use spmdc_ops::reshard::complete;
 
 /// The arguments of a call, each with its position, and its `out=`.
 type Given = (Vec<(Term, Span)>, Option<Arg>);

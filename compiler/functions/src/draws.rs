@@ -5,6 +5,7 @@ use spmdc_abi::Width;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{expected, must_be, undefined};
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::arg::{Arg, as_dtype, as_int, as_ints, as_sharding};
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::{Term, TypeTerm, whole_number};
@@ -18,7 +19,7 @@ use spmdc_ops::cast::{Cast, cast};
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::{Binary, Compare, Select};
 use spmdc_ops::random_bits::RandomBits;
-use spmdc_ops::reshard::{Reshard, complete};
+use spmdc_ops::reshard::Reshard;
 
 fn type_term(array: ArrayType) -> Term {
     Term::Type(TypeTerm { array, complex: false, sharding: None, varying: Default::default() })

@@ -26,8 +26,9 @@ use spmdc_ops::fma::Fma;
 use spmdc_ops::promote::{self, inexact};
 use spmdc_ops::reshape::reshape;
 use spmdc_ops::slice::{Slice, SliceRange};
+use spmdc_ops::sort::selection::last_lines;
 use spmdc_ops::transpose::transpose;
-use spmdc_ops::{fft, reduce, sort, with_partials};
+use spmdc_ops::{fft, reduce, with_partials};
 use std::sync::OnceLock;
 
 /// The texts of the prelude, by subject.
@@ -548,7 +549,7 @@ impl Helper {
                 } else {
                     shape::axes(&as_ints(&args[1], "axis")?, rank, span)?
                 };
-                sort::last_lines(build, array(0), &axes).map(Term::Array)
+                last_lines(build, array(0), &axes).map(Term::Array)
             }
             Helper::Partials => with_partials::with_partials(build, args).map(Term::Array),
             Helper::Stacked => match args[0].term.sequence() {

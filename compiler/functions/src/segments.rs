@@ -7,6 +7,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{expected, must_be, requires};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
@@ -23,7 +24,7 @@ use spmdc_ops::elementwise::{Compare, Select, binary};
 use spmdc_ops::gather::Gather;
 use spmdc_ops::promote;
 use spmdc_ops::reshape::reshape;
-use spmdc_ops::reshard::{complete, explicit_out, with_layout};
+use spmdc_ops::reshard::{explicit_out, with_layout};
 use spmdc_ops::scatter::{Onto, Scatter};
 
 /// `segment_sum`, `segment_max`, `segment_min` and `bincount`.

@@ -2,7 +2,8 @@
 //!
 //! Factors: as elementwise; a broadcast dimension of the result is new, so it splits freely. Nothing moves.
 
-use crate::batching::BatchForms;
+mod batching;
+
 use crate::constant::Constant;
 use crate::reshard::with_layout;
 use spmdc_grammar::codes::Code;
@@ -18,7 +19,7 @@ use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
-use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
+use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
@@ -111,20 +112,6 @@ impl Rules for Broadcast {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
-    }
-}
-
-impl Batched for Broadcast {
-    fn batched(
-        &self,
-        build: &mut CallBuilder,
-        _: &Stmt,
-        batch: &Batch,
-        operands: &[BatchedOperand],
-    ) -> Result<Vec<Value>, Diagnostic> {
-        let value = batch.aligned(build, operands[0], self.shape.len())?;
-        let shape = [&[batch.size], self.shape.as_slice()].concat();
-        Ok(vec![broadcast(build, value, &shape)?])
     }
 }
 

@@ -2,12 +2,13 @@
 //!
 //! Each operand gets its own layout, as by the step of a `reshard`; `combine_collectives` joins such steps. It occurs in dumps only.
 
-use crate::reshard::{complete, lower_step};
+use crate::reshard::step::lower_step;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::must_be;
 use spmdc_ir::array::{Array, Trap};
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::Term;

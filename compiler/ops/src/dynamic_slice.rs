@@ -4,18 +4,18 @@
 //! stops the program. Along a split dimension the devices contribute their parts of the region to a sum, as for a single index. A
 //! region is replaced in place: see `update`.
 
+mod derivative;
+pub mod update;
+
 use crate::batching::BatchForms;
 use crate::cast::cast;
 use crate::constant::Constant;
-use crate::derivative::gradient_zeros;
 use crate::elementwise::{Binary, binary};
 use crate::gather::Gather;
 use crate::index::{are_checked, beginnings, checked};
 use crate::iota::Iota;
-use crate::promote::assigned;
 use crate::slice::{SliceRange, slice};
 use crate::transpose::transpose;
-use crate::update::{Places, Update};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{expected, must_be};
@@ -31,7 +31,7 @@ use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
-use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
+use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     ChosenRegion, Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties,
     Reads, Rules, Semantics, Typing,
@@ -207,29 +207,6 @@ impl Batched for DynamicSlice {
     }
 }
 
-impl LinearMap for DynamicSlice {
-    fn linearity(&self, _: &Stmt) -> Linearity {
-        Linearity::Together(vec![0])
-    }
-
-    fn transposed(
-        &self,
-        build: &mut CallBuilder,
-        stmt: &Stmt,
-        _: usize,
-        cotangent: Value,
-    ) -> Result<Value, Diagnostic> {
-        let zeros = gradient_zeros(build, stmt.args[0])?;
-        let place = |(dim, &size): (usize, &usize)| match self.cut(dim) {
-            Some(at) => Places::Dynamic(self.dims[at].1),
-            None => Places::Range(SliceRange::all(size)),
-        };
-        let at = build.ty(zeros).shape().iter().enumerate().map(place).collect();
-        let args: Vec<Value> = [zeros, cotangent].into_iter().chain(stmt.args[1..].iter().copied()).collect();
-        build.emit1(Update::replacing(at), &args)
-    }
-}
-
 impl Point for DynamicSlice {
     fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
         let (from, to) = (kernel.context.ty(stmt.args[0]), kernel.context.ty(stmt.results[0]));
@@ -371,38 +348,5 @@ impl Call for DynamicSlice {
             return Ok(Term::Array(operands[0]));
         }
         Ok(Term::Array(build.emit1(DynamicSlice { dims }, &operands)?))
-    }
-}
-
-/// `dynamic_update_slice(x, v, (i, 0))`
-pub struct DynamicUpdate;
-
-impl Call for DynamicUpdate {
-    const SIGNATURES: &'static [Signature] = signatures! {
-        /// The array with a block replaced at a dynamic start; the block is moved inside the array if necessary.
-        dynamic_update_slice(operand: Array, update: Array, start_indices: Of("tuple of ints or scalars")),
-            Any, "(x: f32[4, 6], new: f32[2, 3], i: i32) { dynamic_update_slice(x, new, (i, 2)) }";
-    };
-
-    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
-        let value = args.array(build, "operand")?;
-        let ty = build.ty(value).array.clone();
-        let new = args.required("update")?;
-        let new = assigned(build, ty.dtype, (&new.term, new.span))?;
-        let lens = build.ty(new).shape().to_vec();
-        check_lens(&lens, &ty.shape, args.span)?;
-        let mut operands = vec![value, new];
-        let starts = args.required("start_indices")?;
-        let mut at = Vec::new();
-        for (start, &len) in crate::dynamic_slice::starts(build, starts, &ty.shape, &lens)?.into_iter().zip(&lens) {
-            at.push(match start {
-                Start::Static(at) => Places::Range(SliceRange::between(at, at + len)),
-                Start::Dynamic(at) => {
-                    operands.push(at);
-                    Places::Dynamic(len)
-                }
-            });
-        }
-        Ok(Term::Array(build.emit1(Update::replacing(at), &operands)?))
     }
 }

@@ -8,28 +8,25 @@
 //! identity element. All other dimensions of `x`, and the dimensions of the index arrays, pass. The indices are indices of the whole
 //! dimension, and have been checked before.
 
-use crate::batching::BatchForms;
-use crate::batching::in_front;
-use crate::reshard::complete;
+mod derivative;
+
+use crate::batching::{BatchForms, in_front};
 use crate::reshard::explicit_out;
-use crate::scatter::Onto;
-use crate::scatter::Scatter;
-use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::must_be;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::mismatch::Mismatch;
-use spmdc_ir::program::Stmt;
-use spmdc_ir::program::Value;
+use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
-use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
+use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
@@ -306,27 +303,6 @@ impl Batched for Gather {
         args.extend(Gather::aligned_places(build, &stmt.args[1..], batch, &operands[1..])?);
         let gathered = build.emit1(self.in_batch(batch, operands[0].is_mapped(), of_places), &args)?;
         Ok(vec![in_front(build, gathered, self.mapped_at(of_places))?])
-    }
-}
-
-impl LinearMap for Gather {
-    fn linearity(&self, _: &Stmt) -> Linearity {
-        Linearity::Together(vec![0])
-    }
-
-    fn transposed(
-        &self,
-        build: &mut CallBuilder,
-        stmt: &Stmt,
-        _: usize,
-        cotangent: Value,
-    ) -> Result<Value, Diagnostic> {
-        let shape = build.ty(stmt.args[0]).shape().to_vec();
-        let places = Gather { out: None, ..self.clone() };
-        let args: Vec<Value> = std::iter::once(cotangent).chain(stmt.args[1..].iter().copied()).collect();
-        let mut scatter = Scatter { places, combine: Some(ReduceOp::Sum), onto: Onto::Identity(shape), out: None };
-        scatter.out = build.out_of_gradient(&scatter.clone().into(), &args, stmt.args[0]);
-        build.emit1(scatter, &args)
     }
 }
 

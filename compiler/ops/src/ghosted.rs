@@ -10,12 +10,13 @@
 //! dimensions without windows blocks do not change. Each device receives exactly the elements that its windows read and it lacks. Unlike a
 //! `halo`, the result also has the device's own elements, in one buffer: windows are read many times, and this avoids conditions.
 
-use crate::{patches, reshard, window};
+use crate::{patches, window};
 use spmdc_abi::{CollectiveKind, FetchDim, FetchRun};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
@@ -282,7 +283,7 @@ impl Call for Ghosted {
         let malformed = || Diagnostic::error(Code::E0227, span, "the attributes of `ghosted` do not match the array");
         let (Some((to, _)), Term::Int(fill)) = (to, fill) else { return Err(malformed()) };
         let ty = build.ty(value);
-        let to = reshard::complete(to.sharding, ty.rank(), span)?;
+        let to = complete(to.sharding, ty.rank(), span)?;
         let map = WindowMap { dims: window::read(&maps.term, ty.shape(), span)?, fill: fill as u64 };
         let dims = patches::read(&dims.term, dims.span)?;
         let op = Ghosted::new(&map, &dims, &ty.sharding, &to, &build.mesh).ok_or_else(malformed)?;

@@ -8,13 +8,13 @@
 //! Each device gets exactly the elements that it lacks. There is a result for each dimension along which some device lacks
 //! elements: the halos of all devices one after another, each padded to the longest. Several operands are fetched together.
 
-use crate::reshard;
 use crate::window::{display, read};
 use spmdc_abi::{CollectiveKind, FetchDim};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
@@ -256,7 +256,7 @@ impl Call for Halo {
         for ((&operand, dims), to) in operands.iter().zip(&dims).zip(&to) {
             let ty = build.ty(operand);
             let Term::Sharding(to) = to else { return Err(malformed()) };
-            let to = reshard::complete(to.sharding.clone(), ty.rank(), args.span)?;
+            let to = complete(to.sharding.clone(), ty.rank(), args.span)?;
             let dims = read(dims, ty.shape(), args.span)?;
             let Some(part) = HaloPart::new(dims, &ty.sharding, &to, &build.mesh) else { return Err(malformed()) };
             parts.push(part);

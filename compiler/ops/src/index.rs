@@ -8,11 +8,12 @@
 //! Integer arrays and scalar indices broadcast together, and become a `gather`. As in NumPy, their dimensions replace the indexed
 //! dimensions if these are adjacent, and come first otherwise.
 
+mod derivative;
+
 use crate::batching::BatchForms;
 use crate::cast::convert;
 use crate::check_indices::CheckIndices;
 use crate::constant::Constant;
-use crate::derivative::gradient_zeros;
 use crate::dynamic_slice::DynamicSlice;
 use crate::elementwise::{Binary, Compare, Select};
 use crate::gather::Gather;
@@ -20,8 +21,6 @@ use crate::read_rows;
 use crate::reshape::reshape;
 use crate::slice::{SliceRange, slice};
 use crate::take::{OutOfBounds, indices};
-use crate::update::Places;
-use crate::update::Update;
 use spmdc_abi::{counted_index, out_of_bounds};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -38,9 +37,8 @@ use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
-use spmdc_ir::rules::batching::shifted;
-use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
-use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
+use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
+use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     ChosenRegion, Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
     Point, Properties, Reads, Rules, Semantics, Typing,
@@ -655,34 +653,6 @@ impl Batched for Index {
         }
         let gather = Gather::new(self.dims.clone(), Vec::new(), 0);
         build.emit(gather.in_batch(batch, operands[0].is_mapped(), true), &args)
-    }
-}
-
-impl LinearMap for Index {
-    fn linearity(&self, _: &Stmt) -> Linearity {
-        Linearity::Together(vec![0])
-    }
-
-    fn transposed(
-        &self,
-        build: &mut CallBuilder,
-        stmt: &Stmt,
-        _: usize,
-        cotangent: Value,
-    ) -> Result<Value, Diagnostic> {
-        let zeros = gradient_zeros(build, stmt.args[0])?;
-        let shape = build.ty(zeros).shape().to_vec();
-        let is_indexed = |dim: usize| self.dims.contains(&dim);
-        let region: Vec<usize> =
-            shape.iter().enumerate().map(|(dim, &size)| if is_indexed(dim) { 1 } else { size }).collect();
-        let place = |(dim, &size): (usize, &usize)| match is_indexed(dim) {
-            true => Places::Dynamic(1),
-            false => Places::Range(SliceRange::all(size)),
-        };
-        let at = shape.iter().enumerate().map(place).collect();
-        let cotangent = reshape(build, cotangent, &region)?;
-        let args: Vec<Value> = [zeros, cotangent].into_iter().chain(stmt.args[1..].iter().copied()).collect();
-        build.emit1(Update::replacing(at), &args)
     }
 }
 

@@ -7,7 +7,6 @@
 
 pub mod barrier;
 pub mod batching;
-pub mod beyond;
 pub mod broadcast;
 pub mod cast;
 pub mod check_indices;

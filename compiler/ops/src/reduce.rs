@@ -4,14 +4,15 @@
 //! a collective combines the partial values. The others pass through. The position of an extreme is not combined in this way:
 //! `argmax` needs its dimensions whole, until the pass `local_argmax` computes it from split ones.
 
+mod derivative;
+
 use crate::batching::BatchForms;
 use crate::broadcast::broadcast;
 use crate::cast::cast;
 use crate::constant::Constant;
 use crate::elementwise::{self, Select};
+use crate::promote;
 use crate::reshape::reshape;
-use crate::terms::Terms;
-use crate::{products, promote};
 use spmdc_abi::{Kind, ReduceOp};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -29,7 +30,7 @@ use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Func, Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching, shifted};
-use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity, Weights};
+use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Point, Properties,
     Reads, Reduction, Rules, Semantics, Typing,
@@ -288,30 +289,6 @@ impl LinearMap for Reduce {
         let shape = build.ty(stmt.args[0]).shape().to_vec();
         let cotangent = reshape(build, cotangent, &reduced_shape(&shape, &self.axes, true))?;
         broadcast(build, cotangent, &shape)
-    }
-}
-
-impl Weights for Reduce {
-    /// Of the largest elements, or the smallest ones, each has the same part. An element of a product has the product of all others.
-    fn weights(&self, build: &mut CallBuilder, stmt: &Stmt) -> Result<Value, Diagnostic> {
-        let (x, result) = (stmt.args[0], stmt.results[0]);
-        if self.op == ReduceOp::Product {
-            return products::of_others(build, x, &self.axes);
-        }
-        let kept = reduced_shape(build.ty(x).shape(), &self.axes, true);
-        let result = reshape(build, result, &kept)?;
-        let mut terms = Terms(build);
-        let is_chosen = terms.compare(CompareOp::Eq, x, result)?;
-        let chosen = terms.indicator(is_chosen, x)?;
-        let count = reduce(terms.0, ReduceOp::Sum, chosen, &self.axes, true)?;
-        // No element is NaN.
-        let one = terms.number(count, 1.0)?;
-        let count = terms.binary(BinaryOp::Maximum, count, one)?;
-        terms.div(chosen, count)
-    }
-
-    fn reduced(&self) -> (&[usize], bool) {
-        (&self.axes, self.keepdims)
     }
 }
 

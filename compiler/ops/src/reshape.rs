@@ -5,13 +5,14 @@
 
 mod detour;
 
-use self::detour::{around_reshape, reshaped_choices};
-use crate::reshard::{complete, made_with_layout};
+use self::detour::Reshaping;
+use crate::reshard::made_with_layout;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::as_int;
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::too_large;
@@ -20,6 +21,7 @@ use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::choice::Choice;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
@@ -50,6 +52,11 @@ impl Reshape {
     pub fn new(from: &[usize], to: &[usize]) -> Reshape {
         let proper = |shape: &[usize]| shape.iter().copied().filter(|&size| size != 1).collect::<Vec<_>>();
         Reshape { shape: to.to_vec(), trivial: proper(from) == proper(to) }
+    }
+
+    /// As [`Reshape::new`], as an op.
+    fn op(from: &[usize], to: &[usize]) -> Op {
+        Reshape::new(from, to).into()
     }
 }
 
@@ -195,7 +202,7 @@ impl Infer for Reshape {
     }
 
     fn further_choices(&self, args: &[&Type], results: &[ArrayType], mesh: &Mesh) -> Vec<Choice> {
-        reshaped_choices(args[0], &results[0], mesh)
+        Reshaping { from: args[0], result: &results[0], mesh, op: Reshape::op }.choices()
     }
 }
 
@@ -370,7 +377,8 @@ impl Call for Reshape {
             let from = build.ty(value);
             let result = ArrayType { shape: to.clone(), ..from.array.clone() };
             let out = complete(out.clone(), to.len(), span)?;
-            Ok(around_reshape(from, &result, &out, &build.mesh).map(|detour| detour.operand))
+            let reshaping = Reshaping { from, result: &result, mesh: &build.mesh, op: Reshape::op };
+            Ok(reshaping.detour(&out).map(|detour| detour.operand))
         };
         made_with_layout(args, build, value, |build, value| reshape(build, value, &to), before)
     }

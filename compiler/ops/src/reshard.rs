@@ -3,20 +3,23 @@
 //! On whole arrays it is the identity. Until partitioning it is a request, which `partition` replaces by steps that name their
 //! collective: `all_gather(x, P())`. A step fetches exact ranges, so every kind works for every size.
 
+pub mod step;
+
 use crate::combined;
+use crate::reshard::step::lower_step;
 use spmdc_abi::{CollectiveKind, Scalar};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{counted, must_be, requires};
-use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::builder::KernelBuilder;
-use spmdc_ir::lower::work::{Lowering, Side, layout_of};
+use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
@@ -264,19 +267,6 @@ impl Exchange for Reshard {
     }
 }
 
-/// Emits the collective that gives a value the layout of another one.
-pub fn lower_step(lowering: &mut Lowering<'_>, kind: CollectiveKind, from: Value, to: Value) {
-    let (source, target) = (lowering.ty(from), lowering.ty(to));
-    let group = reshard::group(&source.array, &source.sharding, &target.sharding, lowering.mesh);
-    let reduce = source.sharding.unreduced.minus(target.sharding.unreduced);
-    let [before, after] = [(from, source), (to, target)].map(|(value, ty)| Side { value, layout: layout_of(ty) });
-    if reduce.is_empty() {
-        lowering.exchange(kind, group, before, after);
-    } else {
-        lowering.reduce(kind, source.sharding.combine, group.union(reduce), reduce, before, after);
-    }
-}
-
 /// Whether a call in a dump combines several steps.
 fn is_of_several(args: &Args<'_>) -> bool {
     args.signature().params.iter().any(|param| param.name == "to")
@@ -385,14 +375,4 @@ pub fn made_with_layout(
         (made, _) => made?,
     };
     with_layout(args, build, value)
-}
-
-/// A sharding for a value of this rank: trailing dimensions that it does not mention are not split.
-pub fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
-    if sharding.rank() > rank {
-        let message = format!("this sharding has {} dimensions, but the value has {rank}", sharding.rank());
-        return Err(Diagnostic::error(Code::E0205, span, message));
-    }
-    sharding.dims.resize(rank, DimSharding::default());
-    Ok(sharding)
 }

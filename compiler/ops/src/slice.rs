@@ -3,11 +3,8 @@
 //! Factors: dimensions taken whole pass through. A dimension that is cut is a *window*: operand and result are split by the same
 //! axes, and a device fetches the missing elements of its block of the result.
 
-use crate::derivative::gradient_zeros;
-use crate::flip::Flip;
-use crate::pad::Pad;
-use crate::update::Places;
-use crate::update::Update;
+mod derivative;
+
 use crate::window;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -17,7 +14,7 @@ use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
-use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
+use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, Windowed,
@@ -212,44 +209,6 @@ impl Rules for Slice {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
-    }
-}
-
-impl LinearMap for Slice {
-    fn linearity(&self, _: &Stmt) -> Linearity {
-        Linearity::Together(vec![0])
-    }
-
-    fn transposed(
-        &self,
-        build: &mut CallBuilder,
-        stmt: &Stmt,
-        _: usize,
-        cotangent: Value,
-    ) -> Result<Value, Diagnostic> {
-        let (mut forward, mut reversed) = (Vec::new(), Vec::new());
-        for (dim, &(range, _)) in self.ranges.iter().enumerate() {
-            let SliceRange { start, step, len } = range;
-            forward.push(if step > 0 || len == 0 {
-                SliceRange { start, step: step.max(1), len }
-            } else {
-                reversed.push(dim);
-                SliceRange { start: range.at(len - 1), step: -step, len }
-            });
-        }
-        let cotangent =
-            if reversed.is_empty() { cotangent } else { build.emit1(Flip { axes: reversed }, &[cotangent])? };
-        if forward.iter().all(|range| range.step == 1 || range.len <= 1) {
-            let width = |(range, &(_, size)): (&SliceRange, &(SliceRange, usize))| {
-                let start = range.start.min(size - range.len);
-                (start, size - start - range.len)
-            };
-            let widths = forward.iter().zip(&self.ranges).map(width).collect();
-            return build.emit1(Pad { widths, value: 0 }, &[cotangent]);
-        }
-        let zeros = gradient_zeros(build, stmt.args[0])?;
-        let at = forward.into_iter().map(Places::Range).collect();
-        build.emit1(Update::replacing(at), &[zeros, cotangent])
     }
 }
 

@@ -8,12 +8,13 @@
 //! axes. That mesh must have these axes, and all devices take part, so no condition around it varies.
 
 use crate::reshard::Reshard;
-use crate::reshard::{complete, explicit_out};
+use crate::reshard::explicit_out;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::requires;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};

@@ -8,7 +8,8 @@
 //! Factors: dimensions taken whole pass. All others are of kind *window*: operand and result are split by the same axes, each over
 //! its own size, and devices fetch missing elements.
 
-use crate::beyond;
+mod beyond;
+
 use crate::margins::Margins;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -25,8 +26,8 @@ use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
-    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
-    Semantics, Typing, Windowed,
+    Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Properties, Rules, Semantics,
+    Typing, Windowed,
 };
 use spmdc_ir::shape;
 use spmdc_kernel::loops::{Affine, Elem};
@@ -116,19 +117,6 @@ impl Rules for Window {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
-    }
-}
-
-impl Point for Window {
-    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
-        match self.margins.is_empty() {
-            true => point(kernel, stmt, &self.map, &self.halos, index),
-            false => beyond::point(kernel, stmt, self, index),
-        }
-    }
-
-    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
-        Reads::Once
     }
 }
 

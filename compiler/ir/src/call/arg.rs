@@ -1,11 +1,11 @@
 //! One argument of a call, and what it is read as.
 
-use crate::call::term::whole_number;
-use crate::call::term::{ShardingTerm, Term, TypeTerm};
+use crate::call::term::{ShardingTerm, Term, TypeTerm, whole_number};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::must_be;
 use spmdc_grammar::span::Span;
+use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::DType;
 
 /// An argument of a call.
@@ -101,4 +101,14 @@ pub(super) fn kind_error(name: &str, wanted: &str, arg: &Arg) -> Diagnostic {
 
 pub(super) fn wrong_kind(name: &str, wanted: &str, found: &Term, span: Span) -> Diagnostic {
     Diagnostic::error(Code::E0210, span, must_be(format_args!("`{name}`"), wanted, found.describe()))
+}
+
+/// A sharding for a value of this rank: trailing dimensions that it does not mention are not split.
+pub fn complete(mut sharding: Sharding, rank: usize, span: Span) -> Result<Sharding, Diagnostic> {
+    if sharding.rank() > rank {
+        let message = format!("this sharding has {} dimensions, but the value has {rank}", sharding.rank());
+        return Err(Diagnostic::error(Code::E0205, span, message));
+    }
+    sharding.dims.resize(rank, DimSharding::default());
+    Ok(sharding)
 }

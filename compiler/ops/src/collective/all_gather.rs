@@ -1,14 +1,9 @@
 //! `all_gather(x, X, axis=0)`: the local values of the devices along the axes, one after another; all devices have the result.
 
-use crate::cast::cast;
-use crate::collective::all_reduce::summed_over;
-use crate::collective::axis_index::AxisIndex;
+mod derivative;
+
 use crate::collective::cast::cast_by_name;
-use crate::collective::reduce_scatter::PSumScatter;
 use crate::collective::{axis_set, dimension, factors, group_properties, join, manual_axes, sides};
-use crate::constant::Constant;
-use crate::dynamic_slice::DynamicSlice;
-use crate::elementwise::Binary;
 use crate::reshard::Reshard;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -20,18 +15,17 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
-use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::batching::Batching;
-use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
+use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
-use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
-use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_layout::types::{ArrayType, AxisSet, Type};
 
 /// `all_gather(x, X, axis=0)`: the local values of a group, one after another along a dimension.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,35 +91,6 @@ impl Rules for PAllGather {
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
-    }
-}
-
-impl LinearMap for PAllGather {
-    fn linearity(&self, _: &Stmt) -> Linearity {
-        Linearity::Together(vec![0])
-    }
-
-    fn transposed(
-        &self,
-        build: &mut CallBuilder,
-        stmt: &Stmt,
-        _: usize,
-        cotangent: Value,
-    ) -> Result<Value, Diagnostic> {
-        let ty = build.ty(cotangent);
-        if axis_set(&self.axes).is_subset_of(ty.varying.union(ty.sharding.unreduced)) {
-            // Each device has a summand of the cotangent.
-            let PAllGather { axes, dim, members } = self.clone();
-            return build.emit1(PSumScatter { axes, dim, members }, &[cotangent]);
-        }
-        let cotangent = summed_over(build, cotangent, axis_set(&self.axes))?;
-        // Each device has its own part of the cotangent, which all of them have.
-        let size = build.ty(stmt.args[0]).shape()[self.dim];
-        let position = build.emit1(AxisIndex { axes: self.axes.clone() }, &[])?;
-        let position = cast(build, position, DType::I64)?;
-        let size_value = build.emit1(Constant::scalar(DType::I64, size as u64), &[])?;
-        let start = build.emit1(Binary(BinaryOp::Mul), &[position, size_value])?;
-        build.emit1(DynamicSlice { dims: vec![(self.dim, size)] }, &[cotangent, start])
     }
 }
 

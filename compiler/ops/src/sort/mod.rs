@@ -8,9 +8,9 @@
 //! NaNs are equal to each other and larger than all numbers; -0 and 0 are equal: the order of `jax.lax.sort`. For `jax.lax.top_k` -0 is less than 0.
 
 pub mod blocks;
-mod calls;
+pub mod calls;
 pub mod merge;
-mod selection;
+pub mod selection;
 
 use crate::cast::Cast;
 use crate::gather::Gather;
@@ -40,10 +40,6 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::block_range;
 use spmdc_layout::types::{ArrayType, DType};
 use std::cmp::Ordering;
-
-pub use crate::sort::calls::{LexSort, TopK};
-pub use crate::sort::selection::last_lines;
-pub use crate::sort::selection::{Chosen, Quantiles};
 
 /// Lines along a dimension in the order of keys.
 #[derive(Clone, Debug, PartialEq)]

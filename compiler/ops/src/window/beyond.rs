@@ -3,17 +3,18 @@
 //! Along each dimension, indices are relative to the start of the own block; adding a number known to each device turns them into indices
 //! of a margin. Once an element is known to be in a margin, later dimensions need no conditions: the margin has all of them.
 
-use crate::window::{Window, from_runs};
+use crate::window::{self, Window, from_runs};
 use spmdc_abi::Scalar;
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::program::{Stmt, Value};
+use spmdc_ir::rules::{Point, Reads};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::blocks::table;
 use spmdc_layout::margin::{DimSpread, Spread, Stretch};
-use spmdc_layout::types::Type;
+use spmdc_layout::types::{ArrayType, Type};
 
 /// The element of a window at an index of this device's block.
-pub fn point(kernel: &mut KernelBuilder<'_>, stmt: &Stmt, window: &Window, index: &[Affine]) -> Elem {
+fn in_margin(kernel: &mut KernelBuilder<'_>, stmt: &Stmt, window: &Window, index: &[Affine]) -> Elem {
     let (from, to) = (kernel.context.ty(stmt.args[0]).clone(), kernel.context.ty(stmt.results[0]).clone());
     let Some(spread) = Spread::new(&window.map.dims, &from.sharding, &to.sharding, kernel.context.mesh) else {
         unreachable!("a window with margins between layouts that have none: {stmt:?}")
@@ -136,4 +137,17 @@ impl MarginReader<'_> {
 /// A number for each device.
 fn number(spread: &DimSpread, number: impl Fn(&Stretch) -> i64) -> Scalar {
     table(&spread.axes, spread.positions.iter().map(number).collect())
+}
+
+impl Point for Window {
+    fn point(&self, kernel: &mut KernelBuilder<'_>, stmt: &Stmt, index: &[Affine]) -> Elem {
+        match self.margins.is_empty() {
+            true => window::point(kernel, stmt, &self.map, &self.halos, index),
+            false => in_margin(kernel, stmt, self, index),
+        }
+    }
+
+    fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
+        Reads::Once
+    }
 }
