@@ -3,13 +3,14 @@
 //! A call or an operator with a complex argument follows the table in `ops/complex.rs`: it is made for each plane, expanded from
 //! `complex.spmd`, or refused. Control flow and `manual` functions carry the planes as two leaves of a tree (`trees.rs`).
 
-use super::Checker;
 use super::choices::{WrittenOperator, with_terms};
 use super::errors::types as errors;
-use super::trees;
+use super::{Checker, trees};
 use spmdc_abi::DType;
-use spmdc_functions::complex;
-use spmdc_functions::complex::{ComplexRule, OperatorRule};
+use spmdc_functions::complex::{self, ComplexRule, OperatorRule};
+use spmdc_functions::indexing::assign;
+use spmdc_functions::indexing::masked::MaskedIndex;
+use spmdc_functions::indexing::plan::{IndexItem, is_array};
 use spmdc_grammar::ast::{FnItem, InfixOp, PatternKind, PrefixOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -20,8 +21,6 @@ use spmdc_ir::call::signature::{Given, ParamKind, Signature};
 use spmdc_ir::call::term::{Term, TypeTerm};
 use spmdc_ir::program::Value;
 use spmdc_layout::types::{ArrayType, AxisSet};
-use spmdc_ops::masked::MaskedIndex;
-use spmdc_ops::{index, update};
 
 /// Calls.
 impl Checker<'_> {
@@ -318,13 +317,7 @@ const MOST_MULTIPLIED: u128 = 64;
 /// Elements.
 impl Checker<'_> {
     /// The elements of complex numbers at these indices.
-    pub(super) fn index_complex(
-        &mut self,
-        planes: [Value; 2],
-        items: &[index::IndexItem],
-        span: Span,
-        base: Span,
-    ) -> Term {
+    pub(super) fn index_complex(&mut self, planes: [Value; 2], items: &[IndexItem], span: Span, base: Span) -> Term {
         let mut taken = Vec::new();
         for plane in planes {
             taken.push(self.index_items_of(plane, items, span, base));
@@ -337,7 +330,7 @@ impl Checker<'_> {
     pub(super) fn assign_complex(
         &mut self,
         planes: [Value; 2],
-        items: &[index::IndexItem],
+        items: &[IndexItem],
         op: Option<InfixOp>,
         (new, value): (Term, Span),
         (place, span): (Span, Span),
@@ -377,7 +370,7 @@ impl Checker<'_> {
             return complex::joined(results.remove(0), im);
         }
         let op = op.expect("an assignment without an operator is one of planes");
-        if masked.is_none() && items.iter().any(|item| index::is_array(&self.build, item)) {
+        if masked.is_none() && items.iter().any(|item| is_array(&self.build, item)) {
             let why = "with index arrays, complex numbers can only be replaced, added or subtracted";
             return self.report(complex::refused(&format!("{}=", op.symbol()), why, span));
         }
@@ -403,7 +396,7 @@ impl Checker<'_> {
             let new = Term::Array(new);
             let result = match &masked {
                 Some(masked) => masked.set(&mut self.build, plane, own, (&new, span), span),
-                None => update::set(&mut self.build, plane, &at, (&new, span), span),
+                None => assign::set(&mut self.build, plane, &at, (&new, span), span),
             };
             let result = result.map(Term::Array);
             results.push(self.or_report(result));

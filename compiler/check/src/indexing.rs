@@ -1,6 +1,6 @@
 //! Indexing: `x[1:-1, i, None]` and `u[0, :] = v`.
 //!
-//! The entries become terms here; `ops/index.rs` and `ops/update.rs` emit the statements.
+//! The entries become terms here; `functions/indexing` emits the statements.
 
 use super::Checker;
 use super::choices::WrittenOperator;
@@ -8,17 +8,17 @@ use super::errors::{indices as errors, types as errors_of_types};
 use super::sizes::Bindings;
 use super::types::SizeParams;
 use super::windows::SliceBound;
+use spmdc_functions::indexing::get::indexed;
+use spmdc_functions::indexing::masked::MaskedIndex;
+use spmdc_functions::indexing::plan::IndexItem;
+use spmdc_functions::indexing::{assign, put};
 use spmdc_grammar::ast::{Expr, IndexNode, InfixOp};
 use spmdc_grammar::span::Span;
-use spmdc_ir::call::errors::not_real;
-use spmdc_ir::call::errors::too_large;
-use spmdc_ir::call::term::whole_number;
-use spmdc_ir::call::term::{Term, TypeTerm};
+use spmdc_ir::call::errors::{not_real, too_large};
+use spmdc_ir::call::term::{Term, TypeTerm, whole_number};
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
 use spmdc_layout::types::{ArrayType, DType};
-use spmdc_ops::masked::MaskedIndex;
-use spmdc_ops::{index, put, update};
 
 impl Checker<'_> {
     pub(super) fn index(&mut self, term: Term, indices: &[IndexNode], span: Span, base: Span) -> Term {
@@ -53,12 +53,12 @@ impl Checker<'_> {
     }
 
     /// The elements of an array at these indices.
-    pub(super) fn index_items_of(&mut self, value: Value, items: &[index::IndexItem], span: Span, base: Span) -> Term {
+    pub(super) fn index_items_of(&mut self, value: Value, items: &[IndexItem], span: Span, base: Span) -> Term {
         let given = [vec![(Term::Array(value), base)], arrays_of(items)].concat();
         self.or_choose(span, &WrittenOperator::Index, &given, &|checker, moved, _| {
             let Some([(Term::Array(value), _)]) = moved.first_chunk() else { return Ok(Term::Poison) };
             checker.build.set_span(span);
-            index::get(&mut checker.build, *value, &with_arrays(items, &moved[1..]), span).map(Term::Array)
+            indexed(&mut checker.build, *value, &with_arrays(items, &moved[1..]), span).map(Term::Array)
         })
     }
 
@@ -84,22 +84,22 @@ impl Checker<'_> {
 
     /// A list of numbers with a dynamic index becomes an array.
     fn index_list(&mut self, list: &Term, at: Term, place: Span, span: Span, base: Span) -> Term {
-        let items = [index::IndexItem::Place(at, place)];
+        let items = [IndexItem::Place(at, place)];
         let Some(array) = self.numeric(list, base) else { return Term::Poison };
         if let Some(planes) = array.planes() {
             return self.index_complex(planes, &items, span, base);
         }
         let Term::Array(value) = array else { return Term::Poison };
         self.build.set_span(span);
-        let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
+        let result = indexed(&mut self.build, value, &items, span).map(Term::Array);
         self.or_report(result)
     }
 
     /// One row of an array, for patterns.
     pub(super) fn element(&mut self, value: Value, at: usize, span: Span) -> Term {
         self.build.set_span(span);
-        let items = [index::IndexItem::Place(Term::Int(at as i128), span)];
-        let result = index::get(&mut self.build, value, &items, span).map(Term::Array);
+        let items = [IndexItem::Place(Term::Int(at as i128), span)];
+        let result = indexed(&mut self.build, value, &items, span).map(Term::Array);
         self.or_report(result)
     }
 
@@ -131,7 +131,7 @@ impl Checker<'_> {
     pub(super) fn assign_items(
         &mut self,
         old: Value,
-        items: &[index::IndexItem],
+        items: &[IndexItem],
         op: Option<InfixOp>,
         value: (Term, Span),
         place: Span,
@@ -148,7 +148,7 @@ impl Checker<'_> {
     fn assigned_items(
         &mut self,
         old: Value,
-        items: &[index::IndexItem],
+        items: &[IndexItem],
         op: Option<InfixOp>,
         value: (Term, Span),
         place: Span,
@@ -169,7 +169,7 @@ impl Checker<'_> {
                     return self.or_report(combined);
                 }
             }
-            match update::add(&mut self.build, old, items, op, (&new.0, new.1), span) {
+            match assign::add(&mut self.build, old, items, op, (&new.0, new.1), span) {
                 Ok(None) => {}
                 added => {
                     let added = added.map(|value| value.map_or(Term::Nothing, Term::Array));
@@ -177,7 +177,7 @@ impl Checker<'_> {
                 }
             }
             self.build.set_span(place);
-            let current = index::get(&mut self.build, old, items, place).map(Term::Array);
+            let current = indexed(&mut self.build, old, items, place).map(Term::Array);
             let current = self.or_report(current);
             new = (self.binary_terms(op, span, (current, place), new), span);
         }
@@ -185,7 +185,7 @@ impl Checker<'_> {
             return Term::Poison;
         }
         self.build.set_span(span);
-        let result = update::set(&mut self.build, old, items, (&new.0, new.1), span).map(Term::Array);
+        let result = assign::set(&mut self.build, old, items, (&new.0, new.1), span).map(Term::Array);
         self.or_report(result)
     }
 
@@ -201,7 +201,7 @@ impl Checker<'_> {
         let spread = masked.spread(&mut self.build, (&new.0, new.1));
         let mut new = (self.or_report(spread), new.1);
         self.build.set_span(place);
-        let current = index::get(&mut self.build, old, &masked.items, place).map(Term::Array);
+        let current = indexed(&mut self.build, old, &masked.items, place).map(Term::Array);
         let current = self.or_report(current);
         let Term::Array(elements) = current else { return Term::Poison };
         let dtype = self.build.ty(old).dtype();
@@ -222,12 +222,12 @@ impl Checker<'_> {
         self.or_report(result)
     }
 
-    fn index_items(&mut self, indices: &[IndexNode]) -> Option<Vec<index::IndexItem>> {
+    fn index_items(&mut self, indices: &[IndexNode]) -> Option<Vec<IndexItem>> {
         let mut items = Vec::new();
         let mut is_whole = true;
         for entry in indices {
             let item = match entry {
-                IndexNode::Ellipsis(span) => Some(index::IndexItem::Ellipsis(*span)),
+                IndexNode::Ellipsis(span) => Some(IndexItem::Ellipsis(*span)),
                 IndexNode::Slice { start, stop, step, span } => {
                     let bounds = [start, stop, step].map(|bound| self.slice_bound(bound.as_ref()));
                     match bounds {
@@ -245,24 +245,24 @@ impl Checker<'_> {
         is_whole.then_some(items)
     }
 
-    fn index_place(&mut self, expr: &Expr) -> Option<index::IndexItem> {
+    fn index_place(&mut self, expr: &Expr) -> Option<IndexItem> {
         let term = self.expr(expr);
         match (whole_number(&term), term) {
             (_, Term::Poison) => None,
-            (_, Term::Nothing) => Some(index::IndexItem::NewAxis(expr.span)),
-            (Some(place), _) => Some(index::IndexItem::Place(Term::Int(place), expr.span)),
+            (_, Term::Nothing) => Some(IndexItem::NewAxis(expr.span)),
+            (Some(place), _) => Some(IndexItem::Place(Term::Int(place), expr.span)),
             (None, Term::Float(value)) => {
                 self.report(spmdc_ir::call::errors::not_whole(value, expr.span));
                 None
             }
             (None, Term::List(items)) if !items.iter().any(Term::holds_array) => {
-                Some(index::IndexItem::Place(Term::List(items), expr.span))
+                Some(IndexItem::Place(Term::List(items), expr.span))
             }
             (None, Term::List(items)) => {
                 let value = self.value(&Term::List(items), expr.span)?;
-                Some(index::IndexItem::Place(Term::Array(value), expr.span))
+                Some(IndexItem::Place(Term::Array(value), expr.span))
             }
-            (None, Term::Array(value)) => Some(index::IndexItem::Place(Term::Array(value), expr.span)),
+            (None, Term::Array(value)) => Some(IndexItem::Place(Term::Array(value), expr.span)),
             (None, other) => {
                 self.report(errors::not_an_index(other.describe(), expr.span));
                 None
@@ -270,21 +270,21 @@ impl Checker<'_> {
         }
     }
 
-    fn slice_item(&mut self, [start, stop, step]: [SliceBound; 3], span: Span) -> Option<index::IndexItem> {
+    fn slice_item(&mut self, [start, stop, step]: [SliceBound; 3], span: Span) -> Option<IndexItem> {
         let known = |bound: SliceBound| match bound {
             SliceBound::Absent => Some(None),
             SliceBound::Number(number) => Some(Some(number)),
             SliceBound::Dynamic(_) => None,
         };
         if let (Some(start), Some(stop), Some(step)) = (known(start), known(stop), known(step)) {
-            return Some(index::IndexItem::Range { start, stop, step, span });
+            return Some(IndexItem::Range { start, stop, step, span });
         }
         match (self.slice_length(start, stop), start, step) {
             (_, _, SliceBound::Dynamic(_)) => self.report(errors::unknown_step(span)),
             (Some(_), _, SliceBound::Number(step)) if step != 1 => self.report(errors::dynamic_step(span)),
             (Some(len), SliceBound::Dynamic(start), _) => {
                 let len = usize::try_from(len.max(0)).unwrap_or(usize::MAX);
-                return Some(index::IndexItem::Window { start, len, span });
+                return Some(IndexItem::Window { start, len, span });
             }
             (Some(_), SliceBound::Number(_) | SliceBound::Absent, _) | (None, ..) => {
                 self.report(errors::dynamic_slice_length(span))
@@ -325,31 +325,31 @@ impl Checker<'_> {
 }
 
 /// The index arrays, each with its source position.
-fn arrays_of(items: &[index::IndexItem]) -> Vec<(Term, Span)> {
-    let array = |item: &index::IndexItem| match item {
-        index::IndexItem::Place(term @ Term::Array(_), span) => Some((term.clone(), *span)),
-        index::IndexItem::Place(..)
-        | index::IndexItem::Range { .. }
-        | index::IndexItem::Window { .. }
-        | index::IndexItem::NewAxis(_)
-        | index::IndexItem::Ellipsis(_) => None,
+fn arrays_of(items: &[IndexItem]) -> Vec<(Term, Span)> {
+    let array = |item: &IndexItem| match item {
+        IndexItem::Place(term @ Term::Array(_), span) => Some((term.clone(), *span)),
+        IndexItem::Place(..)
+        | IndexItem::Range { .. }
+        | IndexItem::Window { .. }
+        | IndexItem::NewAxis(_)
+        | IndexItem::Ellipsis(_) => None,
     };
     items.iter().filter_map(array).collect()
 }
 
 /// The entries of an index with other index arrays, as many as [`arrays_of`] gives.
-fn with_arrays(items: &[index::IndexItem], arrays: &[(Term, Span)]) -> Vec<index::IndexItem> {
+fn with_arrays(items: &[IndexItem], arrays: &[(Term, Span)]) -> Vec<IndexItem> {
     let mut arrays = arrays.iter();
-    let mut item = |item: &index::IndexItem| match item {
-        index::IndexItem::Place(Term::Array(_), span) => {
+    let mut item = |item: &IndexItem| match item {
+        IndexItem::Place(Term::Array(_), span) => {
             let (array, _) = arrays.next().expect("each index array is there");
-            index::IndexItem::Place(array.clone(), *span)
+            IndexItem::Place(array.clone(), *span)
         }
-        index::IndexItem::Place(..)
-        | index::IndexItem::Range { .. }
-        | index::IndexItem::Window { .. }
-        | index::IndexItem::NewAxis(_)
-        | index::IndexItem::Ellipsis(_) => item.clone(),
+        IndexItem::Place(..)
+        | IndexItem::Range { .. }
+        | IndexItem::Window { .. }
+        | IndexItem::NewAxis(_)
+        | IndexItem::Ellipsis(_) => item.clone(),
     };
     items.iter().map(&mut item).collect()
 }

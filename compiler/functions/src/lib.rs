@@ -10,6 +10,7 @@ pub mod complex;
 pub mod conv;
 pub mod diff;
 pub mod draws;
+pub mod indexing;
 pub mod kron;
 pub mod later;
 pub mod matrix_power;
@@ -22,6 +23,7 @@ pub mod repeat;
 pub mod segments;
 pub mod spectral;
 pub mod split;
+pub mod take;
 pub mod transformations;
 
 use crate::prelude::Written;
@@ -39,7 +41,7 @@ pub use spmdc_ops::{
     barrier, broadcast, cast, check_indices, collective, combined, concatenate, constant, dynamic_slice, einsum,
     elementwise, fft, flip, fma, fold_in, gather, ghosted, halo, index, iota, keys, linalg, makers, margins, message,
     pad, patches, print, random_bits, read_rows, reduce, reshape, reshard, revise, roll, save, scan, scatter,
-    searchsorted, slice, sort, take, transfer, transpose, update, window, with_partials,
+    searchsorted, slice, sort, transfer, transpose, update, window, with_partials,
 };
 
 type CallFn = fn(&str, &mut Args<'_>, &mut CallBuilder) -> Result<Term, Diagnostic>;

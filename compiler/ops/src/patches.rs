@@ -15,10 +15,11 @@
 
 use crate::broadcast::filled;
 use crate::pad::Pad;
+use crate::region::Places;
 use crate::reshape::reshape;
 use crate::slice::{SliceRange, slice_dim};
 use crate::terms::Terms;
-use crate::update::{Places, Update};
+use crate::update::Update;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;

@@ -6,21 +6,17 @@
 //! ([`ArrayType::is_stream`]), and no other op takes it, which `program/typing.rs` ensures.
 
 use crate::batching::BatchForms;
-use crate::constant::Constant;
-use crate::dynamic_slice::{DynamicSlice, indices_along};
+use crate::dynamic_slice::DynamicSlice;
 use crate::elementwise::Binary;
 use crate::gather::Gather;
-use crate::index::{IndexItem, Taken, are_checked, plan};
+use crate::index::are_checked;
 use crate::iota::Iota;
 use crate::reshape::reshape;
-use crate::reshard::Reshard;
-use crate::reshard::explicit_out;
-use crate::slice::SliceRange;
+use crate::reshard::{Reshard, explicit_out};
 use spmdc_abi::{LibraryFunction, Scalar, StreamRows};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::must_be;
-use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
@@ -30,7 +26,6 @@ use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
-use spmdc_ir::program::streams::refused_at;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
 use spmdc_ir::rules::derivative::Derivative;
@@ -233,31 +228,6 @@ impl NestLowering for ReadRows {
     fn reads(&self, _: usize, _: &[&ArrayType]) -> Reads {
         Reads::Buffer
     }
-}
-
-/// `data[items]` of a stream: an index of its first dimension.
-pub fn index(build: &mut CallBuilder, stream: Value, items: &[IndexItem], span: Span) -> Result<Value, Diagnostic> {
-    let shape = build.ty(stream).shape().to_vec();
-    if shape.is_empty() {
-        return Err(refused_at("an indexed value", &build.ty(stream).array, span));
-    }
-    let plan = plan(build, &shape, items, span)?;
-    let is_whole =
-        |(taken, &size): (&Taken, &usize)| matches!(taken, Taken::Range(range) if *range == SliceRange::all(size));
-    let kept = plan.result.len() == shape.len() - usize::from(plan.taken[0].has_vanished());
-    if !kept || !plan.taken.iter().zip(&shape).skip(1).all(is_whole) {
-        let message = format!("only the first dimension of `{}`, its rows, can be indexed", build.ty(stream).array);
-        return Err(Diagnostic::error(Code::E0223, span, message).help("read rows first and index them: `data[i][j]`"));
-    }
-    let number = |build: &mut CallBuilder, number: usize| build.emit1(Constant::scalar(DType::I64, number as u64), &[]);
-    let (len, at) = match plan.taken[0] {
-        Taken::Range(range) if range.step == 1 => (Some(range.len), number(build, range.start)?),
-        Taken::Range(range) => (None, indices_along(build, (0, 1), range, None)?),
-        Taken::Fixed(range) => (None, number(build, range.start)?),
-        Taken::Dynamic(at) | Taken::Places(at) => (None, at),
-        Taken::Window(at, len) => (Some(len), at),
-    };
-    rows(build, stream, (len, at), None)
 }
 
 /// The rows from a checked index on, or the rows at checked indices; in the layout `out`, or in the layout of the stream's type.

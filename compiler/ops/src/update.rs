@@ -3,17 +3,11 @@
 //! Factors: the dimensions of the array pass, as every device writes the part of the region in its block. The new values are a part
 //! of each dimension that the region cuts, and are needed where that part is; a single value for all elements is replicated anyway.
 
-pub use crate::region::Places;
-
 use crate::batching::BatchForms;
 use crate::dynamic_slice::{DynamicSlice, indices_along};
-use crate::elementwise::Unary;
 use crate::gather::Gather;
-use crate::index::{self, IndexItem, IndexPlan, IndexedDim, Taken};
-use crate::promote::{self, assigned};
-use crate::put;
 use crate::region::{
-    RegionWrite, check_region, parse_places, print_places, region_factors, region_replaced, region_shape,
+    Places, RegionWrite, check_region, parse_places, print_places, region_factors, region_replaced, region_shape,
 };
 use crate::reshape::reshape;
 use crate::scatter::{Onto, Scatter};
@@ -21,17 +15,15 @@ use crate::slice::{SliceRange, slice};
 use crate::terms::Terms;
 use crate::transpose::transpose;
 use spmdc_abi::ReduceOp;
-use spmdc_grammar::ast::InfixOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::undefined;
-use spmdc_grammar::span::Span;
 use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
-use spmdc_ir::call::term::{Operand, Term};
+use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
@@ -42,10 +34,9 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
-use spmdc_ir::shape;
 use spmdc_kernel::loops::Elem;
 use spmdc_kernel::number;
-use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
+use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType};
@@ -295,129 +286,6 @@ impl Update {
         }
         Some(parts)
     }
-}
-
-/// `x[items] = new`: the array with the elements replaced.
-pub fn set(
-    build: &mut CallBuilder,
-    value: Value,
-    items: &[IndexItem],
-    new: Operand<'_>,
-    span: Span,
-) -> Result<Value, Diagnostic> {
-    let shape = build.ty(value).shape().to_vec();
-    let plan = index::plan(build, &shape, items, span)?;
-    if plan.has_arrays() {
-        return put::set(build, value, &plan, new);
-    }
-    assign(build, value, &plan, new, false)
-}
-
-/// `x[items] op= new` for `+=` and `-=` with numbers that the type of the array can hold: the new values are added to the elements, and no
-/// device needs another one's. None for all others.
-pub fn add(
-    build: &mut CallBuilder,
-    value: Value,
-    items: &[IndexItem],
-    op: InfixOp,
-    new: Operand<'_>,
-    span: Span,
-) -> Result<Option<Value>, Diagnostic> {
-    let dtype = build.ty(value).dtype();
-    let is_own = if let Term::Array(new) = new.0 {
-        let given = build.ty(*new).dtype();
-        given == dtype || promote::join(given, dtype) == Some(dtype)
-    } else {
-        matches!(new.0, Term::Int(_)) || matches!(new.0, Term::Float(_)) && dtype.is_float()
-    };
-    let is_addition = matches!(op, InfixOp::Add | InfixOp::Sub) && (dtype.is_float() || dtype.is_integer());
-    if !is_own || !is_addition || items.iter().any(|item| index::is_array(build, item)) {
-        return Ok(None);
-    }
-    let shape = build.ty(value).shape().to_vec();
-    let plan = index::plan(build, &shape, items, span)?;
-    let mut addend = assigned(build, dtype, new)?;
-    let (target, from) = (plan.result_shape(), build.ty(addend).shape().to_vec());
-    // A longer sum does not fit, and neither does a sum that is broadcast.
-    if from.len() > target.len() || shape::broadcast(&[&from, &target]).ok().as_ref() != Some(&target) {
-        return Ok(None);
-    }
-    if op == InfixOp::Sub {
-        addend = build.emit1(Unary(UnaryOp::Neg), &[addend])?;
-    }
-    assign(build, value, &plan, (&Term::Array(addend), new.1), true).map(Some)
-}
-
-/// Assigns to the elements that the plan takes without index arrays.
-fn assign(
-    build: &mut CallBuilder,
-    value: Value,
-    plan: &IndexPlan,
-    new: Operand<'_>,
-    adds: bool,
-) -> Result<Value, Diagnostic> {
-    let ty = build.ty(value).array.clone();
-    let mut new_value = assigned(build, ty.dtype, new)?;
-    let target = plan.result_shape();
-    let from = build.ty(new_value).shape().to_vec();
-    let fits = from.len() <= target.len() && shape::broadcast(&[&from, &target]).ok().as_ref() == Some(&target);
-    if !fits {
-        let (from, to) = (shape::display(&from), shape::display(&target));
-        let message = format!("values of shape {from} do not broadcast to the {to} elements assigned to");
-        return Err(Diagnostic::error(Code::E0204, new.1, message));
-    }
-    // The new values by the dimensions of the array, from the last one back: new dimensions vanish, single elements have size 1.
-    let mut sizes = Vec::new();
-    let mut slots = plan.result.iter().rev().zip(from.iter().rev().map(Some).chain(std::iter::repeat(None)));
-    for (dim, taken) in plan.taken.iter().enumerate().rev() {
-        if matches!(taken, Taken::Fixed(_) | Taken::Dynamic(_)) {
-            sizes.push(Some(1));
-            continue;
-        }
-        let slot = slots.find(|(slot, _)| **slot == IndexedDim::Dim(dim));
-        sizes.push(slot.and_then(|(_, size)| size.copied()));
-    }
-    sizes.reverse();
-    // Leading dimensions that the new values lack are broadcast.
-    let first = sizes.iter().position(|size| matches!(size, Some(size) if *size != 1)).unwrap_or(sizes.len());
-    let sizes: Vec<usize> = sizes[first..].iter().map(|size| size.unwrap_or(1)).collect();
-    // Backward ranges become forward ranges with reversed values.
-    let mut at = Vec::new();
-    let mut reversed = vec![false; ty.rank()];
-    let mut args = vec![value];
-    for (dim, taken) in plan.taken.iter().enumerate() {
-        at.push(match taken {
-            Taken::Fixed(range) => Places::Range(*range),
-            Taken::Range(range) if range.step < 0 => {
-                reversed[dim] = true;
-                let start = range.at(range.len - 1);
-                Places::Range(SliceRange { start, step: -range.step, len: range.len })
-            }
-            Taken::Range(range) => Places::Range(*range),
-            Taken::Dynamic(place) => {
-                args.push(*place);
-                Places::Dynamic(1)
-            }
-            Taken::Window(place, len) => {
-                args.push(*place);
-                Places::Dynamic(*len)
-            }
-            Taken::Places(_) => continue,
-        });
-    }
-    new_value = reshape(build, new_value, &sizes)?;
-    let skipped = ty.rank() - sizes.len();
-    let turned: Vec<SliceRange> = sizes
-        .iter()
-        .enumerate()
-        .map(|(dim, &size)| match reversed[skipped + dim] && size > 1 {
-            true => SliceRange { start: size - 1, step: -1, len: size },
-            false => SliceRange::all(size),
-        })
-        .collect();
-    new_value = crate::slice::slice(build, new_value, &turned)?;
-    args.insert(1, new_value);
-    build.emit1(Update { at, adds }, &args)
 }
 
 impl Call for Update {

@@ -37,9 +37,10 @@ use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::{Binary, Compare, Select};
 use spmdc_ops::ghosted::Ghosted;
 use spmdc_ops::iota::Iota;
+use spmdc_ops::region::Places;
 use spmdc_ops::reshape::Reshape;
 use spmdc_ops::slice::{Slice, SliceRange};
-use spmdc_ops::update::{Places, Update};
+use spmdc_ops::update::Update;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest numbers of steps between two exchanges, the first that fits first.

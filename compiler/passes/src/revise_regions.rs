@@ -26,11 +26,12 @@ use spmdc_ops::dynamic_slice::DynamicSlice;
 use spmdc_ops::elementwise::Select;
 use spmdc_ops::elementwise::{Binary, Compare, Unary};
 use spmdc_ops::index::Index;
+use spmdc_ops::region::Places;
 use spmdc_ops::reshape::Reshape;
 use spmdc_ops::revise::{Revise, ReviseOp, ReviseStep};
 use spmdc_ops::slice::Slice;
 use spmdc_ops::slice::SliceRange;
-use spmdc_ops::update::{Places, Update};
+use spmdc_ops::update::Update;
 use std::collections::BTreeMap;
 
 /// Maximum number of steps.

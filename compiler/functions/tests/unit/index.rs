@@ -1,6 +1,8 @@
 //! Indexed arrays: statements, values and errors.
 
 use crate::testing::{self, integers};
+use spmdc_functions::indexing::get;
+use spmdc_functions::indexing::plan::IndexItem;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -8,7 +10,7 @@ use spmdc_ir::array::Array;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::rules::Semantics;
 use spmdc_layout::types::DType;
-use spmdc_ops::index::{CheckIndex, Index, IndexItem, get};
+use spmdc_ops::index::{CheckIndex, Index};
 
 fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> IndexItem {
     IndexItem::Range { start, stop, step, span: Span::default() }
@@ -29,7 +31,7 @@ fn indexed(items: impl FnOnce(Term) -> Vec<IndexItem>, i: i128) -> Result<(Array
     let inputs =
         [testing::parameter(&mut build, DType::I32, &[2, 3, 2]), testing::parameter(&mut build, DType::I32, &[])];
     let items = items(Term::Array(inputs[1]));
-    let result = get(&mut build, inputs[0], &items, Span::default())?;
+    let result = get::indexed(&mut build, inputs[0], &items, Span::default())?;
     Ok((testing::evaluate(&build, &inputs, &arrays, result), testing::printed(&build)))
 }
 

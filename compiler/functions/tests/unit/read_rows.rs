@@ -1,6 +1,8 @@
 //! Rows of streams: indices, types and values.
 
 use crate::testing::{self, integers};
+use spmdc_functions::indexing::get::indexed;
+use spmdc_functions::indexing::plan::IndexItem;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
@@ -12,7 +14,6 @@ use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::DType;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::Binary;
-use spmdc_ops::index::{IndexItem, get};
 use spmdc_ops::read_rows::ReadRows;
 
 fn stream(build: &mut CallBuilder, shape: &[usize]) -> Value {
@@ -25,7 +26,7 @@ fn stream(build: &mut CallBuilder, shape: &[usize]) -> Value {
 fn rows_are_indexed_and_nothing_else() {
     let mut build = testing::builder();
     let data = stream(&mut build, &[10, 3]);
-    let at = |build: &mut CallBuilder, items: &[IndexItem]| get(build, data, items, Span::default());
+    let at = |build: &mut CallBuilder, items: &[IndexItem]| indexed(build, data, items, Span::default());
     let range = |start, stop, step| IndexItem::Range { start, stop, step, span: Span::default() };
     let place = |place| IndexItem::Place(Term::Int(place), Span::default());
     let shape = |build: &CallBuilder, value: Value| build.ty(value).array.to_string();

@@ -1,6 +1,8 @@
 //! Arrays with replaced regions: values, factors, text and errors.
 
 use crate::testing::{self, integers};
+use spmdc_functions::indexing::assign::set;
+use spmdc_functions::indexing::plan::IndexItem;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -9,9 +11,9 @@ use spmdc_ir::call::term::Term;
 use spmdc_ir::rules::Semantics;
 use spmdc_layout::factors::{FactorKind, FactorPart};
 use spmdc_layout::types::{ArrayType, DType};
-use spmdc_ops::index::IndexItem;
+use spmdc_ops::region::Places;
 use spmdc_ops::slice::SliceRange;
-use spmdc_ops::update::{Places, Update, set};
+use spmdc_ops::update::Update;
 
 fn range(start: Option<i64>, stop: Option<i64>, step: Option<i64>) -> IndexItem {
     IndexItem::Range { start, stop, step, span: Span::default() }

@@ -2,8 +2,9 @@
 
 use crate::derivative::gradient_zeros;
 use crate::dynamic_slice::DynamicSlice;
+use crate::region::Places;
 use crate::slice::SliceRange;
-use crate::update::{Places, Update};
+use crate::update::Update;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::{Stmt, Value};

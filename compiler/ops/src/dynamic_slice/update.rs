@@ -2,8 +2,9 @@
 
 use crate::dynamic_slice::{Start, check_lens};
 use crate::promote::assigned;
+use crate::region::Places;
 use crate::slice::SliceRange;
-use crate::update::{Places, Update};
+use crate::update::Update;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;

@@ -2,9 +2,10 @@
 
 use crate::derivative::gradient_zeros;
 use crate::index::Index;
+use crate::region::Places;
 use crate::reshape::reshape;
 use crate::slice::SliceRange;
-use crate::update::{Places, Update};
+use crate::update::Update;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::{Stmt, Value};

@@ -3,8 +3,9 @@
 use crate::derivative::gradient_zeros;
 use crate::flip::Flip;
 use crate::pad::Pad;
+use crate::region::Places;
 use crate::slice::{Slice, SliceRange};
-use crate::update::{Places, Update};
+use crate::update::Update;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::{Stmt, Value};

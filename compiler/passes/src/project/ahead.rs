@@ -37,9 +37,10 @@ use spmdc_ops::constant::Constant;
 use spmdc_ops::dynamic_slice::DynamicSlice;
 use spmdc_ops::elementwise::Binary;
 use spmdc_ops::message::{ReceiveMessage, SendMessage};
+use spmdc_ops::region::Places;
 use spmdc_ops::reshape::Reshape;
 use spmdc_ops::slice::SliceRange;
-use spmdc_ops::update::{Places, Update};
+use spmdc_ops::update::Update;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a mesh may cut a loop.

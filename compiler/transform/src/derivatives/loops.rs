@@ -31,10 +31,11 @@ use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::Binary;
 use spmdc_ops::index::Index;
 use spmdc_ops::pad::Pad;
+use spmdc_ops::region::Places;
 use spmdc_ops::scatter::{Onto, Scatter};
 use spmdc_ops::slice::SliceRange;
 use spmdc_ops::terms::Terms;
-use spmdc_ops::update::{Places, Update};
+use spmdc_ops::update::Update;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// In a loop, a part of an array is added in place if the array has at least this multiple of its elements.

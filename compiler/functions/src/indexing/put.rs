@@ -4,16 +4,7 @@
 //! all updates of an element, as `add.at` of NumPy does. Other operators read the old elements and assign the new ones, so that the last
 //! update of an element remains.
 
-use crate::cast::cast;
-use crate::dynamic_slice::DynamicSlice;
-use crate::elementwise::{self, Unary};
-use crate::gather::Gather;
-use crate::index::{self, IndexItem, IndexPlan, IndexedDim, Taken};
-use crate::promote::assigned;
-use crate::reshape::reshape;
-use crate::scatter::{Onto, Scatter};
-use crate::slice::{SliceRange, slice};
-use crate::update::{Places, Update};
+use crate::indexing::plan::{IndexItem, IndexPlan, IndexedDim, Taken, is_array, plan};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::InfixOp;
 use spmdc_grammar::codes::Code;
@@ -26,6 +17,16 @@ use spmdc_ir::shape;
 use spmdc_kernel::scalar::{BinaryOp, UnaryOp};
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{AxisSet, DType};
+use spmdc_ops::cast::cast;
+use spmdc_ops::dynamic_slice::DynamicSlice;
+use spmdc_ops::elementwise::{self, Unary};
+use spmdc_ops::gather::Gather;
+use spmdc_ops::promote::assigned;
+use spmdc_ops::region::Places;
+use spmdc_ops::reshape::reshape;
+use spmdc_ops::scatter::{Onto, Scatter};
+use spmdc_ops::slice::{SliceRange, slice};
+use spmdc_ops::update::Update;
 
 /// The update of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +61,11 @@ pub fn combine(
     } else {
         return Ok(None);
     };
-    if dtype == DType::Key || !items.iter().any(|item| index::is_array(build, item)) {
+    if dtype == DType::Key || !items.iter().any(|item| is_array(build, item)) {
         return Ok(None);
     }
     let sizes = build.ty(value).shape().to_vec();
-    let plan = index::plan(build, &sizes, items, span)?;
+    let plan = plan(build, &sizes, items, span)?;
     let mut updates = assigned(build, dtype, new)?;
     if op == InfixOp::Sub {
         updates = build.emit1(Unary(UnaryOp::Neg), &[updates])?;

@@ -4,23 +4,21 @@
 //! selected positions of the mask, such as a number or a row: `x[mask] = v` is then `where(mask, v, x)`. A mask has the shape of the
 //! dimensions at its position, like `u[:, mask]`, and otherwise follows NumPy.
 
-use crate::broadcast;
-use crate::elementwise::Select;
-use crate::index;
-use crate::index::IndexItem;
-use crate::promote::assigned;
-use crate::reshape::reshape;
-use crate::slice::SliceRange;
-use crate::update;
+use crate::indexing::assign;
+use crate::indexing::plan::{IndexItem, is_array, plan};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::build::CallBuilder;
-use spmdc_ir::call::term::Operand;
-use spmdc_ir::call::term::Term;
+use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
 use spmdc_layout::types::DType;
+use spmdc_ops::broadcast;
+use spmdc_ops::elementwise::Select;
+use spmdc_ops::promote::assigned;
+use spmdc_ops::reshape::reshape;
+use spmdc_ops::slice::SliceRange;
 
 /// An index with a mask, applied to an array.
 pub struct MaskedIndex {
@@ -54,15 +52,6 @@ fn first_leaf(term: &Term) -> Option<&Term> {
     items.first().and_then(|item| first_leaf(item).or(Some(item)))
 }
 
-/// E0207 for an index whose result would have a shape that depends on values.
-pub fn no_static_size(span: Span) -> Diagnostic {
-    let message = "boolean indexing is not supported: the result's shape would depend on run-time values";
-    Diagnostic::error(Code::E0207, span, message).help(
-        "`where(mask, x, 0)` keeps the shape of `x`, reductions take a mask, as in `sum(x, where=mask)`, and \
-         `x[nonzero(mask, size=N)[0]]` selects the first N elements",
-    )
-}
-
 impl MaskedIndex {
     /// The mask of an index of `value`, or None if it has none.
     pub fn of(
@@ -73,13 +62,13 @@ impl MaskedIndex {
     ) -> Result<Option<MaskedIndex>, Diagnostic> {
         let Some(at) = items.iter().position(|item| is_mask(build, item)) else { return Ok(None) };
         let IndexItem::Place(term, mask_span) = &items[at] else { return Ok(None) };
-        if let Some(IndexItem::Place(_, other)) = items[at + 1..].iter().find(|item| index::is_array(build, item)) {
+        if let Some(IndexItem::Place(_, other)) = items[at + 1..].iter().find(|item| is_array(build, item)) {
             let help = "combine masks of the same dimensions with `&`, or select with `where(mask, a, b)`";
             return Err(
                 Diagnostic::error(Code::E0205, *other, "a mask cannot be combined with an index array").help(help)
             );
         }
-        if let Some(IndexItem::Place(_, other)) = items[..at].iter().find(|item| index::is_array(build, item)) {
+        if let Some(IndexItem::Place(_, other)) = items[..at].iter().find(|item| is_array(build, item)) {
             return Err(Diagnostic::error(Code::E0205, *other, "a mask cannot be combined with an index array")
                 .help("index with one of them at a time: take the rows, change them, and assign them back"));
         }
@@ -90,7 +79,7 @@ impl MaskedIndex {
         let expanded: Vec<IndexItem> =
             items[..at].iter().cloned().chain(whole).chain(items[at + 1..].iter().cloned()).collect();
         let extents = build.ty(value).shape().to_vec();
-        let plan = index::plan(build, &extents, &expanded, span)?;
+        let plan = plan(build, &extents, &expanded, span)?;
         let region = plan.result_shape();
         // The dimensions of the region before the mask's.
         let skipped = |item: &IndexItem| match item {
@@ -179,6 +168,6 @@ impl MaskedIndex {
         if self.is_whole {
             return Ok(chosen);
         }
-        update::set(build, value, &self.items, (&Term::Array(chosen), span), span)
+        assign::set(build, value, &self.items, (&Term::Array(chosen), span), span)
     }
 }
