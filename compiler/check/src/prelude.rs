@@ -3,7 +3,8 @@
 
 use super::Checker;
 use super::scopes::{Expansion, NamedTerm, Scope};
-use spmdc_functions::prelude::{FILE, Written};
+use spmdc_functions::paragraph::FILE;
+use spmdc_functions::prelude::Written;
 use spmdc_grammar::ast::{FnItem, PatternKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;

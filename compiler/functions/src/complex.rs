@@ -4,7 +4,7 @@
 //! kernel handles real numbers: `docs/design/0011-complex-numbers.md` has the reasons. The table states for each function of the language
 //! the treatment of complex arguments; `compiler/functions/prelude/complex.spmd` has the rules that are written in the language.
 
-use crate::prelude::{Paragraph, paragraph};
+use crate::paragraph::{Paragraph, paragraph};
 use ComplexRule::{Made, Own, Planes, Products, Refused, Written as InLanguage};
 use spmdc_grammar::ast::{FnItem, InfixOp, PrefixOp};
 use spmdc_grammar::codes::Code;

@@ -17,6 +17,7 @@ pub mod matrix_power;
 pub mod meshgrid;
 pub mod norm;
 pub mod operators;
+pub mod paragraph;
 pub mod prelude;
 pub mod reduce_window;
 pub mod repeat;

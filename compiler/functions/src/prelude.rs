@@ -3,16 +3,17 @@
 //! The checker expands a call like a call of a function of the program, but every source position in it is the position of the call. A
 //! function is parsed when it is first used. A few helpers, which only the prelude can call, express concepts that the language lacks.
 
-use crate::{complex, draws, matrix_power, spectral};
+use crate::paragraph::{Paragraph, paragraph};
+use crate::spectral::{self, resized, scale};
+use crate::{complex, draws, matrix_power};
 use spmdc_abi::FloatFormat;
-use spmdc_grammar::ast::{FnItem, ItemKind, PatternKind};
+use spmdc_grammar::ast::{FnItem, PatternKind};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::must_be;
-use spmdc_grammar::span::{FileId, Span};
+use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::{Arg, as_bool, as_int, as_ints};
 use spmdc_ir::call::build::CallBuilder;
-use spmdc_ir::call::errors::{not_real, unknown_value};
+use spmdc_ir::call::errors::not_real;
 use spmdc_ir::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::program::Value;
@@ -20,12 +21,11 @@ use spmdc_ir::shape;
 use spmdc_layout::types::DType;
 use spmdc_ops::broadcast::broadcast;
 use spmdc_ops::cast::cast;
-use spmdc_ops::concatenate::{concatenate, stacked};
+use spmdc_ops::concatenate::stacked;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::fma::Fma;
 use spmdc_ops::promote::{self, inexact};
 use spmdc_ops::reshape::reshape;
-use spmdc_ops::slice::{Slice, SliceRange};
 use spmdc_ops::sort::selection::last_lines;
 use spmdc_ops::transpose::transpose;
 use spmdc_ops::{fft, reduce, with_partials};
@@ -172,9 +172,6 @@ pub const NAMES: [&str; 124] = [
     "binomial",
 ];
 
-/// The file of the functions of the prelude while they are expanded: a file without a name.
-pub const FILE: FileId = FileId(u16::MAX);
-
 /// A function of the prelude.
 #[derive(Debug)]
 pub struct Written {
@@ -198,31 +195,6 @@ fn read(name: &'static str) -> Written {
     let head = format!("fn {name}(");
     let source = text.find(&head).map_or(text, |start| &text[start..]).trim_end();
     Written { signature: signature(name, text, &function), function, source }
-}
-
-/// A function with the lines above it.
-#[derive(Debug)]
-pub struct Paragraph {
-    /// The text of the function and of the comment above it.
-    pub text: &'static str,
-    /// The function.
-    pub function: FnItem,
-}
-
-/// Finds the paragraph of a function, and reads it. The prelude is a part of the compiler, so an error in it is a defect.
-pub fn paragraph(files: &[&'static str], name: &'static str) -> Paragraph {
-    let paragraphs = files.iter().flat_map(|file| file.split("\n\n"));
-    let head = format!("fn {name}(");
-    let text = paragraphs.into_iter().find(|text| text.lines().any(|line| line.starts_with(&head)));
-    let text = text.unwrap_or_else(|| panic!("the prelude has no `{name}`"));
-    let (program, diagnostics) = spmdc_grammar::parse(text, FILE);
-    assert!(diagnostics.is_empty(), "`{name}` of the prelude: {diagnostics:?}");
-    let function = program.items.into_iter().find_map(|item| match item.kind {
-        ItemKind::Fn(function) => Some(function),
-        ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
-    });
-    let function = function.unwrap_or_else(|| panic!("`{name}` of the prelude is no function"));
-    Paragraph { text, function }
 }
 
 /// The signature of a function: its parameters and defaults, and the documentation above it.
@@ -638,42 +610,6 @@ impl Helper {
             | Helper::Require => Err(not_real(span)),
         }
     }
-}
-
-/// The factor of a transform of n points; E0210 for a norm that does not exist.
-pub fn scale(norm: &Arg, n: i64, inverse: bool) -> Result<Term, Diagnostic> {
-    let name = if let Term::Str(name) = &norm.term { name.as_str() } else { "" };
-    let is_divided = match name {
-        "" if matches!(norm.term, Term::Nothing) => inverse,
-        "backward" => inverse,
-        "forward" => !inverse,
-        "ortho" => return Ok(Term::Float(1.0 / (n as f64).sqrt())),
-        _ => return Err(unknown_value("norm", &["backward", "ortho", "forward"], &norm.term, norm.span)),
-    };
-    Ok(Term::Float(if is_divided { 1.0 / n as f64 } else { 1.0 }))
-}
-
-/// A value with this many elements along a dimension: the first ones, or all and zeros after them.
-pub fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) -> Result<Value, Diagnostic> {
-    let span = build.span();
-    let sizes = build.ty(value).shape().to_vec();
-    let axis = shape::axis(axis, sizes.len(), span)?;
-    let Some(n) = usize::try_from(n).ok().filter(|&n| n > 0) else {
-        return Err(Diagnostic::error(
-            Code::E0225,
-            span,
-            must_be("the number of points of a transform", "at least 1", n),
-        ));
-    };
-    if n <= sizes[axis] {
-        let mut slice = Slice::identity(&build.ty(value).array);
-        slice.ranges[axis].0 = SliceRange::between(0, n);
-        return if n == sizes[axis] { Ok(value) } else { build.emit1(slice, &[value]) };
-    }
-    let mut rest = sizes.clone();
-    rest[axis] = n - sizes[axis];
-    let zeros = spmdc_ops::broadcast::filled(build, build.ty(value).dtype(), 0, &rest)?;
-    concatenate(build, &[value, zeros], axis)
 }
 
 /// The polynomial with these coefficients, the one of the highest power first.

@@ -1,21 +1,25 @@
 //! `fftshift` and `ifftshift`: rolls by half of each dimension; and Fourier transforms along several dimensions.
 
 use crate::complex;
-use crate::prelude::{resized, scale};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::must_be;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::arg::{Arg, as_bool, as_ints};
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
+use spmdc_ir::program::Value;
 use spmdc_ir::shape;
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_ops::concatenate::concatenate;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::Binary;
 use spmdc_ops::fft::{half_spectrum, of_half_spectrum, spectrum};
 use spmdc_ops::roll::Roll;
+use spmdc_ops::slice::{Slice, SliceRange};
 
 /// The calls of `fftshift` and `ifftshift`; they emit rolls.
 pub struct Shifts;
@@ -136,4 +140,40 @@ fn lines(build: &CallBuilder, sizes: &[usize], s: &Arg, axes: &Arg) -> Result<Ve
             refused(format!("`s` needs one size per axis: got {} sizes for {} axes", points.len(), axes.len()))
         }
     }
+}
+
+/// The factor of a transform of n points; E0210 for a norm that does not exist.
+pub fn scale(norm: &Arg, n: i64, inverse: bool) -> Result<Term, Diagnostic> {
+    let name = if let Term::Str(name) = &norm.term { name.as_str() } else { "" };
+    let is_divided = match name {
+        "" if matches!(norm.term, Term::Nothing) => inverse,
+        "backward" => inverse,
+        "forward" => !inverse,
+        "ortho" => return Ok(Term::Float(1.0 / (n as f64).sqrt())),
+        _ => return Err(unknown_value("norm", &["backward", "ortho", "forward"], &norm.term, norm.span)),
+    };
+    Ok(Term::Float(if is_divided { 1.0 / n as f64 } else { 1.0 }))
+}
+
+/// A value with this many elements along a dimension: the first ones, or all and zeros after them.
+pub fn resized(build: &mut CallBuilder, value: Value, n: i64, axis: i64) -> Result<Value, Diagnostic> {
+    let span = build.span();
+    let sizes = build.ty(value).shape().to_vec();
+    let axis = shape::axis(axis, sizes.len(), span)?;
+    let Some(n) = usize::try_from(n).ok().filter(|&n| n > 0) else {
+        return Err(Diagnostic::error(
+            Code::E0225,
+            span,
+            must_be("the number of points of a transform", "at least 1", n),
+        ));
+    };
+    if n <= sizes[axis] {
+        let mut slice = Slice::identity(&build.ty(value).array);
+        slice.ranges[axis].0 = SliceRange::between(0, n);
+        return if n == sizes[axis] { Ok(value) } else { build.emit1(slice, &[value]) };
+    }
+    let mut rest = sizes.clone();
+    rest[axis] = n - sizes[axis];
+    let zeros = spmdc_ops::broadcast::filled(build, build.ty(value).dtype(), 0, &rest)?;
+    concatenate(build, &[value, zeros], axis)
 }

@@ -11,7 +11,7 @@
 //! unknown trip count, copy once after the last trip.
 
 use crate::order::{Carry, Limit, Schedule, Task, copy, copy_all, new_value};
-use crate::plan_memory::PlannedPlaces;
+use crate::plan_memory::places::PlannedPlaces;
 use spmdc_ir::lower::builder::KernelBuilder;
 use spmdc_ir::lower::work::{Lowering, Temporaries, Work};
 use spmdc_ir::program::origin::Origin;

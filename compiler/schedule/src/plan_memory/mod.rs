@@ -31,6 +31,7 @@ mod group_panels;
 mod holes;
 mod lifetimes;
 mod panels;
+pub(crate) mod places;
 mod replay;
 mod steps;
 mod storage;
@@ -159,34 +160,6 @@ pub fn plan_memory(
     let mut buffer_of = storage.buffer_of;
     buffer_of.truncate(func.values.len());
     Ok(Planned { program, kernels, doubtful, buffer_of })
-}
-
-/// The places of a schedule's values, for a choice between schedules.
-pub struct PlannedPlaces<'a> {
-    module: &'a Module,
-    schedule: &'a Schedule,
-    storage: Storage,
-}
-
-impl<'a> PlannedPlaces<'a> {
-    /// Plans the memory of a schedule.
-    pub fn of(module: &'a Module, schedule: &'a Schedule) -> PlannedPlaces<'a> {
-        let lifetimes = Lifetimes::new(&module.func, schedule, &module.mesh);
-        let storage = Storage::new(schedule, &lifetimes, &module.mesh);
-        PlannedPlaces { module, schedule, storage }
-    }
-
-    /// The bytes that these copies move on each device: source and target of the others are one.
-    pub fn copied(&self, copies: &[(Value, Value)]) -> u64 {
-        let moved = copies.iter().filter(|(from, to)| self.storage.place(*from) != self.storage.place(*to));
-        moved.map(|(_, to)| self.schedule.types[to.0 as usize].block_bytes(&self.module.mesh) as u64).sum()
-    }
-
-    /// The bytes of all devices.
-    pub fn bytes(&self) -> u64 {
-        let arenas = self.storage.arenas.iter();
-        arenas.map(|arena| arena.bytes * self.module.mesh.size_of_set(arena.axes) as u64).sum()
-    }
 }
 
 /// A description of every buffer, named after the first of its values that has a name in the source, or else after an op.

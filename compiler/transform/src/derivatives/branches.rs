@@ -2,10 +2,10 @@
 //!
 //! The branch that is not taken returns zeros for the residuals of the other branch.
 
-use super::loops::substitute;
+use super::cotangents::Reverse;
+use super::repeat::repeat;
+use super::repeat::substitute;
 use super::residuals::Kept;
-use super::reverse::Reverse;
-use super::units::repeat;
 use super::{captured, conformed, missing, needed_for, parts, total, zeros};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;

@@ -1,10 +1,8 @@
 //! Forward mode: tangents in addition to the values, through the same statements.
 
-use super::reverse::product;
-use super::units;
-use super::{conformed, dependent, missing, needed_for, zeros};
+use super::product;
+use super::{conformed, dependent, missing, needed_for, units, zeros};
 use spmdc_abi::ReduceOp;
-use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
@@ -409,11 +407,4 @@ fn mapped(
             args.iter().map(|args| build.emit1(op.clone(), args)).collect()
         }
     }
-}
-
-/// The error for a function with a custom reverse.
-pub(super) fn no_forward(stmt: &Stmt) -> Diagnostic {
-    let message = "a `custom_vjp` function cannot be differentiated in forward mode";
-    Diagnostic::error(Code::E0220, stmt.origin.span, message)
-        .help("`grad` and `vjp` use its reverse rule; for `jvp`, call the function without `custom_vjp`")
 }

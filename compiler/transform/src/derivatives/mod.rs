@@ -9,20 +9,26 @@
 //! | `forward` | tangents, in addition to the values: `jvp` |
 //! | `reverse` | cotangents, from the last statement to the first: `grad`, `vjp` |
 //! | `loops`, `branches`, `regions` | the reverse of control flow |
+//! | `cotangents` | the cotangents that a reverse has found |
+//! | `sparse` | their sums where most elements are zero |
+//! | `repeat` | statements emitted again, on other values |
 //! | `residuals` | the residuals of a block, and the values that its reverse recomputes |
 //! | `units` | functions that are differentiated as one: `checkpoint`, `custom_vjp` |
 
 mod branches;
+mod cotangents;
 mod forward;
 mod loops;
 mod regions;
+mod repeat;
 mod residuals;
 mod reverse;
+mod sparse;
 mod units;
 
 pub use forward::push_forward;
+pub use repeat::repeated;
 pub use reverse::{pull_back, pullback};
-pub use units::repeated;
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -31,12 +37,13 @@ use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::Kin;
 use spmdc_ir::program::walk::{defined_values, free_values};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
-use spmdc_ir::rules::derivative::Derivative;
-use spmdc_ir::rules::derivative::is_differentiable;
+use spmdc_ir::rules::derivative::{Derivative, PartialDerivative, is_differentiable};
+use spmdc_kernel::scalar::UnaryOp;
 use spmdc_layout::types::{AxisSet, Type};
 use spmdc_ops::collective::all_reduce::summed_over;
 use spmdc_ops::collective::cast::cast_to;
 use spmdc_ops::derivative::{conformed, zeros};
+use spmdc_ops::terms::Terms;
 use std::collections::BTreeSet;
 
 /// Adds the values that depend on some others by statements that change them, those inside blocks included.
@@ -182,4 +189,23 @@ fn total_here(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result
     let sum = summed_over(build, cotangent, axes)?;
     build.func.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
     cast_to(build, sum, &wanted)
+}
+
+/// A partial derivative times a tangent or cotangent; None if it is zero.
+fn product(build: &mut CallBuilder, partial: PartialDerivative, of: Value) -> Result<Option<Value>, Diagnostic> {
+    Ok(match partial {
+        PartialDerivative::Zero => None,
+        PartialDerivative::One => Some(of),
+        PartialDerivative::MinusOne => Some(Terms(build).unary(UnaryOp::Neg, of)?),
+        PartialDerivative::Array(partial) => Some(Terms(build).mul(of, partial)?),
+        PartialDerivative::Double(half) => {
+            let twice = Terms(build).scaled(2.0, of)?;
+            Some(Terms(build).mul(twice, half)?)
+        }
+        PartialDerivative::Where(condition) => {
+            let mut terms = Terms(build);
+            let zero = terms.number(of, 0.0)?;
+            Some(terms.select(condition, of, zero)?)
+        }
+    })
 }

@@ -2,10 +2,10 @@
 //!
 //! The residuals leave the region as the blocks of one array: along the axes over which a value varies, each device has a separate row.
 
-use super::loops::substitute;
+use super::cotangents::Reverse;
+use super::repeat::repeat;
+use super::repeat::substitute;
 use super::residuals::Kept;
-use super::reverse::Reverse;
-use super::units::repeat;
 use super::{captured, missing, needed_for};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
