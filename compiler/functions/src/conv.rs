@@ -1,4 +1,4 @@
-//! `conv`, `conv_transpose` and `convolve`: padding, [`Patches`](spmdc_ops::patches::Patches), and one product over the elements of the
+//! `conv`, `conv_transpose` and `convolve`: padding, [`Patches`](spmdc_window_ops::patches::Patches), and one product over the elements of the
 //! windows and the channels.
 //!
 //! ```text
@@ -8,6 +8,7 @@
 //! So the layouts follow the rules of windows and products: batches and output channels pass, split input channels leave partial sums, and
 //! along split spatial dimensions devices fetch the rows that their windows read.
 
+use spmdc_einsum_ops::contract::{Out, contract};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{requires, undefined};
@@ -20,12 +21,11 @@ use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_layout::types::DType;
-use spmdc_ops::einsum::contract::{Out, contract};
 use spmdc_ops::flip::Flip;
 use spmdc_ops::promote;
 use spmdc_ops::reshape::reshape;
 use spmdc_ops::transpose::transpose;
-use spmdc_ops::windowed::{Padding, WindowDim, check_sizes, counts, windows};
+use spmdc_window_ops::windowed::{Padding, WindowDim, check_sizes, counts, windows};
 
 /// The calls of convolutions.
 pub struct Convolutions;

@@ -38,11 +38,11 @@ use spmdc_ir::call::errors::only_in_dumps;
 use spmdc_ir::call::signature::{Signature, Status};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::rules::Rules;
-pub use spmdc_ops::{
-    barrier, broadcast, cast, check_indices, collective, combined, concatenate, constant, dynamic_slice, einsum,
-    elementwise, fft, flip, fma, fold_in, gather, ghosted, halo, index, iota, keys, linalg, makers, margins, message,
-    pad, patches, print, random_bits, read_rows, reduce, reshape, reshard, revise, roll, save, scan, scatter,
-    searchsorted, slice, sort, transfer, transpose, update, window, with_partials,
+use spmdc_ops::{
+    barrier, broadcast, cast, check_indices, collective, combined, concatenate, constant, dynamic_slice, elementwise,
+    flip, fma, fold_in, gather, index, iota, keys, makers, margins, message, pad, print, random_bits, read_rows,
+    reduce, reshape, reshard, revise, roll, save, scan, scatter, slice, sort, transfer, transpose, update, window,
+    with_partials,
 };
 
 type CallFn = fn(&str, &mut Args<'_>, &mut CallBuilder) -> Result<Term, Diagnostic>;
@@ -136,23 +136,23 @@ ops! {
     /// Lines in the order of keys.
     sort::Sort = "sort" | "argsort" | "sort_together",
     /// The lines of each block in the order of keys.
-    sort::blocks::SortBlocks = "sort_blocks",
+    spmdc_sort_ops::blocks::SortBlocks = "sort_blocks",
     /// Elements of the order of several sorted blocks.
-    sort::merge::MergeSorted = "merge_sorted",
+    spmdc_sort_ops::merge::MergeSorted = "merge_sorted",
     /// Factorizations of matrices, and triangular systems.
-    linalg::Factorization = "cholesky" | "triangular_solve" | "lu_solve" | "lu" | "lu_diagonal" | "lu_complete" | "qr" | "qr_signs" | "eigh" | "eig_planes" | "svd",
+    spmdc_linalg_ops::factorization::Factorization = "cholesky" | "triangular_solve" | "lu_solve" | "lu" | "lu_diagonal" | "lu_complete" | "qr" | "qr_signs" | "eigh" | "eig_planes" | "svd",
     /// Determinants, their logarithms and cofactors that have been computed, with the matrices.
-    linalg::minors::Minors = "determinant" | "cofactors" | "log_determinant",
+    spmdc_linalg_ops::minors::Minors = "determinant" | "cofactors" | "log_determinant",
     /// Factorizations and products of the blocks of split rows.
-    linalg::blocks::MatrixBlocks = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
+    spmdc_linalg_ops::blocks::MatrixBlocks = "qr_blocks" | "multiply_blocks" | "cholesky_rows" | "cholesky_checked",
     /// Steps of triangular systems with split rows.
-    linalg::systems::TriangularBlocks = "triangular_rows" | "triangular_sums",
+    spmdc_linalg_ops::systems::TriangularBlocks = "triangular_rows" | "triangular_sums",
     /// Fourier transforms of lines.
-    fft::Fft = "fft_lines" | "fft_of_real" | "fft_to_real",
+    spmdc_fft_ops::fft::Fft = "fft_lines" | "fft_of_real" | "fft_to_real",
     /// A sum of products of two operands.
-    einsum::Einsum,
+    spmdc_einsum_ops::einsum::Einsum,
     /// Elements with equal indices in several dimensions.
-    einsum::diagonal::Diagonal,
+    spmdc_einsum_ops::diagonal::Diagonal,
     /// Static ranges of dimensions.
     slice::Slice,
     /// A valid dynamic index, or an error that stops the program.
@@ -160,7 +160,7 @@ ops! {
     /// Elements at other indices, in the general form.
     window::Window = "window",
     /// The elements that devices lack for a window.
-    halo::Halo = "halo",
+    spmdc_window_ops::halo::Halo = "halo",
     /// The elements that devices lack for several windows.
     margins::Margins = "margins",
     /// Valid dynamic indices, or an error that stops the program.
@@ -168,13 +168,13 @@ ops! {
     /// Elements at indices from arrays.
     gather::Gather = "gather",
     /// The windows of some dimensions, side by side.
-    patches::Patches = "patches",
+    spmdc_window_ops::patches::Patches = "patches",
     /// Blocks with all elements that windows read.
-    ghosted::Ghosted = "ghosted",
+    spmdc_window_ops::ghosted::Ghosted = "ghosted",
     /// Updates of elements at indices from arrays.
     scatter::Scatter = "scatter",
     /// Counts of the elements of a sorted array.
-    searchsorted::SearchSorted = "searchsorted",
+    spmdc_sort_ops::searchsorted::SearchSorted = "searchsorted",
     /// Elements at dynamic indices.
     index::Index = "index",
     /// Regions at dynamic indices.
@@ -228,15 +228,15 @@ ops! {
     /// Several small collectives at once; dumps name it as one of them.
     combined::Combined,
     /// `psum` and similar collectives.
-    collective::all_reduce::PAllReduce = "psum" | "pmean" | "pmax" | "pmin",
+    spmdc_collective_ops::all_reduce::PAllReduce = "psum" | "pmean" | "pmax" | "pmin",
     /// The values of a group of devices, one after another.
-    collective::all_gather::PAllGather = "all_gather",
+    spmdc_collective_ops::all_gather::PAllGather = "all_gather",
     /// The sum over a group; each device keeps a part.
-    collective::reduce_scatter::PSumScatter = "psum_scatter",
+    spmdc_collective_ops::reduce_scatter::PSumScatter = "psum_scatter",
     /// Each device sends a part to every other.
-    collective::all_to_all::PAllToAll = "all_to_all",
+    spmdc_collective_ops::all_to_all::PAllToAll = "all_to_all",
     /// Whole values from device to device.
-    collective::permute::PPermute = "ppermute" | "pshift",
+    spmdc_collective_ops::permute::PPermute = "ppermute" | "pshift",
     /// Marks a value as varying.
     collective::vary::PVary = "pvary",
     /// Gives a value another state along manual axes.
@@ -250,14 +250,14 @@ composites! {
     segments::Segments = "segment_sum" | "segment_max" | "segment_min" | "bincount",
     segments::SelectOf = "select" | "select_n",
     take::Take = "take" | "take_along_axis",
-    einsum::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
-    einsum::diagonal::DiagonalCalls = "trace" | "diag" | "diagonal",
+    spmdc_einsum_ops::contract::Products = "einsum" | "matmul" | "dot" | "outer" | "tensordot",
+    spmdc_einsum_ops::diagonal::DiagonalCalls = "trace" | "diag" | "diagonal",
     spectral::Shifts = "fftshift" | "ifftshift",
     split::Split = "split",
-    sort::calls::LexSort = "lexsort",
-    sort::calls::TopK = "top_k",
-    sort::selection::Quantiles = "quantile" | "percentile",
-    sort::selection::Chosen = "nonzero" | "unique",
+    spmdc_sort_ops::calls::LexSort = "lexsort",
+    spmdc_sort_ops::calls::TopK = "top_k",
+    spmdc_sort_ops::selection::Quantiles = "quantile" | "percentile",
+    spmdc_sort_ops::selection::Chosen = "nonzero" | "unique",
     dynamic_slice::update::DynamicUpdate = "dynamic_update_slice",
     conv::Convolutions = "conv" | "conv_transpose" | "convolve",
     reduce_window::WindowReductions = "reduce_window" | "max_pool" | "avg_pool",

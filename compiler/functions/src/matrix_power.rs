@@ -1,12 +1,12 @@
 //! Powers of square matrices by repeated squaring, for `matrix_power`.
 
+use spmdc_einsum_ops::contract::matmul;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::requires;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
-use spmdc_ops::einsum::contract::matmul;
 use spmdc_ops::{broadcast, makers};
 
 /// Emits the products for the power; the exponent is not negative. E0205 unless the last two dimensions are equal.

@@ -2,6 +2,7 @@
 //!
 //! Operators on two literals are computed at compile time, as in Python.
 
+use spmdc_einsum_ops::contract::matmul;
 use spmdc_grammar::ast;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -10,7 +11,6 @@ use spmdc_ir::call::term::{Operand, StaticScalar, Term};
 use spmdc_ir::mismatch::Mismatch;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
 use spmdc_layout::types::DType;
-use spmdc_ops::einsum;
 use spmdc_ops::elementwise::{self, power};
 use spmdc_ops::promote::common_dtype;
 
@@ -56,7 +56,7 @@ pub fn binary(
         Ast::FloorDiv => elementwise::binary(build, BinaryOp::FloorDiv, lhs, rhs),
         Ast::Rem => elementwise::binary(build, BinaryOp::Rem, lhs, rhs),
         Ast::Pow => power(build, lhs, rhs),
-        Ast::MatMul => einsum::contract::matmul(build, lhs, rhs),
+        Ast::MatMul => matmul(build, lhs, rhs),
     }?;
     Ok(Term::Array(value))
 }

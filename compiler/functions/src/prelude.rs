@@ -7,6 +7,7 @@ use crate::paragraph::{Paragraph, paragraph};
 use crate::spectral::{self, resized, scale};
 use crate::{complex, draws, matrix_power};
 use spmdc_abi::FloatFormat;
+use spmdc_fft_ops::fft;
 use spmdc_grammar::ast::{FnItem, PatternKind};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -26,9 +27,9 @@ use spmdc_ops::constant::Constant;
 use spmdc_ops::fma::Fma;
 use spmdc_ops::promote::{self, inexact};
 use spmdc_ops::reshape::reshape;
-use spmdc_ops::sort::selection::last_lines;
 use spmdc_ops::transpose::transpose;
-use spmdc_ops::{fft, reduce, with_partials};
+use spmdc_ops::{reduce, with_partials};
+use spmdc_sort_ops::selection::last_lines;
 use std::sync::OnceLock;
 
 /// The texts of the prelude, by subject.

@@ -1,4 +1,4 @@
-//! `reduce_window`, `max_pool` and `avg_pool`: reductions over windows, as padding, [`Patches`](spmdc_ops::patches::Patches) and a
+//! `reduce_window`, `max_pool` and `avg_pool`: reductions over windows, as padding, [`Patches`](spmdc_window_ops::patches::Patches) and a
 //! reduction over the elements of the windows.
 
 use spmdc_abi::ReduceOp;
@@ -21,7 +21,7 @@ use spmdc_ops::elementwise::Binary;
 use spmdc_ops::promote;
 use spmdc_ops::reduce::reduce;
 use spmdc_ops::reshape::reshape;
-use spmdc_ops::windowed::{Padding, WindowDim, check_sizes, counts, windows};
+use spmdc_window_ops::windowed::{Padding, WindowDim, check_sizes, counts, windows};
 
 /// The calls of reductions over windows.
 pub struct WindowReductions;

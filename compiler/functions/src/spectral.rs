@@ -1,6 +1,7 @@
 //! `fftshift` and `ifftshift`: rolls by half of each dimension; and Fourier transforms along several dimensions.
 
 use crate::complex;
+use spmdc_fft_ops::fft::{half_spectrum, of_half_spectrum, spectrum};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::must_be;
@@ -17,7 +18,6 @@ use spmdc_kernel::scalar::BinaryOp;
 use spmdc_ops::concatenate::concatenate;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::Binary;
-use spmdc_ops::fft::{half_spectrum, of_half_spectrum, spectrum};
 use spmdc_ops::roll::Roll;
 use spmdc_ops::slice::{Slice, SliceRange};
 

@@ -9,7 +9,7 @@ use spmdc_layout::types::MAX_ELEMENTS;
 /// NumPy's broadcasting: shapes align at the end, and a dimension of size 1 stretches.
 ///
 /// ```
-/// use crate::shape::broadcast;
+/// use spmdc_ir::shape::broadcast;
 /// assert_eq!(broadcast(&[&[4, 1], &[3]]).map_err(|e| e.message), Ok(vec![4, 3]));
 /// ```
 pub fn broadcast(shapes: &[&[usize]]) -> Result<Vec<usize>, Mismatch> {

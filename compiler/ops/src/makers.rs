@@ -7,7 +7,6 @@ use crate::cast::{Cast, cast};
 use crate::constant::{Constant, filling_bits, number_bits};
 use crate::elementwise::{Binary, Compare, Select};
 use crate::iota::Iota;
-use crate::promote;
 use crate::reshape::reshape;
 use crate::reshard::with_layout;
 use spmdc_grammar::codes::Code;

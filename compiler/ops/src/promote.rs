@@ -18,7 +18,7 @@ use spmdc_layout::types::DType;
 /// The join of two types; None for keys together with numbers.
 ///
 /// ```
-/// use crate::promote::join;
+/// use spmdc_ops::promote::join;
 /// use spmdc_abi::DType;
 /// assert_eq!(join(DType::U32, DType::I32), Some(DType::I64));
 /// assert_eq!(join(DType::I64, DType::Bf16), Some(DType::Bf16));

@@ -55,7 +55,7 @@ impl SliceRange {
     /// `start:stop:step` as in Python: negative bounds count from the end, and bounds outside of the dimension are clipped.
     ///
     /// ```
-    /// use crate::slice::SliceRange;
+    /// use spmdc_ops::slice::SliceRange;
     /// let reversed = SliceRange::of(None, None, Some(-1), 5).map_err(|e| e.message);
     /// assert_eq!(reversed, Ok(SliceRange { start: 4, step: -1, len: 5 }));
     /// ```

@@ -35,12 +35,12 @@ use spmdc_layout::window::{DimMap, WindowMap};
 use spmdc_ops::broadcast::Broadcast;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::{Binary, Compare, Select};
-use spmdc_ops::ghosted::Ghosted;
 use spmdc_ops::iota::Iota;
 use spmdc_ops::region::Places;
 use spmdc_ops::reshape::Reshape;
 use spmdc_ops::slice::{Slice, SliceRange};
 use spmdc_ops::update::Update;
+use spmdc_window_ops::ghosted::Ghosted;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The greatest numbers of steps between two exchanges, the first that fits first.

@@ -24,9 +24,9 @@ use spmdc_layout::types::Type;
 use spmdc_layout::window::DimMap;
 use spmdc_ops::reshard::Reshard;
 use spmdc_ops::slice::{Slice, SliceRange};
-use spmdc_ops::sort::blocks::SortBlocks;
-use spmdc_ops::sort::merge::MergeSorted;
 use spmdc_ops::sort::{LineOrder, Sort};
+use spmdc_sort_ops::blocks::SortBlocks;
+use spmdc_sort_ops::merge::MergeSorted;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 

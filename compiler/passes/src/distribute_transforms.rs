@@ -27,6 +27,7 @@ mod four_step;
 
 use four_step::{FourStep, LineMatrix};
 use spmdc_abi::Transform;
+use spmdc_fft_ops::fft::Fft;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::local::window_of;
@@ -41,7 +42,6 @@ use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{DType, Type};
 use spmdc_layout::window::DimMap;
 use spmdc_ops::broadcast::Broadcast;
-use spmdc_ops::fft::Fft;
 use spmdc_ops::iota::Iota;
 use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;

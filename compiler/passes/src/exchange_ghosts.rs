@@ -19,8 +19,8 @@ use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::patch::PatchDim;
 use spmdc_layout::window::{DimMap, WindowMap};
-use spmdc_ops::ghosted::Ghosted;
-use spmdc_ops::patches::Patches;
+use spmdc_window_ops::ghosted::Ghosted;
+use spmdc_window_ops::patches::Patches;
 use std::collections::BTreeMap;
 
 /// Gives the windows of `patches` all elements that they read.

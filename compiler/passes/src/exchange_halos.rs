@@ -19,8 +19,8 @@ use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_layout::margin::Spread;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::window::{DimMap, WindowMap};
-use spmdc_ops::halo::{Halo, HaloPart};
 use spmdc_ops::window::Window;
+use spmdc_window_ops::halo::{Halo, HaloPart};
 use std::collections::BTreeMap;
 
 /// Gives every window the halos that it reads.

@@ -14,12 +14,12 @@
 //! It comes after `partition`, when the blocks that each device multiplies are known.
 
 use crate::rewrite::rewritten;
+use spmdc_einsum_ops::einsum::Einsum;
+use spmdc_einsum_ops::orient::Turned;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Func, Module, Stage, Stmt};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::Type;
-use spmdc_ops::einsum::Einsum;
-use spmdc_ops::einsum::orient::Turned;
 use spmdc_ops::reshard::Reshard;
 
 /// Transposes shared operands. The module stays at its stage.

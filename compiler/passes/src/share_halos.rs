@@ -19,9 +19,9 @@ use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_layout::halo_flow::flow;
 use spmdc_layout::margin::{Margin, Spread, cover, joined};
 use spmdc_layout::mesh::Mesh;
-use spmdc_ops::halo::Halo;
 use spmdc_ops::margins::Margins;
 use spmdc_ops::window::Window;
+use spmdc_window_ops::halo::Halo;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

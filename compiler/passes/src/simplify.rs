@@ -9,10 +9,10 @@
 use spmdc_ir::array::Array;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::BinaryOp;
+use spmdc_linalg_ops::minors::Minors;
 use spmdc_ops::cast::Cast;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::Binary;
-use spmdc_ops::linalg::minors::Minors;
 use spmdc_ops::with_partials::WithPartials;
 
 /// Applies the rewrites, first statement first, so that each sees simplified operands.

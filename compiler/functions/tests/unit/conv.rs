@@ -5,7 +5,7 @@ use spmdc_functions::conv::transposed_padding;
 use spmdc_grammar::codes::Code;
 use spmdc_ir::call::term::Term;
 use spmdc_layout::types::DType;
-use spmdc_ops::windowed::Padding;
+use spmdc_window_ops::windowed::Padding;
 
 #[test]
 fn vectors_are_convolved_as_in_numpy() {

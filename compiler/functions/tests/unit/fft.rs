@@ -1,10 +1,10 @@
 //! The values of Fourier transforms.
 
 use spmdc_abi::Transform;
+use spmdc_fft_ops::fft::Fft;
 use spmdc_ir::array::Array;
 use spmdc_ir::rules::Semantics;
 use spmdc_layout::types::DType;
-use spmdc_ops::fft::Fft;
 
 fn apply(transform: Transform, operands: &[&[f64]]) -> Vec<Vec<f64>> {
     let operands: Vec<Array> =

@@ -5,7 +5,7 @@ use spmdc_ir::rules::Semantics;
 use spmdc_layout::patch::PatchDim;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::window::{DimMap, WindowMap};
-use spmdc_ops::ghosted::Ghosted;
+use spmdc_window_ops::ghosted::Ghosted;
 
 #[test]
 fn blocks_overlap() {

@@ -6,7 +6,7 @@ use spmdc_ir::rules::{Exchange, Semantics};
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::AxisSet;
 use spmdc_layout::window::DimMap;
-use spmdc_ops::halo::{Halo, HaloPart};
+use spmdc_window_ops::halo::{Halo, HaloPart};
 
 const Y: u8 = 1;
 

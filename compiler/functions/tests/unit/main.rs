@@ -17,7 +17,6 @@ mod ghosted;
 mod halo;
 mod index;
 mod keys;
-mod linalg;
 mod matrix_power;
 mod norm;
 mod pad;

@@ -4,7 +4,7 @@ use crate::testing::{self, integers};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::rules::Semantics;
 use spmdc_layout::patch::PatchDim;
-use spmdc_ops::patches::{Patches, patches};
+use spmdc_window_ops::patches::{Patches, patches};
 
 #[test]
 fn elements_come_where_they_are_asked_for() {

@@ -3,7 +3,7 @@
 use crate::testing::floats;
 use spmdc_ir::rules::{Infer, Semantics};
 use spmdc_layout::types::{ArrayType, DType};
-use spmdc_ops::searchsorted::SearchSorted;
+use spmdc_sort_ops::searchsorted::SearchSorted;
 
 #[test]
 fn equal_elements_are_before_or_behind() {

@@ -6,7 +6,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
-use spmdc_ops::windowed::{Padding, WindowDim, padded};
+use spmdc_window_ops::windowed::{Padding, WindowDim, padded};
 
 fn padding(term: Term) -> Result<Padding, Diagnostic> {
     Padding::of(Some(Arg { name: None, term, span: Span::default() }), 2, Padding::Valid)

@@ -6,8 +6,8 @@ use crate::verify::Verifier;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::Stmt;
 use spmdc_layout::patch::PatchDim;
-use spmdc_ops::ghosted::Ghosted;
-use spmdc_ops::patches::Patches;
+use spmdc_window_ops::ghosted::Ghosted;
+use spmdc_window_ops::patches::Patches;
 
 impl Verifier<'_> {
     /// Every element that a window reads is in the device's block of the operand, at the place where the kernel looks for it.

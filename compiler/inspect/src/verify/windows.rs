@@ -11,9 +11,9 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::Type;
 use spmdc_layout::window::{DimMap, Reaches, WindowMap};
-use spmdc_ops::halo::Halo;
 use spmdc_ops::margins::Margins;
 use spmdc_ops::window::Window;
+use spmdc_window_ops::halo::Halo;
 use std::ops::Range;
 
 impl Verifier<'_> {

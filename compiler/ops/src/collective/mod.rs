@@ -3,13 +3,8 @@
 //! Each defines its effect on a group of local values (`eval_group`) and the varying axes of its result; lowering describes the
 //! group's local blocks as the blocks of one array.
 
-pub mod all_gather;
-pub mod all_reduce;
-pub mod all_to_all;
 pub mod axis_index;
 pub mod cast;
-pub mod permute;
-pub mod reduce_scatter;
 pub mod vary;
 
 use spmdc_grammar::codes::Code;

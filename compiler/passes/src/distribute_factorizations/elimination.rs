@@ -26,6 +26,8 @@
 
 use super::{part, triangular_solve, with_rows};
 use spmdc_abi::{CollectiveKind, MatrixFunction, TriangularSystem};
+use spmdc_einsum_ops::diagonal::Diagonal;
+use spmdc_einsum_ops::einsum::Einsum;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Stmt, Value};
@@ -36,14 +38,12 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::plan;
 use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_linalg_ops::factorization::Factorization;
 use spmdc_ops::cast::Cast;
 use spmdc_ops::concatenate::Concatenate;
 use spmdc_ops::constant::Constant;
-use spmdc_ops::einsum::Einsum;
-use spmdc_ops::einsum::diagonal::Diagonal;
 use spmdc_ops::elementwise::Binary;
 use spmdc_ops::gather::Gather;
-use spmdc_ops::linalg::Factorization;
 use spmdc_ops::reshard::Reshard;
 use spmdc_ops::slice::{Slice, SliceRange};
 use spmdc_ops::transpose::Transpose;

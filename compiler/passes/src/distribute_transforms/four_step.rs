@@ -27,6 +27,7 @@
 //! order are made from them.
 
 use spmdc_abi::{CollectiveKind, Transform};
+use spmdc_fft_ops::fft::Fft;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::origin::Origin;
@@ -40,7 +41,6 @@ use spmdc_ops::cast::Cast;
 use spmdc_ops::concatenate::Concatenate;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::{Binary, Compare, Select, Unary};
-use spmdc_ops::fft::Fft;
 use spmdc_ops::flip::Flip;
 use spmdc_ops::iota::Iota;
 use spmdc_ops::pad::Pad;

@@ -30,6 +30,7 @@ pub use forward::push_forward;
 pub use repeat::repeated;
 pub use reverse::{pull_back, pullback};
 
+use spmdc_collective_ops::all_reduce::summed_over;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
@@ -40,7 +41,6 @@ use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::{Derivative, PartialDerivative, is_differentiable};
 use spmdc_kernel::scalar::UnaryOp;
 use spmdc_layout::types::{AxisSet, Type};
-use spmdc_ops::collective::all_reduce::summed_over;
 use spmdc_ops::collective::cast::cast_to;
 use spmdc_ops::derivative::{conformed, zeros};
 use spmdc_ops::terms::Terms;

@@ -2,12 +2,12 @@
 
 use crate::testing::{self, floats, int, integers};
 use spmdc_abi::{ReduceOp, Scalar};
+use spmdc_einsum_ops::diagonal::{Diagonal, own_part};
 use spmdc_grammar::codes::Code;
 use spmdc_ir::rules::{Infer, Semantics};
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType, Type};
-use spmdc_ops::einsum::diagonal::{Diagonal, own_part};
 
 #[test]
 fn diagonals_are_taken_and_made() {

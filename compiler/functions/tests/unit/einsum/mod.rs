@@ -2,10 +2,10 @@
 
 mod contract;
 mod diagonal;
-mod spec;
 
 use crate::testing;
 use spmdc_abi::{ReduceOp, Scalar};
+use spmdc_einsum_ops::einsum::Einsum;
 use spmdc_grammar::codes::Code;
 use spmdc_ir::lower::work::{Lowering, ProductDim, Temporaries, Work};
 use spmdc_ir::program::Value;
@@ -13,7 +13,6 @@ use spmdc_ir::program::origin::Origin;
 use spmdc_ir::rules::{Infer, NestLowering, Reads, Semantics};
 use spmdc_layout::factors::FactorKind;
 use spmdc_layout::types::{ArrayType, DType};
-use spmdc_ops::einsum::Einsum;
 
 fn einsum(text: &str) -> Einsum {
     let (operands, result) = text.split_once("->").unwrap();

@@ -1,3 +1,0 @@
-//! Factorizations.
-
-mod reference;

@@ -1,0 +1,4 @@
+//! The notation of products.
+#![allow(clippy::unwrap_used)]
+
+mod spec;

@@ -1,0 +1,5 @@
+//! Fourier transforms of lines.
+
+#![warn(missing_docs)]
+
+pub mod fft;

@@ -1,0 +1,4 @@
+//! Factorizations of one matrix.
+#![allow(clippy::unwrap_used)]
+
+mod reference;
