@@ -139,7 +139,13 @@ fn branches_join() {
           let mut (u, v) = (zeros(f32[4]), ones(f32[4]));
           for i in 0..3 { u += x; v *= x; }
         }";
-    assert_errors(text, &["E0212 5: `u` is `f32[4]` before", "E0212 5: `v` is `f32[4]` before"]);
+    assert_errors(
+        text,
+        &[
+            "E0212 5: the type of `u` changes in this loop: it is `f32[4]` before",
+            "E0212 5: the type of `v` changes in this loop: it is `f32[4]` before",
+        ],
+    );
 }
 
 #[test]
@@ -559,10 +565,10 @@ fn dumps_of_other_entries_read_back() {
 fn habits_from_elsewhere_are_answered() {
     // The text of a function, and a part of the message.
     let habits = [
-        ("np.sum(x)", "no prefix"),
+        ("np.sum(x)", "no prefix: write `sum(x)`"),
         ("jnp.exp(x)", "no prefix"),
         ("torch.relu(x)", "no prefix"),
-        ("tf.reduce_sum(x)", "no prefix"),
+        ("tf.reduce_sum(x)", "no prefix; did you mean `sum`?"),
         ("x.astype(f64)", "cast(x, f32)"),
         ("absolute(x)", "abs"),
         ("power(x, 2)", "x ** n"),
@@ -574,13 +580,13 @@ fn habits_from_elsewhere_are_answered() {
         ("x.permute(0)", "transpose"),
         ("x.relu_()", "u = relu(u)"),
         ("relu_(x)", "u = relu(u)"),
-        ("x.item()", "leave it out"),
-        ("x.shape()", "no function"),
+        ("x.item()", "remove it"),
+        ("x.shape()", "a field of an array"),
         ("x.at[0].set(1.0)", "let mut u = x"),
         ("x.at[0].add(1.0)", "u[i] += w"),
         ("if b { x } elif b { x } else { x }", "else if"),
-        ("while b { break; } x", "`while` takes a condition"),
-        ("for i in 0..4 { continue; } x", "`if` goes around"),
+        ("while b { break; } x", "the condition of a `while`"),
+        ("for i in 0..4 { continue; } x", "an `if` in the body"),
         ("return x;", "last expression"),
         ("return x", "last expression"),
         ("x # comment", "comments begin with `//`"),
@@ -593,7 +599,7 @@ fn habits_from_elsewhere_are_answered() {
         ("lambda a: a + 1", "|x| ..."),
         ("x as f64", "f32(x)"),
         ("def f(x): x", "fn name(x)"),
-        ("println!(\"{}\", x); x", "needs no `!`"),
+        ("println!(\"{}\", x); x", "without `!`"),
         ("print(f\"{x}\"); x", "print(\"x = {}\", x)"),
         ("assert b, \"t\"; x", "assert(c"),
         ("x < y < x", "a < b && b < c"),

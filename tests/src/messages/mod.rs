@@ -342,6 +342,9 @@ impl<'s, 'a> Scan<'s, 'a> {
             return;
         }
         let file = self.index.functions[self.function].file;
+        if !qualifier.is_empty() && self.index.form(name, arguments.len(), file, self.sources).is_some() {
+            return;
+        }
         let called = Called { name, arguments: arguments.len(), is_method: qualifier.is_empty() };
         for number in self.index.called(called, file, self.sources) {
             for Sink { argument, kind, code } in self.sinks.get(&number).into_iter().flatten().cloned() {

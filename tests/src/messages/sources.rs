@@ -58,6 +58,9 @@ pub struct Called<'n> {
     pub is_method: bool,
 }
 
+/// The file of the forms of messages.
+const SENTENCES: &str = "grammar/src/sentences.rs";
+
 /// Where messages are made.
 const FOLDERS: [&str; 4] = ["cli", "compiler", "grammar", "runtime"];
 
@@ -122,14 +125,17 @@ pub fn index(sources: &[Source]) -> Index<'_> {
 }
 
 impl Index<'_> {
-    /// The functions without `self` of this name, with so many parameters.
-    pub fn named(&self, name: &str, arguments: usize) -> Vec<usize> {
-        let all = self.by_name.get(name).map_or(&[][..], Vec::as_slice).iter().copied();
-        let fits = |number: &usize| {
-            let function = &self.functions[*number];
+    /// The form of messages that a call means. A file that imports a form defines no function of its name; others of the crate may.
+    pub fn form(&self, name: &str, arguments: usize, file: usize, sources: &[Source]) -> Option<usize> {
+        let of_name = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
+        let fits = |number: &&usize| {
+            let function = &self.functions[**number];
             !function.is_method && function.parameters.len() == arguments
         };
-        all.filter(fits).collect()
+        if of_name.iter().filter(fits).any(|number| self.functions[*number].file == file) {
+            return None;
+        }
+        of_name.iter().filter(fits).copied().find(|number| sources[self.functions[*number].file].path == SENTENCES)
     }
 
     /// The functions that a call from a file may mean: of this file, else of its crate, else of any. Some methods of the standard library have

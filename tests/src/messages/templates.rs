@@ -48,9 +48,6 @@ pub struct Evaluator<'e, 'a> {
     depth: usize,
 }
 
-/// The file of the forms of messages.
-const SENTENCES: &str = "grammar/src/sentences.rs";
-
 /// A placeholder with more text of its own is left to a line of its own.
 const MAX_INLINE: usize = 160;
 
@@ -187,21 +184,11 @@ impl<'e, 'a> Evaluator<'e, 'a> {
         let name = path.path.segments.last().map(|last| last.ident.to_string()).unwrap_or_default();
         match (name.as_str(), call.args.first()) {
             ("Some" | "Ok" | "from", Some(inner)) => self.texts(inner),
-            _ if self.sentence(&name, call.args.len()).is_some() => {
-                let number = self.sentence(&name, call.args.len()).expect("it is a sentence");
-                vec![self.filled_sentence(number, call)]
-            }
-            _ => self.of_function(Called { name: &name, arguments: call.args.len(), is_method: false }, expr),
+            _ => match self.index.form(&name, call.args.len(), self.file, self.sources) {
+                Some(form) => vec![self.filled_sentence(form, call)],
+                None => self.of_function(Called { name: &name, arguments: call.args.len(), is_method: false }, expr),
+            },
         }
-    }
-
-    /// The function of this name that is a form of messages.
-    fn sentence(&self, name: &str, arguments: usize) -> Option<usize> {
-        // A file that imports a form defines no function of its name; others of the crate may.
-        let is_here = |number: &usize| self.index.functions[*number].file == self.file;
-        let mut of_name = self.index.named(name, arguments);
-        let is_form = |number: &usize| self.sources[self.index.functions[*number].file].path == SENTENCES;
-        if of_name.iter().any(is_here) { None } else { of_name.drain(..).find(is_form) }
     }
 
     /// The sentence with texts in place of its parameters.

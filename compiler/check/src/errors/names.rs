@@ -61,10 +61,12 @@ pub fn foreign(prefix: &str, name: &Ident, text: &str, (root, callee): (Span, Sp
     if let Some(meant) = DTypeName::meant_by(&name.name) {
         return error.help(format!("did you mean `{meant}`?")).edit(callee, meant, "the element type");
     }
-    match habits::of_word(&name.name).or_else(|| elsewhere::of_function(&name.name)).or_else(|| habits::of_word(prefix))
-    {
-        Some(help) => error.help(help),
-        None => error,
+    match habits::of_word(&name.name).or_else(|| elsewhere::of_function(&name.name)) {
+        Some(help) => error.help(format!("functions have no prefix; {help}")),
+        None => match habits::of_word(prefix) {
+            Some(help) => error.help(help),
+            None => error,
+        },
     }
 }
 

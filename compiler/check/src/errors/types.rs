@@ -37,7 +37,8 @@ pub fn wrong_kind(wanted: &str, found: &str, span: Span) -> Diagnostic {
 pub fn unknown_field(field: &str, fields: &[&str], of: &str, span: Span) -> Diagnostic {
     let error = Diagnostic::error(Code::E0211, span, format!("{of} has no field `{field}`"));
     if field == "at" && of == "an array" {
-        return error.help("values are immutable; assign to the elements of a variable: `let mut u = x; u[0] = v;`");
+        return error
+            .help("values are immutable; assign to the elements of a variable: `let mut u = x; u[0] = v; u[i] += w;`");
     }
     match nearest(field, fields.iter().copied()) {
         Some(near) => error.help(format!("did you mean `{near}`?")).edit(span, near, "the nearest field"),
