@@ -543,7 +543,7 @@ impl ProgramChecker<'_> {
         self.axis_set(step.group)?;
         let bytes = |part: &FetchPart, len: fn(&FetchDim) -> usize| {
             let all = part.dims.iter().try_fold(part.dtype.size() as u64, |all, dim| all.checked_mul(len(dim) as u64));
-            all.filter(|&all| all < HUGE).ok_or_else(|| RunError::internal("malformed program: a block of any size"))
+            all.filter(|&all| all < HUGE).ok_or_else(|| RunError::internal("malformed program: a block has no fixed size"))
         };
         for part in &step.parts {
             let align = part.dtype.size().min(8) as u64;

@@ -288,7 +288,7 @@ impl BlockSource for RandomSource {
 
     fn read_block(&mut self, start: &[usize], len: &[usize], out: &mut [u8]) -> Result<(), RunError> {
         if !self.dtype.is_float() {
-            return Err(RunError::internal(format!("random numbers of type {}", self.dtype.name())));
+            return Err(RunError::internal(format!("random numbers of type {} are not supported", self.dtype.name())));
         }
         let size = self.dtype.size();
         for_each_row(&self.shape, start, len, |whole, packed, count| {

@@ -133,7 +133,7 @@ pub(crate) fn of_units(
     to: &[*mut u8],
     unit: usize,
 ) -> Result<UnitReduction, RunError> {
-    let (first, others) = to.split_first().ok_or_else(|| RunError::internal("a reduction for no device"))?;
+    let (first, others) = to.split_first().ok_or_else(|| RunError::internal("a reduction has no device"))?;
     let of_first = BoxReduction { stays_wide: false, ..combined(step, from, *first, Rows::contiguous(0))? };
     Ok(UnitReduction { of_first, others: others.into(), unit })
 }

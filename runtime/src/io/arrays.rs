@@ -32,7 +32,7 @@ pub(crate) fn write_arrays(path: &Path, arrays: &[(&str, WholeArray<'_>)]) -> Re
         arrays.iter().enumerate().all(|(at, (name, _))| arrays[..at].iter().all(|(other, _)| other != name)),
         "each array has a name of its own"
     );
-    let Some(format) = FileFormat::of(path) else { return Err(RunError::internal("a file without a format")) };
+    let Some(format) = FileFormat::of(path) else { return Err(RunError::internal("a file has no format")) };
     let views: Vec<(&str, ArrayView<'_>)> = arrays.iter().map(|(name, array)| (*name, array.view())).collect();
     write_views(path, format, &views)
 }

@@ -166,7 +166,7 @@ impl<'a> Writing<'a> {
     }
 
     fn create(path: &Path, is_shared: bool) -> Result<(Beginning, WriteTarget), RunError> {
-        let Some(format) = FileFormat::of(path) else { return Err(RunError::internal("a file without a format")) };
+        let Some(format) = FileFormat::of(path) else { return Err(RunError::internal("a file has no format")) };
         let (target, visible) = WriteTarget::create(path, is_shared).map_err(|error| unwritable(path, &error))?;
         Ok((Beginning::File { path: path.to_path_buf(), format, visible }, target))
     }

@@ -131,7 +131,7 @@ impl Party<'_> {
         let Some(&reporter) = failed.first() else { return outcome };
         if reporter != self.rank() {
             let heard = self.swap(Vec::new(), vec![(reporter, ERROR)])?;
-            let Some((_, heard)) = heard.first() else { return Err(RunError::internal("no error was told")) };
+            let Some((_, heard)) = heard.first() else { return Err(RunError::internal("no error was reported")) };
             return Err(decode::<FailureRecord>(heard)?.stop().error);
         }
         let error = match outcome {

@@ -160,7 +160,7 @@ impl JointPlan {
         };
         let mut first = 0;
         for array in arrays {
-            let Some(plane) = array.planes.first() else { return Err(RunError::internal("an array without elements")) };
+            let Some(plane) = array.planes.first() else { return Err(RunError::internal("an array has no elements")) };
             let shape = |plane: &PlaneOnDevices<'_>| plane.layout.dims.iter().map(|dim| dim.size).collect::<Vec<_>>();
             let (dtype, whole) = (plane.layout.dtype, shape(plane));
             if array.planes.iter().any(|other| other.layout.dtype != dtype || shape(other) != whole) {
@@ -172,7 +172,7 @@ impl JointPlan {
             plan.arrays.push(ChunkedArray::new((dtype, shape(plane)), planes, first, grain));
             first += plan.arrays.last().map_or(0, |array| array.chunks);
         }
-        let chunks = u32::try_from(first).map_err(|_| RunError::internal("a file of too many chunks"))?;
+        let chunks = u32::try_from(first).map_err(|_| RunError::internal("a file has too many chunks"))?;
         let mut load = vec![0u64; processes];
         let mut has = vec![0usize; processes];
         for number in 0..chunks {

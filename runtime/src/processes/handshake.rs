@@ -43,7 +43,7 @@ impl Introduction {
             ..self.clone()
         };
         let content = postcard::to_stdvec(&short);
-        let content = content.map_err(|error| RunError::internal(format!("an introduction: {error}")))?;
+        let content = content.map_err(|error| RunError::internal(format!("malformed introduction: {error}")))?;
         let mut bytes = MARK.to_vec();
         bytes.extend(OWN_VERSION.bytes());
         debug_assert!(bytes.len() <= VERSION.end, "the version fits");

@@ -90,7 +90,7 @@ impl JoinedJob {
         let Some(launched) = launched.filter(|launched| launched.size > 1) else { return Ok(None) };
         let mut current = JOB.lock().unwrap_or_else(PoisonError::into_inner);
         if current.is_some() {
-            return Err(Failure::new(RunError::internal("this process has joined its job before")));
+            return Err(Failure::new(RunError::internal("this process has already joined its job")));
         }
         // From here on the end of this process concerns the others.
         Ok(Some(current.insert(Arc::new(JoinedJob::connect(&launched, args).map_err(Failure::new)?)).clone()))

@@ -80,7 +80,7 @@ impl MessagePlans {
         self.groups.extend(barriers.into_iter().map(|barrier| CrossingGroup { barrier }));
         self.arenas.resize(self.groups.len(), [None; 2]);
         if self.groups.len() > tags::GROUPS as usize {
-            let text = "devices of several processes go different ways in too many groups";
+            let text = "devices of several processes take different branches in too many groups";
             return Err(RunError::internal(text));
         }
         Ok(())

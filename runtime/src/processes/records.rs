@@ -69,7 +69,7 @@ pub(crate) fn record_bytes(groups: usize, collectives: usize) -> usize {
 
 /// A record as bytes of this length.
 pub(crate) fn encode<T: Serialize>(record: &T, len: usize) -> Result<Vec<u8>, RunError> {
-    let mut bytes = postcard::to_stdvec(record).map_err(|error| RunError::internal(format!("a record: {error}")))?;
+    let mut bytes = postcard::to_stdvec(record).map_err(|error| RunError::internal(format!("malformed record: {error}")))?;
     if bytes.len() > len {
         return Err(RunError::internal(format!("a record of {} bytes instead of {len}", bytes.len())));
     }
@@ -80,5 +80,5 @@ pub(crate) fn encode<T: Serialize>(record: &T, len: usize) -> Result<Vec<u8>, Ru
 
 pub(crate) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, RunError> {
     let read = postcard::take_from_bytes(bytes);
-    read.map(|(record, _)| record).map_err(|error| RunError::internal(format!("a record of another process: {error}")))
+    read.map(|(record, _)| record).map_err(|error| RunError::internal(format!("malformed record of another process: {error}")))
 }
