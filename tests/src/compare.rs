@@ -30,7 +30,7 @@ impl Tolerance {
         ("double", Tolerance::DOUBLE),
     ];
 
-    /// What suits sums of numbers around one, taken in another order.
+    /// The tolerance for sums of numbers around one, in another order.
     pub fn sum_of_ones(dtype: DType) -> Tolerance {
         let tolerance = Tolerance::reassociated(dtype);
         let Tolerance::Relative { relative, .. } = tolerance else { return tolerance };

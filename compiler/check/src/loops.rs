@@ -84,7 +84,7 @@ struct Trial {
     diagnostics: usize,
 }
 
-/// What a trip gives.
+/// The results of a trip.
 struct FilledBody {
     results: Vec<Value>,
     collected: Option<Term>,

@@ -1,7 +1,7 @@
 //! Stable sorts of lines along a dimension: `sort argsort lexsort top_k`.
 //!
 //! Every dimension passes. A device sorts the lines of its own block, by a function of the runtime. If the dimension is split,
-//! `distribute_sorts` replaces the sort by two statements: `SortBlocks` sorts each block, and
+//! `distribute_sorts` replaces the sort by two statements. `SortBlocks` sorts each block, and
 //! `MergeSorted` takes from the sorted blocks of all devices exactly the elements of the device's block of the
 //! result.
 //!

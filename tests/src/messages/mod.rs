@@ -121,7 +121,7 @@ fn advice(sources: &[Source]) -> Vec<Message> {
 /// The files whose tables say what words of other languages are here.
 const TABLES: [&str; 2] = ["grammar/src/elsewhere.rs", "grammar/src/habits.rs"];
 
-/// What the functions that are written in the language require of their arguments.
+/// The requirements of functions that are written in the language for their arguments.
 fn requirements() -> Result<Vec<Message>, String> {
     let mut found = Vec::new();
     for (path, text) in sources::prelude()? {

@@ -36,7 +36,7 @@ impl Source {
     }
 }
 
-/// What the sources define.
+/// The definitions of the sources.
 #[derive(Default)]
 pub struct Index<'a> {
     /// Every function, in the order of files and lines.

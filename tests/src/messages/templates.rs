@@ -29,7 +29,7 @@ pub fn lookup<'a>(scopes: &Scopes<'a>, limit: usize, name: &str) -> Option<Bindi
 
 /// Evaluates expressions to templates.
 pub struct Evaluator<'e, 'a> {
-    /// What the sources define.
+    /// The definitions of the sources.
     pub index: &'e Index<'a>,
     /// The parsed files.
     pub sources: &'a [Source],

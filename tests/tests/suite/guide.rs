@@ -52,7 +52,7 @@ fn the_guide_lists_every_variable_that_a_test_reads() {
     assert_eq!(listed.len(), read.len(), "a variable is listed twice");
 }
 
-/// What a reader of the README runs is what a change must pass.
+/// A change must pass the tests that a reader of the README runs.
 #[test]
 fn the_gate_runs_the_tests_of_the_readme() {
     let readme = page("README.md");

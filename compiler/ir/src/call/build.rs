@@ -57,7 +57,7 @@ pub type InferShapes = fn(&Op, &[&Type], &Mesh) -> Result<Vec<Type>, Mismatch>;
 /// A list of arrays, of this element type if one is given, as one array.
 pub type StackArrays = fn(&mut CallBuilder, &[Term], Option<DType>, Span) -> Result<Value, Diagnostic>;
 
-/// What the builder uses of the crates and modules above it: the rule for types, and the ops that it emits by itself.
+/// The parts of the crates and modules above that the builder uses: the rule for types, and the ops that it emits.
 pub struct BuilderOps {
     /// The types of the results of an op in a region over these manual axes: [`result_types`](crate::program::typing::result_types).
     pub types: InferTypes,
@@ -93,11 +93,11 @@ pub struct CallBuilder {
     conditions: Vec<(AxisSet, Span)>,
     /// The source position of new statements: the expression being checked.
     span: Span,
-    /// What derivatives have to do with new statements.
+    /// The role of new statements in derivatives.
     lineage: Lineage,
     /// The function whose call is being read, by its name in the program: several names make one op.
     pub called: Option<CalledFunction>,
-    /// Whether types are given, because a dump is being read.
+    /// Whether all types are stated, because a dump is being read.
     exact: bool,
     /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the possible choices.
     conflict: Option<(Vec<Value>, Vec<Choice>)>,

@@ -6,7 +6,7 @@
 //! mesh of the loop's condition as long as no other mesh uses it.
 //!
 //! A manual function runs on every mesh of its values, which all have its axes. A manual function without a value on a mesh still depends
-//! on its axes, so it is committed, too: to the mesh where its results are needed, or else to the first one with its axes.
+//! on its axes, so it is committed, too. It goes to the mesh that needs its results, or else to the first one with its axes.
 //!
 //! The meshes follow from the statements alone, so no pass has to keep them.
 

@@ -4,9 +4,9 @@
 //! transforms are not scaled: an inverse after a transform multiplies by the number of points. Norms, sizes and several dimensions are
 //! implemented in the language: `compiler/functions/prelude/spectral.spmd`.
 //!
-//! The transform of real numbers and its inverse have the same number of elements on both sides, so that both are split in the same way:
-//! the real parts of the elements 0 to n/2, then the imaginary parts of the elements before n/2, from the last to the first (the order of
-//! FFTW's half-complex transforms).
+//! The transform of real numbers and its inverse have the same number of elements on both sides, so that both are split in the same way.
+//! The order is the real parts of the elements 0 to n/2, then the imaginary parts of the elements before n/2, from the last to the first
+//! (the order of FFTW's half-complex transforms).
 //!
 //! Every dimension passes through. A device transforms the lines of its own block, by a function of the runtime. If the dimension is split,
 //! `distribute_transforms` moves the split to another dimension first.

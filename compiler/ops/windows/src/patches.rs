@@ -10,7 +10,7 @@
 //! is pointwise and usually fused into the reduction that reads it.
 //!
 //! Factors: dimensions without windows pass; dimensions with windows are of kind *window*. If such a dimension is split, `ghosted` gives
-//! every device all elements that its windows read, and `blocks` is the number of devices: each block of the windows then only reads the
+//! every device all elements that its windows read, and `blocks` is the number of devices. Each block of the windows then only reads the
 //! same block of the operand.
 
 use spmdc_grammar::codes::Code;

@@ -7,8 +7,8 @@ use crate::program::{Block, Stmt, StmtKind, Value};
 use crate::rules::Effect;
 use spmdc_layout::mesh::Mesh;
 
-/// The mesh on which those values of a manual function are that are on none: that of its arguments, of its results, or of other values in
-/// it, otherwise the first one with its axes; None if no mesh has them.
+/// The mesh of the values of a manual function that are on no mesh. It is the mesh of its arguments, of its results, or of other values in
+/// it, and otherwise the first one with its axes; None if no mesh has them.
 pub fn home(region: &Stmt, of: &ValueMeshes, mesh: &Mesh) -> Option<u8> {
     let Some(Control::Manual(op)) = region.control() else { return None };
     let at = |value: &Value| of[value.0 as usize];
