@@ -20,6 +20,7 @@ use crate::array::{BlockSource, for_each_row};
 use crate::trap::RunError;
 pub use spmdc_abi::threefry::{Key, bits32, bits64, key, split};
 use spmdc_abi::{DType, FloatFormat, Width};
+use spmdc_math::xla_coefficients::*;
 
 // A uniform number is computed by filling the mantissa of a number in [1, 2) and subtracting one.
 
@@ -74,46 +75,42 @@ fn normal_narrow(format: FloatFormat, key: Key, index: u64) -> u64 {
     format.narrow((round(std::f32::consts::SQRT_2) * round(erf_inv_f32(u))).into())
 }
 
-macro_rules! horner {
-    ($x:expr, $first:literal $(, $coefficient:literal)*) => {{
-        let x = $x;
-        let sum = $first;
-        $(let sum = x.mul_add(sum, $coefficient);)*
-        sum
-    }};
+/// For each float type of a computation the polynomials, and the functions that are made of them. The coefficients are those of the
+/// language's own functions; here they are computed by plain operations on numbers, of which the compiler makes vectors.
+macro_rules! functions {
+    ($float:ident: $horner:ident $log1p:ident, $log:path) => {
+        /// A polynomial by Horner's rule with fused steps.
+        #[inline(always)]
+        fn $horner<const N: usize>(x: $float, coefficients: &[f64; N]) -> $float {
+            let (mut sum, mut at) = (coefficients[0] as $float, 1);
+            while at < N {
+                sum = x.mul_add(sum, coefficients[at] as $float);
+                at += 1;
+            }
+            sum
+        }
+
+        /// The logarithm of `1 + x` (Cephes library, `log1p`).
+        #[inline(always)]
+        fn $log1p(x: $float) -> $float {
+            if x.abs() >= LOG1P_RATIONAL_BELOW as $float {
+                return $log(1.0 + x);
+            }
+            let square = x * x;
+            x + square.mul_add(-0.5, (x * square) * ($horner(x, &LOG1P_ABOVE) / $horner(x, &LOG1P_BELOW)))
+        }
+    };
 }
+
+functions!(f32: horner_f32 log1p_f32, log_f32);
+functions!(f64: horner_f64 log1p_f64, f64::ln);
 
 /// The inverse of the error function, after M. Giles, "Approximating the erfinv function".
 #[inline(always)]
 fn erf_inv_f32(x: f32) -> f32 {
     let w = -log1p_f32(-x * x);
-    let factor = if w < 5.0 {
-        horner!(
-            w - 2.5,
-            2.81022636e-08f32,
-            3.43273939e-07,
-            -3.5233877e-06,
-            -4.39150654e-06,
-            0.00021858087,
-            -0.00125372503,
-            -0.00417768164,
-            0.246640727,
-            1.50140941
-        )
-    } else {
-        horner!(
-            w.sqrt() - 3.0,
-            -0.000200214257f32,
-            0.000100950558,
-            0.00134934322,
-            -0.00367342844,
-            0.00573950773,
-            -0.0076224613,
-            0.00943887047,
-            1.00167406,
-            2.83297682
-        )
-    };
+    let factor =
+        if w < 5.0 { horner_f32(w - 2.5, &ERF_INV_NEAR_F32) } else { horner_f32(w.sqrt() - 3.0, &ERF_INV_FAR_F32) };
     factor * x
 }
 
@@ -121,118 +118,14 @@ fn erf_inv_f32(x: f32) -> f32 {
 fn erf_inv_f64(x: f64) -> f64 {
     let w = -log1p_f64(-x * x);
     let factor = if w < 6.25 {
-        horner!(
-            w - 3.125,
-            -3.6444120640178196996e-21f64,
-            -1.685059138182016589e-19,
-            1.2858480715256400167e-18,
-            1.115787767802518096e-17,
-            -1.333171662854620906e-16,
-            2.0972767875968561637e-17,
-            6.6376381343583238325e-15,
-            -4.0545662729752068639e-14,
-            -8.1519341976054721522e-14,
-            2.6335093153082322977e-12,
-            -1.2975133253453532498e-11,
-            -5.4154120542946279317e-11,
-            1.051212273321532285e-09,
-            -4.1126339803469836976e-09,
-            -2.9070369957882005086e-08,
-            4.2347877827932403518e-07,
-            -1.3654692000834678645e-06,
-            -1.3882523362786468719e-05,
-            0.0001867342080340571352,
-            -0.00074070253416626697512,
-            -0.0060336708714301490533,
-            0.24015818242558961693,
-            1.6536545626831027356
-        )
+        horner_f64(w - 3.125, &ERF_INV_NEAR)
     } else if w < 16.0 {
-        horner!(
-            w.sqrt() - 3.25,
-            2.2137376921775787049e-09f64,
-            9.0756561938885390979e-08,
-            -2.7517406297064545428e-07,
-            1.8239629214389227755e-08,
-            1.5027403968909827627e-06,
-            -4.013867526981545969e-06,
-            2.9234449089955446044e-06,
-            1.2475304481671778723e-05,
-            -4.7318229009055733981e-05,
-            6.8284851459573175448e-05,
-            2.4031110387097893999e-05,
-            -0.0003550375203628474796,
-            0.00095328937973738049703,
-            -0.0016882755560235047313,
-            0.0024914420961078508066,
-            -0.0037512085075692412107,
-            0.005370914553590063617,
-            1.0052589676941592334,
-            3.0838856104922207635
-        )
+        horner_f64(w.sqrt() - 3.25, &ERF_INV_MIDDLE)
     } else {
-        horner!(
-            w.sqrt() - 5.0,
-            -2.7109920616438573243e-11f64,
-            -2.5556418169965252055e-10,
-            1.5076572693500548083e-09,
-            -3.7894654401267369937e-09,
-            7.6157012080783393804e-09,
-            -1.4960026627149240478e-08,
-            2.9147953450901080826e-08,
-            -6.7711997758452339498e-08,
-            2.2900482228026654717e-07,
-            -9.9298272942317002539e-07,
-            4.5260625972231537039e-06,
-            -1.9681778105531670567e-05,
-            7.5995277030017761139e-05,
-            -0.00021503011930044477347,
-            -0.00013871931833623122026,
-            1.0103004648645343977,
-            4.8499064014085844221
-        )
+        horner_f64(w.sqrt() - 5.0, &ERF_INV_FAR)
     };
     factor * x
 }
-
-/// Below this magnitude `log(1 + x)` is a rational function of `x`, and above it the logarithm of the sum (Cephes library, `log1p`).
-const LOG1P_RATIONAL_BELOW: f64 = 0.414_213_562_373_095_05;
-
-macro_rules! log1p {
-    ($name:ident, $float:ident, $log:path) => {
-        #[inline(always)]
-        fn $name(x: $float) -> $float {
-            if x.abs() >= LOG1P_RATIONAL_BELOW as $float {
-                return $log(1.0 + x);
-            }
-            let above: $float = horner!(
-                x,
-                4.5270000862445199635215E-5,
-                4.9854102823193375972212E-1,
-                6.5787325942061044846969,
-                2.9911919328553073277375E1,
-                6.0949667980987787057556E1,
-                5.7112963590585538103336E1,
-                2.0039553499201281259648E1
-            );
-            let below: $float = horner!(
-                x,
-                1.0,
-                1.5062909083469192043167E1,
-                8.3047565967967209469434E1,
-                2.2176239823732856465394E2,
-                3.0909872225312059774938E2,
-                2.1642788614495947685003E2,
-                6.0118660497603843919306E1
-            );
-            let square = x * x;
-            x + square.mul_add(-0.5, (x * square) * (above / below))
-        }
-    };
-}
-
-log1p!(log1p_f32, f32, log_f32);
-log1p!(log1p_f64, f64, f64::ln);
 
 /// The natural logarithm of a positive normal number (Cephes library, `logf`).
 #[inline(always)]
@@ -247,10 +140,8 @@ fn log_f32(x: f32) -> f32 {
     }
     let square = t * t;
     let cube = square * t;
-    let high = horner!(t, 7.0376836292E-2f32, -1.1514610310E-1, 1.1676998740E-1);
-    let middle = horner!(t, -1.2420140846E-1f32, 1.4249322787E-1, -1.6668057665E-1);
-    let low = horner!(t, 2.0000714765E-1f32, -2.4999993993E-1, 3.3333331174E-1);
-    let series = high.mul_add(cube, middle).mul_add(cube, low);
+    let (high, middle) = (horner_f32(t, &LOG_HIGH_F32), horner_f32(t, &LOG_MIDDLE_F32));
+    let series = high.mul_add(cube, middle).mul_add(cube, horner_f32(t, &LOG_LOW_F32));
     let series = series.mul_add(cube, -2.12194440e-4 * exponent);
     let sum = square.mul_add(-0.5, t) + series;
     exponent.mul_add(0.693359375, sum)

@@ -36,6 +36,7 @@ mod scalar;
 mod trig;
 mod value;
 mod xla;
+pub mod xla_coefficients;
 
 use std::cell::RefCell;
 
