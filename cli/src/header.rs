@@ -110,13 +110,14 @@ pub fn identifier(name: &str) -> String {
     if name.is_empty() || name.starts_with(|first: char| first.is_ascii_digit()) {
         name.insert(0, '_');
     }
-    if RESERVED.contains(&name.as_str()) {
+    // The symbols of the runtime have this prefix.
+    if RESERVED.contains(&name.as_str()) || name.starts_with("spmd_") {
         name.push('_');
     }
     name
 }
 
-/// Keywords of C and C++, and names that a program or its runtime already uses.
+/// Keywords of C and C++, and names that a program already uses.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
@@ -167,9 +168,6 @@ const RESERVED: &[&str] = &[
     "short",
     "signed",
     "sizeof",
-    "spmd_call",
-    "spmd_error",
-    "spmd_main",
     "static",
     "struct",
     "switch",
@@ -197,8 +195,8 @@ mod tests {
 
     #[test]
     fn names_are_those_of_c() {
-        let made = ["x", "p.w", "float", "2d", "größe", "main"].map(identifier);
-        assert_eq!(made, ["x", "p_w", "float_", "_2d", "gr__e", "main_"]);
+        let made = ["x", "p.w", "float", "2d", "größe", "main", "spmd_sorts"].map(identifier);
+        assert_eq!(made, ["x", "p_w", "float_", "_2d", "gr__e", "main_", "spmd_sorts_"]);
         let mut names = UniqueNames::default();
         assert_eq!([names.add("a.b"), names.add("a_b")], ["a_b", "a_b_"]);
     }

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 use spmdc_runtime::io::temporary::{TemporaryPath, while_written_by};
 use spmdc_runtime::io::{beside_file, describe, is_special, rename_to, unwritable_output, write_file};
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::ar;
 
@@ -20,14 +20,15 @@ use crate::ar;
 #[cfg(not(debug_assertions))]
 fn runtime() -> Result<Vec<u8>, RunError> {
     static PACKED: &[u8] = spmdc_embed::packed_archive!();
-    miniz_oxide::inflate::decompress_to_vec_zlib(PACKED)
-        .map_err(|error| RunError::new("E0704", format!("the runtime library in this command is damaged: {error}")))
+    miniz_oxide::inflate::decompress_to_vec_zlib(PACKED).map_err(|error| {
+        RunError::new(RunCode::E0704, format!("the runtime library in this command is damaged: {error}"))
+    })
 }
 
 #[cfg(debug_assertions)]
 fn runtime() -> Result<Vec<u8>, RunError> {
     let archive = spmdc_embed::executable_archive!();
-    fs::read(archive).map_err(|error| RunError::new("E0704", format!("cannot read `{archive}`: {error}")))
+    fs::read(archive).map_err(|error| RunError::new(RunCode::E0704, format!("cannot read `{archive}`: {error}")))
 }
 
 /// The archive as a file, which is unpacked to a path where it has to be.
@@ -67,7 +68,7 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
     if !done.status.success() {
         let said = String::from_utf8_lossy(&done.stderr);
         let message = format!("`{name}` failed to link `{}`:\n{}", output.display(), said.trim_end());
-        return Err(RunError::new("E0704", message));
+        return Err(RunError::new(RunCode::E0704, message));
     }
     match is_file(output) {
         true => rename_to(linked.path(), output).map_err(failed),
@@ -79,7 +80,7 @@ pub fn executable(object: &[u8], output: &Path) -> Result<(), RunError> {
 pub fn library(object: &[u8], function: &str, output: &Path) -> Result<(), RunError> {
     let runtime = runtime()?;
     let library = ar::with_member(&runtime, "program.o", object, function).ok_or_else(|| {
-        RunError::new("E0901", "libraries are not supported on this system yet")
+        RunError::new(RunCode::E0901, "libraries are not supported on this system yet")
             .with_help("write an object with --emit obj")
     })?;
     write(&library, output)
@@ -116,12 +117,12 @@ fn linker() -> (Command, String) {
 }
 
 fn unwritable(output: &Path, error: &io::Error) -> RunError {
-    RunError::new("E0704", format!("cannot write `{}`: {}", output.display(), describe(error)))
+    RunError::new(RunCode::E0704, format!("cannot write `{}`: {}", output.display(), describe(error)))
 }
 
 fn missing_linker(name: &str, error: &io::Error) -> RunError {
     let is_missing = error.kind() == io::ErrorKind::NotFound;
     let reason = if is_missing { "it was not found".to_string() } else { describe(error) };
-    RunError::new("E0704", format!("the linker `{name}` could not be started: {reason}"))
+    RunError::new(RunCode::E0704, format!("the linker `{name}` could not be started: {reason}"))
         .with_help("install a C compiler, or name one in the environment variable CC; --emit obj needs none")
 }

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 use spmdc_grammar::sentences::{must_be, unknown};
 use spmdc_layout::cost::{LevelSpeed, Levels};
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 use std::path::Path;
 
 /// Costs outside of these bounds are mistakes: a kilobyte to a petabyte per second, and up to ten minutes.
@@ -18,7 +18,7 @@ const LATENCIES: (u64, u64) = (0, 600_000_000_000);
 /// The costs in the text of a file; missing costs have the default values.
 pub fn parse(path: &Path, text: &str) -> Result<Levels, RunError> {
     levels(text).map_err(|why| {
-        let error = RunError::new("E0703", format!("malformed machine file `{}`: {why}", path.display()));
+        let error = RunError::new(RunCode::E0703, format!("malformed machine file `{}`: {why}", path.display()));
         error.with_help("`spmdc tune` writes a machine file; `spmdc explain E0703` describes its format")
     })
 }

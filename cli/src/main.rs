@@ -30,7 +30,7 @@ use spmdc_runtime::exhausted::{self, NotingAllocator};
 use spmdc_runtime::io::unwritable_output;
 use spmdc_runtime::processes::job;
 use spmdc_runtime::start::{Failure, Told, without_panic};
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::options::{Command, CommandLine};
 use crate::render::Reporter;
@@ -129,7 +129,7 @@ fn refuse(error: &clap::Error, format: ErrorFormat) -> ExitCode {
         let text = error.render().to_string();
         let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
         let tips: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix("tip: ")).collect();
-        let mut wrong = RunError::new("E0702", message);
+        let mut wrong = RunError::new(RunCode::E0702, message);
         if !tips.is_empty() {
             wrong = wrong.with_help(tips.join("\n"));
         }

@@ -43,7 +43,7 @@ impl Reporter {
             (MessageFormat::Text, Some((site, file))) => {
                 let label = LabeledSpan::new(None, offset_of(&file.text, site.line, site.column), 0);
                 let shown = MietteDiagnostic {
-                    code: failure.error.code,
+                    code: failure.error.code.name(),
                     severity: miette::Severity::Error,
                     message: failure.error.message.clone(),
                     help: failure.error.help.clone(),

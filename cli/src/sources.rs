@@ -14,7 +14,7 @@ use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_kernel::machine::Machine;
 use spmdc_layout::cost::Levels;
 use spmdc_runtime::io::describe;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::machine;
@@ -91,7 +91,7 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedP
         Some(STANDARD_INPUT) => ("<stdin>".into(), read_text(std::io::stdin().lock())),
         _ => (options.program.to_string_lossy(), read(&options.program)),
     };
-    let text = text.map_err(|why| RunError::new("E0703", format!("cannot read the program `{name}`: {why}")))?;
+    let text = text.map_err(|why| RunError::new(RunCode::E0703, format!("cannot read the program `{name}`: {why}")))?;
     let (set, diagnostics) = SourceSet::load(&name, &text, &DiskSources);
     set.files.iter().for_each(|file| texts.add(&file.name, &file.text));
     if has_errors(&diagnostics) {
@@ -102,7 +102,7 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedP
         MachineOption::Tiny => (Machine::TINY, Levels::DEFAULT),
         MachineOption::File(path) => {
             let unreadable = |why| format!("cannot read the machine file `{}`: {why}", path.display());
-            let text = read(path).map_err(|why| RunError::new("E0703", unreadable(why)))?;
+            let text = read(path).map_err(|why| RunError::new(RunCode::E0703, unreadable(why)))?;
             (Machine::REAL, machine::parse(path, &text)?)
         }
     };

@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::inputs::Argument;
 use crate::report::RunOptions;
 use crate::suggest;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 
 /// The format of errors on standard error.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,17 +119,19 @@ impl RunArgs {
                 return Err(unknown_option(name));
             };
             if given.contains(&option.name) && !matches!(option.name, "--arg" | "--out") {
-                return Err(RunError::new("E0702", format!("`{name}` is given twice")));
+                return Err(RunError::new(RunCode::E0702, format!("`{name}` is given twice")));
             }
             given.push(option.name);
             let value = match value {
                 Some(value) if option.value.is_empty() => {
-                    return Err(RunError::new("E0702", format!("unexpected value `{value}` of `{name}`"))
+                    return Err(RunError::new(RunCode::E0702, format!("unexpected value `{value}` of `{name}`"))
                         .with_help(format!("{name} takes no value")));
                 }
                 None if option.value.is_empty() => String::new(),
                 Some(value) => value,
-                None => words.next().ok_or_else(|| RunError::new("E0702", format!("`{name}` requires a value")))??,
+                None => words
+                    .next()
+                    .ok_or_else(|| RunError::new(RunCode::E0702, format!("`{name}` requires a value")))??,
             };
             args.set(name, &value)?;
         }
@@ -139,7 +141,7 @@ impl RunArgs {
     /// Sets one option, or adds to it: `set("--arg", "x=iota")`.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), RunError> {
         let wrong = |expected: &str| {
-            RunError::new("E0702", format!("invalid value `{value}` of `{name}`"))
+            RunError::new(RunCode::E0702, format!("invalid value `{value}` of `{name}`"))
                 .with_help(format!("{name} takes {expected}"))
         };
         match name {
@@ -209,12 +211,12 @@ impl RunArgs {
 
 fn into_text(word: OsString) -> Result<String, RunError> {
     word.into_string()
-        .map_err(|word| RunError::new("E0702", format!("`{}` is not valid UTF-8", word.to_string_lossy())))
+        .map_err(|word| RunError::new(RunCode::E0702, format!("`{}` is not valid UTF-8", word.to_string_lossy())))
 }
 
 fn unknown_option(name: &str) -> RunError {
     let what = if name.starts_with('-') { "unknown option" } else { "unexpected argument" };
-    let error = RunError::new("E0702", format!("{what} `{name}`"));
+    let error = RunError::new(RunCode::E0702, format!("{what} `{name}`"));
     match suggest::nearest(name, OPTIONS.iter().map(|option| option.name).chain(["--help"])) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),
         None => error.with_help("--help lists the options"),
@@ -289,7 +291,7 @@ mod tests {
             (vec!["--arg", "x=full:[1]"], "`full` requires a single number", "write @FILE"),
         ] {
             let error = parse(&words).unwrap_err();
-            assert_eq!(error.code, "E0702");
+            assert_eq!(error.code, RunCode::E0702);
             assert!(error.message.contains(message), "{}", error.message);
             assert!(error.help.as_ref().is_some_and(|text| text.contains(help)), "{:?}", error.help);
         }

@@ -58,9 +58,9 @@ unsafe fn session(image: &'static Image) -> Result<Arc<Mutex<Session>>, Failure>
         return Ok(session.clone());
     }
     // SAFETY: as promised by the caller.
-    let (program, kernels) = unsafe { decode(image)? };
+    let (program, code) = unsafe { decode(image)? };
     let files = program.files.clone();
-    let session = Session::load(program, kernels, RunOptions::default());
+    let session = Session::load_in(None, program, code, RunOptions::default());
     let session = Arc::new(Mutex::new(session.map_err(|error| Failure::of_program(error, &files))?));
     loaded.insert(key, session.clone());
     Ok(session)

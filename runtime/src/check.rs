@@ -4,10 +4,12 @@
 //! to foreign memory. Two things cannot be checked here: the code of kernels, and that steps which touch the same memory are
 //! ordered by barriers.
 
+use crate::components::ProgramCode;
 use crate::gemm;
-use crate::library;
+use crate::library::{self, LibraryCheck};
 use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
+use spmdc_abi::sorted::distinct;
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
     GemmStep, GroupPanels, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines,
@@ -18,22 +20,20 @@ use spmdc_abi::{
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
 const HUGE: u64 = 1 << 48;
 
-/// Checks the program and returns its mesh, or the meshes of its parts.
-pub(crate) fn check(program: &Program, kernels: usize) -> Result<Vec<DeviceMesh>, RunError> {
+/// Checks the program and returns its mesh, or those of its parts.
+pub(crate) fn check(program: &Program, code: &ProgramCode) -> Result<Vec<DeviceMesh>, RunError> {
     if program.parts.is_empty() {
         ensure(program.channels.is_empty(), || "transfers without meshes".into())?;
-        return Ok(vec![check_mesh(program, kernels, None)?]);
+        return Ok(vec![check_mesh(program, code, None)?]);
     }
     ensure(program.devices.is_sorted_by(|a, b| a < b), || "devices in another order".into())?;
     let mut meshes = Vec::new();
     (0..program.channels.len()).try_for_each(|channel| check_channel(program, channel))?;
     for (number, part) in program.parts.iter().enumerate() {
         ensure(part.program.parts.is_empty(), || "a part has parts".into())?;
-        let mesh = check_mesh(&part.program, kernels, Some((program, number as u32)))?;
-        let mut devices = part.devices.clone();
-        devices.sort_unstable();
-        devices.dedup();
-        let known = devices.iter().all(|device| program.devices.binary_search(device).is_ok());
+        let mesh = check_mesh(&part.program, code, Some((program, number as u32)))?;
+        let devices = distinct(part.devices.iter().map(|&device| device as usize));
+        let known = part.devices.iter().all(|device| program.devices.binary_search(device).is_ok());
         ensure(known && devices.len() == mesh.devices() && part.devices.len() == mesh.devices(), || {
             "a mesh has other devices than it lists".into()
         })?;
@@ -81,14 +81,14 @@ fn check_channel(program: &Program, number: usize) -> Result<(), RunError> {
 }
 
 /// Checks a program without parts, which may be a part of another one.
-fn check_mesh(program: &Program, kernels: usize, part_of: Option<(&Program, u32)>) -> Result<DeviceMesh, RunError> {
+fn check_mesh(program: &Program, code: &ProgramCode, part_of: Option<(&Program, u32)>) -> Result<DeviceMesh, RunError> {
     if program.abi_version != ABI_VERSION {
         let message =
             format!("the program is of version {}, this runtime of version {ABI_VERSION}", program.abi_version);
         return Err(RunError::internal(message));
     }
     let mesh = DeviceMesh::new(&program.mesh).map_err(RunError::internal)?;
-    let checker = ProgramChecker { program, mesh, kernels, part_of };
+    let checker = ProgramChecker { program, mesh, code, part_of };
     for arena in &program.arenas {
         checker.axis_set(arena.axes)?;
         ensure(arena.bytes < HUGE, || format!("an arena of {} bytes", arena.bytes))?;
@@ -116,11 +116,12 @@ fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), RunError>
     if holds { Ok(()) } else { Err(RunError::internal(format!("malformed program: {}", message()))) }
 }
 
-struct ProgramChecker<'a> {
+/// Checks the program of one mesh.
+pub(crate) struct ProgramChecker<'a> {
     program: &'a Program,
     mesh: DeviceMesh,
-    kernels: usize,
-    /// The program that contains it, and the number of the part.
+    code: &'a ProgramCode,
+    /// The program of which it is a part, and the number of the part.
     part_of: Option<(&'a Program, u32)>,
 }
 
@@ -191,8 +192,8 @@ impl ProgramChecker<'_> {
                 kernels.iter().try_for_each(|kernel| self.kernel(kernel))
             }
             Step::GroupPanels(panels) => self.group_panels(panels),
-            Step::Gemm(gemm) => self.gemm(gemm),
-            Step::Library(step) => self.library(step),
+            Step::Gemm(step) => self.code.components.product(step)?.check(self, step),
+            Step::Library(step) => self.code.components.library(step)?.check(self, step),
             Step::Exchange(exchange) => self.exchange(exchange),
             Step::Reduce(reduce) => self.reduce(reduce),
             Step::Permute(permute) => self.permute(permute),
@@ -297,7 +298,8 @@ impl ProgramChecker<'_> {
     }
 
     fn kernel(&self, step: &KernelStep) -> Result<(), RunError> {
-        ensure((step.kernel as usize) < self.kernels, || format!("kernel {} of {}", step.kernel, self.kernels))?;
+        let kernels = self.code.kernels.functions().len();
+        ensure((step.kernel as usize) < kernels, || format!("kernel {} of {kernels}", step.kernel))?;
         step.buffers.iter().try_for_each(|&place| self.place(place, 0, 1))?;
         step.scalars.iter().try_for_each(|scalar| self.scalar(scalar))?;
         self.axis_set(step.split)?;
@@ -322,7 +324,7 @@ impl ProgramChecker<'_> {
         Ok(())
     }
 
-    fn gemm(&self, step: &GemmStep) -> Result<(), RunError> {
+    pub(crate) fn product(&self, step: &GemmStep) -> Result<(), RunError> {
         ensure(matches!(step.dtype, DType::F32 | DType::F64), || format!("a product of {}", step.dtype.name()))?;
         self.axis_set(step.split)?;
         for place in [step.a, step.b, step.c] {
@@ -389,7 +391,8 @@ impl ProgramChecker<'_> {
         Ok(())
     }
 
-    fn library(&self, step: &LibraryStep) -> Result<(), RunError> {
+    /// Checks a step of a function that expects these arrays.
+    pub(crate) fn library(&self, step: &LibraryStep, code: &dyn LibraryCheck) -> Result<(), RunError> {
         self.axis_set(step.split)?;
         step.batch.iter().try_for_each(|extent| self.scalar(extent))?;
         if let LibraryFunction::Merge(MergeLines { taken: TakenPlaces::From(first), .. }) = &step.function {
@@ -452,7 +455,7 @@ impl ProgramChecker<'_> {
                     && step.batch.iter().zip(&batch).all(|(len, own)| self.mesh.resolve(len, other) == *own)
             };
             ensure(sharers.iter().all(alike), || "devices that share a buffer divide different batches".into())?;
-            library::check(&self.mesh, step, device).or_else(|message| ensure(false, || message))?;
+            library::check(&self.mesh, step, device, code).or_else(|message| ensure(false, || message))?;
         }
         Ok(())
     }
@@ -543,7 +546,8 @@ impl ProgramChecker<'_> {
         self.axis_set(step.group)?;
         let bytes = |part: &FetchPart, len: fn(&FetchDim) -> usize| {
             let all = part.dims.iter().try_fold(part.dtype.size() as u64, |all, dim| all.checked_mul(len(dim) as u64));
-            all.filter(|&all| all < HUGE).ok_or_else(|| RunError::internal("malformed program: a block has no fixed size"))
+            all.filter(|&all| all < HUGE)
+                .ok_or_else(|| RunError::internal("malformed program: a block has no fixed size"))
         };
         for part in &step.parts {
             let align = part.dtype.size().min(8) as u64;

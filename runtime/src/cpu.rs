@@ -1,6 +1,6 @@
 //! Checks whether this processor can execute the code of a program.
 
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::CPU_FEATURES;
 
 /// Whether this processor has all of these features, a bit for each of [`CPU_FEATURES`].
@@ -28,7 +28,7 @@ pub fn check(needed: u64) -> Result<(), RunError> {
         "the program was built for a processor with {}, which this processor does not support",
         missing.join(", ")
     );
-    Err(RunError::new("E0805", message)
+    Err(RunError::new(RunCode::E0805, message)
         .with_help("build it with `--cpu x86-64`, or on this machine with `--cpu native`"))
 }
 
@@ -87,12 +87,12 @@ mod tests {
         // No processor has the features of both architectures.
         let bit = |name: &str| CPU_FEATURES.iter().position(|feature| *feature == name).map_or(0, |bit| 1 << bit);
         let error = check(bit("avx2") | bit("lse")).expect_err("one of them must be missing");
-        assert_eq!(error.code, "E0805");
+        assert_eq!(error.code, RunCode::E0805);
         assert!(
             error.message.contains(if cfg!(target_arch = "x86_64") { "with lse," } else { "with avx2," }),
             "{error}"
         );
-        assert_eq!(check(1 << 63).map_err(|error| error.code), Err("E0805"));
+        assert_eq!(check(1 << 63).map_err(|error| error.code), Err(RunCode::E0805));
         // Features that every machine of an architecture has: a misspelt name would be missing.
         if cfg!(target_arch = "x86_64") && std::env::consts::OS == "linux" {
             assert_eq!(check(bit("sse3")), Ok(()));

@@ -16,10 +16,10 @@ use crate::kernels::{KernelCall, Panels, PanelsOfGroup, Sharing};
 use crate::library::PreparedLibrary;
 use crate::processes::crossings::Crossings;
 use crate::shared::Shared;
-use crate::streams::PreparedRead;
+use crate::streams::PreparedRows;
 use crate::team::{PANICKED, Team};
 use crate::trace::{Activity, Recorder};
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::{Check, Checked, DType, Kind, Site, Width, counted_index, out_of_bounds, trap};
 
 /// One prepared operation.
@@ -31,7 +31,7 @@ pub(crate) enum Action {
     Products(Box<[PreparedProduct]>),
     Library(Box<PreparedLibrary>),
     /// A read of rows of a stream.
-    Read(Box<PreparedRead>),
+    Read(Box<dyn PreparedRows>),
     /// An exchange.
     Move(Box<[BoxCopy]>),
     /// A reduction.
@@ -355,6 +355,39 @@ impl Device {
         }
     }
 
+    /// Notes that the device is about to arrive at a barrier, which it awaits later.
+    #[inline(always)]
+    fn post(&mut self, barrier: usize, slot: usize, shared: &Shared) {
+        let generation = shared.barriers[barrier].current();
+        debug_assert!(self.posted[slot].is_none(), "a barrier or messages are posted twice");
+        self.posted[slot] = Some((barrier, generation));
+        shared.positions[self.number].post(barrier, generation);
+    }
+
+    /// Whether the device has to wait at the barrier that it has posted in this slot, if it has posted one.
+    #[inline(always)]
+    fn waits_for_posted(&mut self, barrier: usize, slot: usize, shared: &Shared) -> bool {
+        match self.posted[slot].take() {
+            Some((_, generation)) if !shared.barriers[barrier].is_complete(generation) => {
+                shared.positions[self.number].set(barrier, generation);
+                self.state = DeviceState::Waiting { barrier, generation };
+                true
+            }
+            Some(_) | None => false,
+        }
+    }
+
+    /// The error of a computation that returned this code; `checks` are its checks.
+    #[cold]
+    fn trap_at<'a>(&self, code: i64, checks: impl Iterator<Item = &'a Check>, shared: &Shared) -> RunError {
+        trapped(code, checks, self.site(shared))
+    }
+
+    /// The source position of the operation that runs.
+    fn site(&self, shared: &Shared) -> Site {
+        shared.outlines[self.part].site(self.at - 1)
+    }
+
     /// The interpreter. Returns when the device waits, has stopped or has finished.
     ///
     /// # Safety
@@ -381,7 +414,7 @@ impl Device {
                     // SAFETY: as promised by the caller; the arguments were laid out for this call when it was prepared.
                     let code = unsafe { call.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
-                        return Err(trapped(code, call.checks.iter(), shared.outlines[self.part].site(self.at - 1)));
+                        return Err(self.trap_at(code, call.checks.iter(), shared));
                     }
                 }
                 Action::Panels(panels) => {
@@ -389,21 +422,21 @@ impl Device {
                     let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
                         let checks = panels.calls.iter().flat_map(|call| &call.checks);
-                        return Err(trapped(code, checks, shared.outlines[self.part].site(self.at - 1)));
+                        return Err(self.trap_at(code, checks, shared));
                     }
                 }
                 Action::GroupPanels(panels) => {
                     // SAFETY: as for a single kernel; all devices of the group have come to the barrier before the step.
                     let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
                     if code != trap::NONE {
-                        return Err(trapped(code, [].iter(), shared.outlines[self.part].site(self.at - 1)));
+                        return Err(self.trap_at(code, [].iter(), shared));
                     }
                 }
                 Action::Products(products) => {
                     for product in products {
                         // SAFETY: as promised by the caller; all offsets were checked when the product was prepared.
                         if !unsafe { product.run(context.team.as_deref_mut()) } {
-                            return Err(trapped(PANICKED, [].iter(), shared.outlines[self.part].site(self.at - 1)));
+                            return Err(self.trap_at(PANICKED, [].iter(), shared));
                         }
                     }
                 }
@@ -411,13 +444,13 @@ impl Device {
                     // SAFETY: as promised by the caller; all extents were checked when the calls were prepared.
                     let code = unsafe { calls.run(context.team.as_deref_mut()) };
                     if code != trap::NONE {
-                        return Err(trapped(code, calls.checks.iter(), shared.outlines[self.part].site(self.at - 1)));
+                        return Err(self.trap_at(code, calls.checks.iter(), shared));
                     }
                 }
                 Action::Read(read) => {
                     // SAFETY: as promised by the caller; all extents were checked when the read was prepared.
                     let done = unsafe { read.run(&shared.streams) };
-                    done.map_err(|error| error.at(shared.outlines[self.part].site(self.at - 1)))?;
+                    done.map_err(|error| error.at(self.site(shared)))?;
                 }
                 // SAFETY: as promised by the caller; ranges and overlaps were checked.
                 Action::Move(moves) => moves.iter().for_each(|planned| unsafe { planned.exchange() }),
@@ -432,11 +465,19 @@ impl Device {
                 },
                 // SAFETY: both ranges were checked when the step was prepared; this copy allows for overlap.
                 Action::Copy { from, to, bytes } => unsafe { to.copy_from(*from, *bytes) },
+                // Whatever waits for others, or lets others go on, first looks whether the run has failed.
+                Action::Sync { .. }
+                | Action::Post { .. }
+                | Action::Await { .. }
+                | Action::PostMessages { .. }
+                | Action::AwaitPosted { .. }
+                | Action::Crossing { .. }
+                    if shared.failures.stops(self.clock) =>
+                {
+                    self.stop(context);
+                    return Ok(());
+                }
                 Action::Sync { barrier } => {
-                    if shared.failures.stops(self.clock) {
-                        self.stop(context);
-                        return Ok(());
-                    }
                     let generation = shared.barriers[*barrier].current();
                     if !context.arrive(attendance, *barrier) {
                         shared.positions[self.number].set(*barrier, generation);
@@ -444,71 +485,37 @@ impl Device {
                         return Ok(());
                     }
                 }
-                Action::Post { barrier, slot } => {
-                    if shared.failures.stops(self.clock) {
-                        self.stop(context);
-                        return Ok(());
-                    }
-                    let generation = shared.barriers[*barrier].current();
-                    debug_assert!(self.posted[*slot].is_none(), "a barrier is posted twice");
-                    self.posted[*slot] = Some((*barrier, generation));
-                    shared.positions[self.number].post(*barrier, generation);
-                    context.arrive(attendance, *barrier);
+                &Action::Post { barrier, slot } => {
+                    self.post(barrier, slot, shared);
+                    context.arrive(attendance, barrier);
                 }
-                Action::Await { barrier, slot } => {
-                    if shared.failures.stops(self.clock) {
-                        self.stop(context);
-                        return Ok(());
-                    }
+                &Action::Await { barrier, slot } => {
                     debug_assert!(
-                        self.posted[*slot].is_some_and(|(posted, _)| posted == *barrier),
+                        self.posted[slot].is_some_and(|(posted, _)| posted == barrier),
                         "a barrier is awaited that was not posted"
                     );
-                    if let Some((_, generation)) = self.posted[*slot].take()
-                        && !shared.barriers[*barrier].is_complete(generation)
-                    {
-                        shared.positions[self.number].set(*barrier, generation);
-                        self.state = DeviceState::Waiting { barrier: *barrier, generation };
+                    if self.waits_for_posted(barrier, slot, shared) {
                         return Ok(());
                     }
                 }
-                Action::PostMessages { barrier, crossing, slot } => {
-                    if shared.failures.stops(self.clock) {
-                        self.stop(context);
+                &Action::AwaitPosted { barrier, slot } => {
+                    if self.waits_for_posted(barrier, slot, shared) {
                         return Ok(());
                     }
-                    let generation = shared.barriers[*barrier].current();
-                    debug_assert!(self.posted[*slot].is_none(), "messages are posted twice");
-                    self.posted[*slot] = Some((*barrier, generation));
-                    shared.positions[self.number].post(*barrier, generation);
-                    match (*crossing, &shared.crossings) {
+                }
+                &Action::PostMessages { barrier, crossing, slot } => {
+                    self.post(barrier, slot, shared);
+                    match (crossing, &shared.crossings) {
                         // SAFETY: as promised by the caller.
                         (Some(crossing), Some(crossings)) => unsafe {
-                            context.arrive_at_crossing(attendance, *barrier, crossing, crossings)?;
+                            context.arrive_at_crossing(attendance, barrier, crossing, crossings)?;
                         },
                         (Some(_), None) | (None, _) => {
-                            context.arrive(attendance, *barrier);
+                            context.arrive(attendance, barrier);
                         }
                     }
                 }
-                Action::AwaitPosted { barrier, slot } => {
-                    if shared.failures.stops(self.clock) {
-                        self.stop(context);
-                        return Ok(());
-                    }
-                    if let Some((_, generation)) = self.posted[*slot].take()
-                        && !shared.barriers[*barrier].is_complete(generation)
-                    {
-                        shared.positions[self.number].set(*barrier, generation);
-                        self.state = DeviceState::Waiting { barrier: *barrier, generation };
-                        return Ok(());
-                    }
-                }
                 Action::Crossing { crossing } => {
-                    if shared.failures.stops(self.clock) {
-                        self.stop(context);
-                        return Ok(());
-                    }
                     let (Some(crossing), Some(crossings)) = (*crossing, &shared.crossings) else { continue };
                     let barrier = crossings.barrier(crossing);
                     let generation = shared.barriers[barrier].current();
@@ -523,7 +530,7 @@ impl Device {
                 }
                 Action::Count { collective } => self.counts[*collective] += 1,
                 // SAFETY: the addresses of index and target were checked when the step was prepared.
-                Action::CheckIndex(check) => unsafe { check.run(shared.outlines[self.part].site(self.at - 1))? },
+                Action::CheckIndex(check) => unsafe { check.run(self.site(shared))? },
                 Action::For { counter, start, end, exit } => {
                     // SAFETY: the addresses of the bounds and of the counter were checked.
                     let (start, end) = unsafe { (start.read(), end.read()) };
@@ -659,7 +666,7 @@ impl IndexCheck {
         let (extent, len) = (i128::from(self.extent), i128::from(self.len));
         debug_assert!(len >= 0 && extent >= 0, "{len} places of {extent}");
         let Some(counted) = counted_index(index, extent, len) else {
-            return Err(RunError::new("E0801", out_of_bounds(index, extent, len)).at(site));
+            return Err(RunError::new(RunCode::E0801, out_of_bounds(index, extent, len)).at(site));
         };
         // SAFETY: as promised by the caller. Devices that share the place all write the same number, so the store is atomic.
         unsafe { (*self.to).store(counted as i64, Ordering::Relaxed) };
@@ -714,13 +721,15 @@ unsafe fn read_integer(place: *const u8, dtype: DType) -> i128 {
 /// The error for the code that a kernel returned; `checks` are the kernel's.
 fn trapped<'a>(code: i64, mut checks: impl Iterator<Item = &'a Check>, site: Site) -> RunError {
     match trap::check(code).and_then(|number| checks.nth(number)) {
-        Some(&Check { site, of: Checked::Divisor }) => RunError::new("E0802", "integer division by zero").at(site),
+        Some(&Check { site, of: Checked::Divisor }) => {
+            RunError::new(RunCode::E0802, "integer division by zero").at(site)
+        }
         Some(&Check { site, of: Checked::Index { extent } }) => {
             let message = match trap::value(code) {
                 Some(index) => out_of_bounds(i128::from(index), i128::from(extent), 1),
                 None => format!("an index is far out of bounds for a dimension of size {extent}"),
             };
-            RunError::new("E0801", message).at(site).with_value(trap::value(code))
+            RunError::new(RunCode::E0801, message).at(site).with_value(trap::value(code))
         }
         None if code == PANICKED => RunError::internal("a computation panicked").at(site),
         None => RunError::internal(format!("a kernel returned the unknown code {code}")).at(site),

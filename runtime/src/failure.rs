@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use serde::Serialize;
+use crate::json::{JsonObject, quoted};
 
 use crate::args::ErrorFormat;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 
 /// An error as it is reported to the user.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,12 +34,7 @@ pub enum Told {
 impl Failure {
     /// An error without a source position: of the command line and its files, or of the machine.
     pub fn new(error: RunError) -> Failure {
-        let status = match error.code {
-            "E0808" => 65,
-            "E0809" => 75,
-            code if code.starts_with("E07") || code == "E0901" => 2,
-            _ => 3,
-        };
+        let status = error.code.exit_status();
         Failure { error, file: None, status, told: Told::Here }
     }
 
@@ -53,7 +48,7 @@ impl Failure {
     /// An error of a running program: also a file that cannot be written is one of its run.
     pub(crate) fn of_run(error: RunError, files: &[String]) -> Failure {
         let failure = Failure::of_program(error, files);
-        let status = if failure.error.code == "E0809" { failure.status } else { 3 };
+        let status = if failure.error.code == RunCode::E0809 { failure.status } else { 3 };
         Failure { status, ..failure }
     }
 
@@ -74,7 +69,7 @@ impl Failure {
             }
             ErrorFormat::Json => {
                 let object = JsonMessage {
-                    code,
+                    code: code.name(),
                     severity: "error",
                     message,
                     file: self.file.as_deref(),
@@ -89,7 +84,6 @@ impl Failure {
 }
 
 /// A message as one JSON object a line.
-#[derive(Serialize)]
 pub struct JsonMessage<'a> {
     /// The code, such as `E0801`.
     pub code: &'a str,
@@ -110,6 +104,16 @@ pub struct JsonMessage<'a> {
 impl JsonMessage<'_> {
     /// The message as one line of JSON, with its line break.
     pub fn to_line(&self) -> String {
-        serde_json::to_string(self).expect("numbers and texts are JSON") + "\n"
+        let text = |value: Option<&str>| value.map_or("null".to_string(), quoted);
+        let number = |value: Option<u32>| value.map_or("null".to_string(), |value| value.to_string());
+        let object = JsonObject::new()
+            .text("code", self.code)
+            .text("severity", self.severity)
+            .text("message", self.message)
+            .field("file", text(self.file))
+            .field("line", number(self.line))
+            .field("column", number(self.column))
+            .field("help", text(self.help));
+        object.end() + "\n"
     }
 }

@@ -40,9 +40,26 @@ type Multiply<T> = unsafe fn(
     Parallelism,
 );
 
+/// The code of products of one element type: multiplies matrices of these rows and columns at these element offsets of `a`, `b` and `c`.
+pub(crate) type ProductFn = unsafe fn(&PreparedProduct, GemmExtent, GemmExtent, [isize; 3]);
+
+/// # Safety
+/// As for [`PreparedProduct::run`].
+pub(crate) unsafe fn product_f32(product: &PreparedProduct, m: GemmExtent, n: GemmExtent, offsets: [isize; 3]) {
+    // SAFETY: as promised by the caller.
+    unsafe { product.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, offsets, 1.0) }
+}
+
+/// # Safety
+/// As for [`PreparedProduct::run`].
+pub(crate) unsafe fn product_f64(product: &PreparedProduct, m: GemmExtent, n: GemmExtent, offsets: [isize; 3]) {
+    // SAFETY: as promised by the caller.
+    unsafe { product.contract(gemm_f64::gemm::f64::get_gemm_fn(), m, n, offsets, 1.0) }
+}
+
 /// A dimension of the product on one device; strides are in elements.
 #[derive(Clone, Copy, Debug)]
-struct GemmExtent {
+pub(crate) struct GemmExtent {
     len: usize,
     a: isize,
     b: isize,
@@ -53,6 +70,7 @@ struct GemmExtent {
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedProduct {
     dtype: DType,
+    multiply: ProductFn,
     a: *const u8,
     b: *const u8,
     c: *mut u8,
@@ -77,7 +95,12 @@ unsafe impl Sync for PreparedProduct {}
 ///
 /// The devices along `split` make a share each, whatever their process: the bits of small and narrow products depend on their cut. In a
 /// process that has some of these devices only, each makes several shares.
-pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &GemmStep, device: usize, team: usize) -> Box<[PreparedProduct]> {
+pub(crate) fn plan(
+    reads: &mut DeviceReads<'_>,
+    step: &GemmStep,
+    device: usize,
+    (team, multiply): (usize, ProductFn),
+) -> Box<[PreparedProduct]> {
     let mesh = reads.mesh();
     let (rank, count) = mesh.rank(device, step.split);
     let ranks = mesh.count(step.split.iter());
@@ -85,7 +108,7 @@ pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &GemmStep, device: usize, 
     for (owner, adds) in owners(mesh, step, device) {
         let own = if count == ranks { rank..rank + 1 } else { rank..ranks };
         for share in own.step_by(count) {
-            products.push(part_of(reads, step, (device, owner, adds), (share, ranks), team));
+            products.push(part_of(reads, step, (device, owner, adds), (share, ranks), (team, multiply)));
         }
     }
     products.into()
@@ -145,7 +168,7 @@ fn part_of(
     step: &GemmStep,
     (device, owner, adds): (usize, usize, bool),
     share: (usize, usize),
-    team: usize,
+    (team, multiply): (usize, ProductFn),
 ) -> PreparedProduct {
     let mesh = reads.mesh();
     let read = extent_of_reads(mesh, step, (device, owner));
@@ -160,6 +183,7 @@ fn part_of(
     let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
     let mut product = PreparedProduct {
         dtype: step.dtype,
+        multiply,
         a: (if is_b { reads.own(step.a, device) } else { reads.span(owner, step.a, read) }).wrapping_offset(a),
         b: (if is_b { reads.span(owner, step.b, read) } else { reads.own(step.b, device) }).wrapping_offset(b),
         c: reads.own(step.c, device).wrapping_offset(c),
@@ -277,14 +301,7 @@ impl PreparedProduct {
             n.len = columns.len();
         }
         // SAFETY: as promised by the caller. The product of an empty contraction still writes: zeros.
-        unsafe {
-            if self.dtype == DType::F64 {
-                self.contract(gemm_f64::gemm::f64::get_gemm_fn(), m, n, [a, b, c], 1.0);
-            } else {
-                assert_eq!(self.dtype, DType::F32, "a product of other elements");
-                self.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, [a, b, c], 1.0);
-            }
-        }
+        unsafe { (self.multiply)(self, m, n, [a, b, c]) }
     }
 
     /// Sums the products over all contracted dimensions, for operands at these element offsets.
@@ -389,6 +406,7 @@ mod tests {
         assert!(a.len() >= l * m * j * k && b.len() >= j * k * n && c.len() >= l * m * n);
         PreparedProduct {
             dtype: DType::F32,
+            multiply: product_f32,
             a: a.as_ptr().cast(),
             b: b.as_ptr().cast(),
             c: c.as_mut_ptr().cast(),

@@ -16,7 +16,7 @@ use crate::literal::Literal;
 use crate::pieces::{LocalBlocks, PieceFile, PiecesSource, Placeholder};
 use crate::random::{self, Distribution, RandomSource};
 use crate::suggest;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::{Binding, DType, Plane};
 
 /// One `--arg`: `path=value`.
@@ -47,12 +47,12 @@ impl Argument {
     /// Reads `NAME=VALUE`. An error (E0702) for text without a name or with an unknown value.
     pub fn parse(text: &str) -> Result<Argument, RunError> {
         let (path, value) = text.split_once('=').filter(|(path, _)| !path.trim().is_empty()).ok_or_else(|| {
-            RunError::new("E0702", format!("`--arg {text}` does not name a parameter"))
+            RunError::new(RunCode::E0702, format!("`--arg {text}` does not name a parameter"))
                 .with_help("write --arg NAME=VALUE")
         })?;
         let (path, value) = (path.trim(), value.trim());
         let parsed = ArgumentValue::parse(value).map_err(|why| {
-            RunError::new("E0702", format!("`--arg {text}` has an invalid value: {why}")).with_help(FORMS)
+            RunError::new(RunCode::E0702, format!("`--arg {text}` has an invalid value: {why}")).with_help(FORMS)
         })?;
         Ok(Argument { path: path.to_string(), text: value.to_string(), value: parsed })
     }
@@ -109,7 +109,7 @@ impl ArgumentValue {
         let dtype = param.layout.dtype;
         let shape: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
         let refused =
-            |why: String| RunError::new("E0701", format!("`{}` has type {}, but {why}", param.name, param.ty));
+            |why: String| RunError::new(RunCode::E0701, format!("`{}` has type {}, but {why}", param.name, param.ty));
         let generated = |pattern| -> Source { Box::new(GeneratedSource { dtype, shape: shape.clone(), pattern }) };
         let constant = |literal: &Literal| match literal.to_array(dtype) {
             Ok(element) => Ok(generated(GeneratedPattern::Constant(element.bytes))),
@@ -152,7 +152,7 @@ impl ArgumentValue {
         let dtype = param.layout.dtype;
         let shape: Vec<usize> = param.layout.dims.iter().map(|dim| dim.size).collect();
         let refused =
-            |why: String| RunError::new("E0701", format!("`{}` has type {}, but {why}", param.name, param.ty));
+            |why: String| RunError::new(RunCode::E0701, format!("`{}` has type {}, but {why}", param.name, param.ty));
         let generated = |pattern| -> Source { Box::new(GeneratedSource { dtype, shape: shape.clone(), pattern }) };
         let zeros = || generated(GeneratedPattern::Constant(vec![0; dtype.size()]));
         let constant = |literal: &Literal| -> Result<[Source; 2], RunError> {
@@ -177,7 +177,7 @@ impl ArgumentValue {
                     let name = param.layout.dtype.complex_name().unwrap_or_default();
                     let given = sized(name, &literal.shape);
                     let why = format!("`{}` has type {}, but `{}` is {given}", param.name, param.ty, argument.text);
-                    return Err(RunError::new("E0701", why));
+                    return Err(RunError::new(RunCode::E0701, why));
                 }
                 Ok(planes.map(|plane| -> Source { Box::new(plane) }))
             }
@@ -209,6 +209,15 @@ pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, R
     bind_blocks(params, arguments, None)
 }
 
+/// As [`bind`], for a program without parameters.
+pub(crate) fn bind_none(arguments: &[Argument]) -> Result<Vec<Source>, RunError> {
+    check_names(arguments)?;
+    match arguments.first() {
+        None => Ok(Vec::new()),
+        Some(argument) => Err(unknown_parameter(&[], &argument.path)),
+    }
+}
+
 /// As [`bind`], also of files of one process or device, which have these blocks.
 pub fn bind_blocks(
     params: &[Binding],
@@ -216,11 +225,7 @@ pub fn bind_blocks(
     blocks: Option<&LocalBlocks>,
 ) -> Result<Vec<Source>, RunError> {
     let mut sources: Vec<Option<Source>> = params.iter().map(|_| None).collect();
-    for (i, argument) in arguments.iter().enumerate() {
-        if arguments[..i].iter().any(|earlier| earlier.path == argument.path) {
-            return Err(RunError::new("E0702", format!("`{}` is given twice", argument.path)));
-        }
-    }
+    check_names(arguments)?;
     // Whole structs first: a leaf with an argument of its own overrides them.
     for argument in arguments {
         let leaves: Vec<usize> = (0..params.len())
@@ -245,13 +250,23 @@ pub fn bind_blocks(
     if let Some(first) = params.iter().zip(&sources).find(|(_, source)| source.is_none()) {
         let verb = if missing.len() == 1 { "argument is" } else { "arguments are" };
         let name = &first.0.name;
-        return Err(RunError::new("E0702", format!("{} {verb} missing: {}", missing.len(), missing.join(", ")))
+        return Err(RunError::new(RunCode::E0702, format!("{} {verb} missing: {}", missing.len(), missing.join(", ")))
             .with_help(format!(
                 "pass a value with --arg {name}=VALUE, such as --arg {name}=@FILE.npy or --arg {name}=zeros"
             )));
     }
     debug_assert!(sources.len() == params.len() && sources.iter().all(Option::is_some), "every parameter has a value");
     Ok(sources.into_iter().flatten().collect())
+}
+
+/// Checks that no name is given twice.
+fn check_names(arguments: &[Argument]) -> Result<(), RunError> {
+    for (i, argument) in arguments.iter().enumerate() {
+        if arguments[..i].iter().any(|earlier| earlier.path == argument.path) {
+            return Err(RunError::new(RunCode::E0702, format!("`{}` is given twice", argument.path)));
+        }
+    }
+    Ok(())
 }
 
 /// Sets the source of a parameter, or of both planes of a complex one.
@@ -290,7 +305,9 @@ fn give_pieces(
     let own = &params[at..at + planes];
     if own.iter().any(|param| param.place.is_none()) {
         let why = format!("the stream `{}` must be read from a single file", params[at].name);
-        return Err(RunError::new("E0702", why).with_help("every process reads only the rows that its devices use"));
+        return Err(
+            RunError::new(RunCode::E0702, why).with_help("every process reads only the rows that its devices use")
+        );
     }
     let mut pieces: Vec<Vec<(PieceFile, Source)>> = own.iter().map(|_| Vec::new()).collect();
     for file in files {
@@ -357,7 +374,7 @@ fn bind_struct(
         }
         ArgumentValue::File { .. } | ArgumentValue::Literal(_) | ArgumentValue::Iota | ArgumentValue::Random(..) => {
             let fields: Vec<String> = leaves.iter().map(|&leaf| format!("`{}`", params[leaf].name)).collect();
-            return Err(RunError::new("E0701", format!("`{path}` has several parts: {}", fields.join(", ")))
+            return Err(RunError::new(RunCode::E0701, format!("`{path}` has several parts: {}", fields.join(", ")))
                 .with_help(format!("pass each part by itself, or all of them with --arg {path}=@FILE.npz")));
         }
     }
@@ -365,7 +382,7 @@ fn bind_struct(
 }
 
 fn unknown_parameter(params: &[Binding], path: &str) -> RunError {
-    let error = RunError::new("E0702", format!("the program has no parameter `{path}`"));
+    let error = RunError::new(RunCode::E0702, format!("the program has no parameter `{path}`"));
     let names = params.iter().map(|param| param.name.as_str());
     let with_structs = names.clone().chain(names.clone().filter_map(|name| name.split('.').next()));
     match suggest::nearest(path, with_structs) {
@@ -438,7 +455,7 @@ impl Archive {
             let why = format!("{} {verb} missing: `{shown}` has no {}", texts.join(", "), absent.join(", "));
             let near = suggest::nearest(wanted(first), extra.iter().map(|name| name.as_str()));
             let help = near.map_or_else(|| holds(self), |near| format!("did you mean `{near}`? {}", holds(self)));
-            return Err(RunError::new("E0702", why).with_help(help));
+            return Err(RunError::new(RunCode::E0702, why).with_help(help));
         }
         if let Some(first) = extra.first() {
             let parts: Vec<String> = leaves.iter().map(|&leaf| format!("`{}`", wanted(leaf))).collect();
@@ -447,7 +464,7 @@ impl Archive {
             let near = suggest::nearest(first, leaves.iter().map(|&leaf| wanted(leaf)));
             let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
             let leaf = &params[leaves[0]].name;
-            return Err(RunError::new("E0702", why).with_help(format!(
+            return Err(RunError::new(RunCode::E0702, why).with_help(format!(
                 "{near}the parts of `{path}` are {}; to read only some arrays of the file, write --arg {leaf}=@{shown}:KEY for each",
                 parts.join(", ")
             )));
@@ -488,14 +505,14 @@ fn open_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<(NpyS
         (None, names) if names.contains(&param.name) => &param.name,
         (None, _) => {
             return Err(RunError::new(
-                "E0702",
+                RunCode::E0702,
                 format!("`{shown}` is an archive; name the array for `{}`", param.name),
             )
             .with_help(format!("write @{shown}:KEY; {}", holds(&archive))));
         }
     };
     let source = archive.array(name)?.ok_or_else(|| {
-        let error = RunError::new("E0703", format!("`{shown}` has no array `{name}`"));
+        let error = RunError::new(RunCode::E0703, format!("`{shown}` has no array `{name}`"));
         match suggest::nearest(name, names.iter().map(String::as_str)) {
             Some(near) => error.with_help(format!("did you mean `{near}`?")),
             None => error.with_help(holds(&archive)),
@@ -524,14 +541,14 @@ fn check_shape<S: BlockSource + Send + 'static>(source: S, shown: &str, param: &
         return Ok(Box::new(source));
     }
     let given = type_text(source.dtype(), source.shape());
-    Err(RunError::new("E0701", format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty)))
+    Err(RunError::new(RunCode::E0701, format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty)))
 }
 
 /// E0701 for an array of another type than the parameter.
 fn wrong_type(source: &NpySource, shown: &str, param: &Binding) -> RunError {
     let complex = if source.is_complex() { source.dtype().complex_name() } else { None };
     let given = sized(complex.unwrap_or(source.dtype().name()), source.shape());
-    RunError::new("E0701", format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty))
+    RunError::new(RunCode::E0701, format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty))
 }
 
 /// Checks that an array of complex numbers has the element type and the shape of the parameter.
@@ -716,7 +733,7 @@ mod tests {
             ("z=[true,1]", "true is not an f32"),
         ] {
             let error = refusal(&planes, &[text]);
-            assert!(error.code == "E0701" && error.message.contains(why), "{}", error.message);
+            assert!(error.code == RunCode::E0701 && error.message.contains(why), "{}", error.message);
         }
         assert_eq!(refusal(&planes, &[]).message, "1 argument is missing: `z: c64[2]`");
     }
@@ -740,8 +757,13 @@ mod tests {
         assert!(error.message.contains("`p.v: u8[2]` is missing"), "{}", error.message);
         assert_eq!(error.help.unwrap(), "it holds `w`, `layer.b`");
         for (leaf, code, message, help) in [
-            ("p.layer.a", "E0702", "`p.layer.a: u8` is missing", "did you mean `layer.b`? it holds"),
-            ("p.w", "E0702", "arrays that `p` does not have: `layer.b`", "the parts of `p` are `w`; to read only some"),
+            ("p.layer.a", RunCode::E0702, "`p.layer.a: u8` is missing", "did you mean `layer.b`? it holds"),
+            (
+                "p.w",
+                RunCode::E0702,
+                "arrays that `p` does not have: `layer.b`",
+                "the parts of `p` are `w`; to read only some",
+            ),
         ] {
             let params = [param(leaf, DType::U8, if leaf == "p.w" { &[2] } else { &[] })];
             let error = refusal(&params, &[&archive]);
@@ -757,12 +779,12 @@ mod tests {
     fn a_wrong_type_shows_both() {
         let param = param("x", DType::F32, &[4, 8]);
         for (text, code, message) in [
-            ("x=[1,2,3]", "E0701", "`x` has type f32[4, 8], but `[1,2,3]` is f32[3]"),
-            ("x=2.5", "E0701", "`x` has type f32[4, 8], but `2.5` is f32"),
-            ("x=true", "E0701", "`x` has type f32[4, 8], but true is not an f32"),
-            ("x=full:1e50", "E0701", "`x` has type f32[4, 8], but 1e50 does not fit into f32"),
-            ("x=@absent.npy", "E0703", "cannot read `absent.npy`: No such file or directory"),
-            ("x=@a.safetensors:w", "E0703", "cannot read `a.safetensors`: No such file"),
+            ("x=[1,2,3]", RunCode::E0701, "`x` has type f32[4, 8], but `[1,2,3]` is f32[3]"),
+            ("x=2.5", RunCode::E0701, "`x` has type f32[4, 8], but `2.5` is f32"),
+            ("x=true", RunCode::E0701, "`x` has type f32[4, 8], but true is not an f32"),
+            ("x=full:1e50", RunCode::E0701, "`x` has type f32[4, 8], but 1e50 does not fit into f32"),
+            ("x=@absent.npy", RunCode::E0703, "cannot read `absent.npy`: No such file or directory"),
+            ("x=@a.safetensors:w", RunCode::E0703, "cannot read `a.safetensors`: No such file"),
         ] {
             let error = refusal(std::slice::from_ref(&param), &[text]);
             assert_eq!(error.code, code, "{text}");

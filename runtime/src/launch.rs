@@ -20,7 +20,7 @@ use crate::processes::crossings::{Ending, NAP};
 use crate::processes::numbered_processes;
 use crate::shared::{Position, Shared, WorkerOrder};
 use crate::team::Team;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::mesh::share;
 
 /// The numbers of workers and helpers of a program.
@@ -217,8 +217,8 @@ impl Shared {
         let waited = if !is_alone { format!("waited {:?}", self.timeout) } else { "waits".into() };
         let processes = self.crossings.as_ref().map(|crossings| crossings.awaited(barrier)).unwrap_or_default();
         let (code, missing) = match processes.as_slice() {
-            [] => ("E0804", numbered(&missing)),
-            processes => ("E0809", numbered_processes(processes)),
+            [] => (RunCode::E0804, numbered(&missing)),
+            processes => (RunCode::E0809, numbered_processes(processes)),
         };
         RunError::new(code, format!("the {what}{line} {waited} for {missing}"))
             .at(site)
@@ -277,7 +277,7 @@ impl Workforce {
             let thread = thread::Builder::new()
                 .name(format!("spmd-worker-{}", worker.number))
                 .spawn(move || serve(&floor, worker))
-                .map_err(|error| RunError::new("E0803", format!("cannot start a thread: {error}")))?;
+                .map_err(|error| RunError::new(RunCode::E0803, format!("cannot start a thread: {error}")))?;
             workforce.threads.push(thread);
         }
         workforce.touch();

@@ -9,42 +9,45 @@
 //!                                             6 End
 //! ```
 
+mod calls;
+mod control;
 mod messages;
 mod panels;
+mod texts;
 mod transfers;
 
 use std::collections::BTreeMap;
 
+pub(crate) use self::texts::PrintedText;
 use self::transfers::{LoadedTransfer, TransferEnd, ends};
 use crate::barrier::Barrier;
 use crate::check::overlap;
 use crate::collectives::{exchange, fetch, permute};
-use crate::device::{Action, Counter, Device, IndexCheck, LoopBound};
-use crate::gemm;
+use crate::components::{Components, ProgramCode};
+use crate::device::{Action, Device, IndexCheck};
 use crate::kernels::KernelCall;
 use crate::launch::Staff;
-use crate::library;
 use crate::memory::{Mapping, Memory};
-use crate::print::PreparedPrint;
 use crate::processes::plans::{MessagePlans, Senders};
 use crate::processes::reads::DeviceReads;
 use crate::report::RunOptions;
-use crate::shared::Outline;
-use crate::streams::{self, AheadSlot};
+use crate::shared::{Outline, PreparedText};
+use crate::streams::AheadSlot;
 use crate::team::WORTH_SHARING;
 use crate::trap::RunError;
 use spmdc_abi::CollectiveKind;
 use spmdc_abi::mesh::{DeviceMesh, share};
+use spmdc_abi::sorted::order;
 use spmdc_abi::{
-    AxisSet, Binding, Bound, Channel, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryFunction,
-    LibraryStep, MeshAxis, Message, PermuteStep, Place, Program, Site, Step, StreamRows, TextPurpose,
+    AxisSet, Binding, Channel, DType, ExchangeStep, FetchStep, KernelFn, KernelStep, MeshAxis, PermuteStep, Place,
+    Program, Site, Step,
 };
 
 /// A program prepared for all devices.
 pub(crate) struct Loaded {
     pub devices: Vec<Device>,
     pub barriers: Vec<Barrier>,
-    pub prints: Vec<PreparedPrint>,
+    pub prints: Vec<Box<dyn PreparedText>>,
     /// Where rows of streams are read ahead.
     pub ahead: Vec<AheadSlot>,
     /// The outline of each part.
@@ -77,7 +80,7 @@ pub(crate) struct MeshProgram<'a> {
 pub(crate) fn load(
     parts: &[MeshProgram<'_>],
     channels: &[Channel],
-    kernels: &[KernelFn],
+    code: &ProgramCode,
     staff: &Staff,
     options: &RunOptions,
 ) -> Result<Loaded, RunError> {
@@ -113,7 +116,8 @@ pub(crate) fn load(
             axes: &program.mesh,
             params: &program.params,
             memory,
-            kernels,
+            kernels: code.kernels.functions(),
+            components: &code.components,
             staff,
             numbers,
             part,
@@ -143,7 +147,9 @@ pub(crate) fn load(
         devices.append(&mut out.devices);
         first_param += program.params.len();
     }
-    devices.sort_by_key(|device: &Device| device.number);
+    let numbers: Vec<u64> = devices.iter().map(|device: &Device| device.number as u64).collect();
+    let mut unsorted: Vec<Option<Device>> = devices.into_iter().map(Some).collect();
+    let mut devices: Vec<Device> = order(&numbers).into_iter().filter_map(|at| unsorted[at].take()).collect();
     let first = devices.first().map_or(0, |device| device.number);
     debug_assert!(
         devices.iter().zip(first..).all(|(device, number)| device.number == number),
@@ -160,13 +166,15 @@ pub(crate) fn load(
     Ok(out)
 }
 
-struct Loader<'a> {
+/// Turns the steps of a mesh into operations.
+pub(crate) struct Loader<'a> {
     mesh: &'a DeviceMesh,
     /// The axes with their names, for printed text.
     axes: &'a [MeshAxis],
     params: &'a [Binding],
     memory: &'a Memory,
     kernels: &'a [KernelFn],
+    components: &'a Components,
     staff: &'a Staff,
     /// The number of each device of this part among all devices.
     numbers: &'a [usize],
@@ -194,143 +202,86 @@ impl<'a> Loader<'a> {
 
     fn step(&mut self, step: &Step) -> Result<(), RunError> {
         match step {
-            Step::Kernel(step) => self.kernel(step),
-            Step::Panels { kernels, lags, panel } => self.panels(kernels, lags, *panel as i64),
-            Step::GroupPanels(panels) => return self.group_panels(panels),
-            Step::Gemm(step) => return self.gemm(step),
-            Step::Library(step) => return self.library(step),
-            Step::Exchange(step) => return self.exchange(step),
-            Step::Reduce(step) => return self.reduce(step),
-            Step::Permute(step) => return self.permute(step),
-            Step::Fetch(step) => return self.fetch(step),
-            Step::Sync { group, kind, site } => return self.sync(*group, *site, name_of(*kind)),
+            Step::Kernel(step) => {
+                self.kernel(step);
+                Ok(())
+            }
+            Step::Panels { kernels, lags, panel } => {
+                self.panels(kernels, lags, *panel as i64);
+                Ok(())
+            }
+            Step::GroupPanels(panels) => self.group_panels(panels),
+            Step::Gemm(step) => self.components.product(step)?.load(self, step),
+            Step::Library(step) => self.components.library(step)?.load(self, step),
+            Step::Exchange(step) => self.exchange(step),
+            Step::Reduce(step) => self.reduce(step),
+            Step::Permute(step) => self.permute(step),
+            Step::Fetch(step) => self.fetch(step),
+            Step::Sync { group, kind, site } => self.sync(*group, *site, name_of(*kind)),
             Step::Post { group, site } => {
-                // Where barriers are of several processes, all of the barrier happens where it is awaited.
-                if self.mesh.has_boxes() {
-                    self.at_barrier(*group, *site, "barrier", |barrier, slot| Action::Post { barrier, slot });
-                }
+                self.post(*group, *site);
+                Ok(())
             }
-            Step::Await { group, kind, site } => {
-                if !self.mesh.has_boxes() {
-                    return self.sync(*group, *site, name_of(*kind));
-                }
-                self.at_barrier(*group, *site, name_of(*kind), |barrier, slot| Action::Await { barrier, slot });
-            }
+            Step::Await { group, kind, site } => self.await_posted(*group, *site, name_of(*kind)),
             Step::Copy { from, to, bytes, split } => {
-                let (memory, mesh) = (self.memory, self.mesh);
-                self.emit(Site::default(), "copy", |device, _| {
-                    let lines = bytes.div_ceil(64) as i64;
-                    let (rank, count) = mesh.rank(device, *split);
-                    let part = share(lines, rank, count);
-                    let cut = |line: i64| (line as u64 * 64).min(*bytes) as usize;
-                    let (begin, end) = (cut(part.start), cut(part.end));
-                    debug_assert!(begin <= end && end as u64 <= *bytes, "a copy of {begin}..{end} of {bytes} bytes");
-                    Action::Copy {
-                        from: memory.address(*from, device).wrapping_add(begin),
-                        to: memory.address(*to, device).wrapping_add(begin),
-                        bytes: if from == to { 0 } else { end - begin },
-                    }
-                });
+                self.copy((*from, *to), *bytes, *split);
+                Ok(())
             }
             Step::CheckIndex { index, dtype, extent, len, to, site } => {
-                let memory = self.memory;
-                self.emit(*site, "index", |device, _| {
-                    Action::CheckIndex(Box::new(IndexCheck {
-                        index: memory.address(*index, device),
-                        dtype: *dtype,
-                        extent: *extent,
-                        len: *len,
-                        to: memory.address(*to, device).cast(),
-                    }))
-                });
+                self.check_index((*index, *dtype), (*extent, *len), *to, *site);
+                Ok(())
             }
-            Step::For { counter, start, end, body, site } => {
-                let memory = self.memory;
-                let slot = self.counters;
-                self.counters += 1;
-                let head = self.outline.len();
-                self.emit(*site, "loop", |device, out| {
-                    let place = memory.address(*counter, device).cast();
-                    debug_assert_eq!(out.counters.len(), slot, "every device has the loop's counter");
-                    out.counters.push(Counter { place, current: 0, end: 0 });
-                    let limit = |bound: &Bound| match bound {
-                        Bound::Const(value) => LoopBound::Known(*value),
-                        Bound::Memory(place, dtype) => LoopBound::Memory(memory.address(*place, device), *dtype),
-                    };
-                    Action::For { counter: slot, start: limit(start), end: limit(end), exit: 0 }
-                });
-                // A loop in a loop with known trips is a part of the progress of that one.
-                let known = match (start, end) {
-                    (Bound::Const(start), Bound::Const(end)) if !self.in_known_loop => {
-                        Some((*start, end.abs_diff(*start)))
-                    }
-                    (Bound::Const(_) | Bound::Memory(..), Bound::Const(_) | Bound::Memory(..)) => None,
-                };
-                if let Some((start, total)) = known {
-                    self.emit(*site, "loop", |_, _| Action::Progress { counter: Some(slot), start, total });
-                }
-                let outside = (self.in_known_loop, self.varying);
-                self.in_known_loop |= known.is_some();
-                self.varying = [start, end].into_iter().fold(self.varying, |varying, bound| match bound {
-                    Bound::Const(_) => varying,
-                    Bound::Memory(place, _) => varying.union(self.own_axes(*place)),
-                });
-                self.steps(body)?;
-                (self.in_known_loop, self.varying) = outside;
-                self.emit(*site, "loop", |_, _| Action::Next { counter: slot, body: head + 1 });
-                self.land(head);
-                if let Some((start, total)) = known {
-                    self.emit(*site, "loop", |_, _| Action::Progress { counter: None, start, total });
-                }
-            }
-            Step::While { cond, flag, body, site } => {
-                let head = self.outline.len();
-                let outside = self.varying;
-                self.varying = outside.union(self.own_axes(*flag));
-                self.steps(cond)?;
-                let branch = self.unless(*flag, *site);
-                self.steps(body)?;
-                self.varying = outside;
-                self.emit(*site, "loop", |_, _| Action::Jump { target: head });
-                self.land(branch);
-            }
-            Step::If { flag, then, otherwise, site } => {
-                let outside = self.varying;
-                self.varying = outside.union(self.own_axes(*flag));
-                let branch = self.unless(*flag, *site);
-                self.steps(then)?;
-                let jump = self.outline.len();
-                self.emit(*site, "branch", |_, _| Action::Jump { target: 0 });
-                self.land(branch);
-                self.steps(otherwise)?;
-                self.land(jump);
-                self.varying = outside;
-            }
+            Step::For { counter, start, end, body, site } => self.for_loop(*counter, (start, end), body, *site),
+            Step::While { cond, flag, body, site } => self.while_loop((cond, *flag), body, *site),
+            Step::If { flag, then, otherwise, site } => self.branch(*flag, (then, otherwise), *site),
             Step::Print { text, values, purpose, site } => {
-                let print = self.out.prints.len();
-                let what = match purpose {
-                    TextPurpose::Line | TextPurpose::Error => "print",
-                    TextPurpose::FileName(_) => "save",
-                };
-                let first = self.first();
-                let mut prepared =
-                    PreparedPrint::new((text, values.clone()), purpose, *site, self.axes, self.memory, first)?;
-                // All processes come to a `save` before any goes on: see `save`.
-                let senders = if prepared.saves() { Senders::AllToAll } else { Senders::AllToFirst };
-                self.sync(self.mesh.axes(), *site, what)?;
-                let of_first = |reads: &mut DeviceReads<'_>, device: usize| {
-                    if device == first {
-                        prepared.read(reads);
-                    }
-                    Ok(())
-                };
-                self.planned((self.mesh.axes(), senders), (*site, what), of_first)?;
-                self.out.prints.push(prepared);
-                self.emit(*site, what, |_, _| Action::Print { print });
-                self.sync(self.mesh.axes(), *site, what)?;
+                let prints = self.components.prints()?;
+                prints(self, &PrintedText { text, values, purpose, site: *site })
             }
         }
+    }
+
+    /// Arrives at a barrier.
+    fn post(&mut self, group: AxisSet, site: Site) {
+        // Where barriers are of several processes, all of the barrier happens where it is awaited.
+        if self.mesh.has_boxes() {
+            self.at_barrier(group, site, "barrier", |barrier, slot| Action::Post { barrier, slot });
+        }
+    }
+
+    /// Waits at a barrier that was posted.
+    fn await_posted(&mut self, group: AxisSet, site: Site, what: &'static str) -> Result<(), RunError> {
+        if !self.mesh.has_boxes() {
+            return self.sync(group, site, what);
+        }
+        self.at_barrier(group, site, what, |barrier, slot| Action::Await { barrier, slot });
         Ok(())
+    }
+
+    /// A copy of bytes, which the devices along `split` divide by whole cache lines.
+    fn copy(&mut self, (from, to): (Place, Place), bytes: u64, split: AxisSet) {
+        let (memory, mesh) = (self.memory, self.mesh);
+        self.emit(Site::default(), "copy", |device, _| {
+            let lines = bytes.div_ceil(64) as i64;
+            let (rank, count) = mesh.rank(device, split);
+            let part = share(lines, rank, count);
+            let cut = |line: i64| (line as u64 * 64).min(bytes) as usize;
+            let (begin, end) = (cut(part.start), cut(part.end));
+            debug_assert!(begin <= end && end as u64 <= bytes, "a copy of {begin}..{end} of {bytes} bytes");
+            Action::Copy {
+                from: memory.address(from, device).wrapping_add(begin),
+                to: memory.address(to, device).wrapping_add(begin),
+                bytes: if from == to { 0 } else { end - begin },
+            }
+        });
+    }
+
+    fn check_index(&mut self, (index, dtype): (Place, DType), (extent, len): (i64, i64), to: Place, site: Site) {
+        let memory = self.memory;
+        self.emit(site, "index", |device, _| {
+            let (index, to) = (memory.address(index, device), memory.address(to, device).cast());
+            Action::CheckIndex(Box::new(IndexCheck { index, dtype, extent, len, to }))
+        });
     }
 
     /// The place of the device that prints: the one with the lowest number.
@@ -341,6 +292,10 @@ impl<'a> Loader<'a> {
 
     /// Appends an operation to the list of every device.
     fn emit(&mut self, site: Site, what: &'static str, mut action: impl FnMut(usize, &mut Device) -> Action) {
+        self.emit_with(site, what, &mut action);
+    }
+
+    fn emit_with(&mut self, site: Site, what: &'static str, action: &mut dyn FnMut(usize, &mut Device) -> Action) {
         debug_assert!(
             self.out.devices.iter().all(|device| device.actions.len() == self.outline.len()),
             "an operation is the same step on all devices"
@@ -349,28 +304,6 @@ impl<'a> Loader<'a> {
         for device in &mut self.out.devices {
             let action = action(device.place, device);
             device.actions.push(action);
-        }
-    }
-
-    /// Jumps over the following operations if the flag is false; `land` sets the target.
-    fn unless(&mut self, flag: Place, site: Site) -> usize {
-        let memory = self.memory;
-        self.emit(site, "branch", |device, _| Action::Unless { flag: memory.address(flag, device), target: 0 });
-        self.outline.len() - 1
-    }
-
-    /// Sets the target of the jump that was emitted as operation `jump` to the next operation.
-    fn land(&mut self, jump: usize) {
-        let here = self.outline.len();
-        for device in &mut self.out.devices {
-            if let Action::For { exit: target, .. } | Action::Unless { target, .. } | Action::Jump { target } =
-                &mut device.actions[jump]
-            {
-                debug_assert!(jump < here, "a jump that is landed leads forward");
-                *target = here;
-            } else {
-                unreachable!("operation {jump} is no jump");
-            }
         }
     }
 
@@ -504,120 +437,6 @@ impl<'a> Loader<'a> {
         CallMaker { memory: self.memory, mesh: self.mesh, staff: self.staff, numbers: self.numbers }
     }
 
-    fn gemm(&mut self, step: &GemmStep) -> Result<(), RunError> {
-        let (staff, numbers) = (self.staff, self.numbers);
-        let group = step.ring.as_ref().map_or(AxisSet::EMPTY, |ring| set_of(&ring.axes));
-        if let Some(ring) = &step.ring {
-            self.collective((group, Counted { kind: ring.kind, bytes: ring.bytes, counts: true }), step.site, None);
-        }
-        let what = step.ring.as_ref().map_or("product", |ring| ring.kind.name());
-        let plan = |reads: &mut DeviceReads<'_>, device: usize| {
-            Ok(gemm::plan(reads, step, device, team(staff, numbers[device])))
-        };
-        let products = self.planned((group, Senders::Owners), (step.site, what), plan)?;
-        self.emit_each(step.site, "product", products.into_iter().map(Action::Products));
-        Ok(())
-    }
-
-    fn library(&mut self, step: &LibraryStep) -> Result<(), RunError> {
-        if let LibraryFunction::Rows(rows) = &step.function {
-            self.read_rows(step, rows);
-            return Ok(());
-        }
-        if let LibraryFunction::Send(message) = &step.function {
-            self.send(step, message);
-            return Ok(());
-        }
-        if let LibraryFunction::Receive(message) = &step.function {
-            self.receive(step, message);
-            return Ok(());
-        }
-        let (staff, numbers) = (self.staff, self.numbers);
-        let group = step.owners.as_ref().map_or(AxisSet::EMPTY, |owners| set_of(&owners.axes));
-        if let Some(owners) = &step.owners {
-            self.collective((group, Counted { kind: owners.kind, bytes: owners.bytes, counts: true }), step.site, None);
-        }
-        let what = step.owners.as_ref().map_or("library function", |owners| owners.kind.name());
-        let plan = |reads: &mut DeviceReads<'_>, device: usize| {
-            Ok(library::plan(reads, step, device, team(staff, numbers[device])))
-        };
-        let calls = self.planned((group, Senders::Owners), (step.site, what), plan)?;
-        self.emit_each(step.site, "library function", calls.into_iter().map(|calls| Action::Library(Box::new(calls))));
-        Ok(())
-    }
-
-    /// Emits an operation, given for each device of this process.
-    fn emit_each(&mut self, site: Site, what: &'static str, actions: impl ExactSizeIterator<Item = Action>) {
-        debug_assert_eq!(actions.len(), self.out.devices.len(), "there is an action for each device");
-        let mut actions = actions;
-        self.emit(site, what, |_, _| actions.next().expect("there is an action for each device"));
-    }
-}
-
-/// The number of threads that work for a device; 1 for one of another process.
-fn team(staff: &Staff, device: usize) -> usize {
-    if staff.has(device) { staff.team_of(staff.worker_of(device)) } else { 1 }
-}
-
-fn set_of(axes: &[u8]) -> AxisSet {
-    axes.iter().map(|&axis| axis as usize).collect()
-}
-
-impl Loader<'_> {
-    fn read_rows(&mut self, step: &LibraryStep, rows: &StreamRows) {
-        let layout = &self.params[rows.param as usize].layout;
-        let rows = &StreamRows { param: rows.param + self.first_param as u32, ..rows.clone() };
-        let mut reads = Vec::new();
-        for &device in self.memory.devices() {
-            let (read, ahead) = streams::plan(self.memory, (step, rows), layout, (device, self.out.ahead.len()));
-            self.out.ahead.extend(ahead);
-            reads.push(read);
-        }
-        self.emit_each(step.site, "read of rows", reads.into_iter().map(|read| Action::Read(Box::new(read))));
-    }
-}
-
-impl Loader<'_> {
-    /// Copies the device's block into the messages once those before have been read, and says that they are full.
-    fn send(&mut self, step: &LibraryStep, message: &Message) {
-        let (memory, transfer) = (self.memory, &self.transfers[message.channel as usize]);
-        debug_assert_eq!(transfer.channel.from as usize, self.part, "a part sends what it has");
-        let (full, empty) = ends(message.channel);
-        let bytes = self.mesh.stored_shape(&message.layout).iter().product::<usize>() * message.layout.dtype.size();
-        let counted = Counted { kind: CollectiveKind::Transfer, bytes: bytes as u64, counts: true };
-        let collective = self.out.collectives.len();
-        self.out.collectives.push(counted);
-        let (site, what) = (step.site, CollectiveKind::Transfer.name());
-        self.emit(site, what, |_, _| Action::AwaitPosted { barrier: full, slot: full });
-        self.emit(site, what, |_, _| Action::AwaitPosted { barrier: empty, slot: empty });
-        self.emit(site, what, |_, _| Action::Count { collective });
-        self.emit(site, what, |device, _| {
-            let block = (step.operands[0].place, &message.layout);
-            Action::Move(transfer.plan.sent(memory, block, device, &transfer.departures))
-        });
-        let crossing = transfer.crossing;
-        self.emit(site, what, |_, _| Action::PostMessages { barrier: full, crossing, slot: full });
-        self.emit(site, what, |_, _| Action::Post { barrier: empty, slot: empty });
-    }
-
-    /// Copies the device's block out of the messages once they are full, and says that it has read them.
-    fn receive(&mut self, step: &LibraryStep, message: &Message) {
-        let (memory, transfer) = (self.memory, &self.transfers[message.channel as usize]);
-        debug_assert_eq!(transfer.channel.to as usize, self.part, "a part receives what is for it");
-        let (full, empty) = ends(message.channel);
-        let (site, what) = (step.site, CollectiveKind::Transfer.name());
-        let crossing = transfer.crossing;
-        self.emit(site, what, |_, _| Action::AwaitPosted { barrier: empty, slot: empty });
-        self.emit(site, what, |_, _| match crossing {
-            Some(_) => Action::Crossing { crossing },
-            None => Action::Sync { barrier: full },
-        });
-        self.emit(site, what, |device, _| {
-            Action::Move(transfer.plan.received(memory, (step, &message.layout), device, &transfer.arrivals))
-        });
-        self.emit(site, what, |_, _| Action::Post { barrier: empty, slot: empty });
-    }
-
     /// At the end, waits until the last value of each transfer has been sent and read.
     fn last_transfers(&mut self) {
         for (number, LoadedTransfer { channel, .. }) in self.transfers.iter().enumerate() {
@@ -629,6 +448,13 @@ impl Loader<'_> {
                 }
             }
         }
+    }
+
+    /// Emits an operation, given for each device of this process.
+    fn emit_each(&mut self, site: Site, what: &'static str, ops: impl ExactSizeIterator<Item = Action>) {
+        debug_assert_eq!(ops.len(), self.out.devices.len(), "there is an operation for each device");
+        let mut ops = ops;
+        self.emit(site, what, |_, _| ops.next().expect("there is an operation for each device"));
     }
 }
 

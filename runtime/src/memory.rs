@@ -10,8 +10,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::mesh::DeviceMesh;
+use spmdc_abi::sorted::order;
 use spmdc_abi::{Arena, AxisSet, BufferInfo, Place, Program};
 
 /// Minimum size of mappings that are aligned to huge pages and request them, in bytes (2 MiB).
@@ -55,8 +56,12 @@ impl Mapping {
         if bytes == 0 {
             return Ok(Mapping { base: ptr::without_provenance_mut(LINE), bytes, mapped: 0 });
         }
-        let refused =
-            || RunError::new("E0803", format!("out of memory: the system cannot allocate {}", ByteSize(bytes as u64)));
+        let refused = || {
+            RunError::new(
+                RunCode::E0803,
+                format!("out of memory: the system cannot allocate {}", ByteSize(bytes as u64)),
+            )
+        };
         let is_huge = used_by == MappingUse::SeveralProcesses && bytes >= WHOLE_HUGE_PAGES;
         let slack = if bytes >= HUGE_PAGE || is_huge { HUGE_PAGE } else { 0 };
         let last_page = if is_huge { HUGE_PAGE } else { LARGEST_PAGE };
@@ -158,7 +163,7 @@ impl Memory {
         let mut mapped = Vec::with_capacity(arenas.len());
         for arena in arenas {
             let bytes = usize::try_from(arena.bytes)
-                .map_err(|_| RunError::new("E0803", format!("{} cannot be addressed", ByteSize(arena.bytes))))?;
+                .map_err(|_| RunError::new(RunCode::E0803, format!("{} cannot be addressed", ByteSize(arena.bytes))))?;
             let mut instances: Vec<Option<Mapping>> = (0..mesh.count(arena.axes.iter())).map(|_| None).collect();
             for &device in &devices {
                 let instance = &mut instances[mesh.linear(device, arena.axes.iter())];
@@ -246,11 +251,13 @@ pub fn check_fits(
         };
         buffers.extend(program.buffers.iter().filter_map(|buffer| Some((buffer, copies(buffer)?))));
     }
-    buffers.sort_by_key(|(buffer, copies)| std::cmp::Reverse(buffer.bytes.saturating_mul(*copies)));
-    let largest: Vec<String> = buffers
+    // The largest ones first.
+    let sizes = buffers.iter().map(|(buffer, copies)| !buffer.bytes.saturating_mul(*copies));
+    let largest: Vec<String> = order(&sizes.collect::<Vec<_>>())
         .iter()
         .take(4)
-        .map(|(buffer, copies)| {
+        .map(|&at| {
+            let (buffer, copies) = &buffers[at];
             let times = if *copies > 1 { format!(" times {copies}") } else { String::new() };
             let line = if buffer.site.line > 0 { format!(" (line {})", buffer.site.line) } else { String::new() };
             format!("`{}: {}`{line} {}{times}", buffer.name, buffer.ty, ByteSize(buffer.bytes))
@@ -258,7 +265,7 @@ pub fn check_fits(
         .collect();
     let needed = ByteSize(known);
     let mut error = RunError::new(
-        "E0803",
+        RunCode::E0803,
         format!("the program needs {needed} of memory, but only {} is available", ByteSize(available)),
     );
     if let Some((buffer, _)) = buffers.first() {
@@ -397,7 +404,7 @@ mod tests {
         };
         assert_eq!(check_fits(&program, &[mesh()], 0, Some(9000)), Ok(9000));
         let error = check_fits(&program, &[mesh()], 0, Some(8999)).unwrap_err();
-        assert_eq!(error.code, "E0803");
+        assert_eq!(error.code, RunCode::E0803);
         assert_eq!(error.message, "the program needs 8.8 KiB of memory, but 8.8 KiB are available");
         assert_eq!(error.site.unwrap().line, 8);
         assert_eq!(
@@ -428,8 +435,8 @@ mod tests {
     #[test]
     fn a_mapping_that_cannot_be_is_an_error() {
         for used_by in [MappingUse::OneProcess, MappingUse::SeveralProcesses] {
-            assert_eq!(Mapping::new(usize::MAX / 2, used_by).unwrap_err().code, "E0803");
-            assert_eq!(Mapping::new(usize::MAX, used_by).unwrap_err().code, "E0803");
+            assert_eq!(Mapping::new(usize::MAX / 2, used_by).unwrap_err().code, RunCode::E0803);
+            assert_eq!(Mapping::new(usize::MAX, used_by).unwrap_err().code, RunCode::E0803);
         }
     }
 

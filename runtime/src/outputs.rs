@@ -14,7 +14,7 @@ use crate::io::{check_writable, resolve};
 use crate::pieces::{LocalBlocks, PieceFile, Placeholder, RangedBlock};
 use crate::show;
 use crate::suggest;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::{Binding, Plane};
 
 /// A result as the program wrote it: one array, or complex numbers, whose planes are two.
@@ -97,7 +97,7 @@ impl Outputs {
                 let (path, known) = (file.path.display(), earlier.path.display());
                 let also =
                     if earlier.path == file.path { String::new() } else { format!(", which is also `{known}`,") };
-                return Err(RunError::new("E0702", format!("`{path}`{also} would be written twice")));
+                return Err(RunError::new(RunCode::E0702, format!("`{path}`{also} would be written twice")));
             }
             if is_writer && Placeholder::of(&file.path).is_none() {
                 check_writable(&file.path)?;
@@ -220,7 +220,7 @@ impl OutputFile {
             Some(format @ (FileFormat::Npz | FileFormat::Safetensors)) => Some(format),
             None => {
                 let why = format!("`--out {request}` does not name a .npy, .npz or .safetensors file");
-                return Err(RunError::new("E0702", why)
+                return Err(RunError::new(RunCode::E0702, why)
                     .with_help("write --out FILE.npy, --out NAME=FILE.npy, --out FILE.npz or --out FILE.safetensors"));
             }
         };
@@ -231,7 +231,7 @@ impl OutputFile {
             (None, None) => {
                 let known = list(results.iter().map(|result| result.name.as_str()));
                 return Err(RunError::new(
-                    "E0702",
+                    RunCode::E0702,
                     format!("`--out {request}` does not name a result; the results are {known}"),
                 )
                 .with_help("write --out NAME=FILE.npy, or all of them with --out FILE.npz"));
@@ -250,7 +250,7 @@ impl OutputFile {
                     (None, Some(format)) if !parts.is_empty() => OutputContent::Archive(format, parts),
                     (None, None) if !parts.is_empty() => {
                         let known = list(parts.iter().map(|(part, _)| part.as_str()));
-                        return Err(RunError::new("E0702", format!("`{name}` has several parts: {known}"))
+                        return Err(RunError::new(RunCode::E0702, format!("`{name}` has several parts: {known}"))
                             .with_help(format!("write them together with --out {name}=FILE.npz")));
                     }
                     (None, _) => return Err(unknown_result(results, name)),
@@ -261,14 +261,14 @@ impl OutputFile {
             && members.iter().any(|(name, _)| name == METADATA)
         {
             let why = format!("`--out {request}`: an array in a .safetensors file cannot be called `{METADATA}`");
-            return Err(RunError::new("E0702", why).with_help("write a .npz file instead"));
+            return Err(RunError::new(RunCode::E0702, why).with_help("write a .npz file instead"));
         }
         if let OutputContent::Archive(FileFormat::Safetensors, members) = &content
             && let Some((name, _)) = members.iter().find(|(_, index)| results[*index].imaginary.is_some())
         {
             let why =
                 format!("`--out {request}`: `{name}` is complex, but a .safetensors file holds real numbers only");
-            return Err(RunError::new("E0702", why).with_help("write a .npz file instead"));
+            return Err(RunError::new(RunCode::E0702, why).with_help("write a .npz file instead"));
         }
         Ok(OutputFile { path, content })
     }
@@ -276,7 +276,7 @@ impl OutputFile {
 
 fn unknown_result(results: &[WholeResult], name: &str) -> RunError {
     let names = || results.iter().map(|result| result.name.as_str());
-    let error = RunError::new("E0702", format!("the program has no result `{name}`"));
+    let error = RunError::new(RunCode::E0702, format!("the program has no result `{name}`"));
     match suggest::nearest(name, names()) {
         Some(near) if near != "0" || results.len() > 1 => error.with_help(format!("did you mean `{near}`?")),
         _ if results.len() == 1 => error.with_help("it has a single result; write --out FILE.npy"),
@@ -350,12 +350,16 @@ mod tests {
         let two = results(&["loss", "p.w"]);
         let reserved = results(&["__metadata__"]);
         for (request, code, part) in [
-            ("y.npy", "E0702", "the results are `loss`, `p.w`"),
-            ("lss=y.npy", "E0702", "no result `lss`"),
-            ("p=p.npy", "E0702", "several parts: `w`"),
-            ("loss=y.txt", "E0702", "does not name a .npy, .npz or .safetensors file"),
-            ("p.safetensors", "E0702", "cannot be called `__metadata__`"),
-            ("loss=/no/such/folder/y.npy", "E0704", "cannot write `/no/such/folder/y.npy`: No such file or directory"),
+            ("y.npy", RunCode::E0702, "the results are `loss`, `p.w`"),
+            ("lss=y.npy", RunCode::E0702, "no result `lss`"),
+            ("p=p.npy", RunCode::E0702, "several parts: `w`"),
+            ("loss=y.txt", RunCode::E0702, "does not name a .npy, .npz or .safetensors file"),
+            ("p.safetensors", RunCode::E0702, "cannot be called `__metadata__`"),
+            (
+                "loss=/no/such/folder/y.npy",
+                RunCode::E0704,
+                "cannot write `/no/such/folder/y.npy`: No such file or directory",
+            ),
         ] {
             let results = if request == "p.safetensors" { &reserved } else { &two };
             let error = Outputs::plan(results, &[request.to_string()], true).unwrap_err();

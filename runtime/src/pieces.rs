@@ -7,14 +7,14 @@
 //! A file of a process has the rows of its devices, in their order and each once, whole in all other dimensions; a file of a device has its
 //! block. A process reads and writes the files of its own devices.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::array::{BlockSource, HostArray};
 use crate::boxes::Rows;
 use crate::deal::{dealt, label};
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{Binding, DType, Layout, LayoutDim, Program};
 
@@ -121,7 +121,7 @@ impl LocalBlocks {
         }
         let why = format!("the rows of `{}: {}` are divided among processes", result.name, result.ty);
         let help = format!("write a file for each device: `{}`", path.display()).replace("{process}", "{device}");
-        Err(RunError::new("E0702", why).with_help(help))
+        Err(RunError::new(RunCode::E0702, why).with_help(help))
     }
 
     /// `sizes` are the sizes of the whole array.
@@ -145,7 +145,9 @@ impl LocalBlocks {
             Placeholder::Process => {
                 // Where the rows of each distinct range begin in the file.
                 let ranges = blocks.iter().filter_map(|block| block.range.first());
-                let rows: BTreeSet<(usize, usize)> = ranges.map(|rows| (rows.start, rows.len())).collect();
+                let mut rows: Vec<(usize, usize)> = ranges.map(|rows| (rows.start, rows.len())).collect();
+                rows.sort_unstable();
+                rows.dedup();
                 let mut starts = BTreeMap::new();
                 let mut height = 0;
                 for (start, len) in rows {

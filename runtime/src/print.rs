@@ -11,8 +11,9 @@ use crate::joint::{ArrayOnDevices, Grain, JointPlan, PlaneOnDevices};
 use crate::memory::Memory;
 use crate::processes::reads::DeviceReads;
 use crate::save::{Copies, SavedFile, Saver};
+use crate::shared::PreparedText;
 use crate::show;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::{AxisSet, MeshAxis, Piece, PrintValue, SavedArray, Site, TextPurpose, pieces};
 
 /// A prepared `Print` step.
@@ -86,27 +87,6 @@ impl PreparedPrint {
         Ok(prepared)
     }
 
-    /// The place of the device that prints, or begins to write a file, if this process has one.
-    pub fn actor(&self) -> Option<usize> {
-        self.actor
-    }
-
-    /// Whether it begins to write a file, for which each process has its part.
-    pub fn saves(&self) -> bool {
-        match self.purpose {
-            PreparedPurpose::Line | PreparedPurpose::Error(..) => false,
-            PreparedPurpose::File(_) => true,
-        }
-    }
-
-    /// Whether a process has a part of a file that it begins to write.
-    pub fn is_saved_by(&self, process: usize) -> bool {
-        match &self.purpose {
-            PreparedPurpose::Line | PreparedPurpose::Error(..) => false,
-            PreparedPurpose::File(file) => file.ranks.contains(&process),
-        }
-    }
-
     /// Adds the reads of the process that prints, and notes where blocks of other processes arrive.
     pub fn read(&mut self, reads: &mut DeviceReads<'_>) {
         let condition = match &self.purpose {
@@ -120,35 +100,6 @@ impl PreparedPrint {
             }
         }
         self.far = far;
-    }
-
-    /// Writes the lines, or checks that the condition holds. All devices must have written the values, and wait.
-    pub fn write(&self, memory: &Memory, out: &mut dyn Write) -> Result<(), RunError> {
-        for device in memory.mesh().group(0, self.varying) {
-            match &self.purpose {
-                PreparedPurpose::Line => {
-                    let line = self.line(memory, device) + "\n";
-                    out.write_all(line.as_bytes()).map_err(|error| unwritable_output(&error))?;
-                }
-                PreparedPurpose::Error(condition, site) => {
-                    let flag = gather(memory, &self.far, condition.place, &condition.layout, device);
-                    if flag.bytes.first() == Some(&0) {
-                        return Err(RunError::new("E0806", self.line(memory, device)).at(*site));
-                    }
-                }
-                PreparedPurpose::File(_) => return Err(RunError::internal("a file was given instead of text")),
-            }
-        }
-        Ok(())
-    }
-
-    /// Begins to write this process's part of the file. The process of the first device determines the name. One device of the process
-    /// calls this; all devices must have written the values, and wait.
-    pub fn save(&self, memory: &Memory, saver: &Saver) -> Result<(), RunError> {
-        let PreparedPurpose::File(file) = &self.purpose else { return Ok(()) };
-        debug_assert!(self.varying.is_empty(), "a file has one value for all devices");
-        let path = self.is_first.then(|| PathBuf::from(self.line(memory, 0)));
-        saver.save(file.copied(memory, path))
     }
 
     fn line(&self, memory: &Memory, device: usize) -> String {
@@ -178,6 +129,52 @@ impl PreparedPrint {
         let place = |(axis, name): &(usize, String)| format!("{name}={}", memory.mesh().coordinate(device, *axis));
         let places: Vec<String> = self.names.iter().map(place).collect();
         if places.is_empty() { String::new() } else { format!("{}: ", places.join(",")) }
+    }
+}
+
+impl PreparedText for PreparedPrint {
+    fn actor(&self) -> Option<usize> {
+        self.actor
+    }
+
+    fn saves(&self) -> bool {
+        match self.purpose {
+            PreparedPurpose::Line | PreparedPurpose::Error(..) => false,
+            PreparedPurpose::File(_) => true,
+        }
+    }
+
+    fn is_saved_by(&self, process: usize) -> bool {
+        match &self.purpose {
+            PreparedPurpose::Line | PreparedPurpose::Error(..) => false,
+            PreparedPurpose::File(file) => file.ranks.contains(&process),
+        }
+    }
+
+    fn write(&self, memory: &Memory, out: &mut dyn Write) -> Result<(), RunError> {
+        for device in memory.mesh().group(0, self.varying) {
+            match &self.purpose {
+                PreparedPurpose::Line => {
+                    let line = self.line(memory, device) + "\n";
+                    out.write_all(line.as_bytes()).map_err(|error| unwritable_output(&error))?;
+                }
+                PreparedPurpose::Error(condition, site) => {
+                    let flag = gather(memory, &self.far, condition.place, &condition.layout, device);
+                    if flag.bytes.first() == Some(&0) {
+                        return Err(RunError::new(RunCode::E0806, self.line(memory, device)).at(*site));
+                    }
+                }
+                PreparedPurpose::File(_) => return Err(RunError::internal("a file was given instead of text")),
+            }
+        }
+        Ok(())
+    }
+
+    fn save(&self, memory: &Memory, saver: &Saver) -> Result<(), RunError> {
+        let PreparedPurpose::File(file) = &self.purpose else { return Ok(()) };
+        debug_assert!(self.varying.is_empty(), "a file has one value for all devices");
+        let path = self.is_first.then(|| PathBuf::from(self.line(memory, 0)));
+        saver.save(file.copied(memory, path))
     }
 }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::components::RunResult;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The time between two looks at the loop.
@@ -41,13 +42,13 @@ impl LoopProgress {
     }
 }
 
-/// Runs `run` and shows its progress: always if `is_asked`, otherwise on a terminal if it takes long. `run` gets the output to print to.
-pub(crate) fn shown<T>(
+/// Runs `run` once and shows its progress: always if `is_asked`, otherwise on a terminal if it takes long. `run` gets the output to print to.
+pub(crate) fn shown(
     is_asked: bool,
     progress: &LoopProgress,
-    out: &mut (dyn Write + '_),
-    run: impl FnOnce(&mut dyn Write) -> T,
-) -> T {
+    out: &mut dyn Write,
+    run: &mut dyn FnMut(&mut dyn Write) -> RunResult,
+) -> RunResult {
     let is_terminal = io::stderr().is_terminal();
     if !is_asked && !is_terminal {
         return run(out);

@@ -19,7 +19,7 @@ use std::time::Duration;
 use crate::io::{check_writable, unwritable};
 use crate::joint::{self, DeviceElements, JointPlan, Party};
 use crate::processes::{Process, numbered_processes, patience, tags};
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::Site;
 
 /// Copies of the elements of one `save` that a process has.
@@ -107,7 +107,7 @@ impl Saver {
     /// The number of files that all processes have begun.
     fn common(&self, begun: u64, failure: Option<&RunError>) -> Result<u64, RunError> {
         let Some(process) = &self.process else { return Ok(begun) };
-        if failure.is_some_and(|error| error.code == "E0809") {
+        if failure.is_some_and(|error| error.code == RunCode::E0809) {
             // Another process is lost, and would be waited for once more.
             return Ok(0);
         }
@@ -117,7 +117,7 @@ impl Saver {
         let missing: Vec<usize> = (0..answers.len()).filter(|&other| answers[other].is_none()).collect();
         if !missing.is_empty() {
             let text = format!("{} did not finish within {limit:?}", numbered_processes(&missing));
-            return Err(RunError::new("E0809", text).with_help("`--timeout` sets the longest wait in seconds"));
+            return Err(RunError::new(RunCode::E0809, text).with_help("`--timeout` sets the longest wait in seconds"));
         }
         let counts = answers.iter().flatten().filter_map(|answer| answer.as_slice().try_into().ok());
         Ok(counts.map(u64::from_le_bytes).min().unwrap_or(begun))

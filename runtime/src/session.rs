@@ -23,6 +23,7 @@ use std::time::Instant;
 use crate::array::{BlockSource, HostArray};
 use crate::blocks::{self, FarBlocks};
 use crate::check::check;
+use crate::components::ProgramCode;
 use crate::deal::{dealt, label};
 use crate::inputs::Source;
 use crate::joint::{self, ArrayOnDevices, DeviceElements, Grain, JointPlan, Party, PlaneOnDevices};
@@ -39,8 +40,9 @@ use crate::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::shared::Shared;
 use crate::streams::Streams;
 use crate::trace::{Recorder, StatementNames, Trace};
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::mesh::DeviceMesh;
+use spmdc_abi::sorted::order;
 use spmdc_abi::{Binding, CollectiveKind, Kernels, Part, Place, Program};
 
 /// A program in memory, with its threads. Buffers and threads are kept from run to run.
@@ -63,20 +65,20 @@ struct Recording {
 }
 
 impl Session {
-    /// Checks the program, allocates its memory, and prepares every device.
+    /// Loads a program in the process of its compiler: checks it, allocates its memory, and prepares every device.
     pub fn load(program: Program, kernels: Kernels, options: RunOptions) -> Result<Session, RunError> {
-        Session::load_in(None, program, kernels, options)
+        Session::load_in(None, program, ProgramCode::in_process(kernels), options)
     }
 
-    /// As [`Session::load`], for the devices of one process of a job. All processes must load the same program, and make the same
+    /// As [`Session::load`], of any code, and for the devices of one process of a job. All processes must load the same program, and make the same
     /// calls of the session in the same order; each has its own part of the arguments and of the results.
     pub fn load_in(
         process: Option<Process>,
         program: Program,
-        kernels: Kernels,
+        code: ProgramCode,
         options: RunOptions,
     ) -> Result<Session, RunError> {
-        let wholes = check(&program, kernels.functions().len())?;
+        let wholes = check(&program, &code)?;
         let (rank, count) = process.as_ref().map_or((0, 1), |process| (process.rank(), process.count()));
         let meshes = dealt(&program, wholes, count)?;
         let needed = check_fits(&program, &meshes, rank, options.memory_limit)?;
@@ -102,7 +104,7 @@ impl Session {
             .map(|((program, memory), numbers)| MeshProgram { program, memory, numbers })
             .collect();
         let Loaded { mut devices, barriers, prints, ahead, outlines, collectives, messages, mailboxes } =
-            load(&parts, &program.channels, kernels.functions(), &staff, &options)?;
+            load(&parts, &program.channels, &code, &staff, &options)?;
         check_messages((needed, messages.bytes()), options.memory_limit)?;
         let epoch = options.records.then(Instant::now);
         if let Some(epoch) = epoch {
@@ -329,8 +331,9 @@ fn numbered(program: &Program, meshes: &[DeviceMesh]) -> (Vec<usize>, Vec<Vec<us
     let places = |(part, mesh): (usize, &DeviceMesh)| {
         (0..mesh.devices()).map(move |place| (label(program, part, place), part, place)).collect::<Vec<_>>()
     };
-    let mut all: Vec<(usize, usize, usize)> = meshes.iter().enumerate().flat_map(places).collect();
-    all.sort_unstable();
+    let all: Vec<(usize, usize, usize)> = meshes.iter().enumerate().flat_map(places).collect();
+    let labels: Vec<u64> = all.iter().map(|(label, ..)| *label as u64).collect();
+    let all: Vec<(usize, usize, usize)> = order(&labels).into_iter().map(|at| all[at]).collect();
     let mut numbers: Vec<Vec<usize>> = meshes.iter().map(|mesh| vec![0; mesh.devices()]).collect();
     for (number, &(_, part, place)) in all.iter().enumerate() {
         numbers[part][place] = number;
@@ -349,7 +352,7 @@ fn check_messages((needed, bytes): (u64, u64), limit: Option<u64>) -> Result<(),
                 ByteSize(needed),
                 ByteSize(limit)
             );
-            Err(RunError::new("E0803", text))
+            Err(RunError::new(RunCode::E0803, text))
         }
         Some(_) | None => Ok(()),
     }
@@ -363,7 +366,7 @@ fn check_source(param: &Binding, source: &dyn BlockSource) -> Result<(), RunErro
     }
     let given = source.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
     let message = format!("`{}` has type {}, but {}[{given}] was given", param.name, param.ty, source.dtype().name());
-    Err(RunError::new("E0701", message))
+    Err(RunError::new(RunCode::E0701, message))
 }
 
 /// The place of a binding that is in memory.

@@ -1,18 +1,18 @@
 //! The state that all workers of a session share, and the position of each device in it.
 
+use std::io::Write;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::barrier::{Barrier, Parker};
 use crate::memory::{Mapping, Memory};
-use crate::print::PreparedPrint;
 use crate::processes::Process;
 use crate::processes::crossings::{Crossings, RunningDevices};
 use crate::progress::LoopProgress;
 use crate::save::Saver;
 use crate::streams::Streams;
-use crate::trap::Failures;
+use crate::trap::{Failures, RunError};
 use spmdc_abi::Site;
 
 /// The state that all workers of a session share.
@@ -20,7 +20,7 @@ pub(crate) struct Shared {
     /// The memory of each part; of a program without parts, its own.
     pub memories: Vec<Memory>,
     pub barriers: Vec<Barrier>,
-    pub prints: Vec<PreparedPrint>,
+    pub prints: Vec<Box<dyn PreparedText>>,
     pub saver: Saver,
     pub streams: Streams,
     /// The messages between processes; None if there is one process.
@@ -46,6 +46,25 @@ pub(crate) struct Shared {
     pub busy: AtomicU32,
     /// The number of crews that have not reached the end of the run.
     pub running: AtomicU32,
+}
+
+/// A text of the program, prepared for the devices of this process.
+pub(crate) trait PreparedText: Send + Sync {
+    /// The place of the device that prints, or begins to write a file, if this process has one.
+    fn actor(&self) -> Option<usize>;
+
+    /// Whether it begins to write a file, for which each process has its part.
+    fn saves(&self) -> bool;
+
+    /// Whether a process has a part of a file that it begins to write.
+    fn is_saved_by(&self, process: usize) -> bool;
+
+    /// Writes the lines, or checks that the condition holds. All devices must have written the values, and wait.
+    fn write(&self, memory: &Memory, out: &mut dyn Write) -> Result<(), RunError>;
+
+    /// Begins to write what this process has of the file, whose name the process of the first device says. Called by one device of the
+    /// process; all devices must have written the values, and wait.
+    fn save(&self, memory: &Memory, saver: &Saver) -> Result<(), RunError>;
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -92,7 +111,7 @@ impl Shared {
     pub fn new(
         (memories, mailboxes): (Vec<Memory>, Vec<Mapping>),
         barriers: Vec<Barrier>,
-        prints: Vec<PreparedPrint>,
+        prints: Vec<Box<dyn PreparedText>>,
         streams: Streams,
         crossings: Option<Crossings>,
         (outlines, labels, first): (Vec<Outline>, Vec<usize>, usize),
@@ -104,7 +123,7 @@ impl Shared {
             "each device has a number"
         );
         let positions = labels.iter().map(|_| Position::new()).collect();
-        let saves = prints.iter().any(PreparedPrint::saves);
+        let saves = prints.iter().any(|print| print.saves());
         let process = crossings.as_ref().filter(|_| saves).map(|crossings| crossings.process().clone());
         let rank = process.as_ref().map_or(0, Process::rank);
         let takes_part = prints.iter().any(|print| print.is_saved_by(rank));

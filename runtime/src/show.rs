@@ -77,7 +77,8 @@ pub fn formatted<'a>(array: impl Into<ArrayView<'a>>, spec: &Spec) -> String {
             }
             asked(&elements, index, spec, || format.write(&elements, index))
         };
-        let texts: BTreeMap<usize, String> = shown.iter().map(|index| (*index, text(index))).collect();
+        let mut texts = BTreeMap::new();
+        texts.extend(shown.iter().map(|index| (*index, text(index))));
         let width = texts.values().map(|text| text.chars().count()).max().unwrap_or(0);
         format = Format::Asked { texts, width };
     }

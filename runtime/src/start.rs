@@ -22,6 +22,7 @@ use std::time::Instant;
 
 use crate::args::{ErrorFormat, RunArgs};
 use crate::array::HostArray;
+use crate::components::{Components, ProgramCode};
 use crate::cpu;
 pub use crate::failure::{Failure, JsonMessage, Told};
 use crate::inputs::{self, Source};
@@ -30,23 +31,23 @@ use crate::outputs::{self, OutputPiece, Outputs};
 use crate::pieces::{LocalBlocks, Placeholder};
 use crate::processes::devices;
 use crate::processes::job::{self, JoinedJob};
-use crate::progress;
 use crate::session::Session;
 use crate::stats::Stats;
 use crate::trace_file::TraceFile;
-use crate::trap::RunError;
-use spmdc_abi::{Binding, Image, Kernels, Plane, Program};
+use crate::trap::{RunCode, RunError};
+use spmdc_abi::{Binding, EncodedProgram, Image, Kernels, Plane, Program};
 
 /// Encodes a program for [`start`] and [`call`](crate::call::call).
-pub fn encode(program: &Program) -> Result<Vec<u8>, RunError> {
-    postcard::to_stdvec(program).map_err(|error| RunError::internal(format!("the program cannot be encoded: {error}")))
+pub fn encode(program: &Program) -> Result<EncodedProgram, RunError> {
+    let encoded = EncodedProgram::new(program);
+    encoded.map_err(|error| RunError::internal(format!("the program cannot be encoded: {error}")))
 }
 
-/// The program of an image.
+/// The program of an image and its code.
 ///
 /// # Safety
 /// The image must be as the compiler made it.
-pub(crate) unsafe fn decode(image: &Image) -> Result<(Program, Kernels), Failure> {
+pub(crate) unsafe fn decode(image: &Image) -> Result<(Program, ProgramCode), Failure> {
     cpu::check(image.features).map_err(Failure::new)?;
     let is_wide = image.wide_features != 0 && cpu::has_all(image.wide_features);
     let table = if is_wide { image.wide_kernels } else { image.kernels };
@@ -58,7 +59,10 @@ pub(crate) unsafe fn decode(image: &Image) -> Result<(Program, Kernels), Failure
         (program, Kernels::new(kernels.to_vec()))
     };
     let undecodable = |error| Failure::new(RunError::internal(format!("the program cannot be decoded: {error}")));
-    Ok((postcard::from_bytes(program).map_err(undecodable)?, kernels))
+    let program = Program::decode(program).map_err(undecodable)?;
+    // SAFETY: as promised by the caller.
+    let components = unsafe { Components::of_image(image, &program) }.map_err(Failure::new)?;
+    Ok((program, ProgramCode { kernels, components }))
 }
 
 /// Runs the program of an image with the words of the command line, the first of which is the command itself. Returns the exit status.
@@ -71,13 +75,13 @@ pub unsafe fn start(image: &Image, words: impl Iterator<Item = OsString>) -> u8 
     let format = RunArgs::error_format_of(&words);
     let done = without_panic(|| {
         // SAFETY: as promised by the caller.
-        let (program, kernels) = unsafe { decode(image)? };
+        let (program, code) = unsafe { decode(image)? };
         let args = RunArgs::parse(words).map_err(Failure::new)?;
         if args.help {
             let _ = io::stdout().write_all(help(&command.to_string_lossy(), &program).as_bytes());
             return Ok(());
         }
-        execute(program, kernels, &args)
+        execute(program, code, &args)
     });
     let failure = done.err();
     if let Some(failure) = failure.as_ref().filter(|failure| failure.told != Told::Elsewhere) {
@@ -88,7 +92,7 @@ pub unsafe fn start(image: &Image, words: impl Iterator<Item = OsString>) -> u8 
 }
 
 /// Runs a program with its arguments and writes its results.
-pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(), Failure> {
+pub fn execute(program: Program, code: ProgramCode, args: &RunArgs) -> Result<(), Failure> {
     let begin = Instant::now();
     let job = JoinedJob::join(&program, args)?;
     if args.shows_devices {
@@ -97,15 +101,19 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let job = job.as_deref();
     // Of several processes the first one prints and writes.
     let is_writer = job.is_none_or(|job| job.process().rank() == 0);
-    let bound = bind(&program, args, job).map_err(Failure::new);
+    let bound = bind(&program, &code.components, args, job).map_err(Failure::new);
     let BoundArguments { sources, blocks, outputs, pieces, trace } = agree(job, bound)?;
     let compile_ms = program.compile_ms;
     let files = program.files.clone();
     let of_program = |error| Failure::of_program(error, &files);
     let process = job.map(|job| job.process().clone());
-    let loaded = Session::load_in(process, program, kernels, args.options.clone()).and_then(|mut session| {
-        for (index, source) in sources.into_iter().enumerate() {
-            session.give(index, source)?;
+    let (show, inputs) = (code.components.progress(), code.components.inputs());
+    let loaded = Session::load_in(process, program, code, args.options.clone()).and_then(|mut session| {
+        if !sources.is_empty() {
+            let give = inputs?.give;
+            for (index, source) in sources.into_iter().enumerate() {
+                give(&mut session, index, source)?;
+            }
         }
         Ok(session)
     });
@@ -115,7 +123,10 @@ pub fn execute(program: Program, kernels: Kernels, args: &RunArgs) -> Result<(),
     let mut out = QuietOutput { out: io::stdout().lock(), is_closed: false };
     let while_running = |error| Failure::of_run(error, &files);
     let progress = session.progress();
-    let first = progress::shown(args.progress && is_writer, &progress, &mut out, |out| session.run(out));
+    let first = match show {
+        Some(show) => show(args.progress && is_writer, &progress, &mut out, &mut |out| session.run(out)),
+        None => session.run(&mut out),
+    };
     let mut reports = vec![agree(job, first.map_err(while_running))?];
     if let Some(runs) = args.bench {
         // The first run was the warm-up. The timed runs would print the same text again, and printing would be timed.
@@ -157,11 +168,19 @@ struct BoundArguments {
     trace: Option<TraceFile>,
 }
 
-fn bind(program: &Program, args: &RunArgs, job: Option<&JoinedJob>) -> Result<BoundArguments, RunError> {
+fn bind(
+    program: &Program,
+    components: &Components,
+    args: &RunArgs,
+    job: Option<&JoinedJob>,
+) -> Result<BoundArguments, RunError> {
     let (rank, count) = job.map_or((0, 1), |job| (job.process().rank(), job.process().count()));
     let texts = args.arguments.iter().map(|argument| &argument.text).chain(&args.outputs);
     let blocks = Placeholder::is_in(texts).then(|| LocalBlocks::new(program, rank, count)).transpose()?;
-    let sources = inputs::bind_blocks(&program.params, &args.arguments, blocks.as_ref())?;
+    let sources = match program.params.as_slice() {
+        [] => inputs::bind_none(&args.arguments)?,
+        params => (components.inputs()?.bind)(params, &args.arguments, blocks.as_ref())?,
+    };
     // Of several processes the first one prints and writes what is not a file of one process.
     let outputs = Outputs::plan(&program.results, &args.outputs, rank == 0)?;
     let pieces =
@@ -193,7 +212,16 @@ fn incomplete(dropped: u64, format: ErrorFormat) -> String {
         ErrorFormat::Json => {
             let (file, line, column) = (None, None, None);
             let severity = "warning";
-            JsonMessage { code: "E0704", severity, message: &message, file, line, column, help: Some(help) }.to_line()
+            JsonMessage {
+                code: RunCode::E0704.name(),
+                severity,
+                message: &message,
+                file,
+                line,
+                column,
+                help: Some(help),
+            }
+            .to_line()
         }
     }
 }

@@ -1,13 +1,12 @@
 //! The statistics of a run: the object of `--stats json` and the lines of `--bench`.
 
-use serde::Serialize;
-
+use crate::json::{JsonObject, array};
 use crate::report::RunReport;
+use spmdc_abi::sorted::order;
 
 /// One JSON object on one line.
 ///
-/// `run_ms` has one time for each requested run, without the warm-up; counts and bytes of collectives are for one run.
-#[derive(Serialize)]
+/// `run_ms` has one time for each requested run, without the warm-up; counts and bytes of collectives are those of one run.
 pub struct Stats {
     /// Milliseconds that the compiler took.
     pub compile_ms: f64,
@@ -22,7 +21,6 @@ pub struct Stats {
 }
 
 /// All executions of the collectives of one kind in one run.
-#[derive(Serialize)]
 pub struct CollectiveStats {
     /// The name of the kind.
     pub kind: &'static str,
@@ -51,13 +49,24 @@ impl Stats {
 
     /// The statistics as one JSON object.
     pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("numbers and texts are JSON")
+        let collective = |it: &CollectiveStats| {
+            JsonObject::new().text("kind", it.kind).field("count", it.count).field("bytes", it.bytes).end()
+        };
+        JsonObject::new()
+            .float("compile_ms", self.compile_ms)
+            .float("load_ms", self.load_ms)
+            .field("run_ms", array(self.run_ms.iter().map(|ms| format!("{ms:?}"))))
+            .field("peak_bytes_per_device", self.peak_bytes_per_device)
+            .field("collectives", array(self.collectives.iter().map(collective)))
+            .end()
     }
 
     /// `10 runs: min 1.204 ms, median 1.22 ms, mean 1.25 ms, max 1.602 ms`
     pub fn bench_line(&self) -> String {
         let mut times = self.run_ms.clone();
-        times.sort_by(f64::total_cmp);
+        // The bits of numbers that are not negative are in the order of the numbers.
+        let bits: Vec<u64> = times.iter().map(|time| time.max(0.0).to_bits()).collect();
+        times = order(&bits).into_iter().map(|at| times[at]).collect();
         let (Some(least), Some(most)) = (times.first(), times.last()) else {
             return "0 runs".to_string();
         };

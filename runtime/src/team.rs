@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
 
 use crate::barrier::Parker;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::trap;
 
 /// Minimum estimated time of work that is offered to helpers, in nanoseconds.
@@ -84,7 +84,7 @@ impl Team {
             let helper = thread::Builder::new()
                 .name(format!("spmd-helper-{index}"))
                 .spawn(move || shared.serve(index))
-                .map_err(|error| RunError::new("E0803", format!("cannot start a thread: {error}")))?;
+                .map_err(|error| RunError::new(RunCode::E0803, format!("cannot start a thread: {error}")))?;
             team.helpers.push(helper);
         }
         Ok(team)

@@ -6,12 +6,11 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
-
 use crate::io::{check_writable, resolve, write_file};
+use crate::json::JsonObject;
 use crate::outputs::Outputs;
 use crate::trace::{Trace, TraceSpan, TraceTrack};
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::Program;
 
 /// The file that `--trace` names, for one process.
@@ -26,7 +25,7 @@ impl TraceFile {
         let whole = Path::new(name);
         let path = if count == 1 { whole.to_path_buf() } else { numbered(whole, rank) };
         if let Some(other) = outputs.paths().find(|other| resolve(other) == resolve(&path)) {
-            return Err(RunError::new("E0702", format!("`{}` would be written twice", other.display())));
+            return Err(RunError::new(RunCode::E0702, format!("`{}` would be written twice", other.display())));
         }
         check_writable(&path)?;
         Ok(TraceFile { path })
@@ -47,91 +46,53 @@ fn numbered(path: &Path, rank: usize) -> PathBuf {
     })
 }
 
-/// An event of the file: a span, or the name of a process or track.
-#[derive(Serialize)]
-struct JsonEvent<'a> {
-    ph: &'static str,
-    name: &'a str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cat: Option<&'static str>,
-    pid: usize,
-    tid: usize,
-    /// Microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    ts: Option<f64>,
-    /// Microseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    dur: Option<f64>,
-    args: JsonEventArgs<'a>,
-}
-
-#[derive(Default, Serialize)]
-struct JsonEventArgs<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    sort_index: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<u32>,
-}
-
 fn write_json(trace: &Trace, program: &Program, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"dropped_spans\":{}}},", trace.dropped())?;
-    write!(out, "\"traceEvents\":[\n{}", event_text(&named(trace, "process_name", 0, Some(&program.entry), None))?)?;
+    let name = |name: &str| JsonObject::new().text("name", name);
+    write!(out, "\"traceEvents\":[\n{}", named(trace, "process_name", 0, name(&program.entry)))?;
     for track in &trace.tracks {
         let number = track.number;
         for event in [
-            named(trace, "thread_name", number, Some(&track.name), None),
-            named(trace, "thread_sort_index", number, None, Some(number)),
+            named(trace, "thread_name", number, name(&track.name)),
+            named(trace, "thread_sort_index", number, JsonObject::new().field("sort_index", number)),
         ] {
-            write!(out, ",\n{}", event_text(&event)?)?;
+            write!(out, ",\n{event}")?;
         }
         for span in &track.spans {
-            write!(out, ",\n{}", event_text(&shown(trace, track, span, &program.files))?)?;
+            write!(out, ",\n{}", shown(trace, track, span, &program.files))?;
         }
     }
     out.write_all(b"\n]}\n")
 }
 
-fn event_text(event: &JsonEvent<'_>) -> io::Result<String> {
-    serde_json::to_string(event).map_err(io::Error::other)
+/// The beginning of an event, which is a span (`X`) or the name of a process or track (`M`), and belongs to a process and a track.
+fn event(kind: &str, name: &str) -> JsonObject {
+    JsonObject::new().text("ph", kind).text("name", name)
 }
 
 /// An event that names or orders a track, or names the process.
-fn named<'a>(
-    trace: &Trace,
-    what: &'static str,
-    track: usize,
-    name: Option<&'a str>,
-    sort_index: Option<usize>,
-) -> JsonEvent<'a> {
-    let args = JsonEventArgs { name, sort_index, ..JsonEventArgs::default() };
-    JsonEvent { ph: "M", name: what, cat: None, pid: trace.process, tid: track, ts: None, dur: None, args }
+fn named(trace: &Trace, what: &str, track: usize, args: JsonObject) -> String {
+    event("M", what).field("pid", trace.process).field("tid", track).field("args", args.end()).end()
 }
 
 /// A span as an event.
-fn shown<'a>(trace: &Trace, track: &TraceTrack, span: &'a TraceSpan, files: &'a [String]) -> JsonEvent<'a> {
+fn shown(trace: &Trace, track: &TraceTrack, span: &TraceSpan, files: &[String]) -> String {
     let microseconds = |nanoseconds: u64| nanoseconds as f64 / 1e3;
-    let args = JsonEventArgs {
-        file: span.site.and_then(|site| files.get(usize::from(site.file))).map(String::as_str),
-        line: span.site.map(|site| site.line),
-        column: span.site.map(|site| site.column),
-        ..JsonEventArgs::default()
-    };
-    JsonEvent {
-        ph: "X",
-        name: &span.name,
-        cat: Some(span.activity.name()),
-        pid: trace.process,
-        tid: track.number,
-        ts: Some(microseconds(span.begin_ns)),
-        dur: Some(microseconds(span.end_ns - span.begin_ns)),
-        args,
+    let mut args = JsonObject::new();
+    if let Some(site) = span.site {
+        if let Some(file) = files.get(usize::from(site.file)) {
+            args = args.text("file", file);
+        }
+        args = args.field("line", site.line).field("column", site.column);
     }
+    event("X", &span.name)
+        .text("cat", span.activity.name())
+        .field("pid", trace.process)
+        .field("tid", track.number)
+        .float("ts", microseconds(span.begin_ns))
+        .float("dur", microseconds(span.end_ns - span.begin_ns))
+        .field("args", args.end())
+        .end()
 }
 
 #[cfg(test)]

@@ -19,13 +19,14 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+pub use spmdc_abi::RunCode;
 use spmdc_abi::Site;
 
 /// An error that stops a program or keeps it from being loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunError {
     /// A stable code such as `E0801`, explained by `spmdc explain`.
-    pub code: &'static str,
+    pub code: RunCode,
     /// The message, without code and source position.
     pub message: String,
     /// The source position; [`Site::file`] indexes the program's files.
@@ -39,13 +40,13 @@ pub struct RunError {
 
 impl RunError {
     /// An error without source position and help.
-    pub fn new(code: &'static str, message: impl Into<String>) -> RunError {
+    pub fn new(code: RunCode, message: impl Into<String>) -> RunError {
         RunError { code, message: message.into(), site: None, help: None, value: None }
     }
 
     /// A mistake of the compiler or the runtime, never of the user.
     pub fn internal(message: impl Into<String>) -> RunError {
-        RunError::new("E0999", message).with_help("this is a bug in spmdc; please report it with the program")
+        RunError::new(RunCode::E0999, message).with_help("this is a bug in spmdc; please report it with the program")
     }
 
     /// The error at a source position.
@@ -160,15 +161,15 @@ mod tests {
     fn the_first_failure_in_program_order_is_kept() {
         let failures = Failures::new();
         assert!(!failures.stops(u64::MAX));
-        failures.record(7, 1, RunError::new("E0801", "later"));
-        failures.record(5, 3, RunError::new("E0801", "device 3"));
-        failures.record(5, 2, RunError::new("E0802", "device 2"));
-        failures.record(5, 4, RunError::new("E0801", "device 4"));
+        failures.record(7, 1, RunError::new(RunCode::E0801, "later"));
+        failures.record(5, 3, RunError::new(RunCode::E0801, "device 3"));
+        failures.record(5, 2, RunError::new(RunCode::E0802, "device 2"));
+        failures.record(5, 4, RunError::new(RunCode::E0801, "device 4"));
         let at = |line| Site { file: 0, line, column: 1 };
         assert!(failures.stops(6) && !failures.stops(5));
         assert_eq!(failures.take().map(|error| error.message).as_deref(), Some("device 2"));
-        failures.record(5, 0, RunError::new("E0802", "its last statement").at(at(9)));
-        failures.record(5, 1, RunError::new("E0802", "its first statement").at(at(8)));
+        failures.record(5, 0, RunError::new(RunCode::E0802, "its last statement").at(at(9)));
+        failures.record(5, 1, RunError::new(RunCode::E0802, "its first statement").at(at(8)));
         assert_eq!(failures.take().map(|error| error.message).as_deref(), Some("its first statement"));
         assert_eq!(failures.take(), None);
     }

@@ -129,7 +129,7 @@ fn an_exchange_may_not_overwrite_its_operand() {
         site: site(3),
     }));
     let error = maker.load(1).err().unwrap();
-    assert_eq!((error.code, error.site), ("E0999", Some(site(3))));
+    assert_eq!((error.code, error.site), (RunCode::E0999, Some(site(3))));
     assert!(error.message.contains("overwrites its operand"), "{error}");
 }
 
@@ -372,7 +372,7 @@ fn damaged_panels_of_groups_are_refused() {
         let (mut maker, mut panels) = sums_by_panels(&[2, 3], 10, AxisSet::EMPTY);
         change(&mut panels);
         maker.step(Step::GroupPanels(panels));
-        assert_eq!(maker.load(1).err().expect("to be refused").code, "E0999");
+        assert_eq!(maker.load(1).err().expect("to be refused").code, RunCode::E0999);
     };
     refused(&|panels| panels.panel = 0);
     refused(&|panels| panels.grain = 0);

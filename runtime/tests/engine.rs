@@ -157,7 +157,7 @@ fn kernels_run_by_panels() {
     let refused = |kernels: Vec<KernelStep>, panel| {
         let mut damaged = maker.clone();
         damaged.step(Step::Panels { lags: vec![0; kernels.len()], kernels, panel });
-        assert_eq!(damaged.load(1).err().expect("to be refused").code, "E0999");
+        assert_eq!(damaged.load(1).err().expect("to be refused").code, RunCode::E0999);
     };
     refused(kernels.to_vec(), 0);
     refused(vec![], 1);
@@ -215,9 +215,9 @@ fn kernels_stay_behind_by_their_lags() {
         damaged.load(1).err().map(|error| error.code)
     };
     assert_eq!(refused(vec![0, 1], AxisSet::EMPTY, &[]), None);
-    assert_eq!(refused(vec![0], AxisSet::EMPTY, &[]), Some("E0999"));
-    assert_eq!(refused(vec![0, u64::MAX], AxisSet::EMPTY, &[]), Some("E0999"));
-    assert_eq!(refused(vec![0, 1], AxisSet::of(0), &[2]), Some("E0999"));
+    assert_eq!(refused(vec![0], AxisSet::EMPTY, &[]), Some(RunCode::E0999));
+    assert_eq!(refused(vec![0, u64::MAX], AxisSet::EMPTY, &[]), Some(RunCode::E0999));
+    assert_eq!(refused(vec![0, 1], AxisSet::of(0), &[2]), Some(RunCode::E0999));
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn indices_are_checked() {
                 }
                 (Err(error), Err(index)) => {
                     assert_eq!(error.message, format!("index {index} is out of bounds for a dimension of size 4"));
-                    assert_eq!((error.code, error.site), ("E0801", Some(site(9))));
+                    assert_eq!((error.code, error.site), (RunCode::E0801, Some(site(9))));
                 }
                 (result, _) => panic!("{result:?} instead of {expected:?}"),
             }
@@ -391,7 +391,7 @@ fn a_failing_device_wakes_all_others() {
         let start = Instant::now();
         for _ in 0..3 {
             let error = session.run(&mut Vec::new()).unwrap_err();
-            assert_eq!((error.code, error.message.as_str()), ("E0802", "integer division by zero"));
+            assert_eq!((error.code, error.message.as_str()), (RunCode::E0802, "integer division by zero"));
             assert_eq!(error.site, Some(site(41)));
         }
         assert!(start.elapsed() < Duration::from_secs(5));
@@ -442,15 +442,15 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
     let options = |ms| RunOptions { timeout: Duration::from_millis(ms), workers: Some(2), ..RunOptions::default() };
     let mut session = maker.load_with(options(300)).unwrap();
     let error = session.run(&mut Vec::new()).unwrap_err();
-    assert_eq!((error.code, error.site), ("E0804", Some(site(7))));
+    assert_eq!((error.code, error.site), (RunCode::E0804, Some(site(7))));
     assert_eq!(error.message, "the all_reduce of line 7 waited 300ms for device 1");
     // The device did come back in time for the next run.
-    assert_eq!(session.run(&mut Vec::new()).unwrap_err().code, "E0804");
+    assert_eq!(session.run(&mut Vec::new()).unwrap_err().code, RunCode::E0804);
     // One that does not come back at all leaves the session unusable, but nobody waits for it.
     let mut session = maker.load_with(options(50)).unwrap();
     let start = Instant::now();
-    assert_eq!(session.run(&mut Vec::new()).unwrap_err().code, "E0804");
-    assert_eq!(session.run(&mut Vec::new()).unwrap_err().code, "E0999");
+    assert_eq!(session.run(&mut Vec::new()).unwrap_err().code, RunCode::E0804);
+    assert_eq!(session.run(&mut Vec::new()).unwrap_err().code, RunCode::E0999);
     drop(session);
     assert!(start.elapsed() < Duration::from_millis(350));
 }
@@ -507,7 +507,7 @@ fn who_has_posted_is_there_even_if_it_fails_then() {
     for workers in 1..=2 {
         for _ in 0..3 {
             let error = maker.load(workers).unwrap().run(&mut Vec::new()).unwrap_err();
-            assert_eq!((error.code, error.site), ("E0802", Some(site(41))));
+            assert_eq!((error.code, error.site), (RunCode::E0802, Some(site(41))));
         }
     }
 }
@@ -526,11 +526,11 @@ fn barriers_are_posted_and_awaited_in_pairs() {
         maker.load(1).err().map(|error| error.code)
     };
     assert_eq!(refused(&|_| vec![post.clone(), awaited.clone(), post.clone(), awaited.clone()]), None);
-    assert_eq!(refused(&|_| vec![post.clone()]), Some("E0999"));
-    assert_eq!(refused(&|_| vec![awaited.clone()]), Some("E0999"));
-    assert_eq!(refused(&|_| vec![post.clone(), post.clone(), awaited.clone()]), Some("E0999"));
-    assert_eq!(refused(&|_| vec![post.clone(), sync(group, 3), awaited.clone()]), Some("E0999"));
-    assert_eq!(refused(&|maker| vec![post.clone(), branch(maker), awaited.clone()]), Some("E0999"));
+    assert_eq!(refused(&|_| vec![post.clone()]), Some(RunCode::E0999));
+    assert_eq!(refused(&|_| vec![awaited.clone()]), Some(RunCode::E0999));
+    assert_eq!(refused(&|_| vec![post.clone(), post.clone(), awaited.clone()]), Some(RunCode::E0999));
+    assert_eq!(refused(&|_| vec![post.clone(), sync(group, 3), awaited.clone()]), Some(RunCode::E0999));
+    assert_eq!(refused(&|maker| vec![post.clone(), branch(maker), awaited.clone()]), Some(RunCode::E0999));
 }
 
 #[test]
@@ -545,7 +545,7 @@ fn a_barrier_that_is_never_complete_is_an_error_even_on_one_worker() {
         let mut session = maker.load_with(options).unwrap();
         session.write_param(0, &mut HostArray { dtype: DType::Bool, shape: vec![2], bytes: vec![1, 0] }).unwrap();
         let error = session.run(&mut Vec::new()).unwrap_err();
-        assert!(error.code == "E0804" && error.message.ends_with("for device 1"), "{error}");
+        assert!(error.code == RunCode::E0804 && error.message.ends_with("for device 1"), "{error}");
     }
 }
 
@@ -604,7 +604,7 @@ fn a_panic_is_an_internal_error() {
     for workers in 1..=3 {
         let mut session = maker.load(workers).unwrap();
         let error = session.run(&mut Broken).unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), ("E0999", "a worker panicked: no paper"));
+        assert_eq!((error.code, error.message.as_str()), (RunCode::E0999, "a worker panicked: no paper"));
         let mut out = Vec::new();
         session.run(&mut out).unwrap();
         assert_eq!(out, b"hello\n");
@@ -653,12 +653,12 @@ fn memory_that_is_not_there_is_refused() {
     let options = |limit| RunOptions { memory_limit: limit, ..RunOptions::default() };
     let error = maker.load_with(options(Some(5 << 20))).err().unwrap();
     assert_eq!(error.message, "the program needs 8.0 MiB of memory, but only 5.0 MiB is available");
-    assert_eq!((error.code, error.site), ("E0803", Some(site(1))));
+    assert_eq!((error.code, error.site), (RunCode::E0803, Some(site(1))));
     assert!(maker.load_with(options(Some(8 << 20))).is_ok());
     // Without a limit, what the machine has is one.
     maker.program.arenas[0].bytes = 1 << 46;
     maker.program.buffers[0].bytes = 1 << 46;
-    assert_eq!(maker.load_with(options(None)).err().unwrap().code, "E0803");
+    assert_eq!(maker.load_with(options(None)).err().unwrap().code, RunCode::E0803);
 }
 
 #[test]
@@ -706,7 +706,7 @@ fn only_the_blocks_of_a_device_are_read() {
         assert_eq!(block, &block_of(&array, &maker.mesh(), &whole, device));
     }
     let error = session.write_param(0, &mut HostArray::zeros(DType::U16, &[7, 5])).unwrap_err();
-    assert_eq!((error.code, error.message.as_str()), ("E0701", "`x` has type ?, but u16[7, 5] was given"));
+    assert_eq!((error.code, error.message.as_str()), (RunCode::E0701, "`x` has type ?, but u16[7, 5] was given"));
 }
 
 #[test]
@@ -718,7 +718,7 @@ fn damaged_programs_are_errors() {
     let refused = |change: &dyn Fn(&mut Program)| {
         let mut damaged = maker.clone();
         change(&mut damaged.program);
-        assert_eq!(damaged.load(2).err().expect("to be refused").code, "E0999");
+        assert_eq!(damaged.load(2).err().expect("to be refused").code, RunCode::E0999);
     };
     assert!(maker.load(2).is_ok());
     let with = |step: Step| move |program: &mut Program| program.body.push(step.clone());

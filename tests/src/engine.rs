@@ -17,6 +17,7 @@ use spmdc_kernel::machine::Machine;
 use spmdc_layout::cost::Levels;
 use spmdc_layout::types::ArrayType;
 use spmdc_runtime::array::{ArrayView, ComplexArray, HostArray};
+use spmdc_runtime::components::ProgramCode;
 use spmdc_runtime::inputs::{Argument, Source, bind};
 use spmdc_runtime::io::npy::write_npy;
 use spmdc_runtime::io::npz::write_npz;
@@ -269,7 +270,8 @@ fn run_once(
         line: error.site.map_or(0, |site| site.line as usize),
         message: error.message,
     };
-    let mut session = Session::load_in(process, program, kernels, options.clone()).map_err(stopped)?;
+    let mut session =
+        Session::load_in(process, program, ProgramCode::in_process(kernels), options.clone()).map_err(stopped)?;
     let folder = TemporaryFiles::default();
     for (index, input) in inputs.iter().enumerate() {
         let source = folder.source(&session.program().params[index], input);

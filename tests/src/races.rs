@@ -365,7 +365,7 @@ fn continues(before: &KernelStep, step: &KernelStep) -> bool {
 
 /// Whether any of these steps, or of those in them, is of this kind.
 fn contain(steps: &[Step], kind: &dyn Fn(&Step) -> bool) -> bool {
-    steps.iter().any(|step| kind(step) || step.blocks().any(|block| contain(block, kind)))
+    Step::walk(steps).any(kind)
 }
 
 fn set(axes: &[u8]) -> AxisSet {

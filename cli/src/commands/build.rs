@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use spmdc_compiler::backends;
 use spmdc_kernel::backend::{Destination, Entry, TextForm};
 use spmdc_runtime::start::encode;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::header::{LibraryHeader, identifier};
 use crate::options::{BuildCommand, Emit};
@@ -18,20 +18,21 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
     let output = match &command.output {
         Some(output) => output.clone(),
         None if command.program.program.as_os_str() == STANDARD_INPUT => {
-            let error = RunError::new("E0702", "a program read from standard input needs an output name");
+            let error = RunError::new(RunCode::E0702, "a program read from standard input needs an output name");
             return Err(error.with_help("write -o FILE, or -o - for standard output").into());
         }
         None => default_output(command),
     };
     if !link::is_file(&output) && command.emit == Emit::Lib {
-        let error = RunError::new("E0702", "a library cannot be written to standard output: it comes with a header");
+        let error =
+            RunError::new(RunCode::E0702, "a library cannot be written to standard output: it comes with a header");
         return Err(error.with_help("write -o FILE, or write an object with --emit obj").into());
     }
     let compilation = super::compile(&command.program, None, reporter, texts)?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     if let (Emit::Lib | Emit::Obj, Some(stream)) = (command.emit, program.params.iter().find(|it| it.place.is_none())) {
         let why = format!("a library cannot have a stream as a parameter: `{}: {}`", stream.name, stream.ty);
-        let error = RunError::new("E0901", why);
+        let error = RunError::new(RunCode::E0901, why);
         return Err(error.with_help("declare a parameter for the rows of one call, which the caller reads").into());
     }
     let cpu = command.cpu.cpu();

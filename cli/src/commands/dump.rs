@@ -10,7 +10,7 @@ use spmdc_inspect::print::module_with_places;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::backend::{Destination, TextForm};
 use spmdc_layout::mesh::NamedMesh;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::options::{DumpCommand, DumpStage, MessageFormat};
@@ -95,7 +95,8 @@ fn after_pass(
     let stage = match command.stage {
         None => Stage::Optimized,
         Some(asked) => module_stage(asked).filter(|&stage| stage != Stage::Typed).ok_or_else(|| {
-            let error = RunError::new("E0702", "passes run between the stages `typed` and `optimized`".to_string());
+            let error =
+                RunError::new(RunCode::E0702, "passes run between the stages `typed` and `optimized`".to_string());
             error.with_help("leave out `--stage`, or choose one of the stages after `typed`")
         })?,
     };
@@ -107,7 +108,7 @@ fn after_pass(
         None => super::each_part(&compilation, |of_mesh| {
             let module = of_mesh.after.as_ref();
             let message = || format!("the pass `{pass}` does not run up to stage `{}`", stage.name());
-            let never = || RunError::new("E0702", message());
+            let never = || RunError::new(RunCode::E0702, message());
             let help = "choose a later stage; the passes before the stage of a dump do not run again";
             Ok(text(module.ok_or_else(|| never().with_help(help))?, texts))
         }),
@@ -161,7 +162,7 @@ fn meshes_json(parts: Vec<(&NamedMesh, Value)>) -> Value {
 /// The summary describes layouts and collectives, which these stages do not have.
 fn no_summary(stage: DumpStage) -> RunError {
     let name = stage.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
-    RunError::new("E0702", format!("the stage `{name}` cannot be written as JSON"))
+    RunError::new(RunCode::E0702, format!("the stage `{name}` cannot be written as JSON"))
         .with_help("`--format json` is available for the stages typed, propagated, partitioned and optimized")
 }
 

@@ -20,7 +20,7 @@ use spmdc_runtime::inputs::{Argument, bind};
 use spmdc_runtime::outputs;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 use std::fmt::Write as _;
 
 /// Every code and its page, from `docs/errors`.
@@ -49,7 +49,7 @@ fn unknown(name: &str) -> RunError {
         Some(_) | None => "`spmdc explain` lists all codes, such as E0301, and all functions".to_string(),
     };
     let what = if is_code { "diagnostic" } else { "function or diagnostic" };
-    RunError::new("E0702", sentences::unknown(what, name)).with_help(help)
+    RunError::new(RunCode::E0702, sentences::unknown(what, name)).with_help(help)
 }
 
 fn list() -> String {
@@ -173,7 +173,7 @@ mod tests {
             assert!(page.starts_with(&format!("# {}: {}\n", code.name(), code.title())), "{page}");
         }
         assert!(explained(Some("e0301")).is_ok());
-        assert_eq!(refused("E1234").code, "E0702");
+        assert_eq!(refused("E1234").code, RunCode::E0702);
         let list = explained(None).ok().unwrap();
         assert_eq!(list.lines().count(), Code::ALL.len() + 1 + functions::functions().len());
     }

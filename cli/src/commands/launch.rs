@@ -18,7 +18,7 @@ use spmdc_runtime::io::describe;
 use spmdc_runtime::processes::group::{EndingSignal, is_root, note_signals, noted_signal};
 use spmdc_runtime::processes::job::{RUN_MARK, RUN_VARIABLE};
 use spmdc_runtime::start::{Failure, Told};
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::options::{LaunchCommand, MpiFamily};
@@ -50,13 +50,15 @@ fn dealt(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
         first_fits && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
     };
     if let Some(odd) = hosts.iter().find(|host| !is_name(host)) {
-        return Err(RunError::new("E0702", format!("invalid host name `{odd}`")).with_help("write --hosts a,b,c"));
+        return Err(
+            RunError::new(RunCode::E0702, format!("invalid host name `{odd}`")).with_help("write --hosts a,b,c")
+        );
     }
     let processes = match command.processes {
-        Some(0) => return Err(RunError::new("E0702", "a job requires at least one process")),
+        Some(0) => return Err(RunError::new(RunCode::E0702, "a job requires at least one process")),
         Some(processes) => processes,
         None if hosts.is_empty() => {
-            let error = RunError::new("E0702", "the number of processes is missing");
+            let error = RunError::new(RunCode::E0702, "the number of processes is missing");
             return Err(error.with_help("write -n P, or --hosts a,b for one process on each host"));
         }
         None => hosts.len(),
@@ -64,7 +66,9 @@ fn dealt(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
     if processes < hosts.len() {
         let verb = if processes == 1 { "is" } else { "are" };
         let message = format!("{} {verb} fewer than {}", counted(processes, "process"), counted(hosts.len(), "host"));
-        return Err(RunError::new("E0702", message).with_help("remove hosts, or start at least one process on each"));
+        return Err(
+            RunError::new(RunCode::E0702, message).with_help("remove hosts, or start at least one process on each")
+        );
     }
     let share = |index: usize| processes / hosts.len() + usize::from(index < processes % hosts.len());
     let slots: Slots = hosts.iter().enumerate().map(|(i, host)| (host.as_str(), share(i))).collect();
@@ -117,7 +121,7 @@ fn launcher(wanted: Option<MpiFamily>, is_dry_run: bool) -> Result<(MpiFamily, &
     }
     let names: Vec<&str> = families.iter().flat_map(|family| family.commands()).copied().collect();
     let message = format!("no MPI launcher was found; tried {}", names.join(", "));
-    Err(RunError::new("E0807", message).with_help(match wanted {
+    Err(RunError::new(RunCode::E0807, message).with_help(match wanted {
         Some(MpiFamily::SlurmPmix | MpiFamily::SlurmPmi2) => "`srun` is part of Slurm; without Slurm, remove --mpi",
         Some(MpiFamily::Openmpi | MpiFamily::Mpich) | None => {
             "install Open MPI or MPICH (on Debian the package `openmpi-bin` or `mpich`)"
@@ -223,7 +227,7 @@ fn run(line: &LaunchLine, grace: Duration) -> Result<(), CommandError> {
     command.stderr(Stdio::piped()).process_group(0);
     note_signals();
     let mut launcher = command.spawn().map_err(|error| {
-        RunError::new("E0807", format!("`{}` could not be started: {}", line.command, describe(&error)))
+        RunError::new(RunCode::E0807, format!("`{}` could not be started: {}", line.command, describe(&error)))
     })?;
     let (said, heard) = channel();
     let errors = launcher.stderr.take().expect("it is a pipe");
@@ -272,7 +276,7 @@ fn supervise(launcher: &mut Child, name: &str, heard: &Receiver<RunEvent>, grace
             Ok(Some(status)) => break status,
             Err(error) => {
                 let message = format!("cannot wait for `{name}`: {}", describe(&error));
-                return Err(Failure::new(RunError::new("E0809", message)));
+                return Err(Failure::new(RunError::new(RunCode::E0809, message)));
             }
         }
     };
@@ -304,7 +308,7 @@ fn ended(
     };
     let message = format!("the job did not complete (`{name}`: {how})");
     let failure =
-        Failure::new(RunError::new("E0809", message).with_help("a process ended early; see the messages above"));
+        Failure::new(RunError::new(RunCode::E0809, message).with_help("a process ended early; see the messages above"));
     let code = status.code().and_then(|code| u8::try_from(code).ok()).filter(|&code| code != 0);
     match (signal, failed) {
         (Some(signal), _) => {

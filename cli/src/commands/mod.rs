@@ -22,7 +22,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::program::Stage;
 use spmdc_kernel::backend::CodegenError;
 use spmdc_runtime::start::Failure;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::options::ProgramOptions;
@@ -112,7 +112,7 @@ fn absent(what: &str) -> CommandError {
 /// An error for code that cannot be generated.
 fn no_code(error: &CodegenError) -> CommandError {
     let error = match error {
-        CodegenError::Machine(_) | CodegenError::Unsupported(_) => RunError::new("E0805", error.to_string()),
+        CodegenError::Machine(_) | CodegenError::Unsupported(_) => RunError::new(RunCode::E0805, error.to_string()),
         CodegenError::Internal(_) => RunError::internal(error.to_string()),
     };
     CommandError::Failure(Failure::new(error))

@@ -5,6 +5,7 @@ use std::time::Instant;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::MemoryLimit;
 use spmdc_layout::draw::Style;
+use spmdc_runtime::components::ProgramCode;
 use spmdc_runtime::processes::job;
 use spmdc_runtime::start::execute;
 
@@ -40,5 +41,5 @@ pub fn run(
         crate::print(&(shown + "\n"))?;
     }
     let kernels = code.into_kernels().map_err(|error| super::no_code(&error))?;
-    Ok(execute(program, kernels, &args)?)
+    Ok(execute(program, ProgramCode::in_process(kernels), &args)?)
 }

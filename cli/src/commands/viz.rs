@@ -6,7 +6,7 @@ use spmdc_compiler::report::named;
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_layout::draw::{Style, draw};
 use spmdc_runtime::suggest;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::options::VizCommand;
@@ -90,7 +90,7 @@ pub fn named_values(module: &Module) -> Vec<(String, Value)> {
 }
 
 fn unknown_value(values: &[(String, Value)], wanted: &str) -> RunError {
-    let error = RunError::new("E0702", format!("the program has no value `{wanted}`"));
+    let error = RunError::new(RunCode::E0702, format!("the program has no value `{wanted}`"));
     let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
     match suggest::nearest(wanted, names.iter().copied()) {
         Some(near) => error.with_help(format!("did you mean `{near}`?")),

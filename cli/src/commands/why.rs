@@ -7,7 +7,7 @@ use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::why::{self, Forced, HostEffect, Tried, ValueLayout};
 use spmdc_grammar::span::Span;
 use spmdc_runtime::suggest;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::options::WhyCommand;
@@ -66,7 +66,7 @@ fn line_of(program: &mut PathBuf) -> Result<usize, RunError> {
     let text = program.to_string_lossy().into_owned();
     let split = text.rsplit_once(':').and_then(|(path, line)| Some((PathBuf::from(path), line.parse().ok()?)));
     let Some((path, line)) = split else {
-        let error = RunError::new("E0702", format!("`{text}` does not name a line"));
+        let error = RunError::new(RunCode::E0702, format!("`{text}` does not name a line"));
         return Err(error.with_help("write the program and a line, such as prog.spmd:7"));
     };
     *program = path;
@@ -75,7 +75,7 @@ fn line_of(program: &mut PathBuf) -> Result<usize, RunError> {
 
 /// The error for an unknown name; it lists the values of the line, `here`.
 fn unknown(name: &str, line: usize, names: &[String], here: &[ValueLayout]) -> RunError {
-    let error = RunError::new("E0702", format!("line {line} does not define a value `{name}`"));
+    let error = RunError::new(RunCode::E0702, format!("line {line} does not define a value `{name}`"));
     let mut help = if names.iter().any(|known| known == name) {
         format!("`{name}` is defined on another line")
     } else {

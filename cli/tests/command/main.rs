@@ -15,5 +15,6 @@ mod outputs;
 mod pages;
 mod pieces;
 mod resume;
+mod sizes;
 mod timeline;
 mod trace;

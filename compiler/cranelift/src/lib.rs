@@ -25,6 +25,7 @@ mod strip;
 mod tile;
 mod vector;
 
+use spmdc_abi::EncodedProgram;
 use spmdc_kernel::backend::{Backend, CodegenError, Cpu, Destination, Entry, LoadedCode, TextForm};
 use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::nest::NestOf;
@@ -70,7 +71,13 @@ impl Backend for Cranelift {
         Ok(Box::new(jit::compile(self.cpu, self.vectors.level(), kernels, nest)?))
     }
 
-    fn object(&self, program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
+    fn object(
+        &self,
+        program: &EncodedProgram,
+        kernels: &[Kernel],
+        cpu: Cpu,
+        entry: Entry,
+    ) -> Result<Vec<u8>, CodegenError> {
         object::emit(program, kernels, cpu, entry)
     }
 

@@ -6,7 +6,8 @@
 //! | the name of a library | a function of the program's input and output arrays: passes them to `spmd_call` |
 //!
 //! All other symbols in the object are local, so that several libraries can be linked into one program. Both functions pass on an
-//! [`Image`](spmdc_abi::Image), which points to the encoded program and the table of its kernels.
+//! [`Image`](spmdc_abi::Image), which points to the encoded program, the table of its kernels, and the components of the runtime that
+//! the program needs. These are undefined symbols; the linker adds them from the runtime, and drops the components that are not named.
 
 use super::jit::{Callees, define};
 use super::machine;
@@ -18,11 +19,12 @@ use cranelift_codegen::ir::{
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_module::{DataDescription, DataId, FuncId, Linkage, Module, ModuleRelocTarget};
 use cranelift_object::{ObjectBuilder, ObjectModule};
+use spmdc_abi::EncodedProgram;
 use spmdc_kernel::backend::{CodegenError, Cpu, Destination, Entry};
 use spmdc_kernel::loops::Kernel;
 
 /// Position-independent code for the kernels of a program.
-pub fn emit(program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
+pub fn emit(program: &EncodedProgram, kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError> {
     let isa = machine::isa(Destination::Object(cpu))?;
     let compiled = machine::compile_both(&*isa, machine::object_levels(cpu), kernels)?;
     let features = machine::needed_features(&*isa)? | machine::features_of_levels(compiled.functions.iter())?;
@@ -80,26 +82,42 @@ fn table(module: &mut ObjectModule, name: &str, kernels: &[FuncId]) -> Result<Da
     local(module, name, &table)
 }
 
-/// The data of `spmdc_abi::Image`: seven words, in its order. Each of the two tables has its features.
+/// The addresses of components of the runtime.
+fn components(module: &mut ObjectModule, program: &EncodedProgram) -> Result<DataId, CodegenError> {
+    let mut table = DataDescription::new();
+    table.define(vec![0; 8 * program.components.len().max(1)].into_boxed_slice());
+    table.set_align(8);
+    for (at, component) in program.components.iter().enumerate() {
+        let component = module.declare_data(&component.symbol(), Linkage::Import, false, false).map_err(internal)?;
+        let component = module.declare_data_in_data(component, &mut table);
+        table.write_data_addr(8 * at as u32, component, 0);
+    }
+    local(module, "spmd_components", &table)
+}
+
+/// The data of `spmdc_abi::Image`: nine words, in its order. Each of the two tables of kernels has its features.
 fn image(
     module: &mut ObjectModule,
-    program: &[u8],
+    program: &EncodedProgram,
     kernels: [&[FuncId]; 2],
     [features, wide_features]: [u64; 2],
 ) -> Result<DataId, CodegenError> {
     let mut data = DataDescription::new();
-    data.define(program.to_vec().into_boxed_slice());
+    data.define(program.bytes.clone().into_boxed_slice());
     data.set_align(8);
     let data = local(module, "spmd_program", &data)?;
     let [narrow, wide] = kernels;
     let narrow_table = table(module, "spmd_kernels", narrow)?;
     let wide_table = if wide == narrow { narrow_table } else { table(module, "spmd_wide_kernels", wide)? };
 
-    let words = [0, program.len() as u64, 0, narrow.len() as u64, features, 0, wide_features];
+    let components = components(module, program)?;
+
+    let (program_len, component_count) = (program.bytes.len() as u64, program.components.len() as u64);
+    let words = [0, program_len, 0, narrow.len() as u64, features, 0, wide_features, 0, component_count];
     let mut image = DataDescription::new();
     image.define(words.iter().flat_map(|word| word.to_le_bytes()).collect());
     image.set_align(8);
-    for (word, target) in [(0, data), (2, narrow_table), (5, wide_table)] {
+    for (word, target) in [(0, data), (2, narrow_table), (5, wide_table), (7, components)] {
         let target = module.declare_data_in_data(target, &mut image);
         image.write_data_addr(8 * word, target, 0);
     }

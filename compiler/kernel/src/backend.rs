@@ -5,7 +5,7 @@
 
 use crate::loops::Kernel;
 use crate::nest::{Nest, NestOf};
-use spmdc_abi::{KernelFn, Kernels};
+use spmdc_abi::{EncodedProgram, KernelFn, Kernels};
 
 /// A code generator for kernels.
 pub trait Backend: Sync {
@@ -20,8 +20,15 @@ pub trait Backend: Sync {
         self.load_as(kernels, &Nest::new)
     }
 
-    /// An object file to be linked with the runtime: the encoded program, its kernels, and its entry point.
-    fn object(&self, program: &[u8], kernels: &[Kernel], cpu: Cpu, entry: Entry) -> Result<Vec<u8>, CodegenError>;
+    /// An object file to be linked with the runtime: the encoded program, its kernels, and its entry point. It refers to the components
+    /// of the runtime that the program needs.
+    fn object(
+        &self,
+        program: &EncodedProgram,
+        kernels: &[Kernel],
+        cpu: Cpu,
+        entry: Entry,
+    ) -> Result<Vec<u8>, CodegenError>;
 
     /// The code of a kernel as text.
     fn text(&self, kernel: &Kernel, form: TextForm, destination: Destination) -> Result<String, CodegenError>;
@@ -134,7 +141,7 @@ impl Backend for Interpreter {
         Ok(Box::new(Interpreted(kernels.to_vec())))
     }
 
-    fn object(&self, _: &[u8], _: &[Kernel], _: Cpu, _: Entry) -> Result<Vec<u8>, CodegenError> {
+    fn object(&self, _: &EncodedProgram, _: &[Kernel], _: Cpu, _: Entry) -> Result<Vec<u8>, CodegenError> {
         self.none("object files")
     }
 
@@ -166,7 +173,7 @@ mod tests {
     #[test]
     fn what_the_interpreter_does_not_make_is_an_error() {
         let error = |error: Option<CodegenError>| error.map(|error| error.to_string()).unwrap_or_default();
-        let object = Interpreter.object(&[], &[], Cpu::FLOOR, Entry::Main).err();
+        let object = Interpreter.object(&EncodedProgram::default(), &[], Cpu::FLOOR, Entry::Main).err();
         assert_eq!(error(object), "the back end `interpreter` makes no object files");
         let functions = Interpreter.load(&[]).and_then(LoadedCode::into_kernels).err();
         assert_eq!(error(functions), "the back end `interpreter` makes no functions of this process");

@@ -244,21 +244,17 @@ fn add_steps(steps: &[Step], timed: TimedProgram<'_>, out: &mut Vec<TimedStep>) 
                 add_steps(then, timed, out);
                 add_steps(otherwise, timed, out);
             }
-            Step::Library(library) => match &library.function {
-                LibraryFunction::Send(message) => {
+            Step::Library(library) => match library.message() {
+                Some(message) => {
                     let (channel, time) = end_of_transfer(message, timed);
-                    out.push(TimedStep::Send { channel, time });
+                    let sends = matches!(library.function, LibraryFunction::Send(_));
+                    out.push(if sends {
+                        TimedStep::Send { channel, time }
+                    } else {
+                        TimedStep::Receive { channel, time }
+                    });
                 }
-                LibraryFunction::Receive(message) => {
-                    let (channel, time) = end_of_transfer(message, timed);
-                    out.push(TimedStep::Receive { channel, time });
-                }
-                LibraryFunction::Sort(_)
-                | LibraryFunction::Merge(_)
-                | LibraryFunction::Scatter(_)
-                | LibraryFunction::Matrix(_)
-                | LibraryFunction::Rows(_)
-                | LibraryFunction::Fft(_) => add_work(timed.of_step(step), out),
+                None => add_work(timed.of_step(step), out),
             },
             Step::Kernel(_)
             | Step::Panels { .. }

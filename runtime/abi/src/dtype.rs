@@ -180,7 +180,7 @@ impl DType {
     };
 
     #[inline]
-    fn row(self) -> &'static Row {
+    const fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
 
@@ -202,13 +202,13 @@ impl DType {
 
     /// The size of an element.
     #[inline]
-    pub fn width(self) -> Width {
+    pub const fn width(self) -> Width {
         self.row().width
     }
 
     /// The kind of the elements: bools, integers, floats or keys.
     #[inline]
-    pub fn kind(self) -> Kind {
+    pub const fn kind(self) -> Kind {
         self.row().kind
     }
 
@@ -284,7 +284,7 @@ impl DType {
     }
 
     /// For a float, the fields of its bits.
-    pub fn format(self) -> Option<FloatFormat> {
+    pub const fn format(self) -> Option<FloatFormat> {
         self.row().format
     }
 

@@ -15,7 +15,10 @@
 //! The valid length on a device is a [`Scalar`] that the loader resolves once per device.
 #![warn(missing_docs)]
 
+mod codes;
+mod components;
 mod dtype;
+mod encoded;
 mod features;
 mod float_format;
 mod format;
@@ -24,6 +27,7 @@ mod matrix;
 pub mod mesh;
 mod panels;
 mod parts;
+pub mod sorted;
 mod streams;
 pub mod threefry;
 mod visit;
@@ -31,7 +35,10 @@ pub mod words;
 
 use serde::{Deserialize, Serialize};
 
+pub use codes::RunCode;
+pub use components::Component;
 pub use dtype::{DType, Kind, Stored, Width};
+pub use encoded::EncodedProgram;
 pub use features::CPU_FEATURES;
 pub use float_format::FloatFormat;
 pub use format::{Align, Form, Piece, Spec, pieces, places};
@@ -45,7 +52,7 @@ pub use parts::{Channel, Message, Part};
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 23;
+pub const ABI_VERSION: u32 = 24;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -106,6 +113,10 @@ pub struct Image {
     pub wide_kernels: *const KernelFn,
     /// The features that these need; 0 if such a table does not exist.
     pub wide_features: u64,
+    /// The addresses of the components of the runtime that the program needs, in the order of [`Program::components`].
+    pub components: *const *const core::ffi::c_void,
+    /// The number of components.
+    pub component_count: u64,
 }
 
 /// The return values of kernels.
@@ -727,6 +738,24 @@ pub enum CollectiveKind {
     Transfer,
 }
 
+impl ReduceOp {
+    /// All operations, in the order of the variants.
+    pub const ALL: [ReduceOp; 6] =
+        [ReduceOp::Sum, ReduceOp::Product, ReduceOp::Max, ReduceOp::Min, ReduceOp::And, ReduceOp::Or];
+
+    /// The name in symbols, such as `sum`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ReduceOp::Sum => "sum",
+            ReduceOp::Product => "product",
+            ReduceOp::Max => "max",
+            ReduceOp::Min => "min",
+            ReduceOp::And => "and",
+            ReduceOp::Or => "or",
+        }
+    }
+}
+
 impl CollectiveKind {
     /// All kinds, in the order of the variants.
     pub const ALL: [CollectiveKind; 6] = [
@@ -781,7 +810,7 @@ pub struct ExchangeStep {
 }
 
 /// The operation that combines partial values, element by element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ReduceOp {
     /// The sum; integers wrap.
     Sum,

@@ -3,7 +3,6 @@
 //! On a mesh `(X = 2, Y = 4)` device 6 has the coordinates `X = 1, Y = 2`. The devices that differ from it along Y only are
 //! 4, 5, 6 and 7; its linear coordinate along `(Y, X)`, major to minor, is `2 * 2 + 1 = 5`.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::{AxisSet, KernelStep, Layout, LayoutDim, MeshAxis, Scalar};
@@ -89,10 +88,8 @@ impl DeviceMesh {
         let Some(deal) = &self.deal else { return true };
         (0..deal.processes).all(|process| {
             let own = self.devices_of(process);
-            let spread = |axis: usize| {
-                let coordinates: BTreeSet<usize> = own.iter().map(|&device| self.coordinate(device, axis)).collect();
-                coordinates.len()
-            };
+            let spread =
+                |axis: usize| crate::sorted::distinct(own.iter().map(|&device| self.coordinate(device, axis))).len();
             own.is_empty() || own.len() == (0..self.sizes.len()).map(spread).product::<usize>()
         })
     }

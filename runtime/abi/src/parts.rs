@@ -1,9 +1,9 @@
 //! Programs with several meshes: the program of each, and the transfers between them.
 
 use crate::mesh::DeviceMesh;
-use crate::{AxisSet, Layout, LibraryFunction, Program, Site, Step};
+use crate::sorted::distinct;
+use crate::{AxisSet, Layout, LibraryFunction, LibraryStep, Program, Site, Step};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// The program of one of several meshes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,8 +52,7 @@ impl Program {
         if self.parts.is_empty() {
             return self.mesh.iter().map(|axis| axis.size).product();
         }
-        let all: BTreeSet<u32> = self.parts.iter().flat_map(|part| part.devices.iter().copied()).collect();
-        all.len()
+        distinct(self.parts.iter().flat_map(|part| part.devices.iter().map(|&device| device as usize))).len()
     }
 
     /// The numbers of all devices that the program names, in ascending order: they are divided among processes.
@@ -80,7 +79,7 @@ impl Program {
             let own = own(number);
             let copies = |axes: AxisSet| {
                 let instances = own.iter().map(|&device| mesh.linear(device, axes.iter()));
-                instances.collect::<BTreeSet<usize>>().len() as u128
+                distinct(instances).len() as u128
             };
             let arenas = program.arenas.iter().map(|arena| u128::from(arena.bytes) * copies(arena.axes));
             let ahead = own.iter().map(|&device| u128::from(program.ahead_bytes(mesh, device)));
@@ -98,24 +97,24 @@ impl Program {
 
     /// The ends of transfers in the steps, in their order.
     pub fn messages(&self) -> Vec<&Message> {
-        fn of<'a>(steps: &'a [Step], found: &mut Vec<&'a Message>) {
-            for step in steps {
-                if let Step::Library(step) = step {
-                    match &step.function {
-                        LibraryFunction::Send(message) | LibraryFunction::Receive(message) => found.push(message),
-                        LibraryFunction::Sort(_)
-                        | LibraryFunction::Merge(_)
-                        | LibraryFunction::Scatter(_)
-                        | LibraryFunction::Matrix(_)
-                        | LibraryFunction::Rows(_)
-                        | LibraryFunction::Fft(_) => {}
-                    }
-                }
-                step.blocks().for_each(|block| of(block, found));
-            }
+        fn message(step: &Step) -> Option<&Message> {
+            if let Step::Library(step) = step { step.message() } else { None }
         }
-        let mut found = Vec::new();
-        of(&self.body, &mut found);
-        found
+        Step::walk(&self.body).filter_map(message).collect()
+    }
+}
+
+impl LibraryStep {
+    /// The end of a transfer that the step is.
+    pub fn message(&self) -> Option<&Message> {
+        match &self.function {
+            LibraryFunction::Send(message) | LibraryFunction::Receive(message) => Some(message),
+            LibraryFunction::Sort(_)
+            | LibraryFunction::Merge(_)
+            | LibraryFunction::Scatter(_)
+            | LibraryFunction::Matrix(_)
+            | LibraryFunction::Rows(_)
+            | LibraryFunction::Fft(_) => None,
+        }
     }
 }

@@ -44,13 +44,7 @@ impl Program {
 
     /// Bytes of the rows of streams that a device reads ahead.
     pub fn ahead_bytes(&self, mesh: &DeviceMesh, device: usize) -> u64 {
-        fn of(steps: &[Step], mesh: &DeviceMesh, device: usize) -> u64 {
-            let each = |step: &Step| {
-                let own = if let Step::Library(step) = step { step.ahead_bytes(mesh, device) } else { 0 };
-                own + step.blocks().map(|block| of(block, mesh, device)).sum::<u64>()
-            };
-            steps.iter().map(each).sum()
-        }
-        of(&self.body, mesh, device)
+        let of_step = |step: &Step| if let Step::Library(step) = step { step.ahead_bytes(mesh, device) } else { 0 };
+        Step::walk(&self.body).map(of_step).sum()
     }
 }

@@ -1,8 +1,24 @@
-//! The parts of a step: the lists of steps in it, and its calls of kernels.
+//! The parts of a step: the lists of steps in it, and its calls of kernels; and the steps of a program one by one.
 
 use crate::{GroupPanels, KernelStep, Step};
 
 impl Step {
+    /// These steps and all steps in them, each before those in it.
+    pub fn walk(steps: &[Step]) -> impl Iterator<Item = &Step> {
+        // The rests of the lists that have begun, outermost first.
+        let mut lists = vec![steps];
+        std::iter::from_fn(move || {
+            while let Some(list) = lists.pop() {
+                if let Some((step, rest)) = list.split_first() {
+                    lists.push(rest);
+                    lists.extend(step.blocks().collect::<Vec<_>>().into_iter().rev());
+                    return Some(step);
+                }
+            }
+            None
+        })
+    }
+
     /// The lists of steps in it, in the order in which they run; empty for all but loops, branches and panels of groups.
     pub fn blocks(&self) -> impl Iterator<Item = &[Step]> {
         let blocks: [&[Step]; 2] = match self {

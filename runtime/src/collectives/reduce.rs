@@ -12,7 +12,6 @@
 //! it receives `2 * (P - 1) / P * B` bytes: it combines a share of the elements, and receives the other shares from the processes that have
 //! combined them. The values of an element are combined in the same order either way.
 
-use std::collections::BTreeSet;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -21,9 +20,11 @@ use half::slice::HalfFloatSliceExt;
 
 use super::{BlockPiece, Sides, cut, cut_evenly};
 use crate::boxes::{BoxCopy, Rows};
+use crate::components::Components;
 use crate::processes::reads::DeviceReads;
 use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
+use spmdc_abi::sorted::distinct;
 use spmdc_abi::{AxisSet, DType, Kind, ReduceOp, ReduceStep, Width};
 
 /// Number of elements that are combined at a time over all partial values: they stay in registers, or at least in the first-level
@@ -41,8 +42,11 @@ pub(crate) struct BoxReduction {
     /// Whether the result stays in the type in which elements are combined, its rows one after another.
     stays_wide: bool,
     /// The loop for the type and the operation.
-    combine: unsafe fn(&BoxReduction, &Rows),
+    combine: CombineFn,
 }
+
+/// Combines the partial values of these rows.
+pub(crate) type CombineFn = unsafe fn(&BoxReduction, &Rows);
 
 /// The place of a partial value.
 #[derive(Clone, Copy, Debug)]
@@ -132,9 +136,10 @@ pub(crate) fn of_units(
     from: &[*const u8],
     to: &[*mut u8],
     unit: usize,
+    components: &Components,
 ) -> Result<UnitReduction, RunError> {
     let (first, others) = to.split_first().ok_or_else(|| RunError::internal("a reduction has no device"))?;
-    let of_first = BoxReduction { stays_wide: false, ..combined(step, from, *first, Rows::contiguous(0))? };
+    let of_first = BoxReduction { stays_wide: false, ..combined(step, from, *first, Rows::contiguous(0), components)? };
     Ok(UnitReduction { of_first, others: others.into(), unit })
 }
 
@@ -164,12 +169,11 @@ pub(crate) fn plan(
     step: &ReduceStep,
     (group, rounds, portion): (AxisSet, Rounds, Portion),
     device: usize,
+    components: &Components,
 ) -> Result<Vec<BoxReduction>, RunError> {
     let mesh = reads.mesh();
     let dtype = step.to.layout.dtype;
-    let combine = combine_function(dtype, step.op).ok_or_else(|| {
-        RunError::internal(format!("{:?} is not defined for {}", step.op, dtype.name())).at(step.site)
-    })?;
+    let combine = components.reduction(step)?;
     let sides = Sides::new(reads, device, group, &step.from, &step.to);
     let to = reads.own(step.to.place, device);
     let mut pieces = sides.whole_pieces(group, step.site)?;
@@ -248,11 +252,11 @@ fn needing(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize) 
 /// The processes that combine a piece in [`Rounds::Two`], in ascending order: the processes that need it and have partial values of it, or
 /// all that need it if none of them has any. They are the same for all devices that need the piece.
 fn combiners(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize, piece: &BlockPiece) -> Vec<usize> {
-    let processes = |devices: Vec<usize>| devices.into_iter().map(|device| mesh.process(device)).collect();
-    let needing: BTreeSet<usize> = processes(needing(mesh, step, group, device));
-    let having: BTreeSet<usize> = processes(mesh.group(piece.owner, group.minus(split_axes(&step.from.layout))));
-    let both: Vec<usize> = needing.intersection(&having).copied().collect();
-    if both.is_empty() { needing.into_iter().collect() } else { both }
+    let processes = |devices: Vec<usize>| distinct(devices.into_iter().map(|device| mesh.process(device)));
+    let needing = processes(needing(mesh, step, group, device));
+    let having = processes(mesh.group(piece.owner, group.minus(split_axes(&step.from.layout))));
+    let both: Vec<usize> = needing.iter().copied().filter(|process| having.binary_search(process).is_ok()).collect();
+    if both.is_empty() { needing } else { both }
 }
 
 /// Bytes of an element while it is combined; narrow floats are combined in f32.
@@ -273,9 +277,10 @@ pub(crate) fn combined(
     from: &[*const u8],
     to: *mut u8,
     rows: Rows,
+    components: &Components,
 ) -> Result<BoxReduction, RunError> {
     let dtype = step.to.layout.dtype;
-    let combine = combine_function(dtype, step.op).ok_or_else(|| RunError::internal("it is not defined"))?;
+    let combine = components.reduction(step)?;
     let mut sources = Vec::new();
     each_part(from.len(), &|_| false, &mut |range, ends| {
         sources.push(PartialValue { base: from[range.start], is_packed: false, is_wide: false, ends });
@@ -643,7 +648,7 @@ unsafe fn combine_wide<E: Element, O: Operation<E::Wide>>(plan: &BoxReduction, r
 }
 
 /// A generic function for the type and the operation, `$function::<E, O>` with an [`Element`] and an [`Operation`]; None if the type
-/// does not support the operation.
+/// does not support the operation. In a constant, nothing but that function is compiled.
 macro_rules! by_operation {
     ($dtype:expr, $op:expr, $function:ident as $signature:ty) => {{
         use spmdc_abi::{FloatFormat, Kind, ReduceOp, Width};
@@ -674,8 +679,8 @@ macro_rules! by_operation {
             (Kind::Unsigned, Width::W32) => arithmetic!(u32),
             (Kind::Unsigned, Width::W64) => arithmetic!(u64),
             (Kind::Float, Width::W8) => arithmetic!(NarrowElement<u8>),
-            (Kind::Float, Width::W16) if $dtype.format() == Some(FloatFormat::F16) => arithmetic!(half::f16),
-            (Kind::Float, Width::W16) if $dtype.format() == Some(FloatFormat::BF16) => arithmetic!(Bf16),
+            (Kind::Float, Width::W16) if matches!($dtype.format(), Some(FloatFormat::F16)) => arithmetic!(half::f16),
+            (Kind::Float, Width::W16) if matches!($dtype.format(), Some(FloatFormat::BF16)) => arithmetic!(Bf16),
             (Kind::Float, Width::W16) => arithmetic!(NarrowElement<u16>),
             (Kind::Float, Width::W32) => arithmetic!(f32),
             (Kind::Float, Width::W64) => arithmetic!(f64),
@@ -686,8 +691,8 @@ macro_rules! by_operation {
 pub(crate) use by_operation;
 
 /// The loop for a type and an operation; None if the type does not support the operation.
-fn combine_function(dtype: DType, op: ReduceOp) -> Option<unsafe fn(&BoxReduction, &Rows)> {
-    by_operation!(dtype, op, combine_wide as unsafe fn(&BoxReduction, &Rows))
+pub(crate) const fn combine_function(dtype: DType, op: ReduceOp) -> Option<CombineFn> {
+    by_operation!(dtype, op, combine_wide as CombineFn)
 }
 
 #[cfg(test)]

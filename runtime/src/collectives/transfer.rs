@@ -10,13 +10,14 @@
 //! each box into the message, several senders with the same block divide it, and a receiver copies its block out of the messages. So every
 //! element reaches every process that needs it once. Uneven, replicated and overlapping blocks need no special case.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::cut;
 use crate::boxes::{BoxCopy, Rows};
 use crate::memory::Memory;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
+use spmdc_abi::sorted::distinct;
 use spmdc_abi::{Channel, Layout, LibraryStep, Place};
 
 /// The alignment of boxes in a message.
@@ -64,18 +65,18 @@ impl TransferPlan {
         let (sent, received) = (blocks(from, &channel.sent), blocks(to, &channel.received));
         let mut plan = TransferPlan { boxes: Vec::new(), bytes: BTreeMap::new(), size };
         for (wanted, readers) in &received {
-            let receiving: BTreeSet<usize> = readers.iter().map(|&device| to.process(device)).collect();
+            let receiving = distinct(readers.iter().map(|&device| to.process(device)));
             for (held, owners) in &sent {
                 let overlap = |(a, b): (&Range<usize>, &Range<usize>)| a.start.max(b.start)..a.end.min(b.end);
                 let range: Vec<Range<usize>> = held.iter().zip(wanted).map(overlap).collect();
                 if range.iter().any(Range::is_empty) {
                     continue;
                 }
-                let sending: BTreeSet<usize> = owners.iter().map(|&device| from.process(device)).collect();
+                let sending = distinct(owners.iter().map(|&device| from.process(device)));
                 for &to in &receiving {
                     let near = sending.contains(&to).then_some(to);
                     // Readers in different processes read different copies.
-                    let far = || sending.iter().copied().nth(to % sending.len());
+                    let far = || sending.get(to % sending.len()).copied();
                     let from = near.or_else(far).expect("a device has the block");
                     plan.add(range.clone(), (from, to), (owners[0], readers[0]));
                 }

@@ -13,6 +13,7 @@ use super::{safetensors, unwritable, write_file};
 use crate::array::ArrayView;
 use crate::trap::RunError;
 use spmdc_abi::DType;
+use spmdc_abi::sorted::order;
 
 /// A format of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,10 +163,10 @@ fn write_in_order(
         let swapped = if format.swaps() { word_size(array.dtype) } else { 1 };
         (*at, array.bytes, swapped)
     });
-    let mut parts: Vec<(u64, &[u8], usize)> = texts.chain(elements).filter(|(_, bytes, _)| !bytes.is_empty()).collect();
-    parts.sort_by_key(|(at, ..)| *at);
+    let parts: Vec<(u64, &[u8], usize)> = texts.chain(elements).filter(|(_, bytes, _)| !bytes.is_empty()).collect();
+    let begins: Vec<u64> = parts.iter().map(|(at, ..)| *at).collect();
     let mut position = 0;
-    for (at, bytes, word) in parts {
+    for (at, bytes, word) in order(&begins).into_iter().map(|part| parts[part]) {
         debug_assert_eq!(at, position, "the parts of a file follow each other");
         position = at + bytes.len() as u64;
         if word == 1 {

@@ -20,7 +20,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 
 pub(crate) use bytes::{Bytes, OpenedInput, RowReader, next_of_pipe};
 pub use special::is_special;
@@ -29,17 +29,17 @@ use temporary::TemporaryPath;
 
 /// An E0703 about this file.
 pub(crate) fn unreadable(name: impl AsRef<Path>, why: impl AsRef<str>) -> RunError {
-    RunError::new("E0703", format!("cannot read `{}`: {}", name.as_ref().display(), why.as_ref()))
+    RunError::new(RunCode::E0703, format!("cannot read `{}`: {}", name.as_ref().display(), why.as_ref()))
 }
 
 /// An E0704 about this file.
 pub(crate) fn unwritable(path: &Path, error: &io::Error) -> RunError {
-    RunError::new("E0704", format!("cannot write `{}`: {}", path.display(), describe(error)))
+    RunError::new(RunCode::E0704, format!("cannot write `{}`: {}", path.display(), describe(error)))
 }
 
 /// An E0704 about standard output.
 pub fn unwritable_output(error: &io::Error) -> RunError {
-    RunError::new("E0704", format!("cannot write to standard output: {}", describe(error)))
+    RunError::new(RunCode::E0704, format!("cannot write to standard output: {}", describe(error)))
 }
 
 /// The system's message without its number: `No such file or directory`.

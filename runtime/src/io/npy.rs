@@ -501,6 +501,7 @@ pub(crate) fn header_for<'a>(array: impl Into<ArrayView<'a>>) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::trap::RunCode;
 
     fn file(header: &str, data: &[u8]) -> Bytes {
         let mut content = MAGIC.to_vec();
@@ -623,7 +624,7 @@ mod tests {
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(8192).unwrap();
         let error = source.read().unwrap_err();
-        assert_eq!(error.code, "E0703");
+        assert_eq!(error.code, RunCode::E0703);
         assert!(error.message.ends_with("x.npy`: it was truncated while it was being read"), "{}", error.message);
     }
 

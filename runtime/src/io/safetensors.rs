@@ -9,12 +9,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use safetensors::tensor::{Dtype, TensorInfo};
+use serde::Deserialize;
 use serde::de::value::{Error as NameError, StrDeserializer};
 use serde::de::{Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serializer};
 
 use crate::io::npy::NpySource;
 use crate::io::{Bytes, unreadable};
+use crate::json::{JsonObject, array};
 use crate::trap::RunError;
 use spmdc_abi::DType;
 
@@ -73,10 +74,11 @@ pub(crate) fn header(arrays: &[(&str, DType, &[usize])]) -> io::Result<(Vec<u8>,
     debug_assert!(arrays.iter().all(|(name, ..)| *name != METADATA), "no array has the reserved name");
     let kinds: Vec<Dtype> = arrays.iter().map(|(_, dtype, _)| named(*dtype)).collect::<io::Result<_>>()?;
     let mut order: Vec<usize> = (0..arrays.len()).collect();
-    order.sort_by(|&a, &b| kinds[b].cmp(&kinds[a]).then(arrays[a].0.cmp(arrays[b].0)));
+    order.sort_unstable_by(|&a, &b| kinds[b].cmp(&kinds[a]).then(arrays[a].0.cmp(arrays[b].0)));
     let mut end = 0;
     let mut begins = vec![0; arrays.len()];
-    let infos = order.iter().map(|&at| {
+    let mut json = JsonObject::new();
+    for at in order {
         let (name, dtype, shape) = arrays[at];
         let words = (dtype == DType::Key).then_some(2);
         let begin = end;
@@ -84,10 +86,13 @@ pub(crate) fn header(arrays: &[(&str, DType, &[usize])]) -> io::Result<(Vec<u8>,
         end += shape.iter().product::<usize>() * dtype.size();
         let shape: Vec<usize> = shape.iter().copied().chain(words).collect();
         debug_assert_eq!(end - begin, shape.iter().product::<usize>() * kinds[at].size(), "`{name}` fills its place");
-        (name.to_string(), TensorInfo { dtype: kinds[at], shape, data_offsets: (begin, end) })
-    });
-    let mut json = Vec::new();
-    serde_json::Serializer::new(&mut json).collect_map(infos)?;
+        let info = JsonObject::new()
+            .text("dtype", name_of(dtype))
+            .field("shape", array(shape.iter().map(usize::to_string)))
+            .field("data_offsets", array([begin, end].map(|offset| offset.to_string())));
+        json = json.field(name, info.end());
+    }
+    let mut json = json.end().into_bytes();
     // The elements begin at a multiple of 8 bytes.
     json.resize(json.len().next_multiple_of(8), b' ');
     if json.len() as u64 > MOST_HEADER_BYTES {
@@ -98,9 +103,14 @@ pub(crate) fn header(arrays: &[(&str, DType, &[usize])]) -> io::Result<(Vec<u8>,
     Ok((header, begins))
 }
 
+/// The name of these elements in the format.
+fn name_of(dtype: DType) -> &'static str {
+    dtype.safetensors().unwrap_or("U32")
+}
+
 /// The format's own type of these elements.
 fn named(dtype: DType) -> io::Result<Dtype> {
-    let name: StrDeserializer<NameError> = dtype.safetensors().unwrap_or("U32").into_deserializer();
+    let name: StrDeserializer<NameError> = name_of(dtype).into_deserializer();
     Dtype::deserialize(name).map_err(io::Error::other)
 }
 

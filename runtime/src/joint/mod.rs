@@ -305,6 +305,7 @@ impl<'a> Writing<'a> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use crate::trap::RunCode;
     use std::thread;
     use std::time::Duration;
 
@@ -501,7 +502,7 @@ mod tests {
             assert!(written.iter().all(|one| *one == written[0]), "{seed}: {written:?}");
             if failed > 0 {
                 tried += 1;
-                assert_eq!(written[0].as_ref().unwrap_err().code, "E0704");
+                assert_eq!(written[0].as_ref().unwrap_err().code, RunCode::E0704);
                 assert_eq!(std::fs::read(&path).unwrap(), b"older");
             }
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "{seed}: no other file is left");
@@ -510,7 +511,7 @@ mod tests {
         let example = (0..).map(Example::draw).find(|example| example.processes > 2).unwrap();
         let nowhere = folder.path().join("no/such/folder/y.npz");
         let written = example.written(&nowhere, false, &|_, visible| WriteTarget::find(visible));
-        assert!(written.iter().all(|one| one.as_ref().is_err_and(|error| error.code == "E0704")), "{written:?}");
+        assert!(written.iter().all(|one| one.as_ref().is_err_and(|error| error.code == RunCode::E0704)), "{written:?}");
     }
 
     /// Output that can only be written in order, such as to a pipe, is written by the first process.

@@ -1,13 +1,13 @@
 //! The processes that write a file together, and their messages to each other.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::thread::{self, Builder};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, Builder, Thread};
 use std::time::{Duration, Instant};
 
 use crate::processes::exchange::Mail;
 use crate::processes::records::{FailureRecord, decode, encode};
 use crate::processes::{Process, silent};
-use crate::trap::{DeviceStop, RunError};
+use crate::trap::{DeviceStop, RunCode, RunError};
 
 /// How often a wait looks whether it is still worth waiting.
 const LOOK: Duration = Duration::from_millis(20);
@@ -94,31 +94,29 @@ impl Party<'_> {
             return Ok(work());
         }
         let panicked = || RunError::internal("the thread that writes a file ended in a panic");
+        let (is_over, waiting) = (&AtomicBool::new(false), thread::current());
         thread::scope(|scope| {
-            let (said, heard) = channel();
             let worker = Builder::new().name("write".to_string()).spawn_scoped(scope, move || {
-                // No one hears it if a wait for another process has failed.
-                let _ = said.send(work());
+                let _over = Over { is_over, waiting };
+                work()
             });
-            let worker = worker.map_err(|error| RunError::new("E0803", format!("cannot start a thread: {error}")))?;
-            let mut done = None;
+            let worker =
+                worker.map_err(|error| RunError::new(RunCode::E0803, format!("cannot start a thread: {error}")))?;
             let ended = loop {
-                if done.is_none() {
-                    done = match heard.recv_timeout(SILENCE.min(self.limit / 4)) {
-                        Ok(done) => Some(done),
-                        Err(RecvTimeoutError::Timeout) => None,
-                        Err(RecvTimeoutError::Disconnected) => break Err(panicked()),
-                    };
+                let silence = SILENCE.min(self.limit / 4);
+                let begin = Instant::now();
+                while !is_over.load(Ordering::Acquire) && begin.elapsed() < silence {
+                    thread::park_timeout(silence.saturating_sub(begin.elapsed()));
                 }
-                match self.ask(done.is_none()) {
-                    Ok(busy) if busy.is_empty() => break done.ok_or_else(panicked),
+                match self.ask(!is_over.load(Ordering::Acquire)) {
+                    Ok(busy) if busy.is_empty() => break Ok(()),
                     Ok(_) => {}
                     Err(error) => break Err(error),
                 }
             };
-            // An error of the others comes first; a panic has been noticed.
-            let _ = worker.join();
-            ended
+            let done = worker.join().map_err(|_| panicked());
+            // An error of the others comes first.
+            ended.and(done)
         })
     }
 
@@ -141,6 +139,19 @@ impl Party<'_> {
         let record = encode(&FailureRecord::new(&DeviceStop { clock: 0, device: 0, error: error.clone() }), ERROR)?;
         self.swap(self.others().map(|other| (other, record.clone())).collect(), Vec::new())?;
         Err(error)
+    }
+}
+
+/// Says at the end of work, also at that by a panic, that it is over.
+struct Over<'a> {
+    is_over: &'a AtomicBool,
+    waiting: Thread,
+}
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Release);
+        self.waiting.unpark();
     }
 }
 
@@ -174,6 +185,6 @@ mod tests {
         assert_eq!(worked(&[0, 1], Duration::from_millis(700)), [Ok(0), Ok(1)]);
         let alone = worked(&[0], Duration::ZERO);
         let error = alone[0].as_ref().unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), ("E0809", "a file waited 200ms for process 1"));
+        assert_eq!((error.code, error.message.as_str()), (RunCode::E0809, "a file waited 200ms for process 1"));
     }
 }

@@ -1,14 +1,44 @@
 //! Factorizations of matrices and triangular systems, by `spmdc_matrix`: each call copies its operands into scratch memory of f64, and rounds
 //! the results.
 
-use super::{LibraryCall, View};
-use spmdc_abi::{DType, LibraryArray, LibraryStep, MatrixFunction, TriangularSystem};
+use super::{LibraryCall, LibraryCheck, LibraryCode, PreparedFunction, StepArrays, View, other_function};
+use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MatrixFunction, TriangularSystem, trap};
 use spmdc_matrix::MatMut;
 use std::cmp::Ordering;
 use std::ops::Range;
 
-/// Checks whether the arrays of a device's calls have the form that the function expects; otherwise returns the difference.
-pub(super) fn check(
+/// Factorizations and triangular systems.
+pub(crate) struct Matrices;
+
+impl LibraryCheck for Matrices {
+    fn check(&self, arrays: &StepArrays<'_>) -> Result<(), String> {
+        let LibraryFunction::Matrix(function) = &arrays.step.function else { return Err(other_function()) };
+        arrays.are_own("a function of matrices of other devices")?;
+        let first = function.first().map(|first| arrays.mesh.resolve(first, arrays.device));
+        check(function, arrays.step, first, |array| arrays.own(array))
+    }
+}
+
+impl LibraryCode for Matrices {
+    fn prepare(&self, step: &LibraryStep, _: (usize, usize)) -> Box<dyn PreparedFunction> {
+        let LibraryFunction::Matrix(function) = &step.function else { unreachable!("the step has been checked") };
+        Box::new(PreparedMatrix(function.clone()))
+    }
+}
+
+#[derive(Debug)]
+struct PreparedMatrix(MatrixFunction);
+
+impl PreparedFunction for PreparedMatrix {
+    unsafe fn call(&self, call: &LibraryCall<'_>, _: Range<usize>) -> i64 {
+        // SAFETY: as promised by the caller.
+        unsafe { run(call, &self.0, call.step.block.first().map_or(0, |&first| first as usize)) };
+        trap::NONE
+    }
+}
+
+/// Whether the arrays of a device's calls are those that the function expects; otherwise the difference.
+fn check(
     function: &MatrixFunction,
     step: &LibraryStep,
     first: Option<i64>,
@@ -165,9 +195,8 @@ fn needed(function: &MatrixFunction, rows: usize, columns: usize) -> usize {
 /// Makes one call; `first` is the index of the block's first row, for functions of blocks.
 ///
 /// # Safety
-/// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` demands, and no other thread uses
-/// its slot of the scratch memory.
-pub(super) unsafe fn run(call: &LibraryCall<'_>, function: &MatrixFunction, first: usize) {
+/// As for [`PreparedFunction::call`].
+unsafe fn run(call: &LibraryCall<'_>, function: &MatrixFunction, first: usize) {
     // SAFETY: as promised by the caller.
     unsafe {
         if call.operand(0, 0).dtype == DType::F64 {

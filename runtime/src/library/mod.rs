@@ -3,15 +3,19 @@
 //! A call gets views of its operands and results: an address, extents and strides. It allocates nothing; its scratch memory is among
 //! the results. The calls of a step, one for each index of the batch, are independent, so threads take them in any order.
 //! The scratch memory belongs to a call, or is divided into slots, one for each thread at a time.
+//!
+//! The code of each family of functions is a component of the runtime: an executable has those of its program.
 
-mod matrix;
+pub(crate) mod matrix;
 mod merge;
 mod order;
 mod radix;
-mod scatter;
-mod sort;
-mod transform;
+pub(crate) mod rows_and_transfers;
+pub(crate) mod scatter;
+pub(crate) mod sort;
+pub(crate) mod transform;
 
+use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,11 +23,71 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::processes::reads::DeviceReads;
 use crate::team::{Team, WORTH_SHARING, first_trap};
 use spmdc_abi::mesh::{DeviceMesh, share};
-use spmdc_abi::{
-    Check, DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, ScatterIndex, ScatterParts, SortLines,
-    TakenPlaces, trap,
-};
-use transform::PreparedTransform;
+use spmdc_abi::{Check, DType, LibraryArray, LibraryFunction, LibraryStep, ScatterParts, TakenPlaces, trap};
+
+/// The arrays that functions expect.
+pub(crate) trait LibraryCheck: Sync {
+    /// Whether the arrays of a device's calls are those that the function expects; otherwise the difference. All extents are from 0 on.
+    fn check(&self, arrays: &StepArrays<'_>) -> Result<(), String>;
+}
+
+/// A family of functions.
+pub(crate) trait LibraryCode: LibraryCheck {
+    /// The function of a step that has been checked, for the calls of a device: the first dimension of the result has so many elements, 0 if
+    /// the device makes no calls, and so many threads use slots of their own.
+    fn prepare(&self, step: &LibraryStep, made: (usize, usize)) -> Box<dyn PreparedFunction>;
+}
+
+/// A function of a step.
+pub(crate) trait PreparedFunction: fmt::Debug + Sync {
+    /// Makes some parts of a call; gives the code of the first failure.
+    ///
+    /// # Safety
+    /// As for [`PreparedLibrary::run`]; the call has the arrays that [`LibraryCode::check`] demands, and no other thread uses its slot of
+    /// the scratch memory.
+    unsafe fn call(&self, call: &LibraryCall<'_>, parts: Range<usize>) -> i64;
+}
+
+/// The arrays of a device's calls, to be checked.
+pub(crate) struct StepArrays<'a> {
+    pub step: &'a LibraryStep,
+    mesh: &'a DeviceMesh,
+    device: usize,
+    /// The devices whose operands the device reads.
+    owners: Vec<usize>,
+}
+
+impl StepArrays<'_> {
+    /// The extents of an array on a device.
+    fn lens(&self, array: &LibraryArray, device: usize) -> Vec<usize> {
+        extents(self.mesh, array, device).iter().map(|dim| dim.len).collect()
+    }
+
+    /// The extents of an array on the device itself.
+    fn own(&self, array: &LibraryArray) -> Vec<usize> {
+        self.lens(array, self.device)
+    }
+
+    /// Whether the operands are those of the device itself.
+    fn are_own(&self, message: &str) -> Result<(), String> {
+        expect(self.owners.len() == 1, message)
+    }
+
+    /// Whether all arrays are lines, and the operands those of the device itself.
+    fn are_lines(&self, message: &str) -> Result<(), String> {
+        let mut all = self.step.operands.iter().chain(&self.step.results);
+        expect(self.owners.len() == 1 && all.all(|array| array.dims.len() == 1), message)
+    }
+}
+
+fn expect(holds: bool, message: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(message.to_string()) }
+}
+
+/// A step was given to the code of another family.
+fn other_function() -> String {
+    "a function of another library".to_string()
+}
 
 /// A dimension of an array; the stride is in elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -35,7 +99,7 @@ pub(crate) struct ViewDim {
 /// A step's calls, or a device's share of them.
 #[derive(Debug)]
 pub(crate) struct PreparedLibrary {
-    function: LibraryFunction,
+    function: Box<dyn PreparedFunction>,
     /// The index in the sorted order of the first element that a merge takes.
     first: i64,
     /// The operands, then the results.
@@ -52,9 +116,7 @@ pub(crate) struct PreparedLibrary {
     chunk: i64,
     /// For each slot of the scratch memory whether a thread uses it; none if every call has separate scratch memory.
     slots: Box<[AtomicBool]>,
-    /// The tables and the memory of a transform, with separate memory for each slot.
-    transform: Option<PreparedTransform>,
-    /// The checks of the calls.
+    /// What the calls check.
     pub checks: Box<[Check]>,
 }
 
@@ -102,8 +164,7 @@ struct StridedBlock {
     dims: Box<[ViewDim]>,
 }
 
-// SAFETY: a step consists of data and pointers to the program's memory; `run` demands that threads make different calls of it. The memory
-// of a transform is used by the thread that has taken its slot.
+// SAFETY: a step consists of data and pointers to the program's memory; `run` demands that threads make different calls of it.
 unsafe impl Sync for PreparedLibrary {}
 
 /// An operand or result of one call.
@@ -265,7 +326,12 @@ macro_rules! by_width {
 pub(crate) use by_width;
 
 /// The device's share of a step, for a worker with a team of this many threads. The step has been checked.
-pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &LibraryStep, device: usize, team: usize) -> PreparedLibrary {
+pub(crate) fn plan(
+    reads: &mut DeviceReads<'_>,
+    step: &LibraryStep,
+    device: usize,
+    (team, code): (usize, &dyn LibraryCode),
+) -> PreparedLibrary {
     let mesh = reads.mesh();
     let owners = owners(mesh, step, device);
     let batch: Box<[usize]> = step.batch.iter().map(|extent| mesh.resolve(extent, device) as usize).collect();
@@ -309,17 +375,11 @@ pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &LibraryStep, device: usiz
     let most = if is_repeated { (count + team as i64 - 1) / team as i64 } else { (count / team as i64).max(1) };
     let least = if is_repeated { most } else { 1 };
     let chunk = if shared { worthwhile.clamp(least, most) } else { 0 };
-    let transform = if let LibraryFunction::Fft(transform) = step.function {
-        let line = step.results.first().and_then(|result| result.dims.first());
-        let len = line.map_or(0, |dim| mesh.resolve(&dim.extent, device) as usize);
-        let dtype = step.results.first().map_or(DType::F32, |result| result.dtype);
-        Some(PreparedTransform::new(transform, dtype, if calls.is_empty() { 0 } else { len }, team.max(1)))
-    } else {
-        None
-    };
+    let line = step.results.first().and_then(|result| result.dims.first()).filter(|_| !calls.is_empty());
+    let len = line.map_or(0, |dim| mesh.resolve(&dim.extent, device) as usize);
     debug_assert!(calls.start >= 0 && calls.end <= all, "a share of {calls:?} of {all} calls");
     PreparedLibrary {
-        function: step.function.clone(),
+        function: code.prepare(step, (len, team.max(1))),
         first: first(mesh, &step.function, device),
         arrays,
         operands: step.operands.len(),
@@ -343,7 +403,6 @@ pub(crate) fn plan(reads: &mut DeviceReads<'_>, step: &LibraryStep, device: usiz
             };
             (0..count).map(|_| AtomicBool::new(false)).collect()
         },
-        transform,
         checks: step.checks.clone().into(),
     }
 }
@@ -415,137 +474,14 @@ fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
     }
 }
 
-/// Checks whether the arrays of a device's calls have the form that the function expects; otherwise returns the difference. All extents
-/// start at 0.
-pub(crate) fn check(mesh: &DeviceMesh, step: &LibraryStep, device: usize) -> Result<(), String> {
-    let owners = owners(mesh, step, device);
-    let lens = |array: &LibraryArray, owner| extents(mesh, array, owner).iter().map(|dim| dim.len).collect::<Vec<_>>();
-    let expect = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_string()) };
-    let lines = || step.operands.iter().chain(&step.results).all(|array| array.dims.len() == 1);
-    match &step.function {
-        LibraryFunction::Sort(order) => {
-            expect(owners.len() == 1 && lines(), "a sort of other arrays than lines")?;
-            let len = step.operands.first().map_or(vec![], |operand| lens(operand, device));
-            expect(step.operands.iter().all(|array| lens(array, device) == len), "a sort of lines of several lengths")?;
-            lines_of(order, step, len.first().copied().unwrap_or(0), 0, |array| lens(array, device))
-        }
-        LibraryFunction::Merge(MergeLines { order, taken }) => {
-            expect(lines() && !step.operands.is_empty(), "a merge of other arrays than lines")?;
-            let mut total = 0;
-            for &owner in &owners {
-                let len = lens(&step.operands[0], owner);
-                let equal = step.operands.iter().all(|array| lens(array, owner) == len);
-                expect(equal, "a merge of lines of several lengths")?;
-                total += len[0];
-            }
-            let len = step.results.first().map_or(0, |result| lens(result, device)[0]);
-            let inside = match taken {
-                TakenPlaces::From(_) => {
-                    let first = first(mesh, &step.function, device);
-                    first >= 0 && (first as u64).checked_add(len as u64).is_some_and(|end| end <= total as u64)
-                }
-                TakenPlaces::Places(places) => {
-                    places.len() == len && places.iter().all(|&place| (0..total as i64).contains(&place))
-                }
-            };
-            expect(inside, "a merge of elements that do not exist")?;
-            lines_of(order, step, len, MergeLines::SPLITS * owners.len(), |array| lens(array, device))
-        }
-        LibraryFunction::Scatter(scatter) => {
-            let ([result], [updates, indices @ ..]) = (step.results.as_slice(), step.operands.as_slice()) else {
-                return Err("a scatter requires updates, indices and a result".to_string());
-            };
-            let (mut to, from) = (lens(result, device), lens(updates, device));
-            if scatter.divided == ScatterParts::Updates && !to.is_empty() {
-                to.remove(0);
-                expect(scatter.combine.is_some() && scatter.start.is_some(), "shares of updates without a beginning")?;
-            }
-            let indexed = scatter.first.len();
-            expect(owners.len() == 1 && indexed == indices.len() && indexed > 0, "a scatter without indices")?;
-            let rank = indices[0].dims.len();
-            let of_indices = |array: &LibraryArray| array.dtype.is_integer() && lens(array, device)[..] == from[..rank];
-            expect(indexed <= to.len() && rank <= from.len(), "a scatter of too few dimensions")?;
-            expect(indices.iter().all(of_indices), "a scatter with indices of another shape")?;
-            expect(to[indexed..] == from[rank..], "a scatter of rows of another shape")?;
-            expect(to.len() <= scatter::MAX_RANK && from.len() <= scatter::MAX_RANK, "a scatter of many dimensions")?;
-            let is_dim = |parts| !matches!(parts, ScatterParts::Result(dim) if dim >= to.len());
-            expect(is_dim(scatter.divided), "a scatter along a dimension that does not exist")?;
-            let is_known = |&meaning: &ScatterIndex| match meaning {
-                ScatterIndex::Checked(number) => {
-                    number < 0x7fff && step.checks.get(number).is_some_and(|check| scatter::extent(check).is_some())
-                }
-                ScatterIndex::Plain | ScatterIndex::AtLeastZero => true,
-            };
-            let are_known = scatter.indices.len() == indexed && scatter.indices.iter().all(is_known);
-            expect(are_known, "a scatter with indices of no meaning")?;
-            expect(updates.dtype == result.dtype, "a scatter of another type")?;
-            expect(scatter::function(result.dtype, scatter.combine).is_some(), "a scatter that is not defined")
-        }
-        LibraryFunction::Rows(rows) => {
-            let ([index], [result]) = (step.operands.as_slice(), step.results.as_slice()) else {
-                return Err("a read of rows requires indices and rows".to_string());
-            };
-            let (at, to) = (lens(index, device), lens(result, device));
-            let indexed = (to.len() + 1).checked_sub(rows.first.len()).ok_or("rows of too few dimensions")?;
-            expect(owners.len() == 1 && index.dtype == DType::I64, "a read of rows without indices")?;
-            expect(rows.has_several == (indexed > 0) && step.batch.is_empty(), "a read of other rows than it says")?;
-            let is_one = rows.consecutive && at.is_empty() && indexed == 1;
-            expect(is_one || !rows.consecutive && at == to[..indexed], "a read of rows with indices of another shape")
-        }
-        LibraryFunction::Send(message) | LibraryFunction::Receive(message) => {
-            let arrays: Vec<&LibraryArray> = step.operands.iter().chain(&step.results).collect();
-            let [array] = arrays.as_slice() else { return Err("a transfer of several arrays".to_string()) };
-            let sends = matches!(step.function, LibraryFunction::Send(_));
-            expect(sends != step.operands.is_empty(), "an end of a transfer in the wrong direction")?;
-            expect(step.owners.is_none() && step.batch.is_empty(), "a transfer of several blocks")?;
-            expect(array.dtype == message.layout.dtype, "a transfer of another type")?;
-            let block: Vec<usize> = mesh.blocks(&message.layout, device).iter().map(|range| range.len()).collect();
-            expect(lens(array, device) == block, "a transfer of another block")?;
-            let stored = mesh.stored_shape(&message.layout);
-            let strides = (0..stored.len()).map(|dim| stored[dim + 1..].iter().product::<usize>() as i64);
-            expect(
-                array.dims.iter().map(|dim| dim.stride).eq(strides),
-                "a transfer of a block that is stored otherwise",
-            )
-        }
-        LibraryFunction::Fft(transform) => {
-            expect(owners.len() == 1 && lines(), "a transform of other arrays than lines")?;
-            transform::check(*transform, step, |array| lens(array, device))
-        }
-        LibraryFunction::Matrix(function) => {
-            expect(owners.len() == 1, "a function of matrices of other devices")?;
-            let first = function.first().map(|first| mesh.resolve(first, device));
-            matrix::check(function, step, first, |array| lens(array, device))
-        }
-    }
-}
-
-/// Checks the lines of a sort whose results have this length, and its scratch memory, with an i64 for each of `splits`.
-fn lines_of(
-    order: &SortLines,
+/// Whether the arrays of a device's calls are those that the function expects; otherwise the difference. All extents are from 0 on.
+pub(crate) fn check(
+    mesh: &DeviceMesh,
     step: &LibraryStep,
-    len: usize,
-    splits: usize,
-    lens: impl Fn(&LibraryArray) -> Vec<usize>,
+    device: usize,
+    code: &dyn LibraryCheck,
 ) -> Result<(), String> {
-    let count = step.operands.len();
-    let expect = |holds: bool, message: &str| if holds { Ok(()) } else { Err(message.to_string()) };
-    expect(
-        (1..=count).contains(&order.keys) && i32::try_from(len).is_ok(),
-        "a sort without keys, or of too long lines",
-    )?;
-    expect(step.results.len() == count + 1 + usize::from(splits > 0), "a sort with other arrays than it needs")?;
-    let (results, scratch) = step.results.split_at(count);
-    let like =
-        |(result, operand): (&LibraryArray, &LibraryArray)| result.dtype == operand.dtype && lens(result) == [len];
-    expect(results.iter().zip(&step.operands).all(like), "a sort with other results than its operands")?;
-    let dtypes: Vec<DType> = step.operands.iter().map(|operand| operand.dtype).collect();
-    let mut wanted = vec![order.scratch(&dtypes, results[0].dims[0].stride == 1, len as u64)];
-    wanted.extend((splits > 0).then_some((DType::I64, splits as u64)));
-    let fits = |(array, &(dtype, least)): (&LibraryArray, &(DType, u64))| {
-        array.dtype == dtype && lens(array)[0] as u64 >= least && array.dims[0].stride == 1
-    };
-    expect(scratch.iter().zip(&wanted).all(fits), "a sort with other scratch memory than it needs")
+    code.check(&StepArrays { step, mesh, device, owners: owners(mesh, step, device) })
 }
 
 impl PreparedLibrary {
@@ -580,39 +516,11 @@ impl PreparedLibrary {
         while at < range.end {
             let (index, part) = (at / self.parts, at % self.parts);
             let end = self.parts.min(part + (range.end - at));
-            // SAFETY: as promised by the caller.
-            code = first_trap(code, unsafe { self.call(index, part..end, slot.at) });
+            let call = LibraryCall { step: self, index, slot: slot.at };
+            // SAFETY: as promised by the caller; `check` has found the arrays that the function expects.
+            code = first_trap(code, unsafe { self.function.call(&call, part..end) });
             at += end - part;
         }
         code
-    }
-
-    /// # Safety
-    /// As for `run`.
-    unsafe fn call(&self, index: usize, parts: Range<usize>, slot: usize) -> i64 {
-        let call = LibraryCall { step: self, index, slot };
-        // SAFETY: as promised by the caller; `check` has found the arrays that the functions expect.
-        unsafe {
-            match &self.function {
-                LibraryFunction::Sort(order) => {
-                    let scratch = call.scratch_of_slot();
-                    sort::Parts::new((&call, scratch), &[0], &[0], call.result(0).dims[0].len, 0).sort(order)
-                }
-                LibraryFunction::Merge(merge) => merge::merge(&call, merge, self.first as usize),
-                LibraryFunction::Scatter(scatter) => {
-                    return scatter::scatter(&call, scatter, &self.block, &self.checks, parts);
-                }
-                LibraryFunction::Rows(_) | LibraryFunction::Send(_) | LibraryFunction::Receive(_) => {
-                    unreachable!("rows and transfers are operations of their own")
-                }
-                LibraryFunction::Fft(_) => {
-                    self.transform.as_ref().expect("`plan` has made its tables").run(&call, slot);
-                }
-                LibraryFunction::Matrix(function) => {
-                    matrix::run(&call, function, self.block.first().map_or(0, |&first| first as usize))
-                }
-            }
-        }
-        trap::NONE
     }
 }

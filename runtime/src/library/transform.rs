@@ -5,19 +5,39 @@
 
 use std::cell::UnsafeCell;
 use std::fmt;
+use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
-use spmdc_abi::{DType, LibraryArray, LibraryStep, Transform};
+use spmdc_abi::{LibraryArray, LibraryFunction, LibraryStep, Transform, trap};
 use spmdc_fourier::{Complex, ComplexToReal, Fft, LineElement, RealToComplex};
 
-use super::{LibraryCall, Line};
+use super::{LibraryCall, LibraryCheck, LibraryCode, Line, PreparedFunction, StepArrays, other_function};
 
-/// Checks whether the arrays of a device's calls have the form that a transform expects; otherwise returns the difference.
-pub(super) fn check(
-    transform: Transform,
-    step: &LibraryStep,
-    lens: impl Fn(&LibraryArray) -> Vec<usize>,
-) -> Result<(), String> {
+/// The transforms of an element type.
+pub(crate) struct Transforms<T>(pub PhantomData<fn() -> T>);
+
+impl<T: LineElement> LibraryCheck for Transforms<T> {
+    fn check(&self, arrays: &StepArrays<'_>) -> Result<(), String> {
+        let LibraryFunction::Fft(transform) = arrays.step.function else { return Err(other_function()) };
+        arrays.are_lines("a transform of other arrays than lines")?;
+        check::<T>(transform, arrays)
+    }
+}
+
+impl<T: LineElement> LibraryCode for Transforms<T> {
+    fn prepare(&self, step: &LibraryStep, (len, slots): (usize, usize)) -> Box<dyn PreparedFunction> {
+        let LibraryFunction::Fft(transform) = step.function else { unreachable!("the step has been checked") };
+        debug_assert!(len == 0 || slots > 0, "a thread that makes calls has a slot");
+        // Without elements there are no calls.
+        Box::new(PreparedTransform((len > 0).then(|| TransformTables::<T>::new(transform, len, slots))))
+    }
+}
+
+/// Whether the arrays of a device's calls are those that a transform expects; otherwise the difference.
+fn check<T>(transform: Transform, arrays: &StepArrays<'_>) -> Result<(), String> {
+    let step = arrays.step;
+    let lens = |array: &LibraryArray| arrays.own(array);
     let first = step.operands.first().ok_or("a transform of nothing")?;
     let (dtype, len) = (first.dtype, lens(first));
     let counts = (step.operands.len(), step.results.len());
@@ -26,7 +46,7 @@ pub(super) fn check(
         Transform::OfReal | Transform::ToReal => counts == (1, 1),
     };
     let alike = |array: &LibraryArray| array.dtype == dtype && lens(array) == len;
-    let is_float = matches!(dtype, DType::F32 | DType::F64);
+    let is_float = dtype.is_float() && dtype.size() == size_of::<T>();
     if fits && is_float && len.len() == 1 && step.operands.iter().chain(&step.results).all(alike) {
         Ok(())
     } else {
@@ -34,21 +54,29 @@ pub(super) fn check(
     }
 }
 
-/// A transform of lines of one length, with memory for each thread that makes calls.
-pub(super) enum PreparedTransform {
-    /// All lines are empty, so there are no calls.
-    Empty,
-    Single(TransformTables<f32>),
-    Double(TransformTables<f64>),
-}
+/// A transform of lines of one length, with memory for each thread that makes calls; None if there are no calls.
+struct PreparedTransform<T>(Option<TransformTables<T>>);
 
-impl fmt::Debug for PreparedTransform {
+impl<T> fmt::Debug for PreparedTransform<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a transform")
     }
 }
 
-pub(super) struct TransformTables<T> {
+// SAFETY: a thread uses only the memory of the slot that it has taken, as `call` demands.
+unsafe impl<T: Sync> Sync for PreparedTransform<T> {}
+
+impl<T: LineElement> PreparedFunction for PreparedTransform<T> {
+    unsafe fn call(&self, call: &LibraryCall<'_>, _: Range<usize>) -> i64 {
+        if let Some(tables) = &self.0 {
+            // SAFETY: as promised by the caller.
+            unsafe { tables.run(call, call.slot) };
+        }
+        trap::NONE
+    }
+}
+
+struct TransformTables<T> {
     plan: TransformPlan<T>,
     slots: Box<[UnsafeCell<LineMemory<T>>]>,
 }
@@ -64,33 +92,6 @@ struct LineMemory<T> {
     real: Box<[T]>,
     complex: Box<[Complex<T>]>,
     scratch: Box<[Complex<T>]>,
-}
-
-impl PreparedTransform {
-    pub fn new(transform: Transform, dtype: DType, len: usize, slots: usize) -> PreparedTransform {
-        debug_assert!(len == 0 || slots > 0, "a thread that makes calls has a slot");
-        if len == 0 {
-            PreparedTransform::Empty
-        } else if dtype == DType::F64 {
-            PreparedTransform::Double(TransformTables::new(transform, len, slots))
-        } else {
-            PreparedTransform::Single(TransformTables::new(transform, len, slots))
-        }
-    }
-
-    /// # Safety
-    /// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` demands, and no other thread
-    /// uses its slot.
-    pub unsafe fn run(&self, call: &LibraryCall<'_>, slot: usize) {
-        // SAFETY: as promised by the caller.
-        unsafe {
-            match self {
-                PreparedTransform::Empty => {}
-                PreparedTransform::Single(tables) => tables.run(call, slot),
-                PreparedTransform::Double(tables) => tables.run(call, slot),
-            }
-        }
-    }
 }
 
 impl<T: LineElement> TransformTables<T> {
@@ -115,7 +116,7 @@ impl<T: LineElement> TransformTables<T> {
     }
 
     /// # Safety
-    /// As for [`PreparedTransform::run`].
+    /// As for [`PreparedFunction::call`].
     unsafe fn run(&self, call: &LibraryCall<'_>, slot: usize) {
         // SAFETY: no other thread uses the slot now.
         let memory = unsafe { &mut *self.slots[slot].get() };

@@ -18,6 +18,13 @@ const PORTIONS: u64 = 64;
 /// The most places of partial values in the plans of all portions and devices together, which every process makes (2^18).
 const PLANNED_PLACES: u64 = 1 << 18;
 
+/// Prepares the part of a device in a step. One function serves all kinds of steps: it is large, and a copy for each would be in every
+/// executable.
+type PlanPart<'p> = dyn FnMut(&mut DeviceReads<'_>, usize) -> Result<(), RunError> + 'p;
+
+/// Combines partial values into a message: gets their addresses, the message, and the rows.
+type CombineParts<'p> = dyn Fn(&[*const u8], *mut u8, Rows) -> Result<BoxReduction, RunError> + 'p;
+
 /// The groups of devices that move the messages of a step: in each of them all devices are in the same loops and branches.
 struct StepGroups {
     /// The axes along which the devices of a group differ.
@@ -42,9 +49,10 @@ impl Loader<'_> {
         at: (Site, &'static str),
         mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
     ) -> Result<Vec<T>, RunError> {
-        let messages = self.messages(group, &mut plan)?;
-        let combine = |_: &[*const u8], _, _| Err(RunError::internal("only reductions combine values"));
-        self.with_messages((group, senders, messages), at, plan, combine)
+        let messages = self.messages(group, &mut |reads, device| plan(reads, device).map(drop))?;
+        self.with_messages((group, senders, messages), at, plan, &|_, _, _| {
+            Err(RunError::internal("only reductions combine values"))
+        })
     }
 
     fn step_groups(&self, group: AxisSet) -> StepGroups {
@@ -55,33 +63,48 @@ impl Loader<'_> {
         StepGroups { joined, others, count }
     }
 
-    /// The messages of a step, in each of its groups; empty if there is one process.
-    fn messages<T>(
-        &self,
-        group: AxisSet,
-        plan: &mut impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
-    ) -> Result<Vec<GroupMessages>, RunError> {
+    /// The messages of a step, in each of its groups; none if there is one process.
+    fn messages(&self, group: AxisSet, plan: &mut PlanPart<'_>) -> Result<Vec<GroupMessages>, RunError> {
         if self.mesh.processes() == 1 {
             return Ok(Vec::new());
         }
         let (memory, groups) = (self.memory, self.step_groups(group));
-        let mut plan = |reads: &mut DeviceReads<'_>, device: usize| plan(reads, device).map(drop);
-        (0..groups.count).map(|group| plan_group(memory, &groups.members(self.mesh, group), &mut plan)).collect()
+        (0..groups.count).map(|group| plan_group(memory, &groups.members(self.mesh, group), plan)).collect()
     }
 
     /// As `planned`, with messages that have been planned, and where values are combined before they are sent: `combine` gets the
     /// addresses of the partial values, the message, and the rows.
     fn with_messages<T>(
         &mut self,
+        messages: (AxisSet, Senders, Vec<GroupMessages>),
+        at: (Site, &'static str),
+        mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
+        combine: &CombineParts<'_>,
+    ) -> Result<Vec<T>, RunError> {
+        let devices = self.memory.devices();
+        let mut parts: Vec<Option<T>> = devices.iter().map(|_| None).collect();
+        let mut plan = |reads: &mut DeviceReads<'_>, device: usize| {
+            let own = devices.binary_search(&device).expect("the device is in this process");
+            parts[own] = Some(plan(reads, device)?);
+            Ok(())
+        };
+        self.plan_with_messages(messages, at, &mut plan, combine)?;
+        debug_assert!(parts.iter().all(Option::is_some), "every device is in one group");
+        Ok(parts.into_iter().flatten().collect())
+    }
+
+    /// As `with_messages`; `plan` keeps the parts.
+    fn plan_with_messages(
+        &mut self,
         (group, senders, all): (AxisSet, Senders, Vec<GroupMessages>),
         (site, what): (Site, &'static str),
-        mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
-        combine: impl Fn(&[*const u8], *mut u8, Rows) -> Result<BoxReduction, RunError>,
-    ) -> Result<Vec<T>, RunError> {
+        plan: &mut PlanPart<'_>,
+        combine: &CombineParts<'_>,
+    ) -> Result<(), RunError> {
         let (mesh, memory): (&DeviceMesh, &Memory) = (self.mesh, self.memory);
         if mesh.processes() == 1 {
             let mut reads = DeviceReads::resolve(memory, &[], &[]);
-            return memory.devices().iter().map(|&device| plan(&mut reads, device)).collect();
+            return memory.devices().iter().try_for_each(|&device| plan(&mut reads, device));
         }
         let groups = self.step_groups(group);
         debug_assert_eq!(all.len(), groups.count, "the messages of every group have been planned");
@@ -140,30 +163,28 @@ impl Loader<'_> {
             self.emit(site, what, |device, _| Action::Crossing { crossing: crossings[of(device)] });
         }
         // The devices of a process read in the same order as when their messages were planned.
-        let mut planned: BTreeMap<usize, T> = BTreeMap::new();
         for (group, arrivals) in arrivals.iter().enumerate() {
             let mut reads = DeviceReads::resolve(memory, arrivals, &all[group][memory.process()]);
             for device in members(group).into_iter().filter(|device| memory.devices().contains(device)) {
-                planned.insert(device, plan(&mut reads, device)?);
+                plan(&mut reads, device)?;
             }
         }
-        debug_assert_eq!(planned.len(), self.out.devices.len(), "every device is in one group");
-        Ok(planned.into_values().collect())
+        Ok(())
     }
 
     pub(super) fn reduce(&mut self, step: &ReduceStep) -> Result<(), RunError> {
-        let group = self.participants(step.group, step.to.place);
+        let (group, components) = (self.participants(step.group, step.to.place), self.components);
         let at = (step.site, step.kind.name());
         let plan = |rounds: Rounds, portion: Portion| {
             move |reads: &mut DeviceReads<'_>, device: usize| {
-                reduce::plan(reads, step, (group, rounds, portion), device)
+                reduce::plan(reads, step, (group, rounds, portion), device, components)
             }
         };
         let gather = |reads: &mut DeviceReads<'_>, device: usize| reduce::gather(reads, step, group, device);
-        let once = self.messages(group, &mut plan(Rounds::One, Portion::WHOLE))?;
+        let once = self.messages(group, &mut unkept(plan(Rounds::One, Portion::WHOLE)))?;
         let twice = if largest(&once) >= self.options.two_rounds_from {
-            let first = self.messages(group, &mut plan(Rounds::Two, Portion::WHOLE))?;
-            let rounds = [first, self.messages(group, &mut { gather })?];
+            let first = self.messages(group, &mut unkept(plan(Rounds::Two, Portion::WHOLE)))?;
+            let rounds = [first, self.messages(group, &mut unkept(gather))?];
             (most_received(&rounds) < most_received(std::slice::from_ref(&once))).then_some(rounds)
         } else {
             None
@@ -172,7 +193,7 @@ impl Loader<'_> {
             Some([first, second]) => (Rounds::Two, first, Some(second)),
             None => (Rounds::One, once, None),
         };
-        let combine = |from: &[*const u8], to, rows| reduce::combined(step, from, to, rows);
+        let combine = |from: &[*const u8], to, rows| reduce::combined(step, from, to, rows, components);
         // All processes plan all messages, so they agree on the number of portions.
         let places = (self.mesh.devices() * self.mesh.count(group.iter())) as u64;
         let most = (PLANNED_PLACES / places).clamp(1, PORTIONS);
@@ -180,10 +201,12 @@ impl Loader<'_> {
         let portion = |number: usize| plan(rounds, Portion { number, count });
         let messages = match count {
             1 => vec![first],
-            _ => (0..count).map(|number| self.messages(group, &mut portion(number))).collect::<Result<_, _>>()?,
+            _ => {
+                (0..count).map(|number| self.messages(group, &mut unkept(portion(number)))).collect::<Result<_, _>>()?
+            }
         };
         for (number, messages) in messages.into_iter().enumerate() {
-            let parts = self.with_messages((group, Senders::Owners, messages), at, portion(number), combine)?;
+            let parts = self.with_messages((group, Senders::Owners, messages), at, portion(number), &combine)?;
             let work = parts.into_iter().map(|parts| Action::Combine(parts.into())).collect::<Vec<_>>();
             if number == 0 {
                 let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
@@ -193,12 +216,20 @@ impl Loader<'_> {
             }
         }
         if let Some(second) = second {
-            let combine = |_: &[*const u8], _, _| Err(RunError::internal("the second round combines nothing"));
-            let copies = self.with_messages((group, Senders::Owners, second), at, gather, combine)?;
+            let copies = self.with_messages((group, Senders::Owners, second), at, gather, &|_, _, _| {
+                Err(RunError::internal("the second round combines nothing"))
+            })?;
             self.emit_each(at.0, at.1, copies.into_iter().map(|copies| Action::Move(copies.into())));
         }
         Ok(())
     }
+}
+
+/// The plan for messages alone.
+fn unkept<T>(
+    mut plan: impl FnMut(&mut DeviceReads<'_>, usize) -> Result<T, RunError>,
+) -> impl FnMut(&mut DeviceReads<'_>, usize) -> Result<(), RunError> {
+    move |reads, device| plan(reads, device).map(drop)
 }
 
 /// Bytes of the largest message.

@@ -95,7 +95,7 @@ impl Loader<'_> {
         let receivers = sharers_once(group, |member| mesh.linear(member, own.iter()));
         let to: Vec<*mut u8> = receivers.iter().map(|&member| memory.address(step.to.place, member)).collect();
         let unit = mesh.unit_bytes(&step.from.layout, range).unwrap_or(0);
-        of_units(step, &from, &to, unit as usize).map_err(|error| error.at(step.site))
+        of_units(step, &from, &to, unit as usize, self.components).map_err(|error| error.at(step.site))
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Process, numbered_processes, patience, pause, tags};
 use crate::barrier::Barrier;
 use crate::boxes::BoxCopy;
 use crate::memory::Mapping;
-use crate::trap::{DeviceStop, Failures, RunError};
+use crate::trap::{DeviceStop, Failures, RunCode, RunError};
 
 /// The time for which a thread sleeps between two looks at messages that take long.
 pub(crate) const NAP: Duration = Duration::from_micros(30);
@@ -369,7 +369,7 @@ impl Crossings {
             (0..state.peers.len()).filter(|&other| state.peers[other].request.is_some()).collect();
         if !missing.is_empty() {
             let text = format!("{} did not finish within {limit:?} after this one", numbered_processes(&missing));
-            let error = RunError::new("E0809", text).with_help("`--timeout` sets the longest wait in seconds");
+            let error = RunError::new(RunCode::E0809, text).with_help("`--timeout` sets the longest wait in seconds");
             run.failures.record(u64::MAX, first, error);
         }
         if let Some(stop) = run.failures.take_stop() {

@@ -2,21 +2,15 @@
 
 use std::fmt::Write;
 
-use serde::Serialize;
+use crate::json::{JsonObject, array};
 use spmdc_abi::{Part, Program};
 
 /// The devices of a process.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ProcessDevices {
     process: usize,
     host: String,
     devices: Vec<usize>,
-}
-
-#[derive(Serialize)]
-struct DeviceTable<'a> {
-    devices: usize,
-    processes: &'a [ProcessDevices],
 }
 
 /// The mesh as messages show it: `X = 2, Y = 4`; of several meshes their names with their devices.
@@ -59,8 +53,13 @@ pub(crate) fn table(processes: &[ProcessDevices]) -> String {
 
 /// One JSON object.
 pub(crate) fn json(processes: &[ProcessDevices]) -> String {
-    let devices = processes.iter().map(|one| one.devices.len()).sum();
-    serde_json::to_string(&DeviceTable { devices, processes }).expect("numbers and texts are JSON") + "\n"
+    let devices: usize = processes.iter().map(|one| one.devices.len()).sum();
+    let process = |one: &ProcessDevices| {
+        let devices = array(one.devices.iter().map(usize::to_string));
+        JsonObject::new().field("process", one.process).text("host", &one.host).field("devices", devices).end()
+    };
+    let processes = array(processes.iter().map(process));
+    JsonObject::new().field("devices", devices).field("processes", processes).end() + "\n"
 }
 
 /// The name of this host.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Process, numbered_processes, shortened, tags};
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 
 /// Bytes of an introduction as it is sent. Its beginning, up to `VERSION`, is the same in all versions of the runtime.
 const BYTES: usize = 1024;
@@ -16,7 +16,7 @@ const BYTES: usize = 1024;
 const MARK: &[u8; 8] = b"spmdc-in";
 const VERSION: std::ops::Range<usize> = 8..64;
 /// The version of the runtime, and of the messages between its processes.
-const OWN_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (protocol 1)");
+const OWN_VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (protocol 2)");
 /// The longest texts that are sent.
 const LONGEST_TEXT: usize = 250;
 
@@ -74,7 +74,7 @@ pub(crate) fn introduce(process: &Process, own: &Introduction, limit: Duration) 
     let missing: Vec<usize> = (0..answers.len()).filter(|&other| answers[other].is_none()).collect();
     if !missing.is_empty() {
         let message = format!("{} did not answer within {limit:?}", numbered_processes(&missing));
-        return Err(RunError::new("E0809", message)
+        return Err(RunError::new(RunCode::E0809, message)
             .with_help("a host may be unreachable, or slow to start; `--timeout` sets the longest wait in seconds"));
     }
     let answers: Vec<_> = answers.iter().flatten().map(|bytes| decode(bytes)).collect();
@@ -127,7 +127,7 @@ fn differs<'a>(
     if odd.len() > 1 {
         message += &format!("; these differ from the majority: {}", numbered_processes(&odd));
     }
-    Err(RunError::new("E0808", message).with_help(
+    Err(RunError::new(RunCode::E0808, message).with_help(
         "start the same executable with the same options on every host; after a new build, copy it to all of them",
     ))
 }
@@ -181,7 +181,7 @@ mod tests {
             change(&mut all[1]);
             for said in introduced(&all) {
                 let error = said.unwrap_err();
-                assert_eq!((error.code, error.message.as_str()), ("E0808", expected));
+                assert_eq!((error.code, error.message.as_str()), (RunCode::E0808, expected));
             }
         }
         let mut all: Vec<Introduction> = (0..5).map(introduction).collect();
@@ -210,6 +210,6 @@ mod tests {
         let mut job = Process::threads(2);
         let own = introduction(0);
         let error = introduce(&job.remove(0), &own, Duration::from_millis(1)).unwrap_err();
-        assert_eq!((error.code, error.message.as_str()), ("E0809", "process 1 did not answer within 1ms"));
+        assert_eq!((error.code, error.message.as_str()), (RunCode::E0809, "process 1 did not answer within 1ms"));
     }
 }

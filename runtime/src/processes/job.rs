@@ -24,7 +24,7 @@ use super::watchdog::{Calls, Watchdog};
 use super::{Process, devices, numbered_processes, patience, tags};
 use crate::args::RunArgs;
 use crate::failure::{Failure, Told};
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_abi::Program;
 use spmdc_abi::words::counted;
 use spmdc_mpi::{LIBRARY_VARIABLE, Launched, MpiLibrary, World};
@@ -74,10 +74,12 @@ impl JoinedJob {
             let _phase = job.watchdog.watch("telling the other processes what is run", 2 * limit);
             introduce(&job.process, &own, limit)
         };
-        let known = known.map_err(|error| match error.code {
-            "E0808" => job.known_to_all(error),
-            _ => Failure::new(error),
-        })?;
+        let known =
+            known.map_err(
+                |error| {
+                    if error.code == RunCode::E0808 { job.known_to_all(error) } else { Failure::new(error) }
+                },
+            )?;
         check_deal(own.devices, job.process.count()).map_err(|error| job.known_to_all(error))?;
         let is_first = job.hosts.set(known.into_iter().map(|one| one.host).collect()).is_ok();
         debug_assert!(is_first, "processes introduce themselves once");
@@ -102,7 +104,7 @@ impl JoinedJob {
         let connected: Arc<OnceLock<Arc<MpiTransport>>> = Arc::default();
         let (rank, format, to_report) = (launched.rank, args.error_format, connected.clone());
         let watchdog = Watchdog::start(calls.clone(), timeout.max(LONGEST_CALL), move |what| {
-            let error = RunError::new("E0809", format!("process {rank} ends the job, as {what}"))
+            let error = RunError::new(RunCode::E0809, format!("process {rank} ends the job, as {what}"))
                 .with_help("another process may have ended, or a host may be unreachable");
             let failure = Failure::new(error);
             let report = to_report.get().map(|mpi| mpi.report()).unwrap_or_default();
@@ -193,7 +195,7 @@ pub fn leave(failure: Option<&Failure>) {
     let job = JOB.lock().unwrap_or_else(PoisonError::into_inner).take();
     let rank = job.as_ref().map_or(0, |job| job.process.rank());
     if let (Some(job), Some(Failure { error, told, .. })) = (&job, failure)
-        && ["E0804", "E0809"].contains(&error.code)
+        && [RunCode::E0804, RunCode::E0809].contains(&error.code)
         && *told != Told::Elsewhere
     {
         let report = format!("process {rank}: {}{}", job.mpi.report(), job.places(&job.mpi.awaited()));
@@ -233,7 +235,7 @@ fn agree<T>(process: &Process, outcome: Result<T, Failure>, limit: Duration) -> 
         // What happened here may be why the others do not answer.
         outcome?;
         let message = format!("{} did not answer within {limit:?}", numbered_processes(&missing));
-        let error = RunError::new("E0809", message).with_help("`--timeout` sets the longest wait in seconds");
+        let error = RunError::new(RunCode::E0809, message).with_help("`--timeout` sets the longest wait in seconds");
         return Err(Failure::new(error));
     }
     let statuses: Vec<u8> = answers.iter().flatten().map(|answer| answer[0]).collect();
@@ -242,7 +244,7 @@ fn agree<T>(process: &Process, outcome: Result<T, Failure>, limit: Duration) -> 
     match outcome {
         Err(failure) if reporter == process.rank() => Err(Failure { told: Told::Everywhere, ..failure }),
         Ok(_) | Err(_) => {
-            let error = RunError::new("E0809", format!("process {reporter} failed"));
+            let error = RunError::new(RunCode::E0809, format!("process {reporter} failed"));
             Err(Failure { status, told: Told::Elsewhere, ..Failure::new(error) })
         }
     }
@@ -262,7 +264,7 @@ fn check_deal(devices: usize, processes: usize) -> Result<(), RunError> {
     let fitting: Vec<usize> = (1..=devices).filter(|&count| devices.is_multiple_of(count)).take(8).collect();
     let (last, others) = fitting.split_last().expect("one process has all devices");
     let fitting: String = others.iter().map(|count| format!("{count}, ")).chain([counted(*last, "process")]).collect();
-    Err(RunError::new("E0807", message).with_help(format!("start {}, or change the mesh", fitting)))
+    Err(RunError::new(RunCode::E0807, message).with_help(format!("start {}, or change the mesh", fitting)))
 }
 
 /// A hash that is the same on all hosts: FNV-1a.
@@ -276,7 +278,7 @@ mod tests {
     use super::*;
 
     /// The result of each process of a job for these outcomes: the code of its failure, its status, and the reporting process.
-    fn agreed(outcomes: &[Option<&'static str>]) -> Vec<Result<usize, (&'static str, u8, Told)>> {
+    fn agreed(outcomes: &[Option<RunCode>]) -> Vec<Result<usize, (RunCode, u8, Told)>> {
         let limit = Duration::from_secs(60);
         thread::scope(|scope| {
             let processes: Vec<_> = Process::threads(outcomes.len())
@@ -296,10 +298,10 @@ mod tests {
     #[test]
     fn an_error_in_one_process_is_one_in_all() {
         assert_eq!(agreed(&[None, None, None]), [Ok(0), Ok(1), Ok(2)]);
-        let silent = Err(("E0809", 2, Told::Elsewhere));
+        let silent = Err((RunCode::E0809, 2, Told::Elsewhere));
         assert_eq!(
-            agreed(&[None, Some("E0703"), Some("E0801")]),
-            [silent, Err(("E0703", 2, Told::Everywhere)), silent]
+            agreed(&[None, Some(RunCode::E0703), Some(RunCode::E0801)]),
+            [silent, Err((RunCode::E0703, 2, Told::Everywhere)), silent]
         );
     }
 
@@ -309,7 +311,7 @@ mod tests {
         let failure = agree(&process, Ok(()), Duration::from_millis(1)).unwrap_err();
         assert_eq!(failure.error.message, "processes 0 and 2 did not answer within 1ms");
         assert_eq!((failure.status, failure.told), (75, Told::Here));
-        let own = Failure::new(RunError::new("E0703", "its own"));
+        let own = Failure::new(RunError::new(RunCode::E0703, "its own"));
         let failure = agree(&process, Err::<(), _>(own.clone()), Duration::from_millis(1)).unwrap_err();
         assert_eq!(failure, own);
     }
@@ -318,7 +320,7 @@ mod tests {
     fn devices_are_dealt_equally_or_not_at_all() {
         assert_eq!(check_deal(8, 2), Ok(()));
         let error = check_deal(6, 4).unwrap_err();
-        assert_eq!(error.code, "E0807");
+        assert_eq!(error.code, RunCode::E0807);
         assert_eq!(error.help.as_deref(), Some("start 1, 2, 3, 6 processes, or change the mesh"));
         assert!(check_deal(2, 4).is_err());
         let error = check_deal(1, 2).unwrap_err();

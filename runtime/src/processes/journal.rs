@@ -1,9 +1,11 @@
 //! The messages of a process: the incomplete ones, and the most recently completed ones. The journals of two processes show which of them
 //! is late.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::time::Instant;
+
+use spmdc_abi::sorted::{distinct, order};
 
 /// The number of complete messages that are kept.
 const KEPT: usize = 256;
@@ -68,14 +70,17 @@ impl Journal {
     /// The processes whose messages have not arrived, in their order.
     pub fn awaited(&self) -> Vec<usize> {
         let received = self.incomplete.iter().flatten().filter(|entry| entry.is_received);
-        received.map(|entry| entry.other).collect::<BTreeSet<usize>>().into_iter().collect()
+        distinct(received.map(|entry| entry.other))
     }
 }
 
 impl fmt::Display for Journal {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let mut waiting: Vec<&JournalEntry> = self.incomplete.iter().flatten().collect();
-        waiting.sort_by_key(|entry| entry.begun);
+        let first = waiting.iter().map(|entry| entry.begun).min();
+        let waited = |entry: &&JournalEntry| first.map_or(0, |first| (entry.begun - first).as_nanos() as u64);
+        let times: Vec<u64> = waiting.iter().map(waited).collect();
+        waiting = order(&times).into_iter().map(|at| waiting[at]).collect();
         writeln!(f, "{} messages started, {} incomplete:", self.begun, waiting.len())?;
         for entry in waiting.iter().take(SHOWN_INCOMPLETE) {
             writeln!(f, "  {entry}, for {:.1} s", entry.begun.elapsed().as_secs_f64())?;

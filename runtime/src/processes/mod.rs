@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use threads::ThreadTransport;
 use transport::{Request, Transport};
 
@@ -126,7 +126,7 @@ impl Process {
 pub(crate) fn patience(error: Option<&RunError>, limit: Duration) -> Duration {
     match error.map(|error| error.code) {
         None => limit,
-        Some("E0809") => limit.min(Duration::from_secs(2)),
+        Some(RunCode::E0809) => limit.min(Duration::from_secs(2)),
         Some(_) => limit.min(Duration::from_secs(10)),
     }
 }
@@ -144,7 +144,7 @@ pub(crate) fn shortened(text: &str, most: usize) -> String {
 /// E0809: something waited for so long for messages of these processes.
 pub(crate) fn silent(what: &str, limit: Duration, processes: &[usize]) -> RunError {
     let text = format!("{what} waited {limit:?} for {}", numbered_processes(processes));
-    RunError::new("E0809", text).with_help("`--timeout` sets the longest wait in seconds")
+    RunError::new(RunCode::E0809, text).with_help("`--timeout` sets the longest wait in seconds")
 }
 
 /// `process 1`, or `processes 1, 2 and 5`.

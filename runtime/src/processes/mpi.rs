@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::journal::{Journal, JournalEntry};
 use super::transport::{ProcessPlace, Request, Transport};
 use super::watchdog::Calls;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use spmdc_mpi::{MpiError, MpiTransfer, World};
 
 /// Time for a launcher to pass on this process's output before it learns that the job ends: some discard output that they have not read.
@@ -123,12 +123,12 @@ pub(crate) fn exit_now(status: i32) -> ! {
 /// A message cannot be sent or received any more.
 fn lost(error: MpiError) -> RunError {
     let help = "another process may have ended, or a host may be unreachable; start the job again";
-    RunError::new("E0809", error.message).with_help(error.help.as_deref().unwrap_or(help))
+    RunError::new(RunCode::E0809, error.message).with_help(error.help.as_deref().unwrap_or(help))
 }
 
 /// Processes that cannot be connected.
 pub(crate) fn unconnected(error: MpiError) -> RunError {
-    let unhelped = RunError::new("E0807", error.message);
+    let unhelped = RunError::new(RunCode::E0807, error.message);
     match error.help {
         Some(help) => unhelped.with_help(help),
         None => unhelped,

@@ -204,7 +204,7 @@ fn are_apart(peers: &[PeerMessages]) -> bool {
 pub(crate) fn plan_group(
     memory: &Memory,
     members: &[usize],
-    plan: &mut impl FnMut(&mut DeviceReads<'_>, usize) -> Result<(), RunError>,
+    plan: &mut dyn FnMut(&mut DeviceReads<'_>, usize) -> Result<(), RunError>,
 ) -> Result<GroupMessages, RunError> {
     let mesh = memory.mesh();
     let mut plans = GroupMessages::new();

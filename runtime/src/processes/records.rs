@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::shortened;
-use crate::trap::{DeviceStop, RunError};
+use crate::trap::{DeviceStop, RunCode, RunError};
 use spmdc_abi::Site;
 
 /// Bytes of a record, apart from its counts. Longer messages are cut.
@@ -27,17 +27,12 @@ pub(crate) struct EndRecord {
 pub(crate) struct FailureRecord {
     clock: u64,
     device: usize,
-    code: String,
+    code: RunCode,
     message: String,
     site: Option<Site>,
     help: Option<String>,
     value: Option<i64>,
 }
-
-/// The codes of errors of a run.
-const CODES: [&str; 13] = [
-    "E0701", "E0702", "E0703", "E0704", "E0801", "E0802", "E0803", "E0804", "E0805", "E0806", "E0809", "E0901", "E0999",
-];
 
 impl FailureRecord {
     pub fn new(stop: &DeviceStop) -> FailureRecord {
@@ -46,7 +41,7 @@ impl FailureRecord {
         FailureRecord {
             clock: *clock,
             device: *device,
-            code: error.code.to_string(),
+            code: error.code,
             message: cut(&error.message),
             site: error.site,
             help: error.help.as_deref().map(cut),
@@ -55,8 +50,8 @@ impl FailureRecord {
     }
 
     pub fn stop(self) -> DeviceStop {
-        let code = CODES.into_iter().find(|code| *code == self.code).unwrap_or("E0999");
-        let error = RunError { code, message: self.message, site: self.site, help: self.help, value: self.value };
+        let error =
+            RunError { code: self.code, message: self.message, site: self.site, help: self.help, value: self.value };
         DeviceStop { clock: self.clock, device: self.device, error }
     }
 }
@@ -69,7 +64,8 @@ pub(crate) fn record_bytes(groups: usize, collectives: usize) -> usize {
 
 /// A record as bytes of this length.
 pub(crate) fn encode<T: Serialize>(record: &T, len: usize) -> Result<Vec<u8>, RunError> {
-    let mut bytes = postcard::to_stdvec(record).map_err(|error| RunError::internal(format!("malformed record: {error}")))?;
+    let mut bytes =
+        postcard::to_stdvec(record).map_err(|error| RunError::internal(format!("malformed record: {error}")))?;
     if bytes.len() > len {
         return Err(RunError::internal(format!("a record of {} bytes instead of {len}", bytes.len())));
     }
@@ -80,5 +76,6 @@ pub(crate) fn encode<T: Serialize>(record: &T, len: usize) -> Result<Vec<u8>, Ru
 
 pub(crate) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, RunError> {
     let read = postcard::take_from_bytes(bytes);
-    read.map(|(record, _)| record).map_err(|error| RunError::internal(format!("malformed record of another process: {error}")))
+    read.map(|(record, _)| record)
+        .map_err(|error| RunError::internal(format!("malformed record of another process: {error}")))
 }

@@ -12,7 +12,7 @@ use super::{Process, devices, job, tags};
 use crate::args::RunArgs;
 use crate::barrier::{Barrier, Parker};
 use crate::failure::Failure;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 
 /// The time of each of the four measurements.
 const EACH: Duration = Duration::from_millis(400);
@@ -195,7 +195,7 @@ impl Ring<'_> {
     }
 
     fn silent(&self, other: usize) -> RunError {
-        RunError::new("E0809", format!("process {other} did not answer within {:?}", self.limit))
+        RunError::new(RunCode::E0809, format!("process {other} did not answer within {:?}", self.limit))
     }
 }
 

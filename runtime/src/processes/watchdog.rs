@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 
 /// The number of calls at the same time that are looked at; further ones are not.
 const SLOTS: usize = 64;
@@ -107,7 +107,7 @@ impl Watchdog {
         let thread = thread::Builder::new()
             .name("spmd-watchdog".to_string())
             .spawn(watch)
-            .map_err(|error| RunError::new("E0803", format!("cannot start a thread: {error}")))?;
+            .map_err(|error| RunError::new(RunCode::E0803, format!("cannot start a thread: {error}")))?;
         Ok(Watchdog { watched, thread: Some(thread) })
     }
 

@@ -8,13 +8,14 @@
 mod ahead;
 mod rows;
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::inputs::Source;
 use crate::memory::Memory;
-use crate::trap::RunError;
+use crate::trap::{RunCode, RunError};
 use ahead::AheadReaders;
 pub(crate) use ahead::AheadSlot;
 use rows::{RowScratch, RowShape, RowTarget, StreamSource};
@@ -161,12 +162,17 @@ pub(crate) fn plan(
     (read, ahead)
 }
 
-impl PreparedRead {
+/// Reads of one step on one device.
+pub(crate) trait PreparedRows: fmt::Debug {
     /// Reads the rows.
     ///
     /// # Safety
     /// The memory of the step must be accessible, and no other thread may write it or read the rows meanwhile.
-    pub unsafe fn run(&self, streams: &Streams) -> Result<(), RunError> {
+    unsafe fn run(&self, streams: &Streams) -> Result<(), RunError>;
+}
+
+impl PreparedRows for PreparedRead {
+    unsafe fn run(&self, streams: &Streams) -> Result<(), RunError> {
         match &self.how {
             // SAFETY: as promised by the caller.
             RowOrder::Consecutive { slot } => unsafe { self.consecutive(streams, *slot) },
@@ -174,7 +180,9 @@ impl PreparedRead {
             RowOrder::Indexed(rows) => unsafe { self.indexed(streams, rows) },
         }
     }
+}
 
+impl PreparedRead {
     fn source(&self, streams: &Streams) -> Result<Arc<StreamSource>, RunError> {
         streams.sources.get(self.stream).ok_or_else(|| RunError::internal("a stream has no file"))
     }
@@ -184,7 +192,7 @@ impl PreparedRead {
         let row = i128::from(index.cast_unsigned().min(self.last)) + i128::from(self.first) + own as i128;
         let (extent, len) = (i128::from(self.rows), count as i128);
         let is_inside = row >= 0 && row + len <= extent;
-        if is_inside { Ok(row as u64) } else { Err(RunError::new("E0801", out_of_bounds(row, extent, len))) }
+        if is_inside { Ok(row as u64) } else { Err(RunError::new(RunCode::E0801, out_of_bounds(row, extent, len))) }
     }
 
     /// # Safety

@@ -10,9 +10,11 @@ use spmdc_compiler::totals::collectives;
 use spmdc_ir::program::Stage;
 use spmdc_layout::cost::Levels;
 use spmdc_runtime::array::HostArray;
+use spmdc_runtime::components::ProgramCode;
 use spmdc_runtime::processes::Process;
 use spmdc_runtime::report::RunOptions;
 use spmdc_runtime::session::Session;
+use spmdc_runtime::trap::RunCode;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::engine::Loaded;
 use spmdc_tests::processes::same_in_processes;
@@ -435,13 +437,14 @@ fn printed_by_processes(
         // SAFETY: these are the kernels of this very program, and `code` outlives the sessions.
         let kernels = unsafe { Kernels::new(functions.to_vec()) };
         let options = RunOptions { timeout, ..RunOptions::default() };
-        let mut session = Session::load_in(Some(process), program.clone(), kernels, options).unwrap();
+        let mut session =
+            Session::load_in(Some(process), program.clone(), ProgramCode::in_process(kernels), options).unwrap();
         for (index, input) in inputs.iter().enumerate() {
             session.write_param(index, &mut input.clone()).unwrap();
         }
         let mut printed = Vec::new();
         let failure = session.run(&mut printed).err().map(|error| match error.code {
-            "E0809" => format!("E0809 {}", error.message),
+            RunCode::E0809 => format!("E0809 {}", error.message),
             code => code.to_string(),
         });
         (String::from_utf8(printed).unwrap(), failure)

@@ -1,5 +1,6 @@
 //! The house rules that a compiler cannot check: which crate may use which, and that every code has its page.
 
+use spmdc_abi::RunCode;
 use spmdc_grammar::codes::Code;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -27,14 +28,14 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 /// The crates of the workspace and what each is built on, lower ones first.
 const CRATES: [(&str, &[&str]); 31] = [
     ("grammar", &[]),
+    ("math", &[]),
     ("runtime/abi", &[]),
     ("runtime/threefry", &["spmdc-abi"]),
     ("runtime/fourier", &[]),
     ("runtime/matrix", &[]),
     ("runtime/mpi", &[]),
-    ("runtime", &["spmdc-abi", "spmdc-fourier", "spmdc-matrix", "spmdc-mpi"]),
+    ("runtime", &["spmdc-abi", "spmdc-fourier", "spmdc-math", "spmdc-matrix", "spmdc-mpi"]),
     ("runtime/executable", &["spmdc-abi", "spmdc-runtime", "spmdc-threefry"]),
-    ("compiler/math", &[]),
     ("compiler/kernel", &["spmdc-abi", "spmdc-grammar", "spmdc-math", "spmdc-threefry"]),
     ("compiler/wide", &["spmdc-abi", "spmdc-kernel", "spmdc-math"]),
     ("compiler/cranelift", &["spmdc-abi", "spmdc-kernel", "spmdc-math", "spmdc-threefry", "spmdc-wide"]),
@@ -372,6 +373,17 @@ fn every_code_has_a_page_that_names_it() {
 
 /// Cargo runs none of them.
 #[test]
+fn the_runtime_has_the_codes_of_its_errors() {
+    let of_run = |code: &&Code| ["E07", "E08"].iter().any(|area| code.name().starts_with(area));
+    let explained: Vec<&str> = Code::ALL.iter().filter(of_run).map(|code| code.name()).collect();
+    let raised: Vec<&str> = RunCode::ALL.iter().map(|code| code.name()).collect();
+    assert!(explained.iter().all(|code| raised.contains(code)), "{explained:?} without {raised:?}");
+    for code in raised {
+        assert!(Code::from_name(code).is_some(), "`{code}` is in no table of the command");
+    }
+}
+
+#[test]
 fn no_test_stands_where_none_is_run() {
     for (folder, _) in CRATES {
         let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
@@ -451,7 +463,25 @@ const NAMED_OPS: [(&str, &[&str]); 37] = [
     ("compiler/check/src/windows.rs", &["Binary", "Cast", "Constant", "PVary", "Unary"]),
     ("compiler/inspect/src/eval.rs", &["Print"]),
     ("compiler/inspect/src/print.rs", &["Reshard"]),
-    ("compiler/inspect/src/verify/mod.rs", &["BlockTotals", "Combined", "Factorization", "Fft", "Ghosted", "Halo", "Margins", "MergeSorted", "Patches", "Reshard", "Scan", "Sort", "SortBlocks", "Window"]),
+    (
+        "compiler/inspect/src/verify/mod.rs",
+        &[
+            "BlockTotals",
+            "Combined",
+            "Factorization",
+            "Fft",
+            "Ghosted",
+            "Halo",
+            "Margins",
+            "MergeSorted",
+            "Patches",
+            "Reshard",
+            "Scan",
+            "Sort",
+            "SortBlocks",
+            "Window",
+        ],
+    ),
     ("compiler/inspect/src/verify/patches.rs", &["Ghosted"]),
     ("compiler/inspect/src/verify/windows.rs", &["Halo", "Margins", "Window"]),
     ("compiler/passes/src/choose_alignments.rs", &["Reshape"]),
@@ -477,7 +507,10 @@ const NAMED_OPS: [(&str, &[&str]); 37] = [
     ("compiler/passes/src/project/moves.rs", &["Assert", "Print", "ShowSharding"]),
     ("compiler/passes/src/project.rs", &["ReceiveMessage", "SendMessage", "Transfer"]),
     ("compiler/passes/src/propagate/mod.rs", &["Reshard"]),
-    ("compiler/passes/src/revise_regions.rs", &["Binary", "Cast", "Compare", "DynamicSlice", "Index", "Reshape", "Select", "Slice", "Unary", "Update"]),
+    (
+        "compiler/passes/src/revise_regions.rs",
+        &["Binary", "Cast", "Compare", "DynamicSlice", "Index", "Reshape", "Select", "Slice", "Unary", "Update"],
+    ),
     ("compiler/passes/src/share_halos.rs", &["Halo", "Window"]),
     ("compiler/passes/src/simplify.rs", &["Binary", "Cast", "Minors", "WithPartials"]),
     ("compiler/schedule/src/fuse.rs", &["Reshard"]),

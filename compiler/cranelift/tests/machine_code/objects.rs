@@ -1,7 +1,7 @@
 //! Object files link with C, and code for every level of processors does the same.
 
 use super::{CRANELIFT, bytes, elements, elementwise};
-use spmdc_abi::DType;
+use spmdc_abi::{Component, DType, EncodedProgram, ReduceOp};
 use spmdc_kernel::backend::{Backend, CodegenError, Cpu, Destination, Entry, TextForm};
 use spmdc_kernel::interpret;
 use spmdc_kernel::loops::{Affine, Elem, Inst};
@@ -57,6 +57,11 @@ const FEATURES: &str = r#"
         return 0;
     }"#;
 
+/// The bytes of a program that needs these components.
+fn program(components: &[Component]) -> EncodedProgram {
+    EncodedProgram { bytes: b"program".to_vec(), components: components.iter().copied().collect() }
+}
+
 /// Links an object with these C sources, and returns the program's output.
 fn run(name: &str, object: &[u8], sources: &[&str], status: i32) -> String {
     let directory = std::env::temp_dir().join(format!("spmd-object-{name}-{}", std::process::id()));
@@ -95,7 +100,7 @@ fn objects_link_and_run() {
         expected.extend(elements(DType::F32, &buffers[2]));
     }
     for (name, cpu) in [("floor", Cpu::FLOOR), ("native", Cpu::Native)] {
-        let object = CRANELIFT.object(b"program", &kernels, cpu, Entry::Main).unwrap();
+        let object = CRANELIFT.object(&program(&[]), &kernels, cpu, Entry::Main).unwrap();
         let text = run(name, &object, &[MAIN], 7);
         let (first, words) = text.split_once('\n').unwrap();
         let (count, has_needs) = first.rsplit_once(' ').unwrap();
@@ -119,11 +124,31 @@ fn random_bits_are_drawn_by_the_runtime() {
         let bits = Inst::RandomBits { dtype: DType::U32, key: Elem(2), at };
         vec![Inst::Const { dtype: DType::Key, bits: 0x700 }, bits]
     });
-    let object = CRANELIFT.object(b"program", &[kernel], Cpu::FLOOR, Entry::Main).unwrap();
+    let object = CRANELIFT.object(&program(&[]), &[kernel], Cpu::FLOOR, Entry::Main).unwrap();
     let text = run("draws", &object, &[MAIN, RUNTIME], 7);
     let words: Vec<u32> = text.split_whitespace().skip(3).map(|word| u32::from_str_radix(word, 16).unwrap()).collect();
     let form = spmdc_threefry::BitsForm::U32 as u32;
     assert_eq!(words, (0..75).map(|i| 0x700 + 5 + i + (form << 16)).collect::<Vec<u32>>());
+}
+
+#[test]
+fn objects_refer_to_the_components_of_their_programs() {
+    const COMPONENTS: &str = r#"
+        #include <stdio.h>
+        #include <stdint.h>
+        struct image { uint64_t others[7]; const int *const *components; uint64_t component_count; };
+        const int spmd_sorts = 1, spmd_reductions_f32_sum = 2;
+        int spmd_main(const struct image *image) {
+            for (uint64_t i = 0; i < image->component_count; i++) printf("%d ", *image->components[i]);
+            return 0;
+        }"#;
+    let object =
+        |components: &[Component]| CRANELIFT.object(&program(components), &[], Cpu::FLOOR, Entry::Main).unwrap();
+    // In the order of the components, not in that of the list.
+    let two = object(&[Component::Sorts, Component::Reductions(DType::F32, ReduceOp::Sum)]);
+    assert_eq!(run("components", &two, &[COMPONENTS], 0), "2 1 ");
+    assert_eq!(run("component", &object(&[Component::Sorts]), &[COMPONENTS], 0), "1 ");
+    assert_eq!(run("no_components", &object(&[]), &[COMPONENTS], 0), "");
 }
 
 #[test]
@@ -133,7 +158,7 @@ fn functions_hand_on_their_arrays() {
                  const char *, char *, char *);
         int main(void) { return heat("a", "b", "c", "d", "e", "f", "g", "h", "out", ""); }"#;
     let entry = Entry::Function { name: "heat", inputs: 8, outputs: 2 };
-    let object = CRANELIFT.object(b"program", &[], Cpu::FLOOR, entry).unwrap();
+    let object = CRANELIFT.object(&program(&[]), &[], Cpu::FLOOR, entry).unwrap();
     assert_eq!(run("function", &object, &[MAIN, CALLER], 5), "0 a h out\n");
 }
 
@@ -156,7 +181,7 @@ fn executables_have_wide_vectors_of_every_type() {
 #[test]
 fn every_level_has_code_for_every_operation() {
     let features = |name, cpu| -> u64 {
-        let object = CRANELIFT.object(b"program", &[], cpu, Entry::Main).unwrap();
+        let object = CRANELIFT.object(&program(&[]), &[], cpu, Entry::Main).unwrap();
         run(name, &object, &[FEATURES], 0).parse().unwrap()
     };
     assert_eq!(features("needed-by-baseline", Cpu::X86_64), 0);
@@ -166,7 +191,7 @@ fn every_level_has_code_for_every_operation() {
     let long = elementwise(1000, &[DType::F16], DType::F16, |x| {
         vec![Inst::Binary { op: BinaryOp::Mul, dtype: DType::F16, lhs: x[0], rhs: x[0], site: None }]
     });
-    let object = CRANELIFT.object(b"program", &[long], Cpu::X86_64V3, Entry::Main).unwrap();
+    let object = CRANELIFT.object(&program(&[]), &[long], Cpu::X86_64V3, Entry::Main).unwrap();
     assert_eq!(run("needed-by-vectors", &object, &[FEATURES], 0), ((1 << 25) + (1 << 11) - 1).to_string());
     let multiply_add = elementwise(64, &[DType::F32], DType::F32, |x| {
         vec![
@@ -179,6 +204,6 @@ fn every_level_has_code_for_every_operation() {
     assert!(asm(Cpu::X86_64).contains("mulps") && !asm(Cpu::X86_64).contains("vmulps"));
     let in_memory = CRANELIFT.text(&multiply_add, TextForm::Assembly, Destination::Memory).unwrap();
     assert_eq!(in_memory, asm(Cpu::Native), "code in memory has the features of the host");
-    let arm = CRANELIFT.object(b"program", &[], Cpu::Armv8A, Entry::Main);
+    let arm = CRANELIFT.object(&program(&[]), &[], Cpu::Armv8A, Entry::Main);
     assert!(matches!(arm, Err(CodegenError::Machine(_))));
 }

@@ -18,12 +18,11 @@ pub fn mark(steps: &[Step], kernels: &mut [Kernel], devices: u64, least: u64) {
 
 /// Takes the mark from arrays that a kernel itself, or another one of its panel, has in the cache.
 fn keep(steps: &[Step], kernels: &mut [Kernel]) {
-    for step in steps {
+    for step in Step::walk(steps) {
         if let Step::GroupPanels(panels) = step {
             keep_among(panels.kernels(), kernels);
         }
         keep_among(step.kernels().iter(), kernels);
-        step.blocks().for_each(|block| keep(block, kernels));
     }
 }
 

@@ -39,11 +39,8 @@ fn shape(steps: &[Step]) -> String {
 
 /// The bytes of each copy, also those in loops and branches.
 fn copied(steps: &[Step]) -> Vec<u64> {
-    let of = |step: &Step| {
-        let own = if let Step::Copy { bytes, .. } = step { Some(*bytes) } else { None };
-        own.into_iter().chain(step.blocks().flat_map(copied)).collect::<Vec<_>>()
-    };
-    steps.iter().flat_map(of).collect()
+    let bytes = |step: &Step| if let Step::Copy { bytes, .. } = step { Some(*bytes) } else { None };
+    Step::walk(steps).filter_map(bytes).collect()
 }
 
 #[test]

@@ -7,17 +7,23 @@
 
 mod places;
 
-use super::{LibraryCall, View, ViewDim, by_width};
+use super::{
+    LibraryCall, LibraryCheck, LibraryCode, PreparedFunction, StepArrays, View, ViewDim, by_width, expect,
+    other_function,
+};
 use crate::collectives::reduce::{Element, Operation, by_operation};
 use places::{AHEAD, GROUP, IndexArray, PlaceFinder, TILE, TileIndices, UpdatePlaces, prefetch_group};
 use spmdc_abi::mesh::share;
-use spmdc_abi::{Check, Checked, DType, ReduceOp, ScatterIndex, ScatterParts, ScatterRows, trap};
+use spmdc_abi::{
+    Check, Checked, DType, LibraryArray, LibraryFunction, LibraryStep, ReduceOp, ScatterIndex, ScatterParts,
+    ScatterRows, trap,
+};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Maximum number of dimensions of the result and of the updates.
-pub(super) const MAX_RANK: usize = 16;
+const MAX_RANK: usize = 16;
 
 /// Tables of few elements, to which updates are applied in turn: an update does not wait for the one before if both are of one element.
 const LANES: usize = 4;
@@ -29,17 +35,79 @@ const LANE_BYTES: usize = 1 << 14;
 const LANE_UPDATES: usize = 4;
 
 /// Applies some updates.
-type UpdateFn = unsafe fn(updates: &Updates<'_>) -> i64;
+pub(crate) type UpdateFn = unsafe fn(updates: &Updates<'_>) -> i64;
 
-/// The function for a type and an operation; None if the type does not support the operation.
-pub(super) fn function(dtype: DType, combine: Option<ReduceOp>) -> Option<UpdateFn> {
-    match combine {
-        Some(op) => by_operation!(dtype, op, combining as UpdateFn),
-        None => Some(by_width!(dtype, replacing())),
+/// The updates of an element type by an operation, or by replacement; None if the type does not support the operation.
+pub(crate) struct Scatters(Option<UpdateFn>);
+
+impl Scatters {
+    pub const fn new(dtype: DType, combine: Option<ReduceOp>) -> Scatters {
+        Scatters(match combine {
+            Some(op) => by_operation!(dtype, op, combining as UpdateFn),
+            None => Some(by_width!(dtype, replacing())),
+        })
     }
 }
 
-fn replacing<W: Copy>() -> UpdateFn {
+impl LibraryCheck for Scatters {
+    fn check(&self, arrays: &StepArrays<'_>) -> Result<(), String> {
+        let step = arrays.step;
+        let LibraryFunction::Scatter(scatter) = &step.function else { return Err(other_function()) };
+        let lens = |array: &LibraryArray| arrays.own(array);
+        let ([result], [updates, indices @ ..]) = (step.results.as_slice(), step.operands.as_slice()) else {
+            return Err("a scatter requires updates, indices and a result".to_string());
+        };
+        let (mut to, from) = (lens(result), lens(updates));
+        if scatter.divided == ScatterParts::Updates && !to.is_empty() {
+            to.remove(0);
+            expect(scatter.combine.is_some() && scatter.start.is_some(), "shares of updates without a beginning")?;
+        }
+        let indexed = scatter.first.len();
+        arrays.are_own("a scatter without indices")?;
+        expect(indexed == indices.len() && indexed > 0, "a scatter without indices")?;
+        let rank = indices[0].dims.len();
+        let of_indices = |array: &LibraryArray| array.dtype.is_integer() && lens(array)[..] == from[..rank];
+        expect(indexed <= to.len() && rank <= from.len(), "a scatter of too few dimensions")?;
+        expect(indices.iter().all(of_indices), "a scatter with indices of another shape")?;
+        expect(to[indexed..] == from[rank..], "a scatter of rows of another shape")?;
+        expect(to.len() <= MAX_RANK && from.len() <= MAX_RANK, "a scatter of many dimensions")?;
+        let is_dim = |parts| !matches!(parts, ScatterParts::Result(dim) if dim >= to.len());
+        expect(is_dim(scatter.divided), "a scatter along a dimension that does not exist")?;
+        let is_known = |&meaning: &ScatterIndex| match meaning {
+            ScatterIndex::Checked(number) => {
+                number < 0x7fff && step.checks.get(number).is_some_and(|check| extent(check).is_some())
+            }
+            ScatterIndex::Plain | ScatterIndex::AtLeastZero => true,
+        };
+        let are_known = scatter.indices.len() == indexed && scatter.indices.iter().all(is_known);
+        expect(are_known, "a scatter with indices of no meaning")?;
+        expect(updates.dtype == result.dtype, "a scatter of another type")?;
+        expect(self.0.is_some(), "a scatter that is not defined")
+    }
+}
+
+impl LibraryCode for Scatters {
+    fn prepare(&self, step: &LibraryStep, _: (usize, usize)) -> Box<dyn PreparedFunction> {
+        let LibraryFunction::Scatter(scatter) = &step.function else { unreachable!("the step has been checked") };
+        let apply = self.0.expect("the operation has been checked");
+        Box::new(PreparedScatter { scatter: scatter.clone(), apply })
+    }
+}
+
+#[derive(Debug)]
+struct PreparedScatter {
+    scatter: ScatterRows,
+    apply: UpdateFn,
+}
+
+impl PreparedFunction for PreparedScatter {
+    unsafe fn call(&self, call: &LibraryCall<'_>, parts: Range<usize>) -> i64 {
+        // SAFETY: as promised by the caller.
+        unsafe { scatter(call, self, parts) }
+    }
+}
+
+const fn replacing<W: Copy>() -> UpdateFn {
     apply::<ReplacedRows<W>>
 }
 
@@ -226,7 +294,7 @@ impl PlaceLoops {
 }
 
 /// Updates, and the part of the result to which a thread applies them.
-pub(super) struct Updates<'a> {
+pub(crate) struct Updates<'a> {
     dtype: DType,
     arrays: &'a [IndexArray<'a>],
     loops: &'a PlaceLoops,
@@ -507,25 +575,15 @@ struct ScatterPart<'a> {
 /// Makes some parts of a call; returns the code of the first failed check.
 ///
 /// # Safety
-/// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` requires. `first` has the index of
-/// the first element of the device's block for each indexed dimension, and `parts` are parts of the divided dimension.
-pub(super) unsafe fn scatter(
-    call: &LibraryCall<'_>,
-    scatter: &ScatterRows,
-    first: &[i64],
-    checks: &[Check],
-    parts: Range<usize>,
-) -> i64 {
+/// As for [`PreparedFunction::call`]; `parts` are those of the divided dimension.
+unsafe fn scatter(call: &LibraryCall<'_>, prepared: &PreparedScatter, parts: Range<usize>) -> i64 {
     let result = call.result(0);
     // SAFETY: as promised by the caller.
     unsafe {
-        match scatter.divided {
-            ScatterParts::Result(divided) => scatter_part(
-                call,
-                scatter,
-                (first, checks),
-                ScatterPart { result, divided, range: parts, share: (0, 1) },
-            ),
+        match prepared.scatter.divided {
+            ScatterParts::Result(divided) => {
+                scatter_part(call, prepared, ScatterPart { result, divided, range: parts, share: (0, 1) })
+            }
             ScatterParts::Updates => {
                 let (shares, dims) = (result.dims[0], &result.dims[1..]);
                 let each = parts.map(|share| {
@@ -533,7 +591,7 @@ pub(super) unsafe fn scatter(
                     let result = View { base, dims, ..result };
                     let range = 0..dims[0].len;
                     let part = ScatterPart { result, divided: 0, range, share: (share, shares.len) };
-                    scatter_part(call, scatter, (first, checks), part)
+                    scatter_part(call, prepared, part)
                 });
                 each.fold(trap::NONE, crate::team::first_trap)
             }
@@ -543,14 +601,11 @@ pub(super) unsafe fn scatter(
 
 /// # Safety
 /// As for `scatter`.
-unsafe fn scatter_part(
-    call: &LibraryCall<'_>,
-    scatter: &ScatterRows,
-    (first, checks): (&[i64], &[Check]),
-    part: ScatterPart<'_>,
-) -> i64 {
+unsafe fn scatter_part(call: &LibraryCall<'_>, prepared: &PreparedScatter, part: ScatterPart<'_>) -> i64 {
     let (result, updates) = (part.result, call.operand(0, 0));
-    let apply = function(result.dtype, scatter.combine).expect("the operation has been checked");
+    let PreparedScatter { scatter, apply } = prepared;
+    // The indices of the first elements of the device's block in the indexed dimensions.
+    let (first, checks) = (&call.step.block, &call.step.checks);
     let (indexed, size) = (first.len(), result.dtype.size());
     let rank = updates.dims.len() - (result.dims.len() - indexed);
     debug_assert!(part.range.end <= result.dims[part.divided].len, "a part beyond the result");
@@ -616,7 +671,7 @@ unsafe fn scatter_part(
 }
 
 /// The size of the dimension whose indices a check is of.
-pub(super) fn extent(check: &Check) -> Option<i64> {
+fn extent(check: &Check) -> Option<i64> {
     match check.of {
         Checked::Index { extent } => Some(extent),
         Checked::Divisor => None,
