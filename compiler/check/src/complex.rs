@@ -1,13 +1,14 @@
 //! Complex numbers: pairs of real arrays, which only the checker knows as one.
 //!
-//! A call or an operator with a complex argument follows the table in `ops/complex.rs`: it is made for each plane, expanded from
+//! A call with a complex argument follows the rule in the signature of the function: it is made for each plane, expanded from
 //! `complex.spmd`, or refused. Control flow and `manual` functions carry the planes as two leaves of a tree (`trees.rs`).
 
 use super::choices::{WrittenOperator, with_terms};
 use super::errors::types as errors;
 use super::{Checker, trees};
 use spmdc_abi::DType;
-use spmdc_functions::complex::{self, ComplexRule, OperatorRule};
+use spmdc_functions::builtin;
+use spmdc_functions::complex::{self, OperatorRule};
 use spmdc_functions::indexing::assign;
 use spmdc_functions::indexing::masked::MaskedIndex;
 use spmdc_functions::indexing::plan::{IndexItem, is_array};
@@ -16,6 +17,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::args::Args;
+use spmdc_ir::call::complex::ComplexRule;
 use spmdc_ir::call::errors::not_real;
 use spmdc_ir::call::signature::{Given, ParamKind, Signature};
 use spmdc_ir::call::term::{Term, TypeTerm};
@@ -26,27 +28,25 @@ use spmdc_layout::types::{ArrayType, AxisSet};
 impl Checker<'_> {
     /// A call of a shipped function with complex numbers, or their type, among its arguments.
     pub(super) fn call_complex(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
-        let Some(rule) = complex::rule(name) else {
-            return self.report(complex::refused(name, "complex numbers are not supported here yet", span));
-        };
-        match rule {
+        let Some(function) = builtin(name) else { return self.call_real(name, args, span) };
+        match function.signature().complex {
             ComplexRule::Refused(why) => self.report(complex::refused(name, why, span)),
             ComplexRule::Planes(params) => self.by_planes(name, params, args, span),
             ComplexRule::Products(params) => self.by_products(name, params, args, span),
             ComplexRule::Made => self.made(name, args, span),
             ComplexRule::Written => {
-                let function = complex::written(name).expect("the table's test looks for it");
+                let function = complex::written(name).expect("a test of the signatures looks for it");
                 let result = self.call_hiding(name, function, args, span);
                 self.or_report(result)
             }
-            ComplexRule::Own if name == "cast" => self.cast_complex(args, span),
+            ComplexRule::Cast => self.cast_complex(args, span),
             ComplexRule::Own => self.call_real(name, args, span),
         }
     }
 
     /// The parameter that each argument is for, as far as the call shows it.
     fn parameters_of(name: &str, args: &[Arg]) -> Vec<&'static str> {
-        let Some(function) = spmdc_functions::builtin(name) else { return vec![""; args.len()] };
+        let Some(function) = builtin(name) else { return vec![""; args.len()] };
         let params = function.signature().params;
         let mut positions = params.iter().filter(|param| param.given == Given::Either);
         let rest = params.iter().find(|param| param.given == Given::Rest).map_or("", |param| param.name);
@@ -185,8 +185,7 @@ impl Checker<'_> {
 
     /// Expands a function of `complex.spmd` in place of the shipped function of this name, which has the same parameters.
     fn call_hiding(&mut self, name: &str, function: &FnItem, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
-        let signature: &'static Signature =
-            spmdc_functions::builtin(name).expect("the table's test looks for it").signature();
+        let signature: &'static Signature = builtin(name).expect("it hides a shipped function").signature();
         let mut bound = Args::bind(signature.name, signature, args, span, false)?;
         let mut given = Vec::new();
         for param in signature.params {
@@ -241,6 +240,7 @@ impl Checker<'_> {
             OperatorRule::Refused(why) => self.report(complex::refused(op.symbol(), why, span)),
             OperatorRule::Written(name) => self.expand_operator(op.symbol(), name, vec![("a", term, arg.1)], span),
             OperatorRule::Function(name) => self.call_builtin(name, vec![(None, term, arg.1)], span),
+            OperatorRule::Power => unreachable!("a power has two operands"),
         }
     }
 
@@ -268,7 +268,7 @@ impl Checker<'_> {
         let (rhs, lhs) = (sides.pop().expect("two sides"), sides.pop().expect("two sides"));
         match complex::infix(op) {
             OperatorRule::Refused(why) => self.report(complex::refused(op.symbol(), why, span)),
-            OperatorRule::Function("pow") => self.complex_power(span, lhs, rhs),
+            OperatorRule::Power => self.complex_power(span, lhs, rhs),
             OperatorRule::Function(name) => {
                 let written = WrittenOperator::Operator((op == InfixOp::MatMul).then_some("matmul"));
                 let args = [&lhs, &rhs].map(|(term, span)| Arg { name: None, term: term.clone(), span: *span });

@@ -9,12 +9,13 @@ use super::derived::{CustomVjp, Derived, Gradient, Jacobian, Leaf, Mapped, Pullb
 use super::rule_layouts::RuleFunction;
 use super::scopes::Callable;
 use super::trees;
-use spmdc_functions::complex::{DERIVATIVES, refused};
+use spmdc_functions::complex::refused;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{count, counted, expected, must_return, requires};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::complex::DERIVATIVES;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};

@@ -238,13 +238,13 @@ impl Call for Convolutions {
         /// The convolution of images: dimensions are batch, space, channels for `x`, and space, inputs, outputs for `w`; `groups` divide the channels.
         conv(x: Array, w: Array, stride: Ints = 1, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "SAME",
             dilation: Ints = 1, groups: Int = 1, input_dilation: Ints = 1),
-            Numbers, "(x: f32[1, 4, 6, 2], w: f32[3, 3, 2, 4]) { conv(x, w) }";
+            Numbers, Products(x, w), "(x: f32[1, 4, 6, 2], w: f32[3, 3, 2, 4]) { conv(x, w) }";
         /// The transposed convolution: `stride` is the distance between elements of `x` in the result, so images become larger.
         conv_transpose(x: Array, w: Array, stride: Ints = 1, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "SAME",
             dilation: Ints = 1, transpose_kernel: Bool = false),
-            Numbers, "(x: f32[1, 2, 3, 2], w: f32[3, 3, 2, 4]) { conv_transpose(x, w, stride=2) }";
+            Numbers, Products(x, w), "(x: f32[1, 2, 3, 2], w: f32[3, 3, 2, 4]) { conv_transpose(x, w, stride=2) }";
         /// The convolution of two vectors: the sums of products with the shorter one, reversed, at each position of the longer one.
-        convolve(a: Array, v: Array, mode: String = "full"), NumbersAndBools, "(a: f32[8], v: f32[3]) { convolve(a, v) }";
+        convolve(a: Array, v: Array, mode: String = "full"), NumbersAndBools, Products(a, v), "(a: f32[8], v: f32[3]) { convolve(a, v) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -30,7 +30,7 @@ impl Call for Diff {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The differences of neighbours, taken n times; for bools, whether they differ.
         diff(a: Array, n: Int = 1, axis: Int = -1, prepend: Of("number or array") = None, append: Of("number or array") = None),
-            NumbersAndBools, "(x: f32[4, 6]) { diff(x, axis=1) }";
+            NumbersAndBools, Planes(a, prepend, append), "(x: f32[4, 6]) { diff(x, axis=1) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -17,7 +17,7 @@ pub struct Kron;
 impl Call for Kron {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The Kronecker product: a copy of b for each element of a, multiplied by it.
-        kron(a: Array, b: Array), NumbersAndBools, "(x: f32[2, 3], y: f32[3, 2]) { kron(x, y) }";
+        kron(a: Array, b: Array), NumbersAndBools, Products(a, b), "(x: f32[2, 3], y: f32[3, 2]) { kron(x, y) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -7,6 +7,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::complex::ComplexRule;
 use spmdc_ir::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use spmdc_ir::call::term::Term;
 
@@ -28,6 +29,7 @@ impl Call for Later {
             ],
             doc: "The function's results for the leaves of the first tree and the corresponding parts of the others.",
             dtypes: Dtypes::NumbersAndBools,
+            complex: ComplexRule::Own,
             example: "(x: f32[4, 6]) { tree_map(|a, b| a + b, (x, 1), (2 * x, 3)) }",
             status: Status::Shipped,
         },
@@ -45,6 +47,7 @@ impl Call for Later {
             ],
             doc: "The leaves of a tree, combined in order by a function of two.",
             dtypes: Dtypes::NumbersAndBools,
+            complex: ComplexRule::Own,
             example: "(x: f32[4, 6]) { tree_reduce(|a, b| a + b, (sum(x), { product: prod(x) })) }",
             status: Status::Shipped,
         },
@@ -63,6 +66,7 @@ impl Call for Later {
             ],
             doc: "For each element, the elements up to and including it, combined by an associative function of arrays.",
             dtypes: Dtypes::NumbersAndBools,
+            complex: ComplexRule::Own,
             example: "(x: f32[4, 6]) { associative_scan(|a, b| a * b, x, axis=1) }",
             status: Status::Shipped,
         },

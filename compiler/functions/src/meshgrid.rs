@@ -20,7 +20,7 @@ impl Call for Meshgrid {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The coordinates of the points of a grid, one array for each coordinate; by default the first two dimensions are swapped.
         meshgrid([rest] xi: Of("arrays of one dimension"), [named] sparse: Bool = false, [named] indexing: String = "xy"),
-            Any, "(x: f32[4], y: f32[6]) { meshgrid(x, y, indexing=\"ij\") }";
+            Any, Planes(xi), "(x: f32[4], y: f32[6]) { meshgrid(x, y, indexing=\"ij\") }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

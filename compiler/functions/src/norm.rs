@@ -31,7 +31,7 @@ impl Call for Norm {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The norm of vectors or matrices, as `numpy.linalg.norm` defines it.
         norm(x: Array, ord: Of("number or string") = None, axis: Ints = None, keepdims: Bool = false),
-            NumbersAndBools, "(x: f32[4, 6]) { norm(x, axis=1) }";
+            NumbersAndBools, Written, "(x: f32[4, 6]) { norm(x, axis=1) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

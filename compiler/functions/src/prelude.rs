@@ -14,6 +14,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::{Arg, as_bool, as_int, as_ints};
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::complex::{ComplexRule, IN_DUMPS};
 use spmdc_ir::call::errors::not_real;
 use spmdc_ir::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use spmdc_ir::call::term::{Operand, Term};
@@ -225,6 +226,12 @@ fn signature(name: &'static str, text: &'static str, function: &FnItem) -> Signa
         params: params.collect::<Vec<ParamSpec>>().leak(),
         doc,
         dtypes: of("element types").map_or(Dtypes::Nothing, dtypes_of),
+        complex: match (of("complex numbers"), of("in dumps")) {
+            (Some(words), _) => ComplexRule::from_words(words)
+                .unwrap_or_else(|| panic!("`{name}` has no rule for complex numbers in {words:?}")),
+            (None, Some(_)) => ComplexRule::Refused(IN_DUMPS),
+            (None, None) => panic!("nothing is said of `{name}` of complex numbers"),
+        },
         example: of("example").unwrap_or_default(),
         status: of("in dumps").map_or(Status::Shipped, |instead| Status::InDumps { with: "", instead }),
     }

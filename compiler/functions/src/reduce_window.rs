@@ -210,14 +210,14 @@ impl Call for WindowReductions {
         /// The reduction of each window by `"add"`, `"mul"`, `"max"`, `"min"`, `"and"`, `"or"` or an associative function; `init` comes first.
         reduce_window(x: Array, init: Of("number or None"), computation: Of("name or function"), window_dimensions: Ints, window_strides: Ints = None,
             padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", base_dilation: Ints = None, window_dilation: Ints = None),
-            NumbersAndBools, "(x: f32[4, 6]) { reduce_window(x, None, \"max\", (2, 3)) }";
+            NumbersAndBools, Refused("reduce the planes `real(z)` and `imag(z)`"), "(x: f32[4, 6]) { reduce_window(x, None, \"max\", (2, 3)) }";
         /// The largest element of each window, per channel: dimensions are batch, space, channels.
         max_pool(x: Array, window_shape: Ints, strides: Ints = None, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", [named] stride: Ints = None),
-            NumbersAndBools, "(x: f32[1, 4, 6, 2]) { max_pool(x, (2, 2), strides=(2, 2)) }";
+            NumbersAndBools, Refused(ORDER), "(x: f32[1, 4, 6, 2]) { max_pool(x, (2, 2), strides=(2, 2)) }";
         /// The mean of each window, per channel; `count_include_pad=false` leaves padding out of it.
         avg_pool(x: Array, window_shape: Ints, strides: Ints = None, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID",
             count_include_pad: Bool = true, [named] stride: Ints = None),
-            NumbersAndBools, "(x: f32[1, 4, 6, 2]) { avg_pool(x, (2, 2), strides=(2, 2)) }";
+            NumbersAndBools, Planes(x), "(x: f32[1, 4, 6, 2]) { avg_pool(x, (2, 2), strides=(2, 2)) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -85,9 +85,9 @@ fn repeated(
 impl Call for Repeat {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The array repeated along each dimension.
-        tile(x: Array, reps: Ints), Any, "(x: f32[4, 6]) { tile(x, (1, 2)) }";
+        tile(x: Array, reps: Ints), Any, Planes(x), "(x: f32[4, 6]) { tile(x, (1, 2)) }";
         /// Each element repeated; without an axis, in the flattened array.
-        repeat(x: Array, repeats: Ints, axis: Int = None), Any, "(x: f32[4, 6]) { repeat(x, 2, axis=1) }";
+        repeat(x: Array, repeats: Ints, axis: Int = None), Any, Planes(x), "(x: f32[4, 6]) { repeat(x, 2, axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

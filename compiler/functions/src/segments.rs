@@ -34,16 +34,16 @@ impl Call for Segments {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sums of the rows with equal segment numbers.
         segment_sum(data: Array, segment_ids: Array, num_segments: Int, [named] out: Sharding = None),
-            NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_sum(x, i, num_segments=4) }";
+            NumbersAndBools, Planes(data), "(x: f32[8, 4], i: i32[8]) { segment_sum(x, i, num_segments=4) }";
         /// The largest elements of the rows with equal segment numbers; the least number of the type for an empty segment.
         segment_max(data: Array, segment_ids: Array, num_segments: Int, [named] out: Sharding = None),
-            NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_max(x, i, num_segments=4) }";
+            NumbersAndBools, Refused(ORDER), "(x: f32[8, 4], i: i32[8]) { segment_max(x, i, num_segments=4) }";
         /// The smallest elements of the rows with equal segment numbers; the largest number of the type for an empty segment.
         segment_min(data: Array, segment_ids: Array, num_segments: Int, [named] out: Sharding = None),
-            NumbersAndBools, "(x: f32[8, 4], i: i32[8]) { segment_min(x, i, num_segments=4) }";
+            NumbersAndBools, Refused(ORDER), "(x: f32[8, 4], i: i32[8]) { segment_min(x, i, num_segments=4) }";
         /// The number of occurrences of each number from 0 to length - 1, or the sum of their weights; negative numbers count as 0.
         bincount(x: Array, weights: Array = None, minlength: Int = 0, [named] length: Int = None, [named] out: Sharding = None),
-            Integers, "(x: i32[12]) { bincount(x, length=8) }";
+            Integers, Planes(weights), "(x: i32[12]) { bincount(x, length=8) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
@@ -180,9 +180,9 @@ impl Call for SelectOf {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// For each position the element of the first choice whose condition holds, or the default.
         select(condlist: Of("list of bools"), choicelist: Of("list of arrays"), default: Array = 0),
-            NumbersAndBools, "(x: f32[6], y: f32[6]) { select([x > 3, x > 1], [x, y], 9) }";
+            NumbersAndBools, Planes(choicelist, default), "(x: f32[6], y: f32[6]) { select([x > 3, x > 1], [x, y], 9) }";
         /// For each position the element of the case with the number at this position: false is the first case, true the second.
-        select_n(which: Array, [rest] cases: Array), Any, "(x: f32[6], y: f32[6], i: i32[6]) { select_n(i, x, y) }";
+        select_n(which: Array, [rest] cases: Array), Any, Planes(cases), "(x: f32[6], y: f32[6], i: i32[6]) { select_n(i, x, y) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -27,9 +27,9 @@ pub struct Shifts;
 impl Call for Shifts {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Spectra with the frequency 0 in the middle: rolled by half of their size along all dimensions or the given ones.
-        fftshift(x: Array, axes: Ints = None), Any, "(x: f32[4, 6]) { fftshift(x) }";
+        fftshift(x: Array, axes: Ints = None), Any, Planes(x), "(x: f32[4, 6]) { fftshift(x) }";
         /// The inverse of fftshift.
-        ifftshift(x: Array, axes: Ints = None), Any, "(x: f32[4, 6]) { ifftshift(x) }";
+        ifftshift(x: Array, axes: Ints = None), Any, Planes(x), "(x: f32[4, 6]) { ifftshift(x) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

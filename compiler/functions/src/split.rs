@@ -50,7 +50,7 @@ impl Call for Split {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Parts of equal size, or the parts between borders, as a tuple; for a key, an array of the given number of new keys, by default two.
         split(x: Array, indices_or_sections: Of("int or tuple of ints") = None, axis: Int = 0, [named] num: Of("int or tuple of ints") = None),
-            Any, "(x: f32[4, 6]) { split(x, 3, axis=1) }";
+            Any, Planes(x), "(x: f32[4, 6]) { split(x, 3, axis=1) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

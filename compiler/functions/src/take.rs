@@ -139,12 +139,12 @@ impl Call for Take {
         take(
             x: Array, indices: Array, axis: Int = None, [named] mode: String = "raise", [named] fill_value: Array = None,
             [named] out: Sharding = None,
-        ), Any, "(x: f32[6, 4], i: i32[8]) { take(x, i % 6, axis=0) }";
+        ), Any, Planes(x, fill_value), "(x: f32[6, 4], i: i32[8]) { take(x, i % 6, axis=0) }";
         /// For each position of the indices, the element of `x` that differs from it along one axis only.
         take_along_axis(
             x: Array, indices: Array, axis: Int = -1, [named] mode: String = "raise", [named] fill_value: Array = None,
             [named] out: Sharding = None,
-        ), Any, "(x: f32[4, 6], i: i32[4, 8]) { take_along_axis(x, i % 6, axis=1) }";
+        ), Any, Planes(x, fill_value), "(x: f32[4, 6], i: i32[4, 8]) { take_along_axis(x, i % 6, axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -172,7 +172,7 @@ pub fn sizes(given: &[i64], args: &Args<'_>) -> Result<Vec<usize>, Diagnostic> {
 impl Call for Broadcast {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The array in a larger shape: dimensions of size 1, and new leading dimensions, are repeated.
-        broadcast_to(x: Array, shape: Ints, [named] out: Sharding = None), Any, "(x: f32[6]) { broadcast_to(x, (4, 6)) }";
+        broadcast_to(x: Array, shape: Ints, [named] out: Sharding = None), Any, Planes(x), "(x: f32[6]) { broadcast_to(x, (4, 6)) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

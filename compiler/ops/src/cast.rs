@@ -168,7 +168,7 @@ fn convert_literal(term: &Term, to: DType) -> Term {
 impl Call for Cast {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The elements in another type; `bf16(x)` is the same as `cast(x, bf16)`.
-        cast(x: Array, dtype: Type), NumbersAndBools, "(x: f32[4, 6]) { cast(x / 4, i32) }";
+        cast(x: Array, dtype: Type), NumbersAndBools, Cast, "(x: f32[4, 6]) { cast(x / 4, i32) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -246,13 +246,13 @@ fn beside_or_below(
 impl Call for Concatenate {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The arrays joined along a dimension; with `axis=None` the flattened arrays.
-        concatenate(arrays: Of("list of arrays"), axis: Of("int or None") = 0), Any, "(x: f32[4, 6], y: f32[2, 6]) { concatenate([x, y]) }";
+        concatenate(arrays: Of("list of arrays"), axis: Of("int or None") = 0), Any, Planes(arrays), "(x: f32[4, 6], y: f32[2, 6]) { concatenate([x, y]) }";
         /// The arrays joined along the second dimension, or along the only one.
-        hstack(tup: Of("list of arrays"), [named] dtype: ElementType = None), Any, "(x: f32[4, 6], y: f32[4, 2]) { hstack([x, y]) }";
+        hstack(tup: Of("list of arrays"), [named] dtype: ElementType = None), Any, Planes(tup), "(x: f32[4, 6], y: f32[4, 2]) { hstack([x, y]) }";
         /// The arrays joined along the first dimension; a one-dimensional array is a row.
-        vstack(tup: Of("list of arrays"), [named] dtype: ElementType = None), Any, "(x: f32[4, 6], y: f32[6]) { vstack([x, y]) }";
+        vstack(tup: Of("list of arrays"), [named] dtype: ElementType = None), Any, Planes(tup), "(x: f32[4, 6], y: f32[6]) { vstack([x, y]) }";
         /// Arrays of one shape along a new dimension.
-        stack(arrays: Of("list of arrays"), axis: Int = 0), Any, "(x: f32[4, 6], y: f32[4, 6]) { stack([x, y], axis=1) }";
+        stack(arrays: Of("list of arrays"), axis: Int = 0), Any, Planes(arrays), "(x: f32[4, 6], y: f32[4, 6]) { stack([x, y], axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -303,7 +303,7 @@ impl Call for DynamicSlice {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// A block of static size at a dynamic start; it is moved inside the array if necessary.
         dynamic_slice(operand: Array, start_indices: Of("tuple of ints or scalars"), slice_sizes: Ints),
-            Any, "(x: f32[4, 6], i: i32) { dynamic_slice(x, (i, 2), (2, 3)) }";
+            Any, Planes(operand), "(x: f32[4, 6], i: i32) { dynamic_slice(x, (i, 2), (2, 3)) }";
         /// Places of some dimensions from dynamic ones on.
         dynamic_slice(operand: Array, [rest] places: Array, [named] dims: Ints, [named] sizes: Ints)
         in_dumps "with `dims=`" "write dynamic_slice(x, (i, 0), (4, 16)): starts and sizes of all dimensions";

@@ -14,6 +14,7 @@ use spmdc_ir::array::{Array, Trap};
 use spmdc_ir::call::Call;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::complex::{ComplexRule, IN_DUMPS, NOT_YET, REAL};
 use spmdc_ir::call::signature::{Dtypes, Signature, Status, signatures};
 use spmdc_ir::call::term::{Operand, Term};
 use spmdc_ir::lower::builder::KernelBuilder;
@@ -565,30 +566,69 @@ pub fn truth(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnostic>
 /// The signatures of functions that are not in the table of math functions, and of `round`, which takes more than a number.
 const OTHERS: &[Signature] = signatures! {
     /// The magnitude.
-    abs(x: Array), NumbersAndBools, "(x: f32[6]) { abs(x - 3) }";
+    abs(x: Array), NumbersAndBools, Written, "(x: f32[6]) { abs(x - 3) }";
     /// -1, 0 or 1, by the sign.
-    sign(x: Array), NumbersAndBools, "(x: f32[6]) { sign(x - 3) }";
+    sign(x: Array), NumbersAndBools, Written, "(x: f32[6]) { sign(x - 3) }";
     /// x times x.
-    square(x: Array), NumbersAndBools, "(x: f32[6]) { square(x) }";
+    square(x: Array), NumbersAndBools, Written, "(x: f32[6]) { square(x) }";
     /// The larger of x and 0; its derivative at zero is 0.
-    relu(x: Array), NumbersAndBools, "(x: f32[6]) { relu(x - 3) }";
+    relu(x: Array), NumbersAndBools, Refused(ORDER), "(x: f32[6]) { relu(x - 3) }";
     /// 1 / x.
-    reciprocal(x: Array), NumbersAndBools, "(x: f32[6]) { reciprocal(x + 1) }";
+    reciprocal(x: Array), NumbersAndBools, Written, "(x: f32[6]) { reciprocal(x + 1) }";
     /// The nearest integer, or the nearest number with the given number of decimals; ties round to even.
-    round(x: Array, decimals: Int = 0), NumbersAndBools, "(x: f32[6]) { round(x / 4) }";
+    round(x: Array, decimals: Int = 0), NumbersAndBools, Planes(x), "(x: f32[6]) { round(x / 4) }";
     /// Whether x is NaN.
-    isnan(x: Array), NumbersAndBools, "(x: f32[6]) { isnan(x / x) }";
+    isnan(x: Array), NumbersAndBools, Written, "(x: f32[6]) { isnan(x / x) }";
     /// Whether x is infinite.
-    isinf(x: Array), NumbersAndBools, "(x: f32[6]) { isinf(x / x) }";
+    isinf(x: Array), NumbersAndBools, Written, "(x: f32[6]) { isinf(x / x) }";
     /// Whether x is neither NaN nor infinite.
-    isfinite(x: Array), NumbersAndBools, "(x: f32[6]) { isfinite(x / x) }";
+    isfinite(x: Array), NumbersAndBools, Written, "(x: f32[6]) { isfinite(x / x) }";
     /// Whether x has a minus sign, as -0 does; false for NaN.
-    signbit(x: Array), NumbersAndBools, "(x: f32[6]) { signbit(x - 3) }";
+    signbit(x: Array), NumbersAndBools, Refused(REAL), "(x: f32[6]) { signbit(x - 3) }";
     /// The number of one bits of an integer.
-    popcount(x: Array), Integers, "(x: i32[6]) { popcount(x) }";
+    popcount(x: Array), Integers, Refused(INTEGERS), "(x: i32[6]) { popcount(x) }";
     /// The number of leading zero bits of an integer.
-    clz(x: Array), Integers, "(x: i32[6]) { clz(x) }";
+    clz(x: Array), Integers, Refused(INTEGERS), "(x: i32[6]) { clz(x) }";
 };
+
+/// The rule of a math function for complex numbers.
+const fn rule_of_math(f: MathFn) -> ComplexRule {
+    match f {
+        MathFn::Sqrt
+        | MathFn::Rsqrt
+        | MathFn::Exp
+        | MathFn::Exp2
+        | MathFn::Expm1
+        | MathFn::Log
+        | MathFn::Log2
+        | MathFn::Log10
+        | MathFn::Log1p
+        | MathFn::Sin
+        | MathFn::Cos
+        | MathFn::Tan
+        | MathFn::Asin
+        | MathFn::Acos
+        | MathFn::Atan
+        | MathFn::Sinh
+        | MathFn::Cosh
+        | MathFn::Tanh
+        | MathFn::Asinh
+        | MathFn::Acosh
+        | MathFn::Atanh => ComplexRule::Written,
+        MathFn::Round => ComplexRule::Planes(&["x"]),
+        MathFn::Cbrt => ComplexRule::Refused("write `z ** (1 / 3)`, the principal root"),
+        MathFn::Sigmoid | MathFn::Lgamma | MathFn::Digamma => ComplexRule::Refused(NOT_YET),
+        MathFn::Deg2Rad
+        | MathFn::Rad2Deg
+        | MathFn::Erf
+        | MathFn::Erfc
+        | MathFn::ErfInv
+        | MathFn::Floor
+        | MathFn::Ceil
+        | MathFn::Trunc => ComplexRule::Refused(REAL),
+        MathFn::XlaLog | MathFn::XlaLog1p | MathFn::XlaErf | MathFn::XlaErfInv => ComplexRule::Refused(IN_DUMPS),
+    }
+}
 
 /// The signatures of the functions of one operand: [`OTHERS`], and one for each math function but `round`.
 const UNARY: [Signature; OTHERS.len() + MathFn::ALL.len() - 1] = {
@@ -602,7 +642,13 @@ const UNARY: [Signature; OTHERS.len() + MathFn::ALL.len() - 1] = {
     while of < MathFn::ALL.len() {
         let f = MathFn::ALL[of];
         if !matches!(f, MathFn::Round) {
-            let mut math = Signature { name: f.name(), doc: f.doc(), example: f.description().example, ..OTHERS[0] };
+            let mut math = Signature {
+                name: f.name(),
+                doc: f.doc(),
+                complex: rule_of_math(f),
+                example: f.description().example,
+                ..OTHERS[0]
+            };
             if f.is_internal() {
                 math.dtypes = Dtypes::Nothing;
                 math.status = Status::InDumps { with: "", instead: "call the function without `xla_`" };
@@ -647,23 +693,23 @@ impl Call for Unary {
 impl Call for Binary {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The smaller of two numbers; NaN if one is NaN.
-        minimum(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { minimum(x, y) }";
+        minimum(x1: Array, x2: Array), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6], y: f32[6]) { minimum(x, y) }";
         /// The larger of two numbers; NaN if one is NaN.
-        maximum(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { maximum(x, y) }";
+        maximum(x1: Array, x2: Array), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6], y: f32[6]) { maximum(x, y) }";
         /// The angle of the point with the ordinate x1 and the abscissa x2.
-        atan2(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { atan2(x, y) }";
+        atan2(x1: Array, x2: Array), NumbersAndBools, Refused(REAL), "(x: f32[4, 6], y: f32[6]) { atan2(x, y) }";
         /// sqrt(x1 ** 2 + x2 ** 2), without intermediate overflow.
-        hypot(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { hypot(x, y) }";
+        hypot(x1: Array, x2: Array), NumbersAndBools, Refused(REAL), "(x: f32[4, 6], y: f32[6]) { hypot(x, y) }";
         /// log(exp(x1) + exp(x2)), without intermediate overflow.
-        logaddexp(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { logaddexp(x, y) }";
+        logaddexp(x1: Array, x2: Array), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6], y: f32[6]) { logaddexp(x, y) }";
         /// The magnitude of x1 with the sign of x2; positive if x2 is NaN.
-        copysign(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { copysign(x, y - 3) }";
+        copysign(x1: Array, x2: Array), NumbersAndBools, Refused(REAL), "(x: f32[4, 6], y: f32[6]) { copysign(x, y - 3) }";
         /// The next number after x in the direction of y, in their element type.
-        nextafter(x: Array, y: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { nextafter(x, y) }";
+        nextafter(x: Array, y: Array), NumbersAndBools, Refused(REAL), "(x: f32[4, 6], y: f32[6]) { nextafter(x, y) }";
         /// The greatest common divisor.
-        gcd(x1: Array, x2: Array), Integers, "(x: i32[4, 6], y: i32[6]) { gcd(x, y) }";
+        gcd(x1: Array, x2: Array), Integers, Refused(INTEGERS), "(x: i32[4, 6], y: i32[6]) { gcd(x, y) }";
         /// x1 raised to the power x2.
-        pow(x1: Array, x2: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { pow(x, y) }";
+        pow(x1: Array, x2: Array), NumbersAndBools, Written, "(x: f32[4, 6], y: f32[6]) { pow(x, y) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
@@ -683,7 +729,7 @@ fn unknown(name: &str, args: &Args<'_>) -> Diagnostic {
 impl Call for Select {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The elements of x where the condition holds, and the elements of y elsewhere.
-        where(condition: Array, x: Array, y: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { where(x > y, x, y) }";
+        where(condition: Array, x: Array, y: Array), NumbersAndBools, Planes(x, y), "(x: f32[4, 6], y: f32[6]) { where(x > y, x, y) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -141,7 +141,7 @@ impl Flip {
 impl Call for Flip {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The array with reversed dimensions, by default all.
-        flip(x: Array, axis: Ints = None), Any, "(x: f32[4, 6]) { flip(x, axis=1) }";
+        flip(x: Array, axis: Ints = None), Any, Planes(x), "(x: f32[4, 6]) { flip(x, axis=1) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

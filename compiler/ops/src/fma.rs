@@ -139,7 +139,7 @@ impl Point for Fma {
 impl Call for Fma {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// x * y + z, rounded once.
-        fma(x: Array, y: Array, z: Array), NumbersAndBools, "(x: f32[4, 6], y: f32[6]) { fma(x, y, 0.5) }";
+        fma(x: Array, y: Array, z: Array), NumbersAndBools, Refused(REAL), "(x: f32[4, 6], y: f32[6]) { fma(x, y, 0.5) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

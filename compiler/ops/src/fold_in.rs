@@ -127,7 +127,7 @@ impl Point for FoldIn {
 impl Call for FoldIn {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// A different key for each number; an array of numbers gives an array of keys.
-        fold_in(key: Array, data: Array), Integers, "(i: i32[3]) { fold_in(key(42), i) }";
+        fold_in(key: Array, data: Array), Integers, Refused(DRAWS), "(i: i32[3]) { fold_in(key(42), i) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -121,7 +121,7 @@ impl Point for Iota {
 impl Call for Iota {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// At each element, its index along one dimension.
-        iota(type: Type, axis: Int = None, [named] out: Sharding = None), Numbers, "() { iota(f32[4, 6], axis=1) }";
+        iota(type: Type, axis: Int = None, [named] out: Sharding = None), Numbers, Made, "() { iota(f32[4, 6], axis=1) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -40,7 +40,7 @@ fn key_of(seed: &Term, span: Span) -> Result<u64, Diagnostic> {
 impl Call for Keys {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The key of a seed, for random numbers; an array of seeds gives an array of keys.
-        key(seed: Array), Integers, "(x: i32[3]) { key(x) }";
+        key(seed: Array), Integers, Refused(DRAWS), "(x: i32[3]) { key(x) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -30,34 +30,34 @@ pub struct Makers;
 impl Call for Makers {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// An array of zeros; the type may state its layout.
-        zeros(shape: Type, [named] out: Sharding = None), NumbersAndBools, "() { zeros(f32[4, 6]) }";
+        zeros(shape: Type, [named] out: Sharding = None), NumbersAndBools, Made, "() { zeros(f32[4, 6]) }";
         /// An array of ones; the type may state its layout.
-        ones(shape: Type, [named] out: Sharding = None), NumbersAndBools, "() { ones(f32[4, 6]) }";
+        ones(shape: Type, [named] out: Sharding = None), NumbersAndBools, Made, "() { ones(f32[4, 6]) }";
         /// An array filled with one number; the type may state its layout.
-        full(shape: Type, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, "() { full(f32[4, 6], 1) }";
+        full(shape: Type, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, Planes(fill_value), "() { full(f32[4, 6], 1) }";
         /// An array of zeros, with the type, shape and explicit layout of another array.
-        zeros_like(x: Array, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { zeros_like(x) }";
+        zeros_like(x: Array, [named] out: Sharding = None), NumbersAndBools, Planes(x), "(x: f32[4, 6]) { zeros_like(x) }";
         /// An array of ones, with the type, shape and explicit layout of another array.
-        ones_like(x: Array, [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { ones_like(x) }";
+        ones_like(x: Array, [named] out: Sharding = None), NumbersAndBools, Written, "(x: f32[4, 6]) { ones_like(x) }";
         /// An array filled with one number, with the type, shape and explicit layout of another array.
-        full_like(x: Array, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, "(x: f32[4, 6]) { full_like(x, 1) }";
+        full_like(x: Array, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, Planes(x, fill_value), "(x: f32[4, 6]) { full_like(x, 1) }";
         /// Equally spaced numbers from start, or from 0 with one argument, up to but not including stop.
         arange(start: Of("number"), stop: Of("number") = None, step: Of("number") = 1, dtype: ElementType = None, [named] out: Sharding = None),
-            Numbers, "() { arange(2, 14, 3, dtype=f32) }";
+            Numbers, Made, "() { arange(2, 14, 3, dtype=f32) }";
         /// The given number of equally spaced numbers from start to stop.
         linspace(start: Of("number"), stop: Of("number"), num: Int = 50, endpoint: Bool = true, dtype: ElementType = f32, [named] out: Sharding = None),
-            Floats, "() { linspace(0, 1, 5, dtype=f32) }";
+            Floats, Made, "() { linspace(0, 1, 5, dtype=f32) }";
         /// The given number of numbers with equal ratios: powers of base whose exponents are equally spaced from start to stop.
         logspace(start: Of("number"), stop: Of("number"), num: Int = 50, endpoint: Bool = true, base: Of("number") = 10.0, dtype: ElementType = f32, [named] out: Sharding = None),
-            Floats, "() { logspace(0, 2, 5, dtype=f32) }";
+            Floats, Made, "() { logspace(0, 2, 5, dtype=f32) }";
         /// A matrix with ones on a diagonal and zeros elsewhere.
-        eye(N: Int, M: Int = None, k: Int = 0, dtype: ElementType = f32, [named] out: Sharding = None), NumbersAndBools, "() { eye(3, 4, dtype=f32) }";
+        eye(N: Int, M: Int = None, k: Int = 0, dtype: ElementType = f32, [named] out: Sharding = None), NumbersAndBools, Made, "() { eye(3, 4, dtype=f32) }";
         /// A new dimension, by default the last, with 1 at the index and 0 elsewhere.
-        one_hot(x: Array, num_classes: Int, dtype: ElementType = f32, axis: Int = -1, [named] out: Sharding = None), Integers, "(x: i32[4]) { one_hot(x, 5) }";
+        one_hot(x: Array, num_classes: Int, dtype: ElementType = f32, axis: Int = -1, [named] out: Sharding = None), Integers, Made, "(x: i32[4]) { one_hot(x, 5) }";
         /// The array with zeros above a diagonal of the last two dimensions.
-        tril(x: Array, k: Int = 0, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { tril(x) }";
+        tril(x: Array, k: Int = 0, [named] out: Sharding = None), Any, Planes(x), "(x: f32[4, 6]) { tril(x) }";
         /// The array with zeros below a diagonal of the last two dimensions.
-        triu(x: Array, k: Int = 0, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { triu(x, k=1) }";
+        triu(x: Array, k: Int = 0, [named] out: Sharding = None), Any, Planes(x), "(x: f32[4, 6]) { triu(x, k=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

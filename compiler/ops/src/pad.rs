@@ -333,7 +333,7 @@ impl Call for Pad {
         /// The array with elements around it: a number, or by `mode=` the edge, mirrored (`reflect`, `symmetric`) or opposite (`wrap`) elements.
         pad(x: Array, pad_width: Of("int, pair, or pair for each dimension"), mode: Of("string") = "constant",
         [in_dumps "write `constant_values=`"] bits: Of("bits") = None, [named] constant_values: Of("number") = 0),
-            NumbersAndBools, "(x: f32[4, 6]) { pad(x, (1, 0), constant_values=9) }";
+            NumbersAndBools, Planes(x, constant_values), "(x: f32[4, 6]) { pad(x, (1, 0), constant_values=9) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -280,7 +280,7 @@ impl NestLowering for Print {
 impl Call for Print {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Prints one line, with the values in place of each `{}` of the text, or one after another.
-        print(text: Of("string or value"), [rest] values: Of("value")), Any, "(x: f32[4, 6]) { print(\"x = {}\", x); x }";
+        print(text: Of("string or value"), [rest] values: Of("value")), Any, Own, "(x: f32[4, 6]) { print(\"x = {}\", x); x }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
@@ -380,7 +380,7 @@ impl Call for Assert {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Stops the program with the text unless the condition holds.
         assert(condition: Of("bool"), text: String = "assertion failed", [rest] values: Of("value")),
-            NumbersAndBools, "(x: f32[4, 6]) { assert(all(x >= x), \"{} is odd\", x); x }";
+            NumbersAndBools, Own, "(x: f32[4, 6]) { assert(all(x >= x), \"{} is odd\", x); x }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
@@ -501,7 +501,7 @@ impl NestLowering for ShowSharding {
 impl Call for ShowSharding {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Draws the layout of the value on the devices.
-        show_sharding(x: Array), Any, "(x: f32[4, 6]) { show_sharding(x); x }";
+        show_sharding(x: Array), Any, Own, "(x: f32[4, 6]) { show_sharding(x); x }";
         /// Draws the layout of complex numbers, from their real plane.
         show_sharding(x: Array, [named] complex: Bool) in_dumps "" "write `show_sharding(z)`";
         /// Draws the layout of a value, for another part of the program that prints it, or prints a drawing of another part.

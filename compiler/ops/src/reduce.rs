@@ -526,22 +526,22 @@ impl Call for Reduce {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sum of the elements.
         sum(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
-            NumbersAndBools, "(x: f32[4, 6]) { sum(x, axis=1) }";
+            NumbersAndBools, Planes(x, initial), "(x: f32[4, 6]) { sum(x, axis=1) }";
         /// The product of the elements.
         prod(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
-            NumbersAndBools, "(x: f32[4, 6]) { prod(x, axis=0) }";
+            NumbersAndBools, Written, "(x: f32[4, 6]) { prod(x, axis=0) }";
         /// The largest element; NaN if an element is NaN.
         max(x: Array, axis: Ints = None, keepdims: Bool = false, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
-            NumbersAndBools, "(x: f32[4, 6]) { max(x, axis=1) }";
+            NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { max(x, axis=1) }";
         /// The smallest element; NaN if an element is NaN.
         min(x: Array, axis: Ints = None, keepdims: Bool = false, [named] initial: Of("number") = None, [named] where: Of("mask") = None),
-            NumbersAndBools, "(x: f32[4, 6]) { min(x, axis=1) }";
+            NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { min(x, axis=1) }";
         /// Whether all elements are true, or not zero.
         all(x: Array, axis: Ints = None, keepdims: Bool = false, [named] where: Of("mask") = None),
-            NumbersAndBools, "(x: f32[4, 6]) { all(x, axis=1) }";
+            NumbersAndBools, Written, "(x: f32[4, 6]) { all(x, axis=1) }";
         /// Whether an element is true, or not zero.
         any(x: Array, axis: Ints = None, keepdims: Bool = false, [named] where: Of("mask") = None),
-            NumbersAndBools, "(x: f32[4, 6]) { any(x, axis=1) }";
+            NumbersAndBools, Written, "(x: f32[4, 6]) { any(x, axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
@@ -631,9 +631,9 @@ fn chosen(
 impl Call for ArgReduce {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The position of the largest element, or of the first of several; without an axis, the position in the flattened array.
-        argmax(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argmax(x, axis=1) }";
+        argmax(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { argmax(x, axis=1) }";
         /// The position of the smallest element, or of the first of several; without an axis, the position in the flattened array.
-        argmin(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argmin(x, axis=1) }";
+        argmin(x: Array, axis: Of("int") = None, keepdims: Bool = false), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { argmin(x, axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

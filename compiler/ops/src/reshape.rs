@@ -328,13 +328,13 @@ fn fill_in(given: &[i64], len: usize, args: &Args<'_>) -> Result<Vec<usize>, Dia
 impl Call for Reshape {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The same elements, in row-major order, in another shape; one size may be -1.
-        reshape(x: Array, shape: Ints, [rest] sizes: Of("int"), [named] out: Sharding = None), Any, "(x: f32[4, 6]) { reshape(x, (3, -1)) }";
+        reshape(x: Array, shape: Ints, [rest] sizes: Of("int"), [named] out: Sharding = None), Any, Planes(x), "(x: f32[4, 6]) { reshape(x, (3, -1)) }";
         /// The same elements in one dimension.
-        ravel(x: Array, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { ravel(x) }";
+        ravel(x: Array, [named] out: Sharding = None), Any, Planes(x), "(x: f32[4, 6]) { ravel(x) }";
         /// The array without dimensions of size 1.
-        squeeze(x: Array, axis: Ints = None, [named] out: Sharding = None), Any, "(x: f32[4, 1, 6]) { squeeze(x, axis=1) }";
+        squeeze(x: Array, axis: Ints = None, [named] out: Sharding = None), Any, Planes(x), "(x: f32[4, 1, 6]) { squeeze(x, axis=1) }";
         /// The array with new dimensions of size 1.
-        expand_dims(x: Array, axis: Ints, [named] out: Sharding = None), Any, "(x: f32[4, 6]) { expand_dims(x, axis=1) }";
+        expand_dims(x: Array, axis: Ints, [named] out: Sharding = None), Any, Planes(x), "(x: f32[4, 6]) { expand_dims(x, axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -275,7 +275,7 @@ fn is_of_several(args: &Args<'_>) -> bool {
 impl Call for Reshard {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The same value in another layout: the given one, or on explicit axes the layout of another value.
-        reshard(x: Array, sharding: Of("sharding") = None, [named] like: Array = None), Any, "(x: f32[4, 6]) { reshard(x, P(X, _)) }";
+        reshard(x: Array, sharding: Of("sharding") = None, [named] like: Array = None), Any, Planes(x), "(x: f32[4, 6]) { reshard(x, P(X, _)) }";
         /// A step of a change of layout.
         pin(x: Array, sharding: Of("sharding")) in_dumps "" "annotate the variable, or write reshard(x, P(X, _))";
         /// A step of a change of layout.

@@ -225,7 +225,7 @@ fn rolled_dynamically(
 impl Call for Roll {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The elements moved cyclically by the given number of positions; without an axis, in the flattened array.
-        roll(x: Array, shift: Of("integers"), axis: Ints = None), Any, "(x: f32[4, 6]) { roll(x, 1, axis=1) }";
+        roll(x: Array, shift: Of("integers"), axis: Ints = None), Any, Planes(x), "(x: f32[4, 6]) { roll(x, 1, axis=1) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -537,15 +537,15 @@ impl Call for Scan {
         /// For each element, the sum of the elements up to and including it; without an axis, of the flattened array.
         cumsum(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None,
             [in_dumps "leave it out"] exclusive: Bool = false, [in_dumps "leave it out"] totals: Array = None),
-            NumbersAndBools, "(x: f32[4, 6]) { cumsum(x, axis=1) }";
+            NumbersAndBools, Planes(x), "(x: f32[4, 6]) { cumsum(x, axis=1) }";
         /// For each element, the product of the elements up to and including it; without an axis, of the flattened array.
         cumprod(x: Array, axis: Int = None, reverse: Bool = false, [named] dtype: ElementType = None,
             [in_dumps "leave it out"] exclusive: Bool = false, [in_dumps "leave it out"] totals: Array = None),
-            NumbersAndBools, "(x: f32[4, 6]) { cumprod(x, axis=0) }";
+            NumbersAndBools, Written, "(x: f32[4, 6]) { cumprod(x, axis=0) }";
         /// For each element, the largest of the elements up to and including it.
-        cummax(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, "(x: f32[4, 6]) { cummax(x, axis=1) }";
+        cummax(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, Refused(ORDER), "(x: f32[4, 6]) { cummax(x, axis=1) }";
         /// For each element, the smallest of the elements up to and including it.
-        cummin(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, "(x: f32[4, 6]) { cummin(x, axis=1, reverse=true) }";
+        cummin(x: Array, axis: Int = 0, reverse: Bool = false, [in_dumps "leave it out"] totals: Array = None), Numbers, Refused(ORDER), "(x: f32[4, 6]) { cummin(x, axis=1, reverse=true) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -318,9 +318,9 @@ pub fn term(results: &[Value]) -> Term {
 impl Call for Sort {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The elements in ascending or descending order; equal elements keep their order, and NaN is the largest. Without an axis, of the flattened array.
-        sort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { sort(x, axis=1) }";
+        sort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { sort(x, axis=1) }";
         /// The indices of the elements in ascending or descending order; without an axis, in the flattened array.
-        argsort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, "(x: f32[4, 6]) { argsort(x, axis=1) }";
+        argsort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { argsort(x, axis=1) }";
         /// Arrays in the order of the first ones.
         sort_together([rest] operands: Array, [named] keys: Int = 1, [named] axis: Int = 0, [named] descending: Bool = false, [named] signed_zeros: Bool = false)
         in_dumps "" "write `sort`, `argsort` or `lexsort`";

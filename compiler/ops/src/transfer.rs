@@ -180,7 +180,7 @@ pub fn declared(build: &mut CallBuilder, value: Value, mesh: u8) -> Result<Value
 impl Call for Transfer {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The same value on another mesh of the program, in the given layout or one that the compiler chooses.
-        transfer(x: Array, mesh: Of("mesh"), sharding: Sharding = None), Any, "(x: f32[4, 6]) { transfer(x, all, P(X, _)) }";
+        transfer(x: Array, mesh: Of("mesh"), sharding: Sharding = None), Any, Planes(x), "(x: f32[4, 6]) { transfer(x, all, P(X, _)) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

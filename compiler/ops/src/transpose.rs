@@ -155,11 +155,11 @@ pub fn transpose(build: &mut CallBuilder, value: Value, axes: &[usize]) -> Resul
 impl Call for Transpose {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The array with its dimensions in another order, by default reversed.
-        transpose(x: Array, axes: Ints = None, [rest] more: Of("int")), Any, "(x: f32[4, 6]) { transpose(x) }";
+        transpose(x: Array, axes: Ints = None, [rest] more: Of("int")), Any, Planes(x), "(x: f32[4, 6]) { transpose(x) }";
         /// Two dimensions exchanged.
-        swapaxes(x: Array, axis1: Int, axis2: Int), Any, "(x: f32[4, 6]) { swapaxes(x, 0, 1) }";
+        swapaxes(x: Array, axis1: Int, axis2: Int), Any, Planes(x), "(x: f32[4, 6]) { swapaxes(x, 0, 1) }";
         /// The array with dimensions moved to other positions; the others keep their order.
-        moveaxis(x: Array, source: Ints, destination: Ints), Any, "(x: f32[4, 6]) { moveaxis(x, 0, 1) }";
+        moveaxis(x: Array, source: Ints, destination: Ints), Any, Planes(x), "(x: f32[4, 6]) { moveaxis(x, 0, 1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

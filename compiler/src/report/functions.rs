@@ -4,8 +4,6 @@ use crate::pipeline::{self, Compilation, Options};
 use crate::totals::{Collective, collectives};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_functions::Function;
-use spmdc_functions::complex;
-use spmdc_functions::complex::ComplexRule;
 use spmdc_grammar::ast::{FnItem, ItemKind, ParamNode, PatternKind, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::signature::{Signature, Status};
@@ -29,18 +27,9 @@ pub fn functions() -> Vec<Function> {
 
 /// The element types for which a function is defined, in words; None if there is nothing to say.
 pub fn element_types(function: &Function) -> Option<String> {
-    let real = function.signature().dtypes.describe()?;
-    let takes_complex = match complex::rule(function.name) {
-        Some(
-            ComplexRule::Planes(_)
-            | ComplexRule::Products(_)
-            | ComplexRule::Written
-            | ComplexRule::Own
-            | ComplexRule::Made,
-        ) => true,
-        Some(ComplexRule::Refused(_)) | None => false,
-    };
-    Some(if takes_complex { format!("{real}, and complex numbers") } else { real.to_string() })
+    let signature = function.signature();
+    let real = signature.dtypes.describe()?;
+    Some(if signature.complex.is_defined() { format!("{real}, and complex numbers") } else { real.to_string() })
 }
 
 /// A program of one line that calls the function.

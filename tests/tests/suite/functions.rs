@@ -2,8 +2,6 @@
 
 use spmdc_abi::DType;
 use spmdc_compiler::report::functions::{functions, program};
-use spmdc_functions::complex;
-use spmdc_functions::complex::ComplexRule;
 use spmdc_ir::call::signature::Dtypes;
 use spmdc_ir::program::Stage;
 use spmdc_tests::engine::compiled;
@@ -78,7 +76,7 @@ fn complex_numbers_are_taken_as_the_table_says() {
         let text = program(function.signature());
         let Some(text) = with_dtype(&text, "c64") else { continue };
         let outcome = compiled("example.spmd", &text, "", Some(Stage::Typed));
-        let is_refused = matches!(complex::rule(function.name), Some(ComplexRule::Refused(_)) | None);
+        let is_refused = !function.signature().complex.is_defined();
         match (outcome, is_refused) {
             (Ok(_), true) => wrong.push(format!("`{}` takes complex numbers: {text}", function.name)),
             (Err(failures), false) => {

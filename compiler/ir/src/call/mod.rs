@@ -4,6 +4,7 @@ pub mod aliases;
 pub mod arg;
 pub mod args;
 pub mod build;
+pub mod complex;
 pub mod errors;
 pub mod scoped;
 pub mod signature;

@@ -4,6 +4,7 @@
 //! `spmdc explain` and `docs/functions.md` read them.
 
 use crate::call::arg::{self, Arg};
+use crate::call::complex::ComplexRule;
 use crate::call::errors;
 use crate::call::term::Term;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -23,6 +24,8 @@ pub struct Signature {
     pub doc: &'static str,
     /// The element types for which the function is defined.
     pub dtypes: Dtypes,
+    /// How a call with complex numbers becomes calls with real ones.
+    pub complex: ComplexRule,
     /// The parameters and the body of a `main` that calls the function, or a whole `manual` one.
     pub example: &'static str,
     /// The programs or dumps that may call the function in this form.
@@ -353,11 +356,14 @@ impl fmt::Display for Signature {
 /// signatures! {
 ///     /// The sum of the elements.
 ///     sum(x: Array, axis: Ints = None, keepdims: Bool = false, [named] dtype: ElementType = None),
-///         NumbersAndBools, "(x: f32[4, 6]) { sum(x, axis=1) }";
+///         NumbersAndBools, Planes(x), "(x: f32[4, 6]) { sum(x, axis=1) }";
 ///     /// A collective of dumps.
 ///     shard(x: Array, sharding: Sharding) in_dumps "" "write reshard(x, P(X, _))";
 /// }
 /// ```
+///
+/// The element types come after the parameters, then the rule for complex numbers: [`ComplexRule`], with the names of parameters, or a reason as
+/// a constant of [`complex`](crate::call::complex) or a text.
 ///
 /// A parameter is marked `[named]` if it has no position, `[rest]` if it takes all remaining positions, and
 /// `[in_dumps "what programs write"]` if programs do not have it.
@@ -368,7 +374,8 @@ macro_rules! signatures_of_functions {
         #[doc = $doc:literal]
         $name:ident($(
             $([$($mark:tt)+])? $param:ident: $kind:ident $(($words:literal))? $(= $default:expr)?
-        ),* $(,)?) $(in_dumps $with:literal $instead:literal)? $(, $dtypes:ident, $example:literal)?;
+        ),* $(,)?) $(in_dumps $with:literal $instead:literal)?
+        $(, $dtypes:ident, $complex:ident $(($($of:tt)*))?, $example:literal)?;
     )*) => {
         &[$($crate::call::signature::Signature {
             name: stringify!($name),
@@ -380,6 +387,7 @@ macro_rules! signatures_of_functions {
             }),*],
             doc: $doc,
             dtypes: $crate::call::signature::signatures!(@dtypes $($dtypes)?),
+            complex: $crate::call::signature::signatures!(@complex $($complex $(($($of)*))?)?),
             example: concat!($($example)?),
             status: $crate::call::signature::signatures!(@status $($with $instead)?),
         }),*]
@@ -392,6 +400,12 @@ macro_rules! signatures_of_functions {
     (@default $default:expr) => { Some(stringify!($default)) };
     (@dtypes) => { $crate::call::signature::Dtypes::Nothing };
     (@dtypes $dtypes:ident) => { $crate::call::signature::Dtypes::$dtypes };
+    (@complex) => { $crate::call::complex::ComplexRule::Refused($crate::call::complex::IN_DUMPS) };
+    (@complex Planes($($param:ident),+)) => { $crate::call::complex::ComplexRule::Planes(&[$(stringify!($param)),+]) };
+    (@complex Products($($param:ident),+)) => { $crate::call::complex::ComplexRule::Products(&[$(stringify!($param)),+]) };
+    (@complex Refused($why:literal)) => { $crate::call::complex::ComplexRule::Refused($why) };
+    (@complex Refused($why:ident)) => { $crate::call::complex::ComplexRule::Refused($crate::call::complex::$why) };
+    (@complex $rule:ident) => { $crate::call::complex::ComplexRule::$rule };
     (@status) => { $crate::call::signature::Status::Shipped };
     (@status $with:literal $instead:literal) => {
         $crate::call::signature::Status::InDumps { with: $with, instead: $instead }

@@ -138,7 +138,7 @@ impl GroupCollective for PAllGather {
 impl Call for PAllGather {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The values of a group of devices, one after another.
-        all_gather(x: Array, axis_name: Axes, axis: Int = 0, [named] to: String = None), Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 6] { all_gather(x, X) }";
+        all_gather(x: Array, axis_name: Axes, axis: Int = 0, [named] to: String = None), Any, Planes(x), "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 6] { all_gather(x, X) }";
         /// A step of a change of layout.
         all_gather(x: Array, sharding: Sharding) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
         /// Several steps at once.

@@ -236,13 +236,13 @@ impl GroupCollective for PAllReduce {
 impl Call for PAllReduce {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sum over a group of devices.
-        psum(x: Array, axis_name: Axes), Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { psum(x, X) }";
+        psum(x: Array, axis_name: Axes), Numbers, Planes(x), "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { psum(x, X) }";
         /// The mean over a group of devices.
-        pmean(x: Array, axis_name: Axes), Floats, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmean(x, X) }";
+        pmean(x: Array, axis_name: Axes), Floats, Planes(x), "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmean(x, X) }";
         /// The largest over a group of devices.
-        pmax(x: Array, axis_name: Axes), NumbersAndBools, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmax(x, X) }";
+        pmax(x: Array, axis_name: Axes), NumbersAndBools, Refused(ORDER), "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmax(x, X) }";
         /// The smallest over a group of devices.
-        pmin(x: Array, axis_name: Axes), NumbersAndBools, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmin(x, X) }";
+        pmin(x: Array, axis_name: Axes), NumbersAndBools, Refused(ORDER), "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6] { pmin(x, X) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -178,7 +178,7 @@ impl Call for PAllToAll {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Each device sends a part of one dimension to every other; the parts are joined along another.
         all_to_all(x: Array, axis_name: Axes, split: Int, concat: Int),
-            Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 6@X] { all_to_all(x, X, split=1, concat=0) }";
+            Any, Planes(x), "manual(X) fn main(x: f32[4@X, 6]) -> f32[4, 6@X] { all_to_all(x, X, split=1, concat=0) }";
         /// A step of a change of layout.
         all_to_all(x: Array, sharding: Sharding) in_dumps "with a layout" "write reshard(x, P(X, _)), or the axis of a manual function";
         /// Several steps at once.

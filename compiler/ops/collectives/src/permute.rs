@@ -208,10 +208,10 @@ impl Call for PPermute {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Values sent between devices by pairs of positions; a device to which none sends gets zeros.
         ppermute(x: Array, axis_name: Axes, perm: Of("pairs of positions")),
-            Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { ppermute(x, X, ((0, 1),)) }";
+            Any, Planes(x), "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { ppermute(x, X, ((0, 1),)) }";
         /// Values sent to the device at the given distance, wrapping around the group.
         pshift(x: Array, axis_name: Axes, shift: Int),
-            Any, "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { pshift(x, X, 1) }";
+            Any, Planes(x), "manual(X) fn main(x: f32[4@X, 6]) -> f32[4@X, 6] { pshift(x, X, 1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -162,7 +162,7 @@ impl Call for PSumScatter {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sum over a group of devices; each keeps its part.
         psum_scatter(x: Array, axis_name: Axes, axis: Int = 0),
-            Numbers, "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6@X] { psum_scatter(x, X, axis=1) }";
+            Numbers, Planes(x), "manual(X) fn main(x: f32[4@X, 6]) -> f32[2, 6@X] { psum_scatter(x, X, axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -322,16 +322,16 @@ impl Call for Products {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// Sums of products by the letters of dimensions: letters that the result does not name are summed.
         einsum(subscripts: String, [rest] operands: Array, [named] out: Sharding = None),
-            NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { einsum(\"ik,kj->ij\", a, b) }";
+            NumbersAndBools, Products(operands), "(a: f32[4, 6], b: f32[6, 8]) { einsum(\"ik,kj->ij\", a, b) }";
         /// The product of matrices in the last two dimensions; `a @ b` is the same.
-        matmul(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { matmul(a, b) }";
+        matmul(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, Products(a, b), "(a: f32[4, 6], b: f32[6, 8]) { matmul(a, b) }";
         /// The sum of products over the last dimension of a and the last but one of b.
-        dot(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { dot(a, b) }";
+        dot(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, Products(a, b), "(a: f32[4, 6], b: f32[6, 8]) { dot(a, b) }";
         /// All products of an element of a and an element of b.
-        outer(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, "(a: f32[4], b: f32[6]) { outer(a, b) }";
+        outer(a: Array, b: Array, [named] out: Sharding = None), NumbersAndBools, Products(a, b), "(a: f32[4], b: f32[6]) { outer(a, b) }";
         /// The sum of products over the given number of last dimensions of a and first dimensions of b, or over the listed dimensions.
         tensordot(a: Array, b: Array, axes: Of("int or pair of lists") = 2, [named] out: Sharding = None),
-            NumbersAndBools, "(a: f32[4, 6], b: f32[6, 8]) { tensordot(a, b, axes=1) }";
+            NumbersAndBools, Products(a, b), "(a: f32[4, 6], b: f32[6, 8]) { tensordot(a, b, axes=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -346,11 +346,11 @@ pub struct DiagonalCalls;
 impl Call for DiagonalCalls {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The sum of a diagonal of two dimensions.
-        trace(x: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), NumbersAndBools, "(x: f32[4, 6]) { trace(x) }";
+        trace(x: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), NumbersAndBools, Planes(x), "(x: f32[4, 6]) { trace(x) }";
         /// A diagonal of two dimensions, which becomes the last dimension.
-        diagonal(a: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), Any, "(x: f32[4, 6]) { diagonal(x, offset=1) }";
+        diagonal(a: Array, offset: Of("int") = 0, axis1: Int = 0, axis2: Int = 1), Any, Planes(a), "(x: f32[4, 6]) { diagonal(x, offset=1) }";
         /// A diagonal of a matrix, or the matrix with a vector on a diagonal.
-        diag(x: Array, k: Of("int") = 0), Any, "(x: f32[4, 6]) { diag(x) }";
+        diag(x: Array, k: Of("int") = 0), Any, Planes(x), "(x: f32[4, 6]) { diag(x) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

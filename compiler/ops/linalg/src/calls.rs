@@ -54,30 +54,30 @@ fn symmetrized(build: &mut CallBuilder, value: Value) -> Result<Value, Diagnosti
 impl Call for Factorization {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The lower factor L of symmetric positive definite matrices L Lᵀ, or the upper one; NaN for other matrices.
-        cholesky(a: Array, [named] upper: Bool = false, [named] symmetrize_input: Bool = true), Wide, "(x: f32[4, 4]) { cholesky(exp(-abs(sqrt(x) - sqrt(x.T)))) }";
+        cholesky(a: Array, [named] upper: Bool = false, [named] symmetrize_input: Bool = true), Wide, Refused(MATRICES), "(x: f32[4, 4]) { cholesky(exp(-abs(sqrt(x) - sqrt(x.T)))) }";
         /// The solution x of x a = b, or of a x = b, for triangular matrices a; only one triangle is read.
         triangular_solve(
             a: Array, b: Array, [named] left_side: Bool = false, [named] lower: Bool = false, [named] transpose_a: Bool = false,
             [named] conjugate_a: Bool = false, [named] unit_diagonal: Bool = false,
-        ), Wide, "(x: f32[4, 4]) { triangular_solve(x + 1, x[:, :3], left_side=true, lower=true) }";
+        ), Wide, Refused(MATRICES), "(x: f32[4, 4]) { triangular_solve(x + 1, x[:, :3], left_side=true, lower=true) }";
         /// The solution x of a x = b, by elimination.
         lu_solve(a: Array, b: Array) in_dumps "" "write `solve`";
         /// L and U in one matrix, the row exchanged in each step, and the source of each row, by partial pivoting.
-        lu(x: Array), Wide, "(x: f32[4, 4]) { lu(sqrt(x)) }";
+        lu(x: Array), Wide, Refused(MATRICES), "(x: f32[4, 4]) { lu(sqrt(x)) }";
         /// The diagonal of U, and the rows that were exchanged in each step.
         lu_diagonal(x: Array) in_dumps "" "write `lu`";
         /// L and U in one matrix, the source of each row and the source of each column, by full pivoting.
         lu_complete(x: Array) in_dumps "" "write `lu`";
         /// Q with orthonormal columns and R, upper triangular, with a = Q R; or R alone if mode is `r`.
-        qr(a: Array, mode: String = "reduced"), Wide, "(x: f32[6, 4]) { qr(sqrt(x)) }";
+        qr(a: Array, mode: String = "reduced"), Wide, Refused(MATRICES), "(x: f32[6, 4]) { qr(sqrt(x)) }";
         /// The signs of the columns of Q, from its first rows.
         qr_signs(q: Array) in_dumps "" "write `qr`";
         /// The eigenvalues of symmetric matrices in ascending order, and the eigenvectors as columns.
-        eigh(a: Array, UPLO: String = None, symmetrize_input: Bool = true), Wide, "(x: f32[4, 4]) { eigh(sqrt(x)) }";
+        eigh(a: Array, UPLO: String = None, symmetrize_input: Bool = true), Wide, Refused(MATRICES), "(x: f32[4, 4]) { eigh(sqrt(x)) }";
         /// The planes of the eigenvalues, and of the eigenvectors.
         eig_planes(re: Array, im: Array = None, [named] vectors: Bool = true) in_dumps "" "write `eig` or `eigvals`";
         /// U, the singular values in descending order, and V transposed, with a = U diag(s) Vᵀ; or the values alone.
-        svd(a: Array, full_matrices: Bool = true, compute_uv: Bool = true, hermitian: Bool = false), Wide, "(x: f32[6, 4]) { svd(sqrt(x), full_matrices=false) }";
+        svd(a: Array, full_matrices: Bool = true, compute_uv: Bool = true, hermitian: Bool = false), Wide, Refused(MATRICES), "(x: f32[6, 4]) { svd(sqrt(x), full_matrices=false) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

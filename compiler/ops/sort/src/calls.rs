@@ -25,7 +25,7 @@ pub struct TopK;
 impl Call for LexSort {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The indices that sort by several keys: by the last key, then for equal elements by the previous one, and so on.
-        lexsort(keys: Of("tuple of arrays, or array"), axis: Int = -1), NumbersAndBools, "(a: i32[6], b: f32[6]) { lexsort((b, a)) }";
+        lexsort(keys: Of("tuple of arrays, or array"), axis: Int = -1), NumbersAndBools, Refused(ORDER), "(a: i32[6], b: f32[6]) { lexsort((b, a)) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
@@ -71,7 +71,7 @@ impl Call for LexSort {
 impl Call for TopK {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The k largest elements of each line, descending, and their indices; equal elements keep their order, NaN is the largest, and -0 is less than 0.
-        top_k(operand: Array, k: Int, axis: Int = -1), NumbersAndBools, "(x: f32[4, 6]) { top_k(x, 2) }";
+        top_k(operand: Array, k: Int, axis: Int = -1), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { top_k(x, 2) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

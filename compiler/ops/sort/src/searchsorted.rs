@@ -243,7 +243,7 @@ impl Call for SearchSorted {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The index at which each number would be inserted in a sorted array: before equal elements, or after them on the right side.
         searchsorted(a: Array, v: Array, side: String = "left"),
-            NumbersAndBools, "(a: f32[6], v: f32[4]) { searchsorted(a, v) }";
+            NumbersAndBools, Refused(ORDER), "(a: f32[6], v: f32[4]) { searchsorted(a, v) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -56,10 +56,10 @@ impl Call for Quantiles {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The value below which a fraction q of the elements falls; between two elements by the method: linear, lower, higher, nearest, midpoint.
         quantile(a: Array, q: Of("number, list of numbers or array"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
-            NumbersAndBools, "(x: f32[4, 6]) { quantile(x, 0.25, axis=1) }";
+            NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { quantile(x, 0.25, axis=1) }";
         /// As `quantile`, with q in percent.
         percentile(a: Array, q: Of("number, list of numbers or array"), axis: Ints = None, [named] method: String = "linear", keepdims: Bool = false),
-            NumbersAndBools, "(x: f32[4, 6]) { percentile(x, [25, 75], axis=1) }";
+            NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { percentile(x, [25, 75], axis=1) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
@@ -302,9 +302,9 @@ fn between(
 impl Call for Chosen {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The indices of the nonzero elements, in order: for each dimension an array of `size` elements, padded with fill_value.
-        nonzero(x: Array, [named] size: Int, [named] fill_value: Of("int, or tuple of ints") = 0), NumbersAndBools, "(x: f32[4, 6]) { nonzero(x > 10, size=5) }";
+        nonzero(x: Array, [named] size: Int, [named] fill_value: Of("int, or tuple of ints") = 0), NumbersAndBools, Refused("`nonzero(z != 0, size=N)` gives the indices"), "(x: f32[4, 6]) { nonzero(x > 10, size=5) }";
         /// The first `size` distinct elements in ascending order, padded with fill_value, or with the smallest element.
-        unique(x: Array, [named] size: Int, [named] fill_value: Of("number") = None), NumbersAndBools, "(x: f32[4, 6]) { unique(floor(x / 4), size=8) }";
+        unique(x: Array, [named] size: Int, [named] fill_value: Of("number") = None), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { unique(floor(x / 4), size=8) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -122,9 +122,9 @@ impl GroupCollective for AxisIndex {
 impl Call for AxisIndex {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The position of the device in its group.
-        axis_index(axis_name: Axes), Nothing, "manual(X) fn main(x: f32[4@X]) -> f32[4@X] { x + f32(axis_index(X)) }";
+        axis_index(axis_name: Axes), Nothing, Refused(INDICES), "manual(X) fn main(x: f32[4@X]) -> f32[4@X] { x + f32(axis_index(X)) }";
         /// The number of devices of a group.
-        axis_size(axis_name: Axes), Nothing, "manual(X) fn main(x: f32[4@X]) -> f32[4@X] { x * axis_size(X) }";
+        axis_size(axis_name: Axes), Nothing, Refused(INDICES), "manual(X) fn main(x: f32[4@X]) -> f32[4@X] { x * axis_size(X) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

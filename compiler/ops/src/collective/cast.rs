@@ -189,7 +189,7 @@ impl Point for PCast {
 impl Call for PCast {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The same values with another type along manual axes, or along explicit ones in the global view: `"varying"`, `"unreduced"` or `"reduced"`.
-        pcast(x: Array, axis_name: Axes, [named] to: String), Any,
+        pcast(x: Array, axis_name: Axes, [named] to: String), Any, Planes(x),
             "manual(X) fn main(x: f32[4, 6]) -> f32[8@X, 6] { pcast(x, X, to=\"varying\") }";
     };
 

@@ -115,7 +115,7 @@ impl Point for PVary {
 impl Call for PVary {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The value, marked as varying over devices; if operands differ in this, the compiler marks them.
-        pvary(x: Array, axis_name: Axes), Any, "manual(X) fn main(x: f32[4, 6]) -> f32[8@X, 6] { pvary(x, X) }";
+        pvary(x: Array, axis_name: Axes), Any, Planes(x), "manual(X) fn main(x: f32[4, 6]) -> f32[8@X, 6] { pvary(x, X) }";
     };
 
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {

@@ -19,7 +19,7 @@ impl Call for DynamicUpdate {
     const SIGNATURES: &'static [Signature] = signatures! {
         /// The array with a block replaced at a dynamic start; the block is moved inside the array if necessary.
         dynamic_update_slice(operand: Array, update: Array, start_indices: Of("tuple of ints or scalars")),
-            Any, "(x: f32[4, 6], new: f32[2, 3], i: i32) { dynamic_update_slice(x, new, (i, 2)) }";
+            Any, Planes(operand, update), "(x: f32[4, 6], new: f32[2, 3], i: i32) { dynamic_update_slice(x, new, (i, 2)) }";
     };
 
     fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
