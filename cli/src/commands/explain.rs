@@ -10,7 +10,7 @@ use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_compiler::report::functions::{self, MESH};
 use spmdc_compiler::totals::Collective;
-use spmdc_functions::{Body, Function, builtin};
+use spmdc_functions::{Function, builtin};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::sentences;
 use spmdc_ir::call::errors::nearest;
@@ -92,7 +92,7 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
             let _ = writeln!(text, "  {rule}");
         }
     }
-    if let Body::Written(written) = function.body() {
+    if let Some(written) = function.written() {
         text.push_str("\nWritten in the language:\n");
         for line in written.source.lines() {
             let _ = writeln!(text, "  {line}");

@@ -6,13 +6,13 @@
 use super::Checker;
 use super::derivatives::Derivation;
 use super::derived::Mapped;
-use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{counted, must_be, must_return, requires};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::{Term, whole_number};
+use spmdc_ir::call::trees;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, BatchedOperand};
 use spmdc_layout::types::Type;

@@ -1,14 +1,15 @@
 //! `if`: both branches are expanded, each in a separate block, and their values and assigned variables are joined leaf by leaf.
 
+use super::Checker;
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
 use super::layouts::{FlowPart, choose};
-use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::{StaticScalar, Term};
+use spmdc_ir::call::trees;
 use spmdc_ir::program::control::{Branch, Control};
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 use spmdc_layout::types::{AxisSet, DType, Type};

@@ -8,14 +8,14 @@ use super::sizes::{Bindings, Size};
 use super::types::{SizeParams, Ty};
 use super::{Checker, MAX_EXPANDED};
 use spmdc_functions::prelude::Helper;
-use spmdc_functions::transformations::TRANSFORMATIONS;
-use spmdc_functions::{Body, Function, builtin, instead_of};
+use spmdc_functions::{Body, Function, builtin};
 use spmdc_grammar::ast::{self, ElementType, Expr, ExprKind, FnItem, Ident, ItemKind, ParamNode, TypeExprKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::build::CalledFunction;
 use spmdc_ir::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
+use spmdc_ir::call::expand::Expanded;
 use spmdc_ir::call::term::{Term, TypeTerm};
 use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::types::{ArrayType, DType};
@@ -56,10 +56,13 @@ impl Checker<'_> {
             (self.expr(callee), None)
         };
         let mut given: Vec<Arg> = receiver.into_iter().collect();
-        let counts = matches!(self.function_term(&function), Some(Callable::Builtin(name)) if name == "arange");
+        let counts = match self.function_term(&function) {
+            Some(Callable::Builtin(name)) => builtin(&name).is_some_and(|function| function.signature().takes_counts()),
+            Some(Callable::Item(_) | Callable::Lambda(_) | Callable::Derived(_)) | None => false,
+        };
         for arg in args {
             let mut term = self.expr(&arg.value);
-            // This is the only function whose result has another element type for `N / 2` as a size than for its quotient.
+            // The result has another element type for `N / 2` as a size than for its quotient.
             if counts
                 && matches!(term, Term::Float(_))
                 && let Some(Term::Int(size)) = self.static_expr(&arg.value)
@@ -138,62 +141,62 @@ impl Checker<'_> {
 
     /// A call of a shipped function whose own code takes the arguments.
     pub(super) fn call_real(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
-        if name == "tree_map" {
-            return self.tree_map(args, span);
-        }
-        if name == "tree_reduce" {
-            return self.tree_reduce(args, span);
-        }
-        if name == "associative_scan" {
-            return self.or_move_arguments(args, span, &|checker, args| checker.associative_scan(args, span));
-        }
-        if name == "reduce_window" && self.reduces_by_function(&args) {
-            return self.or_move_arguments(args, span, &|checker, args| checker.reduce_window_by_function(args, span));
-        }
-        if TRANSFORMATIONS.contains(&name) {
-            return self.or_move_arguments(args, span, &|checker, args| checker.derivative(name, args, span));
-        }
-        if let (None, false, Some(instead)) = (self.exact, self.in_prelude(), instead_of(name)) {
+        let Some(function) = builtin(name) else {
+            return self.report(items::not_yet(span, format_args!("`{name}`")));
+        };
+        if let (None, false, Some(instead)) = (self.exact, self.in_prelude(), function.instead()) {
             return self.report(only_in_dumps(&format!("`{name}`"), instead, span));
         }
-        if let Some(function) = builtin(name) {
-            let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
-            let result = self.called(&function, args.clone(), span).map_err(|diagnostic| {
-                self.with_choices(diagnostic, span, &WrittenOperator::Call(name), &given, &|checker, moved, out| {
-                    checker.called(&function, with_terms(&args, moved, out, span), span)
-                })
-            });
-            let term = self.or_report(result);
-            if let Term::Poison = term {
-                return term;
+        match function.body(&args) {
+            Body::Expanded(_) | Body::Transformed(_) => self.or_move_arguments(args, span, &|checker, args| {
+                let result = checker.called(&function, args, span);
+                checker.or_report(result)
+            }),
+            Body::Emitted(_) | Body::Written(_) => {
+                let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
+                let result = self.called(&function, args.clone(), span).map_err(|diagnostic| {
+                    self.with_choices(diagnostic, span, &WrittenOperator::Call(name), &given, &|checker, moved, out| {
+                        checker.called(&function, with_terms(&args, moved, out, span), span)
+                    })
+                });
+                let term = self.or_report(result);
+                if let Term::Poison = term {
+                    return term;
+                }
+                self.laid_out_as_asked(&function, term, &given, span)
             }
-            return self.laid_out_as_asked(name, term, &given, span);
         }
-        self.report(items::not_yet(span, format_args!("`{name}`")))
     }
 
     /// A call of a function of the table.
     pub(super) fn called(&mut self, function: &Function, args: Vec<Arg>, span: Span) -> Result<Term, Diagnostic> {
         self.build.set_span(span);
+        let body = function.body(&args);
         // Of a function of the prelude, the program has called that one.
         let outer = self.build.called.take();
-        self.build.called = outer
-            .clone()
-            .filter(|_| self.in_prelude())
-            .or_else(|| Some(CalledFunction { name: function.name.to_string(), is_emitted: !function.is_written() }));
+        let of_prelude = outer.clone().filter(|_| self.in_prelude());
+        let own = |is_emitted| Some(CalledFunction { name: function.name.to_string(), is_emitted });
+        self.build.called = match body {
+            Body::Emitted(_) => of_prelude.or_else(|| own(true)),
+            Body::Written(_) => of_prelude.or_else(|| own(false)),
+            // The operators in the functions that it calls are not its own.
+            Body::Expanded(_) | Body::Transformed(_) => outer.clone(),
+        };
         let bound = function.bind(args, span, self.build.is_exact());
-        let result = bound.and_then(|mut args| match function.body() {
+        let result = bound.and_then(|mut args| match body {
             Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
             Body::Written(written) => self.call_written(written, &mut args, span),
+            Body::Expanded(expand) => or_poison(expand(function.name, &mut args, self)),
+            Body::Transformed(transformation) => or_poison(self.transformed(transformation, &mut args)),
         });
         self.build.called = outer;
         result
     }
 
     /// `zeros(f32[8@X, 4])`: the type determines the layout of the new array.
-    fn laid_out_as_asked(&mut self, name: &str, term: Term, given: &[(Term, Span)], span: Span) -> Term {
+    fn laid_out_as_asked(&mut self, function: &Function, term: Term, given: &[(Term, Span)], span: Span) -> Term {
         let asked = match given {
-            [(Term::Type(ty), _), ..] if matches!(name, "zeros" | "ones" | "full" | "iota") => ty.sharding.clone(),
+            [(Term::Type(ty), _), ..] if function.signature().is_laid_out_by_type() => ty.sharding.clone(),
             _ => None,
         };
         match (term, asked) {
@@ -542,6 +545,15 @@ impl Checker<'_> {
                 }
             }
         }
+    }
+}
+
+/// The result of an expansion; Poison if its error has been reported.
+fn or_poison(result: Expanded<Term>) -> Result<Term, Diagnostic> {
+    match result {
+        Ok(term) => Ok(term),
+        Err(Some(diagnostic)) => Err(diagnostic),
+        Err(None) => Ok(Term::Poison),
     }
 }
 

@@ -1,11 +1,11 @@
 //! Complex numbers: pairs of real arrays, which only the checker knows as one.
 //!
 //! A call with a complex argument follows the rule in the signature of the function: it is made for each plane, expanded from
-//! `complex.spmd`, or refused. Control flow and `manual` functions carry the planes as two leaves of a tree (`trees.rs`).
+//! `complex.spmd`, or refused. Control flow and `manual` functions carry the planes as two leaves of a tree (`ir/src/call/trees.rs`).
 
+use super::Checker;
 use super::choices::{WrittenOperator, with_terms};
 use super::errors::types as errors;
-use super::{Checker, trees};
 use spmdc_abi::DType;
 use spmdc_functions::builtin;
 use spmdc_functions::complex::{self, OperatorRule};
@@ -21,6 +21,7 @@ use spmdc_ir::call::complex::ComplexRule;
 use spmdc_ir::call::errors::not_real;
 use spmdc_ir::call::signature::{Given, ParamKind, Signature};
 use spmdc_ir::call::term::{Term, TypeTerm};
+use spmdc_ir::call::trees;
 use spmdc_ir::program::Value;
 use spmdc_layout::types::{ArrayType, AxisSet};
 
@@ -89,7 +90,7 @@ impl Checker<'_> {
             return Term::Poison;
         }
         let im = self.call_real(name, im, span);
-        complex::joined(re, im)
+        trees::joined(re, im)
     }
 
     /// The sum over all choices of one plane of each complex factor: `(a + ib)(c + id)` is `ac - bd + i(ad + bc)`.
@@ -131,7 +132,7 @@ impl Checker<'_> {
             });
         }
         let [Some(re), Some(im)] = sums else { return Term::Poison };
-        complex::joined(re, im)
+        trees::joined(re, im)
     }
 
     /// Real numbers, in a complex type.
@@ -323,7 +324,7 @@ impl Checker<'_> {
             taken.push(self.index_items_of(plane, items, span, base));
         }
         let im = taken.pop().expect("there are two planes");
-        complex::joined(taken.remove(0), im)
+        trees::joined(taken.remove(0), im)
     }
 
     /// `z[indices] = value`, or `z[indices] op= value`: the numbers with the elements replaced.
@@ -367,7 +368,7 @@ impl Checker<'_> {
                 });
             }
             let im = results.pop().expect("there are two planes");
-            return complex::joined(results.remove(0), im);
+            return trees::joined(results.remove(0), im);
         }
         let op = op.expect("an assignment without an operator is one of planes");
         if masked.is_none() && items.iter().any(|item| is_array(&self.build, item)) {
@@ -387,7 +388,7 @@ impl Checker<'_> {
             news = [spread.remove(0), im];
         }
         let [re, im] = news;
-        let factor = if is_real { re } else { complex::joined(re, im) };
+        let factor = if is_real { re } else { trees::joined(re, im) };
         let combined = self.binary_terms(op, span, (current, place), (factor, value));
         let Some(combined) = combined.planes() else { return Term::Poison };
         let mut results = Vec::new();
@@ -402,7 +403,7 @@ impl Checker<'_> {
             results.push(self.or_report(result));
         }
         let im = results.pop().expect("there are two planes");
-        complex::joined(results.remove(0), im)
+        trees::joined(results.remove(0), im)
     }
 
     /// The type of complex numbers, for messages and `z.dtype`.

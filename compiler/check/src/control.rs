@@ -1,12 +1,13 @@
 //! The common part of `if` and loops: the variables that their blocks assign to become carried values and results.
 
+use super::Checker;
 use super::assigned::Assigned;
 use super::errors::control as errors;
 use super::scopes::NamedTerm;
-use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::term::Term;
+use spmdc_ir::call::trees;
 use spmdc_ir::program::Value;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 

@@ -1,4 +1,4 @@
-//! `grad`, `value_and_grad`, `vjp`, `jvp`, `stop_gradient`, `checkpoint` and `custom_vjp`, and the calls of all transformations.
+//! `grad`, `value_and_grad`, `vjp`, `jvp`, `checkpoint` and `custom_vjp`, and the calls of all transformations.
 //!
 //! A function is expanded where its derivative is called, and the statements of that expansion are differentiated
 //! (`spmdc_transform::derivatives`). Its arguments are copied before: so a value that is given twice, or that the function sees otherwise, counts
@@ -7,17 +7,19 @@
 use super::Checker;
 use super::derived::{CustomVjp, Derived, Gradient, Jacobian, Leaf, Mapped, Pullback};
 use super::rule_layouts::RuleFunction;
-use super::scopes::Callable;
-use super::trees;
 use spmdc_functions::complex::refused;
+use spmdc_functions::transformations::Transformation;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{count, counted, expected, must_return, requires};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::args::Args;
 use spmdc_ir::call::complex::DERIVATIVES;
+use spmdc_ir::call::expand::Expanded;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::Term;
+use spmdc_ir::call::trees;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
 use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value, walk};
@@ -31,18 +33,11 @@ use spmdc_ops::reshape::Reshape;
 use spmdc_ops::reshard::Reshard;
 use spmdc_transform::derivatives::{pull_back, pullback, push_forward, repeated};
 use std::fmt::Display;
-use std::rc::Rc;
 
-/// A failure is a diagnostic; None if it has been reported.
-pub(super) type Derivation<T> = std::result::Result<T, Option<Diagnostic>>;
+/// The result of a derivation: see [`Expanded`].
+pub(super) type Derivation<T> = Expanded<T>;
 
 impl Checker<'_> {
-    /// A call of one of the transformations.
-    pub(super) fn derivative(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
-        let result = self.try_derivative(name, args, span);
-        self.derived(result)
-    }
-
     /// A call of a function that is a transformation of another one.
     pub(super) fn call_derived(&mut self, derived: &Derived, args: Vec<Arg>, span: Span) -> Term {
         let result = match derived {
@@ -64,67 +59,44 @@ impl Checker<'_> {
         }
     }
 
-    fn try_derivative(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Derivation<Term> {
-        let function = spmdc_functions::builtin(name).expect("the table has it");
-        self.build.set_span(span);
-        let mut args = function.bind(args, span, self.build.is_exact())?;
-        if name == "stop_gradient" {
-            let given = args.required("x")?;
-            let mut leaves = Vec::new();
-            trees::leaves(&given.term, "", &mut leaves);
-            let mut stopped = Vec::new();
-            for (_, leaf) in leaves {
-                if !leaf.is_operand() {
-                    return Err(Some(spmdc_ir::call::errors::no_array(leaf, given.span)));
-                }
-                stopped.push(if let Term::Array(value) = leaf {
-                    Term::Array(self.build.stopped_alias(*value))
-                } else {
-                    leaf.clone()
-                });
-            }
-            return Ok(trees::rebuild(&given.term, &mut stopped.into_iter()));
-        }
+    /// A call of one of the transformations.
+    pub(super) fn transformed(&mut self, transformation: Transformation, args: &mut Args<'_>) -> Derivation<Term> {
         let function = args.required("fun")?;
-        self.check_function(name, &function)?;
-        if name == "checkpoint" {
-            return Ok(Callable::Derived(Rc::new(Derived::Checkpoint(function))).into_term());
-        }
-        if name == "custom_vjp" {
-            let (forward, reverse) = (args.required("fwd")?, args.required("bwd")?);
-            self.check_function(name, &forward)?;
-            self.check_function(name, &reverse)?;
-            let custom = CustomVjp { function, forward, reverse };
-            return Ok(Callable::Derived(Rc::new(Derived::Custom(custom))).into_term());
-        }
-        if name == "vmap" {
-            let [in_axes, out_axes] = ["in_axes", "out_axes"].map(|name| args.take(name).map(Box::new));
-            let mapped = Mapped { function, in_axes, out_axes };
-            return Ok(Callable::Derived(Rc::new(Derived::Mapped(mapped))).into_term());
-        }
-        if name == "vjp" {
-            let primals = args.rest("primals");
-            return self.vjp(&function, primals, span);
-        }
-        if name == "jvp" {
-            let (primals, tangents) = (args.required("primals")?, args.required("tangents")?);
-            return self.jvp(&function, &primals, &tangents, span);
-        }
-        let is_tuple = args.peek("argnums").is_some_and(|arg| arg.term.sequence().is_some());
-        let argnums = args.optional_ints("argnums")?.unwrap_or_else(|| vec![0]);
-        let has_aux = args.optional_bool("has_aux")?.unwrap_or(false);
-        if name == "jacobian" || name == "hessian" {
-            let of = |function| {
-                let jacobian = Jacobian { function, argnums: argnums.clone(), is_tuple, has_aux };
-                Callable::Derived(Rc::new(Derived::Jacobian(jacobian))).into_term()
-            };
-            let place = function.span;
-            let first = of(function);
-            return Ok(if name == "jacobian" { first } else { of(Arg { name: None, term: first, span: place }) });
-        }
-        let with_value = name == "value_and_grad";
-        let gradient = Gradient { function, argnums, is_tuple, has_aux, with_value };
-        Ok(Callable::Derived(Rc::new(Derived::Gradient(gradient))).into_term())
+        self.check_function(args.function, &function)?;
+        let derived = match transformation {
+            Transformation::Vjp => {
+                let primals = args.rest("primals");
+                return self.vjp(&function, primals, args.span);
+            }
+            Transformation::Jvp => {
+                let (primals, tangents) = (args.required("primals")?, args.required("tangents")?);
+                return self.jvp(&function, &primals, &tangents, args.span);
+            }
+            Transformation::Grad | Transformation::ValueAndGrad => {
+                let Differentiation { argnums, is_tuple, has_aux } = Differentiation::of(args)?;
+                let with_value = transformation == Transformation::ValueAndGrad;
+                Derived::Gradient(Gradient { function, argnums, is_tuple, has_aux, with_value })
+            }
+            Transformation::Jacobian => Derived::Jacobian(Differentiation::of(args)?.jacobian(function)),
+            Transformation::Hessian => {
+                let by = Differentiation::of(args)?;
+                let span = function.span;
+                let first = Derived::Jacobian(by.clone().jacobian(function)).into_term();
+                Derived::Jacobian(by.jacobian(Arg { name: None, term: first, span }))
+            }
+            Transformation::Checkpoint => Derived::Checkpoint(function),
+            Transformation::CustomVjp => {
+                let (forward, reverse) = (args.required("fwd")?, args.required("bwd")?);
+                self.check_function(args.function, &forward)?;
+                self.check_function(args.function, &reverse)?;
+                Derived::Custom(CustomVjp { function, forward, reverse })
+            }
+            Transformation::Vmap => {
+                let [in_axes, out_axes] = ["in_axes", "out_axes"].map(|name| args.take(name).map(Box::new));
+                Derived::Mapped(Mapped { function, in_axes, out_axes })
+            }
+        };
+        Ok(derived.into_term())
     }
 
     fn check_function(&self, name: &str, function: &Arg) -> Derivation<()> {
@@ -280,7 +252,7 @@ impl Checker<'_> {
         let reverse = pullback(&mut self.build, start, &copies, &arrays(&output))?;
         self.build.release(&copies);
         let pullback = Pullback { reverse, inputs, given, output: output.clone() };
-        let pullback = Callable::Derived(Rc::new(Derived::Pullback(pullback))).into_term();
+        let pullback = Derived::Pullback(pullback).into_term();
         Ok(Term::Tuple(vec![output, pullback]))
     }
 
@@ -509,6 +481,28 @@ impl Checker<'_> {
             pairs.push((*own, other));
         }
         Ok(pairs)
+    }
+}
+
+/// The arguments by which a derivative is taken, and whether the function has an auxiliary output.
+#[derive(Clone)]
+struct Differentiation {
+    argnums: Vec<i64>,
+    is_tuple: bool,
+    has_aux: bool,
+}
+
+impl Differentiation {
+    fn of(args: &mut Args<'_>) -> Derivation<Differentiation> {
+        let is_tuple = args.peek("argnums").is_some_and(|arg| arg.term.sequence().is_some());
+        let argnums = args.optional_ints("argnums")?.unwrap_or_else(|| vec![0]);
+        let has_aux = args.optional_bool("has_aux")?.unwrap_or(false);
+        Ok(Differentiation { argnums, is_tuple, has_aux })
+    }
+
+    fn jacobian(self, function: Arg) -> Jacobian {
+        let Differentiation { argnums, is_tuple, has_aux } = self;
+        Jacobian { function, argnums, is_tuple, has_aux }
     }
 }
 

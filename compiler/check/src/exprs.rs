@@ -4,12 +4,13 @@ use super::errors::items;
 use super::errors::types as errors;
 use super::names::Entity;
 use super::scopes::Callable;
-use super::{Checker, trees, with_stack};
+use super::{Checker, with_stack};
 use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::call::arg::not_static;
 use spmdc_ir::call::term::{StaticScalar, Term, TypeTerm, whole_number};
+use spmdc_ir::call::trees;
 use spmdc_ir::program::Value;
 use spmdc_layout::types::{ArrayType, DType};
 

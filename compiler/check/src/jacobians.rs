@@ -6,7 +6,6 @@
 use super::Checker;
 use super::derivatives::{Derivation, without_aux};
 use super::derived::{Jacobian, Leaf};
-use super::trees;
 use spmdc_functions::complex::refused;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -15,6 +14,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::complex::DERIVATIVES;
 use spmdc_ir::call::term::Term;
+use spmdc_ir::call::trees;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batch;
 use spmdc_ir::rules::derivative::is_differentiable;

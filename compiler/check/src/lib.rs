@@ -9,7 +9,6 @@
 #![warn(missing_docs)]
 
 mod assigned;
-mod associative_scan;
 mod batching;
 mod branches;
 mod calls;
@@ -21,11 +20,11 @@ mod derivatives;
 mod derived;
 mod entry;
 mod errors;
+mod expander;
 mod exprs;
 mod indexing;
 mod jacobians;
 mod layouts;
-mod limits;
 mod loops;
 mod manual;
 pub mod meshes;
@@ -34,7 +33,6 @@ mod operators;
 mod patterns;
 mod prelude;
 mod quotes;
-mod reduce_window;
 mod regions;
 mod rule_layouts;
 mod scopes;
@@ -43,7 +41,6 @@ pub mod sources;
 mod stage;
 mod stmts;
 mod summed;
-mod trees;
 mod types;
 mod windows;
 

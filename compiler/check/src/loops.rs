@@ -4,16 +4,17 @@
 //! (`let mut total = 0.0`) takes the type that a trip gives it, and that inside `manual` a value varies if any trip makes it vary.
 //! So the body is tried repeatedly with refined types until a trip keeps them.
 
+use super::Checker;
 use super::control::{Carried, same_static};
 use super::errors::control as errors;
 use super::layouts::{FlowPart, choose};
-use super::{Checker, trees};
 use spmdc_grammar::ast::{BlockNode, Expr, InfixOp, PatternNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::build::BuilderMark;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::{StaticScalar, Term, whole_number};
+use spmdc_ir::call::trees;
 use spmdc_ir::program::control::{Control, ForLoop, WhileLoop};
 use spmdc_ir::program::{Block as IrBlock, Stmt as IrStmt, Value};
 use spmdc_layout::cost;

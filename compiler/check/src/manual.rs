@@ -5,19 +5,20 @@
 //! along which a value varies: the union of the sets of its operands and of the enclosing conditions. A result that is declared equal on
 //! all devices must not vary, and all devices of a collective's group must reach it.
 
+use super::Checker;
 use super::calls::{function_expansion, parameter_place, value_span};
 use super::errors::{self, manual as errors_of_manual};
 use super::names::ItemId;
 use super::sizes::Bindings;
 use super::summed::{self, SpreadResult};
 use super::types::{ArrayTy, DimTy, Ty};
-use super::{Checker, trees};
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::ast::FnItem;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::Term;
+use spmdc_ir::call::trees;
 use spmdc_ir::program::choice::{cost_of_move, spaced};
 use spmdc_ir::program::control::{Control, ManualRegion};
 use spmdc_ir::program::{Block, Stage, Stmt, Value, walk};

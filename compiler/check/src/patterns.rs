@@ -2,13 +2,12 @@
 
 use super::Checker;
 use super::errors::types as errors;
-use super::trees;
 use super::types::Ty;
-use spmdc_functions::complex::joined;
 use spmdc_grammar::ast::{PatternKind, PatternNode};
 use spmdc_grammar::span::Span;
 use spmdc_inspect::print::is_number_name;
 use spmdc_ir::call::term::Term;
+use spmdc_ir::call::trees::{self, joined};
 
 impl Checker<'_> {
     pub(super) fn bind_pattern(&mut self, pattern: &PatternNode, term: Term, mutable: bool) {

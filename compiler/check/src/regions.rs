@@ -4,10 +4,10 @@
 //! decide, every array has a layout. An `explicit` function reshards each argument to the layout of its parameter, and the result of an
 //! `auto` function gets the declared layout or the layout of `out=` at the call.
 
+use super::Checker;
 use super::calls::{parameter_place, value_span};
 use super::errors::manual as errors_of_manual;
 use super::manual::bare;
-use super::{Checker, trees};
 use spmdc_grammar::ast::{AxisKind, FnItem, RegionNode};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -17,6 +17,7 @@ use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::errors::no_layout;
 use spmdc_ir::call::term::Term;
+use spmdc_ir::call::trees;
 use spmdc_layout::types::AxisSet;
 
 /// The arguments of a call, each with its position, and its `out=`.

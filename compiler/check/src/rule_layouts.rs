@@ -2,11 +2,11 @@
 
 use super::Checker;
 use super::layouts::{Way, choose};
-use super::trees;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::term::Term;
+use spmdc_ir::call::trees;
 use spmdc_ir::program::choice::{cost_of_move, spaced};
 use spmdc_ir::rules::derivative::is_differentiable;
 use spmdc_layout::explicit::explicit_part;

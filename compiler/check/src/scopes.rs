@@ -58,6 +58,12 @@ impl Callable {
     }
 }
 
+impl Derived {
+    pub fn into_term(self) -> Term {
+        Callable::Derived(Rc::new(self)).into_term()
+    }
+}
+
 impl FunctionTerm for Callable {
     fn name(&self) -> String {
         match self {

@@ -3,11 +3,12 @@
 use super::errors::{self, types as errors_of_types};
 use super::sizes::Bindings;
 use super::types::{SizeParams, Ty};
-use super::{Checker, trees, with_stack};
+use super::{Checker, with_stack};
 use spmdc_functions::complex;
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, Ident, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::term::{StaticScalar, Term};
+use spmdc_ir::call::trees;
 use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::Effect;
 

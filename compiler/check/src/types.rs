@@ -3,12 +3,11 @@
 //! An annotation checks element type and shape, binds size parameters, and may have a layout: on explicit axes it is checked, on
 //! auto axes it becomes a `pin` statement.
 
+use super::Checker;
 use super::errors::{self, shardings, streams, types as errors_of_types};
-use super::limits::{MAX_LEAVES, MAX_NESTING};
 use super::names::{Entity, ItemId};
 use super::scopes::{Expansion, Scope};
 use super::sizes::{Bindings, Size};
-use super::{Checker, trees};
 use spmdc_abi::{Plane, ReduceOp};
 use spmdc_functions::complex;
 use spmdc_grammar::ast::{
@@ -17,7 +16,9 @@ use spmdc_grammar::ast::{
 use spmdc_grammar::ast::{PrefixOp, TypeExprKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::errors::{not_whole, rank_too_large, too_large};
+use spmdc_ir::call::limits::{MAX_LEAVES, MAX_NESTING};
 use spmdc_ir::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
+use spmdc_ir::call::trees::{self, joined};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::choice::{cost_of_move, spaced};
 use spmdc_ir::program::streams::refused_at;
@@ -556,7 +557,7 @@ impl Checker<'_> {
             return self.other_numbers(&term, &wanted, span, place);
         }
         let [re, im] = planes.map(|plane| self.conform_array(Term::Array(plane), ty, bindings, span, place));
-        complex::joined(re, im)
+        joined(re, im)
     }
 
     fn conform_array(&mut self, term: Term, ty: &ArrayTy, bindings: &Bindings, span: Span, place: &str) -> Term {

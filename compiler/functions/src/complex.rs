@@ -177,18 +177,6 @@ pub fn planes(build: &mut CallBuilder, term: &Term) -> Result<[Term; 2], Diagnos
     Ok(if let Term::List(_) = term { [Term::List(re), Term::List(im)] } else { [Term::Tuple(re), Term::Tuple(im)] })
 }
 
-/// The complex numbers of two terms of equal form, such as the results of a function for both planes.
-pub fn joined(re: Term, im: Term) -> Term {
-    let join = |re: Vec<Term>, im: Vec<Term>| re.into_iter().zip(im).map(|(re, im)| joined(re, im)).collect();
-    match (re, im) {
-        (Term::Array(re), Term::Array(im)) => Term::complex(re, im),
-        (Term::Tuple(re), Term::Tuple(im)) => Term::Tuple(join(re, im)),
-        (Term::List(re), Term::List(im)) => Term::List(join(re, im)),
-        (Term::Poison, _) | (_, Term::Poison) => Term::Poison,
-        (re, _) => re,
-    }
-}
-
 /// An operand as complex numbers with planes of this type; None for the type that it has.
 pub fn complex(build: &mut CallBuilder, operand: Operand<'_>, dtype: Option<DType>) -> Result<Term, Diagnostic> {
     let [re, im] = planes(build, operand.0)?;

@@ -1,33 +1,40 @@
-//! The table of operations: every op once, one file each.
+//! The table of functions: every function of the language once.
 //!
 //! An op is a small struct of its attributes that implements [`Rules`]. The table has its names in the language; a call of such a name is
 //! handled by [`Call::call`] of the op, which emits statements. Most ops have the language's name in the IR, too, and print as a call that
 //! reads back as the same op. Control flow is not an op: see [`control`](spmdc_ir::program::control).
+//!
+//! Compositions of ops implement [`Call`] only, and functions of functions implement [`Expand`]. Other functions are written in the language
+//! ([`prelude`]), or are [`transformations`], which the checker carries out.
 
 #![warn(missing_docs)]
 
+pub mod associative_scan;
 pub mod complex;
 pub mod conv;
 pub mod diff;
 pub mod draws;
 pub mod indexing;
 pub mod kron;
-pub mod later;
 pub mod matrix_power;
 pub mod meshgrid;
 pub mod norm;
 pub mod operators;
 pub mod paragraph;
+pub mod pools;
 pub mod prelude;
 pub mod reduce_window;
 pub mod repeat;
 pub mod segments;
 pub mod spectral;
 pub mod split;
+pub mod stop_gradient;
 pub mod take;
 pub mod transformations;
+pub mod tree;
 
 use crate::prelude::Written;
+use crate::transformations::Transformation;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::Call;
@@ -35,6 +42,7 @@ use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::only_in_dumps;
+use spmdc_ir::call::expand::{Expand, Expanded, Expander};
 use spmdc_ir::call::signature::{Signature, Status};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::rules::Rules;
@@ -45,22 +53,47 @@ use spmdc_ops::{
     with_partials,
 };
 
-type CallFn = fn(&str, &mut Args<'_>, &mut CallBuilder) -> Result<Term, Diagnostic>;
+/// Emits the statements of a call of the function of this name.
+pub type CallFn = fn(&str, &mut Args<'_>, &mut CallBuilder) -> Result<Term, Diagnostic>;
 
-/// Functions of the language that one op, or one composition of ops, implements.
+/// Emits the statements of a call of the function of this name, and calls functions of the program.
+pub type ExpandFn = fn(&str, &mut Args<'_>, &mut dyn Expander) -> Expanded<Term>;
+
+/// Functions of the language with one implementation: an op, a composition of ops, or a part of the checker.
+#[derive(Clone, Copy)]
 struct Functions {
     names: &'static [&'static str],
     /// The signatures; empty for functions written in the language.
     signatures: &'static [Signature],
-    /// The implementation; None for functions written in the language.
-    call: Option<CallFn>,
+    implementation: Implementation,
+}
+
+#[derive(Clone, Copy)]
+enum Implementation {
+    Emitted(CallFn),
+    Expanded(ExpandFn),
+    /// It is expanded if an argument is a function.
+    EmittedOrExpanded(CallFn, ExpandFn),
+    /// The names are those of [`Transformation::NAMES`].
+    Transformed,
+    /// In the language.
+    Written,
 }
 
 /// The functions that are written in the language.
-const WRITTEN: Functions = Functions { names: &prelude::NAMES, signatures: &[], call: None };
+const WRITTEN: Functions =
+    Functions { names: &prelude::NAMES, signatures: &[], implementation: Implementation::Written };
+
+/// The transformations of functions.
+const TRANSFORMED: Functions =
+    Functions::new(&Transformation::NAMES, Transformation::SIGNATURES, Implementation::Transformed);
 
 impl Functions {
-    const fn new(names: &'static [&'static str], signatures: &'static [Signature], call: CallFn) -> Functions {
+    const fn new(
+        names: &'static [&'static str],
+        signatures: &'static [Signature],
+        implementation: Implementation,
+    ) -> Functions {
         let mut name = 0;
         while name < names.len() {
             let mut at = 0;
@@ -79,7 +112,11 @@ impl Functions {
             assert!(name < names.len(), "a signature is that of no name in its line of the table");
             at += 1;
         }
-        Functions { names, signatures, call: Some(call) }
+        Functions { names, signatures, implementation }
+    }
+
+    const fn emitted(names: &'static [&'static str], signatures: &'static [Signature], call: CallFn) -> Functions {
+        Functions::new(names, signatures, Implementation::Emitted(call))
     }
 }
 
@@ -94,8 +131,8 @@ macro_rules! ops {
         /// The names of ops in the language, each with its signatures and its implementation.
         const OPS: &[Functions] = &[
             $(
-                $(Functions::new(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?
-                $(Functions::new(&$names, <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?
+                $(Functions::emitted(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?
+                $(Functions::emitted(&$names, <$ty as Call>::SIGNATURES, <$ty as Call>::call),)?
             )*
         ];
     };
@@ -105,8 +142,21 @@ macro_rules! ops {
 macro_rules! composites {
     ($($ty:ty = $first:literal $(| $more:literal)*,)*) => {
         const COMPOSITES: &[Functions] =
-            &[$(Functions::new(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)*];
+            &[$(Functions::emitted(&[$first $(, $more)*], <$ty as Call>::SIGNATURES, <$ty as Call>::call),)*];
     };
+}
+
+/// Functions that take functions of the program. One that names a `Call`, too, is that unless an argument is a function.
+macro_rules! expansions {
+    ($($ty:ty = $name:literal $(else $call:ty)?,)*) => {
+        const EXPANSIONS: &[Functions] = &[$(Functions::new(
+            &[$name],
+            <$ty as Expand>::SIGNATURES,
+            expansions!(@by <$ty as Expand>::expand $(, <$call as Call>::call)?),
+        ),)*];
+    };
+    (@by $expand:expr) => { Implementation::Expanded($expand) };
+    (@by $expand:expr, $call:expr) => { Implementation::EmittedOrExpanded($call, $expand) };
 }
 
 ops! {
@@ -260,7 +310,7 @@ composites! {
     spmdc_sort_ops::selection::Chosen = "nonzero" | "unique",
     dynamic_slice::update::DynamicUpdate = "dynamic_update_slice",
     conv::Convolutions = "conv" | "conv_transpose" | "convolve",
-    reduce_window::WindowReductions = "reduce_window" | "max_pool" | "avg_pool",
+    pools::Pools = "max_pool" | "avg_pool",
     repeat::Repeat = "tile" | "repeat",
     diff::Diff = "diff",
     kron::Kron = "kron",
@@ -268,9 +318,14 @@ composites! {
     makers::Makers = "zeros" | "ones" | "full" | "zeros_like" | "ones_like" | "full_like" | "arange" | "linspace" | "logspace"
         | "eye" | "one_hot" | "tril" | "triu",
     keys::Keys = "key",
-    transformations::Transformations = "grad" | "value_and_grad" | "vjp" | "jvp" | "jacobian" | "hessian" | "stop_gradient" | "checkpoint"
-        | "custom_vjp" | "vmap",
-    later::Later = "tree_map" | "tree_reduce" | "associative_scan",
+    stop_gradient::StopGradient = "stop_gradient",
+}
+
+expansions! {
+    tree::TreeMap = "tree_map",
+    tree::TreeReduce = "tree_reduce",
+    associative_scan::AssociativeScan = "associative_scan",
+    reduce_window::ReduceWindow = "reduce_window" else reduce_window::ReduceWindow,
 }
 
 /// A shipped function.
@@ -279,13 +334,17 @@ pub struct Function {
     /// The name that calls use.
     pub name: &'static str,
     signatures: &'static [Signature],
-    call: Option<CallFn>,
+    implementation: Implementation,
 }
 
 /// The implementation of a call of a shipped function.
 pub enum Body {
     /// Statements, emitted by the op.
     Emitted(CallFn),
+    /// Statements, emitted by code that calls functions of the program.
+    Expanded(ExpandFn),
+    /// A function that the checker makes of another one.
+    Transformed(Transformation),
     /// The body of a function of the prelude, for the checker to expand.
     Written(&'static Written),
 }
@@ -294,21 +353,39 @@ impl Function {
     /// The forms of its call: the form of programs first, if programs may call it, then the forms of dumps.
     pub fn forms(&self) -> impl Iterator<Item = &'static Signature> + use<> {
         let name = self.name;
-        let written = prelude::written(name).map(|written| &written.signature);
+        let written = self.written().map(|written| &written.signature);
         written.into_iter().chain(self.signatures.iter().filter(move |signature| signature.name == name))
     }
 
-    /// The implementation: the op's, or the prelude's source.
-    pub fn body(&self) -> Body {
-        match self.call {
-            Some(call) => Body::Emitted(call),
-            None => Body::Written(prelude::written(self.name).expect("what emits nothing is written in the prelude")),
+    /// The implementation of a call with these arguments.
+    pub fn body(&self, given: &[Arg]) -> Body {
+        match self.implementation {
+            Implementation::Emitted(call) => Body::Emitted(call),
+            Implementation::Expanded(expand) => Body::Expanded(expand),
+            Implementation::EmittedOrExpanded(call, expand) => {
+                let takes_function = given.iter().any(|arg| matches!(arg.term, Term::Function(_)));
+                if takes_function { Body::Expanded(expand) } else { Body::Emitted(call) }
+            }
+            Implementation::Transformed => {
+                let found = Transformation::ALL.into_iter().find(|transformation| transformation.name() == self.name);
+                Body::Transformed(found.expect("the names of the line are those of the transformations"))
+            }
+            Implementation::Written => Body::Written(self.written().expect("the prelude has the names of the line")),
         }
     }
 
-    /// Whether the prelude has its source.
-    pub fn is_written(&self) -> bool {
-        self.call.is_none()
+    /// The source, if the function is one of the prelude.
+    pub fn written(&self) -> Option<&'static Written> {
+        prelude::written(self.name)
+    }
+
+    /// The program text that replaces a call that only dumps may contain, because it relies on checks by the compiler; None for functions that
+    /// programs may call.
+    pub fn instead(&self) -> Option<&'static str> {
+        match self.signature().status {
+            Status::InDumps { instead, .. } => Some(instead),
+            Status::Shipped => None,
+        }
     }
 
     /// The first form.
@@ -334,9 +411,9 @@ impl Function {
 
 /// Every function of the table.
 pub fn functions() -> impl Iterator<Item = Function> {
-    OPS.iter().chain([&WRITTEN]).chain(COMPOSITES).flat_map(|functions| {
-        let function = |&name: &&'static str| Function { name, signatures: functions.signatures, call: functions.call };
-        functions.names.iter().map(function)
+    OPS.iter().chain([&WRITTEN]).chain(COMPOSITES).chain(EXPANSIONS).chain([&TRANSFORMED]).flat_map(|functions| {
+        let Functions { names, signatures, implementation } = *functions;
+        names.iter().map(move |&name| Function { name, signatures, implementation })
     })
 }
 
@@ -350,13 +427,9 @@ pub fn builtin_names() -> impl Iterator<Item = &'static str> {
     functions().map(|function| function.name)
 }
 
-/// The program text that replaces a call that only dumps may contain, because it relies on checks by the compiler; None for
-/// functions that programs may call.
+/// As [`Function::instead`], by the name of a function.
 pub fn instead_of(name: &str) -> Option<&'static str> {
-    match builtin(name)?.signature().status {
-        Status::InDumps { instead, .. } => Some(instead),
-        Status::Shipped => None,
-    }
+    builtin(name)?.instead()
 }
 
 /// Whether a shipped function has this name.

@@ -18,6 +18,7 @@ use spmdc_ir::call::complex::{ComplexRule, IN_DUMPS};
 use spmdc_ir::call::errors::not_real;
 use spmdc_ir::call::signature::{Dtypes, Given, ParamKind, ParamSpec, Signature, Status};
 use spmdc_ir::call::term::{Operand, Term};
+use spmdc_ir::call::trees::joined;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
 use spmdc_layout::types::DType;
@@ -589,7 +590,7 @@ impl Helper {
                     results.push(self.call(&args, build)?);
                 }
                 let im = results.pop().expect("there are two planes");
-                Ok(complex::joined(results.remove(0), im))
+                Ok(joined(results.remove(0), im))
             }
             Helper::Limit
             | Helper::Power

@@ -1,30 +1,66 @@
-//! `reduce_window`, `max_pool` and `avg_pool`: reductions over windows, as padding, [`Patches`](spmdc_window_ops::patches::Patches) and a
-//! reduction over the elements of the windows.
+//! `reduce_window`: reductions over windows, as padding, [`Patches`](spmdc_window_ops::patches::Patches) and a reduction over the elements of the windows.
+//!
+//! Any associative function of the program may combine the elements of each window. Then the elements of all windows are along a first
+//! dimension. Neighbours are combined pairwise, so the number of applications of the function is logarithmic in the elements of a window,
+//! each for one pair of every window. Padding is left out: a mask accompanies the elements, and if one side is padding, the other side is
+//! the result.
 
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::sentences::{requires, undefined, unknown};
+use spmdc_grammar::sentences::{must_be, must_return, undefined, unknown};
+use spmdc_grammar::span::Span;
 use spmdc_ir::call::Call;
+use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::expand::{Expand, Expanded, Expander};
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::types::DType;
-use spmdc_ops::broadcast::filled;
+use spmdc_ops::broadcast::{broadcast, filled};
 use spmdc_ops::cast::cast;
-use spmdc_ops::constant::{Constant, filling_bits};
-use spmdc_ops::elementwise::Binary;
-use spmdc_ops::promote;
+use spmdc_ops::constant::filling_bits;
+use spmdc_ops::elementwise::{Binary, Select};
 use spmdc_ops::reduce::reduce;
 use spmdc_ops::reshape::reshape;
+use spmdc_ops::slice::{SliceRange, slice_dim};
 use spmdc_window_ops::windowed::{Padding, WindowDim, check_sizes, counts, windows};
 
-/// The calls of reductions over windows.
-pub struct WindowReductions;
+/// The calls of `reduce_window`.
+pub struct ReduceWindow;
+
+impl Call for ReduceWindow {
+    const SIGNATURES: &'static [Signature] = signatures! {
+        /// The reduction of each window by `"add"`, `"mul"`, `"max"`, `"min"`, `"and"`, `"or"` or an associative function; `init` comes first.
+        reduce_window(x: Array, init: Of("number or None"), computation: Of("name or function"), window_dimensions: Ints, window_strides: Ints = None,
+            padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", base_dilation: Ints = None, window_dilation: Ints = None),
+            NumbersAndBools, Refused("reduce the planes `real(z)` and `imag(z)`"), "(x: f32[4, 6]) { reduce_window(x, None, \"max\", (2, 3)) }";
+    };
+
+    fn call(_: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
+        reduce_window(args, build).map(Term::Array)
+    }
+}
+
+impl Expand for ReduceWindow {
+    const SIGNATURES: &'static [Signature] = <ReduceWindow as Call>::SIGNATURES;
+
+    fn expand(_: &str, args: &mut Args<'_>, checker: &mut dyn Expander) -> Expanded<Term> {
+        reduce_by_function(args, checker).map(Term::Array)
+    }
+}
+
+/// Some elements of each window, along the first dimension, and a mask of the elements that are not padding; without a mask, none are
+/// padding.
+#[derive(Clone, Copy)]
+struct WindowElements {
+    value: Value,
+    exist: Option<Value>,
+}
 
 /// The names of the computations of `reduce_window`, as in jax.lax.
 const COMPUTATIONS: [(&str, ReduceOp, BinaryOp); 6] = [
@@ -37,7 +73,7 @@ const COMPUTATIONS: [(&str, ReduceOp, BinaryOp); 6] = [
 ];
 
 /// The reduction of each window, in the element type of the operand. Padding changes no result.
-fn reduced(build: &mut CallBuilder, op: ReduceOp, value: Value, dims: &[WindowDim]) -> Result<Value, Diagnostic> {
+pub fn reduced(build: &mut CallBuilder, op: ReduceOp, value: Value, dims: &[WindowDim]) -> Result<Value, Diagnostic> {
     let (dtype, rank) = (build.ty(value).dtype(), build.ty(value).rank());
     let found = windows(build, value, dims, number::identity_element(op, dtype), rank)?;
     let elements: Vec<usize> = (rank..rank + found.dims.len()).collect();
@@ -46,7 +82,7 @@ fn reduced(build: &mut CallBuilder, op: ReduceOp, value: Value, dims: &[WindowDi
 }
 
 /// The windows of a call of `reduce_window` over an array of this shape.
-pub fn window_dims(args: &mut Args<'_>, shape: &[usize]) -> Result<Vec<WindowDim>, Diagnostic> {
+fn window_dims(args: &mut Args<'_>, shape: &[usize]) -> Result<Vec<WindowDim>, Diagnostic> {
     let rank = shape.len();
     let sizes = counts(args, "window_dimensions", rank, 1)?;
     let strides = counts(args, "window_strides", rank, 1)?;
@@ -70,12 +106,7 @@ pub fn window_dims(args: &mut Args<'_>, shape: &[usize]) -> Result<Vec<WindowDim
 }
 
 /// The elements of each window along a first dimension, in their order; `bits` is the padding.
-pub fn elements_first(
-    build: &mut CallBuilder,
-    value: Value,
-    dims: &[WindowDim],
-    bits: u64,
-) -> Result<Value, Diagnostic> {
+fn elements_first(build: &mut CallBuilder, value: Value, dims: &[WindowDim], bits: u64) -> Result<Value, Diagnostic> {
     let found = windows(build, value, dims, bits, 0)?;
     let shape = build.ty(found.value).shape().to_vec();
     let (elements, rest) = shape.split_at(found.dims.len());
@@ -120,112 +151,108 @@ fn known_computations() -> String {
     format!("the computations are {}, or a function of two elements", names.join(", "))
 }
 
-/// The windows of a pool: all dimensions except the batch and the channels, which are the first dimensions and the last one.
-fn pool_dims(args: &mut Args<'_>, (shape, dtype): (&[usize], DType)) -> Result<Vec<WindowDim>, Diagnostic> {
-    if dtype == DType::Key {
-        let message = undefined(format_args!("`{}`", args.function), "key");
-        return Err(Diagnostic::error(Code::E0215, args.span, message));
-    }
-    let given = args.peek("window_shape").and_then(|arg| arg.term.sequence().map(<[Term]>::len));
-    let spatial = given.unwrap_or(shape.len().saturating_sub(2));
-    let Some(first) = shape.len().checked_sub(spatial + 1).filter(|_| spatial > 0) else {
-        let message = requires(
-            format_args!("`{}`", args.function),
-            format_args!("two dimensions more than the {spatial} of its windows"),
-            shape.len(),
-        );
-        return Err(Diagnostic::error(Code::E0205, args.span, message)
-            .help("the first dimension of the array is its batch, and the last one its channels"));
-    };
-    let sizes = counts(args, "window_shape", spatial, 1)?;
-    // `stride` as in `conv`, `strides` as in flax.
-    let name = if args.peek("stride").is_some() { "stride" } else { "strides" };
-    let strides = counts(args, name, spatial, 1)?;
-    let padding = Padding::of(args.take("padding"), spatial, Padding::Valid)?;
-    let mut dims = vec![WindowDim::ONE; shape.len()];
-    for at in 0..spatial {
-        dims[first + at] = WindowDim { size: sizes[at], stride: strides[at], ..WindowDim::ONE };
-    }
-    check_sizes(&dims, args.span)?;
-    for at in 0..spatial {
-        dims[first + at].padding = padding.pair(at, shape[first + at], &dims[first + at]);
-    }
-    Ok(dims)
-}
-
-/// The number of elements in each window without padding, as an array that broadcasts to the pool; float or integer as `dtype`.
-fn elements(build: &mut CallBuilder, shape: &[usize], dims: &[WindowDim], dtype: DType) -> Result<Value, Diagnostic> {
-    let plain: usize = dims.iter().filter(|dim| dim.padding == (0, 0)).map(|dim| dim.size).product();
-    let one = build.emit1(Constant::scalar(dtype, count_bits(dtype, plain)), &[])?;
-    let mut product = one;
-    for (at, dim) in dims.iter().enumerate().filter(|(_, dim)| dim.padding != (0, 0)) {
-        let ones = filled(build, dtype, count_bits(dtype, 1), &[shape[at]])?;
-        let counted = reduced(build, ReduceOp::Sum, ones, std::slice::from_ref(dim))?;
-        // Leading dimensions of size 1 follow from broadcasting.
-        let mut column = vec![1; dims.len() - at];
-        column[0] = build.ty(counted).shape()[0];
-        let counted = reshape(build, counted, &column)?;
-        product = if product == one && plain == 1 {
-            counted
-        } else {
-            build.emit1(Binary(BinaryOp::Mul), &[product, counted])?
-        };
-    }
-    Ok(product)
-}
-
-fn count_bits(dtype: DType, count: usize) -> u64 {
-    if dtype.is_float() { dtype.narrow(count as f64) } else { count as u64 }
-}
-
-fn avg_pool(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
-    let value = args.array(build, "x")?;
-    let counts_padding = args.optional_bool("count_include_pad")?.unwrap_or(true);
-    let shape = build.ty(value).shape().to_vec();
-    let dims = pool_dims(args, (&shape, build.ty(value).dtype()))?;
-    // The mean of numbers below 32 bits is rounded once.
-    let result = promote::inexact(build.ty(value).dtype());
-    let wide = if result.size() < 4 { DType::F32 } else { result };
-    let value = cast(build, value, wide)?;
-    let sum = reduced(build, ReduceOp::Sum, value, &dims)?;
-    let count = if counts_padding || dims.iter().all(|dim| dim.padding == (0, 0)) {
-        let all: usize = dims.iter().map(|dim| dim.size).product();
-        build.emit1(Constant::scalar(wide, count_bits(wide, all)), &[])?
+/// The reduction by a function of the program.
+fn reduce_by_function(args: &mut Args<'_>, checker: &mut dyn Expander) -> Expanded<Value> {
+    let span = args.span;
+    let value = args.array(checker.build_mut(), "x")?;
+    let (init, computation) = (args.required("init")?, args.required("computation")?);
+    let (shape, dtype) = (checker.build().ty(value).shape().to_vec(), checker.build().ty(value).dtype());
+    let dims = window_dims(args, &shape)?;
+    let is_padded = dims.iter().any(|dim| dim.padding != (0, 0) || dim.base_dilation > 1);
+    let whole = elements_first(checker.build_mut(), value, &dims, 0)?;
+    let exist = if is_padded {
+        let all = filled(checker.build_mut(), DType::Bool, 1, &shape)?;
+        Some(elements_first(checker.build_mut(), all, &dims, 0)?)
     } else {
-        elements(build, &shape, &dims, wide)?
+        None
     };
-    let mean = build.emit1(Binary(BinaryOp::Div), &[sum, count])?;
-    cast(build, mean, result)
-}
-
-fn max_pool(args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Value, Diagnostic> {
-    let value = args.array(build, "x")?;
-    let shape = build.ty(value).shape().to_vec();
-    let dims = pool_dims(args, (&shape, build.ty(value).dtype()))?;
-    reduced(build, ReduceOp::Max, value, &dims)
-}
-
-impl Call for WindowReductions {
-    const SIGNATURES: &'static [Signature] = signatures! {
-        /// The reduction of each window by `"add"`, `"mul"`, `"max"`, `"min"`, `"and"`, `"or"` or an associative function; `init` comes first.
-        reduce_window(x: Array, init: Of("number or None"), computation: Of("name or function"), window_dimensions: Ints, window_strides: Ints = None,
-            padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", base_dilation: Ints = None, window_dilation: Ints = None),
-            NumbersAndBools, Refused("reduce the planes `real(z)` and `imag(z)`"), "(x: f32[4, 6]) { reduce_window(x, None, \"max\", (2, 3)) }";
-        /// The largest element of each window, per channel: dimensions are batch, space, channels.
-        max_pool(x: Array, window_shape: Ints, strides: Ints = None, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID", [named] stride: Ints = None),
-            NumbersAndBools, Refused(ORDER), "(x: f32[1, 4, 6, 2]) { max_pool(x, (2, 2), strides=(2, 2)) }";
-        /// The mean of each window, per channel; `count_include_pad=false` leaves padding out of it.
-        avg_pool(x: Array, window_shape: Ints, strides: Ints = None, padding: Of("\"SAME\", \"VALID\", int, or int or pair for each dimension") = "VALID",
-            count_include_pad: Bool = true, [named] stride: Ints = None),
-            NumbersAndBools, Planes(x), "(x: f32[1, 4, 6, 2]) { avg_pool(x, (2, 2), strides=(2, 2)) }";
-    };
-
-    fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
-        let value = match name {
-            "max_pool" => max_pool(args, build)?,
-            "avg_pool" => avg_pool(args, build)?,
-            _ => reduce_window(args, build)?,
-        };
-        Ok(Term::Array(value))
+    let mut all = WindowElements { value: whole, exist };
+    // What is left over at each level comes after all pairs, and before what was left over earlier.
+    let mut tail: Option<WindowElements> = None;
+    let mut len = checker.build().ty(whole).shape()[0];
+    while len > 1 {
+        if len % 2 == 1 {
+            let last = window_part(checker, all, len - 1, 1, 1)?;
+            tail = Some(match tail {
+                None => last,
+                Some(tail) => combine_elements(checker, &computation, last, tail, span)?,
+            });
+        }
+        let (first, second) = (window_part(checker, all, 0, 2, len / 2)?, window_part(checker, all, 1, 2, len / 2)?);
+        all = combine_elements(checker, &computation, first, second, span)?;
+        len /= 2;
     }
+    debug_assert_eq!(checker.build().ty(all.value).shape()[0], 1, "windows have an element at least");
+    if let Some(tail) = tail {
+        all = combine_elements(checker, &computation, all, tail, span)?;
+    }
+    if !matches!(init.term, Term::Nothing) {
+        let init = checker.build_mut().materialize(&init.term, Some(dtype), init.span)?;
+        if checker.build().ty(init).rank() > 0 {
+            let found = checker.build().display_closed(checker.build().ty(init));
+            let message = must_be("`init`", "a scalar", format_args!("`{found}`"));
+            return Err(Some(Diagnostic::error(Code::E0205, span, message)));
+        }
+        let init = cast(checker.build_mut(), init, dtype)?;
+        let like = checker.build().ty(all.value).shape().to_vec();
+        let first = broadcast(checker.build_mut(), init, &like)?;
+        all = combine_elements(checker, &computation, WindowElements { value: first, exist: None }, all, span)?;
+    }
+    let result = checker.build().ty(all.value).shape()[1..].to_vec();
+    Ok(reshape(checker.build_mut(), all.value, &result)?)
+}
+
+/// `len` elements of each window, `step` apart.
+fn window_part(
+    checker: &mut dyn Expander,
+    all: WindowElements,
+    start: usize,
+    step: i64,
+    len: usize,
+) -> Expanded<WindowElements> {
+    let range = SliceRange { start, step: if len == 1 { 1 } else { step }, len };
+    let value = slice_dim(checker.build_mut(), all.value, 0, range)?;
+    let exist = all.exist.map(|exist| slice_dim(checker.build_mut(), exist, 0, range)).transpose()?;
+    Ok(WindowElements { value, exist })
+}
+
+/// The function's results for pairs of elements, which must be like its operands.
+fn combine_elements(
+    checker: &mut dyn Expander,
+    function: &Arg,
+    before: WindowElements,
+    after: WindowElements,
+    span: Span,
+) -> Expanded<WindowElements> {
+    let given = [before, after].map(|side| Arg { name: None, term: Term::Array(side.value), span });
+    let term = checker.call(function, given.to_vec(), span);
+    checker.build_mut().set_span(span);
+    if term.is_poisoned() {
+        return Err(None);
+    }
+    let expected = checker.build().ty(before.value).array.clone();
+    let both = if let Term::Array(both) = term
+        && checker.build().ty(both).array == expected
+    {
+        both
+    } else {
+        let (taken, given) = (checker.display(&Term::Array(before.value)), checker.display(&term));
+        let message =
+            must_return("the function of `reduce_window`", format_args!("`{taken}`"), format_args!("`{given}`"));
+        let error = Diagnostic::error(Code::E0203, function.span, message);
+        return Err(Some(error.help("it combines two elements, and must return an element of the same type")));
+    };
+    let build = checker.build_mut();
+    let (value, exist) = match (before.exist, after.exist) {
+        (None, None) => (both, None),
+        (Some(mask), None) => (build.emit1(Select, &[mask, both, after.value])?, None),
+        (None, Some(mask)) => (build.emit1(Select, &[mask, both, before.value])?, None),
+        (Some(first), Some(second)) => {
+            let one = build.emit1(Select, &[first, before.value, after.value])?;
+            let are_both = build.emit1(Binary(BinaryOp::And), &[first, second])?;
+            let value = build.emit1(Select, &[are_both, both, one])?;
+            (value, Some(build.emit1(Binary(BinaryOp::Or), &[first, second])?))
+        }
+    };
+    Ok(WindowElements { value, exist })
 }

@@ -12,6 +12,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::unknown_value;
 use spmdc_ir::call::signature::{Signature, signatures};
 use spmdc_ir::call::term::Term;
+use spmdc_ir::call::trees::joined;
 use spmdc_ir::program::Value;
 use spmdc_ir::shape;
 use spmdc_kernel::scalar::BinaryOp;
@@ -105,7 +106,7 @@ pub fn transforms(build: &mut CallBuilder, args: &[Arg]) -> Result<Term, Diagnos
         }
     }
     Ok(match planes[..] {
-        [re, im] => complex::joined(Term::Array(re), Term::Array(im)),
+        [re, im] => joined(Term::Array(re), Term::Array(im)),
         _ => Term::Array(planes[0]),
     })
 }

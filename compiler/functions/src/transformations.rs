@@ -1,34 +1,49 @@
-//! The signatures of transformations of functions: `grad`, `value_and_grad`, `vjp`, `jvp`, `jacobian`, `hessian`, `stop_gradient`,
-//! `checkpoint`, `custom_vjp`, `vmap`. The
-//! checker carries them out, as it knows the functions of the program.
+//! Transformations of functions, such as `grad` and `vmap`.
+//!
+//! Their results are functions, which the checker carries out where they are called: it alone knows the functions of the program. Here are their
+//! names and signatures.
 
-use crate::later::not_supported;
-use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::call::Call;
-use spmdc_ir::call::args::Args;
-use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::signature::{Signature, signatures};
-use spmdc_ir::call::term::Term;
 
-/// The calls of transformations.
-pub struct Transformations;
+/// A transformation of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transformation {
+    /// `grad(f)`
+    Grad,
+    /// `value_and_grad(f)`
+    ValueAndGrad,
+    /// `vjp(f, x)`
+    Vjp,
+    /// `jvp(f, (x,), (t,))`
+    Jvp,
+    /// `jacobian(f)`
+    Jacobian,
+    /// `hessian(f)`
+    Hessian,
+    /// `checkpoint(f)`
+    Checkpoint,
+    /// `custom_vjp(f, fwd, bwd)`
+    CustomVjp,
+    /// `vmap(f)`
+    Vmap,
+}
 
-/// Their names.
-pub const TRANSFORMATIONS: [&str; 10] = [
-    "grad",
-    "value_and_grad",
-    "vjp",
-    "jvp",
-    "jacobian",
-    "hessian",
-    "stop_gradient",
-    "checkpoint",
-    "custom_vjp",
-    "vmap",
-];
+impl Transformation {
+    /// Every transformation.
+    pub const ALL: [Transformation; 9] = [
+        Transformation::Grad,
+        Transformation::ValueAndGrad,
+        Transformation::Vjp,
+        Transformation::Jvp,
+        Transformation::Jacobian,
+        Transformation::Hessian,
+        Transformation::Checkpoint,
+        Transformation::CustomVjp,
+        Transformation::Vmap,
+    ];
 
-impl Call for Transformations {
-    const SIGNATURES: &'static [Signature] = signatures! {
+    /// The forms of calls: one for each transformation, in their order.
+    pub const SIGNATURES: &'static [Signature] = signatures! {
         /// The function that returns the gradient of a function's scalar result with respect to an argument, or to several.
         grad(fun: Of("function"), argnums: Ints = 0, has_aux: Bool = false), Floats, Refused(DERIVATIVES), "(x: f32[4]) { grad(|a| sum(sin(a)))(x) }";
         /// The function that returns a function's scalar result and its gradient.
@@ -49,14 +64,34 @@ impl Call for Transformations {
         /// The function, with a custom reverse: `fwd` returns the result and residuals, and `bwd` the tuple of the arguments' cotangents.
         custom_vjp(fun: Of("function"), fwd: Of("function"), bwd: Of("function")), Floats, Refused(DERIVATIVES),
             "(x: f32[4]) { let f = custom_vjp(|a| sin(a), |a| (sin(a), cos(a)), |c, g| (c * g,)); grad(|a| sum(f(a)))(x) }";
-        /// The same values, treated as constants in derivatives.
-        stop_gradient(x: Of("array, tuple or struct")), Any, Own, "(x: f32[4]) { stop_gradient(x) }";
         /// The function that maps a function of one element over a dimension of its arguments.
         vmap(fun: Of("function"), in_axes: Of("int or `_`, or a tuple of these for the arguments") = 0, out_axes: Of("int or `_`, or a tuple of these for the results") = 0),
             Any, Own, "(x: f32[4, 6]) { vmap(|row| flip(row))(x) }";
     };
 
-    fn call(name: &str, args: &mut Args<'_>, _: &mut CallBuilder) -> Result<Term, Diagnostic> {
-        Err(not_supported(name, args.span))
+    /// The names in the language, in order.
+    pub const NAMES: [&str; Transformation::ALL.len()] = {
+        let mut names = [""; Transformation::ALL.len()];
+        let mut at = 0;
+        while at < names.len() {
+            names[at] = Transformation::ALL[at].name();
+            at += 1;
+        }
+        names
+    };
+
+    /// The name in the language.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Transformation::Grad => "grad",
+            Transformation::ValueAndGrad => "value_and_grad",
+            Transformation::Vjp => "vjp",
+            Transformation::Jvp => "jvp",
+            Transformation::Jacobian => "jacobian",
+            Transformation::Hessian => "hessian",
+            Transformation::Checkpoint => "checkpoint",
+            Transformation::CustomVjp => "custom_vjp",
+            Transformation::Vmap => "vmap",
+        }
     }
 }

@@ -42,7 +42,7 @@ impl Call for Makers {
         /// An array filled with one number, with the type, shape and explicit layout of another array.
         full_like(x: Array, fill_value: Of("number or scalar"), [named] out: Sharding = None), NumbersAndBools, Planes(x, fill_value), "(x: f32[4, 6]) { full_like(x, 1) }";
         /// Equally spaced numbers from start, or from 0 with one argument, up to but not including stop.
-        arange(start: Of("number"), stop: Of("number") = None, step: Of("number") = 1, dtype: ElementType = None, [named] out: Sharding = None),
+        arange(start: Count, stop: Count = None, step: Count = 1, dtype: ElementType = None, [named] out: Sharding = None),
             Numbers, Made, "() { arange(2, 14, 3, dtype=f32) }";
         /// The given number of equally spaced numbers from start to stop.
         linspace(start: Of("number"), stop: Of("number"), num: Int = 50, endpoint: Bool = true, dtype: ElementType = f32, [named] out: Sharding = None),

@@ -296,7 +296,7 @@ impl Writer<'_> {
             }
             ParamKind::String => return self.string(),
             ParamKind::Sharding => return self.sharding(),
-            ParamKind::Of(_) => return self.anything(2),
+            ParamKind::Of(_) | ParamKind::Count => return self.anything(2),
             ParamKind::Bool => self.draw.pick(&["true", "false"]),
             ParamKind::Type => self.draw.pick(&TYPES),
             ParamKind::ElementType => {

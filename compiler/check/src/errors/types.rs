@@ -1,11 +1,11 @@
 //! Mismatched types, and terms of the wrong kind.
 
-use crate::limits::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::{count, counted, expected};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::errors::nearest;
+use spmdc_ir::call::limits::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
 
 /// E0203
 pub fn mismatch(place: &str, wanted: &str, found: &str, span: Span) -> Diagnostic {

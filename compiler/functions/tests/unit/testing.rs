@@ -47,7 +47,7 @@ pub fn call(
     let mut rest: Vec<Arg> = positional.iter().map(|term| arg(None, term)).collect();
     rest.extend(named.iter().map(|(name, term)| arg(Some(name), term)));
     let function = builtin(name).unwrap_or_else(|| panic!("`{name}` is not in the table"));
-    let Body::Emitted(emit) = function.body() else { panic!("`{name}` is written in the prelude") };
+    let Body::Emitted(emit) = function.body(&rest) else { panic!("`{name}` emits no statements by itself") };
     let mut args = function.bind(rest, Span::default(), build.is_exact())?;
     emit(name, &mut args, build)
 }

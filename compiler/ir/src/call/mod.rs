@@ -6,9 +6,12 @@ pub mod args;
 pub mod build;
 pub mod complex;
 pub mod errors;
+pub mod expand;
+pub mod limits;
 pub mod scoped;
 pub mod signature;
 pub mod term;
+pub mod trees;
 
 use self::args::Args;
 use self::build::CallBuilder;

@@ -79,6 +79,8 @@ pub enum ParamKind {
     Array,
     /// An integer known at compile time, of 64 bits.
     Int,
+    /// A number known at compile time. A quotient of integers is an integer, as it is as a size.
+    Count,
     /// An integer, or a tuple or list of integers.
     Ints,
     /// `true` or `false`, known at compile time.
@@ -153,6 +155,7 @@ impl fmt::Display for ParamKind {
         f.write_str(match self {
             ParamKind::Array => "array",
             ParamKind::Int => "int",
+            ParamKind::Count => "number",
             ParamKind::Ints => "ints",
             ParamKind::Bool => "bool",
             ParamKind::String => "string",
@@ -179,7 +182,7 @@ impl ParamKind {
             ParamKind::ElementType => arg::as_dtype(arg, param).map(drop),
             ParamKind::Sharding => arg::as_sharding(arg, param).map(drop),
             ParamKind::Axes => arg::as_axes(arg, param).map(drop),
-            ParamKind::Of(_) => Ok(()),
+            ParamKind::Count | ParamKind::Of(_) => Ok(()),
         }
     }
 }
@@ -213,6 +216,16 @@ impl Signature {
             Status::Shipped => true,
             Status::InDumps { .. } => false,
         }
+    }
+
+    /// Whether programs give the type of a new array first, as in `zeros(f32[8@X, 4])`: then the array has the layout in the type.
+    pub fn is_laid_out_by_type(&self) -> bool {
+        self.is_for_programs() && self.params.first().is_some_and(|param| param.kind == ParamKind::Type)
+    }
+
+    /// Whether arguments such as `N / 2` count as sizes do.
+    pub fn takes_counts(&self) -> bool {
+        self.params.iter().any(|param| param.kind == ParamKind::Count)
     }
 
     /// The position of a parameter. Asking for an unknown one is a defect of the function, not of the call.

@@ -1,13 +1,8 @@
 //! Structs, tuples and lists as trees of leaves; only leaves enter the IR.
 
-use super::limits::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
-use super::{Checker, errors};
+use crate::call::limits::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
+use crate::call::term::Term;
 use spmdc_abi::Plane;
-use spmdc_functions::complex::joined;
-use spmdc_grammar::span::Span;
-use spmdc_ir::call::arg::Arg;
-use spmdc_ir::call::errors::missing;
-use spmdc_ir::call::term::Term;
 
 /// `the parameter \`p\`` and `w` give `field \`w\` of the parameter \`p\``.
 pub fn part_of(place: &str, field: &str) -> String {
@@ -91,6 +86,18 @@ pub fn rebuild_elements(shape: &Term, leaves: &mut impl Iterator<Item = Term>) -
     leaves.next().expect("there is a leaf for each place of the tree")
 }
 
+/// The complex numbers of two terms of equal form, such as the results of a function for both planes.
+pub fn joined(re: Term, im: Term) -> Term {
+    let join = |re: Vec<Term>, im: Vec<Term>| re.into_iter().zip(im).map(|(re, im)| joined(re, im)).collect();
+    match (re, im) {
+        (Term::Array(re), Term::Array(im)) => Term::complex(re, im),
+        (Term::Tuple(re), Term::Tuple(im)) => Term::Tuple(join(re, im)),
+        (Term::List(re), Term::List(im)) => Term::List(join(re, im)),
+        (Term::Poison, _) | (_, Term::Poison) => Term::Poison,
+        (re, _) => re,
+    }
+}
+
 /// Whether two terms are trees of the same form; complex numbers have a separate form.
 pub fn same_form(lhs: &Term, rhs: &Term) -> bool {
     let complex = |term: &Term| matches!(term, Term::Complex(_));
@@ -109,7 +116,7 @@ pub fn same_form(lhs: &Term, rhs: &Term) -> bool {
 }
 
 /// The parts of a tree in the places of the leaves of another one; false if it does not have all of these places.
-fn parts_at_leaves<'t>(tree: &Term, other: &'t Term, found: &mut Vec<&'t Term>) -> bool {
+pub fn parts_at_leaves<'t>(tree: &Term, other: &'t Term, found: &mut Vec<&'t Term>) -> bool {
     match (tree, other) {
         (Term::Tuple(parts), Term::Tuple(others)) => {
             parts.len() == others.len()
@@ -157,55 +164,4 @@ pub fn is_within_limits(term: &Term) -> bool {
     }
     let mut left = MAX_NUMBERS;
     count(term, 0, &mut left)
-}
-
-impl Checker<'_> {
-    /// Applies a function to each leaf of a tree, and to the parts of other trees in the same place, as `jax.tree.map` does.
-    pub(super) fn tree_map(&mut self, mut args: Vec<Arg>, span: Span) -> Term {
-        if args.len() < 2 || args.iter().any(|arg| arg.name.is_some()) {
-            return self.report(missing("tree_map", "tree", span));
-        }
-        let function = args.remove(0);
-        let mut columns = Vec::new();
-        for arg in &args {
-            let mut parts = Vec::new();
-            if !parts_at_leaves(&args[0].term, &arg.term, &mut parts) {
-                let (wanted, found) = (self.display_term(&args[0].term), self.display_term(&arg.term));
-                return self.report(errors::types::mismatch("the first tree", &wanted, &found, arg.span));
-            }
-            columns.push(parts);
-        }
-        let mut results = Vec::new();
-        for at in 0..columns[0].len() {
-            let parts = columns.iter().zip(&args);
-            let leaf_args = parts.map(|(column, arg)| Arg { name: None, term: column[at].clone(), span: arg.span });
-            results.push(self.call_term(&function.term, leaf_args.collect(), span, function.span));
-        }
-        rebuild_elements(&args[0].term, &mut results.into_iter())
-    }
-
-    /// Combines the leaves of a tree by a function of two, in order, as `jax.tree.reduce` does.
-    pub(super) fn tree_reduce(&mut self, mut args: Vec<Arg>, span: Span) -> Term {
-        let names = [None, None, Some("initializer")];
-        let are_named =
-            |args: &[Arg]| args.iter().zip(names).all(|(arg, name)| arg.name.is_none() || arg.name.as_deref() == name);
-        if !(2..=3).contains(&args.len()) || !are_named(&args) {
-            return self.report(missing("tree_reduce", "tree", span));
-        }
-        let initializer = args.get(2).cloned();
-        args.truncate(2);
-        let (function, tree) = (&args[0], &args[1]);
-        let mut leaves = Vec::new();
-        elements(&tree.term, &mut leaves);
-        let leaf = |term: &Term| Arg { name: None, term: term.clone(), span: tree.span };
-        let given = initializer.map(|arg| Arg { name: None, ..arg });
-        let mut combined = given.into_iter().chain(leaves.into_iter().map(leaf));
-        let Some(mut result) = combined.next() else {
-            return self.report(missing("tree_reduce", "initializer", span));
-        };
-        for next in combined {
-            result.term = self.call_term(&function.term, vec![result.clone(), next], span, function.span);
-        }
-        result.term
-    }
 }
