@@ -3,9 +3,9 @@
 //! A call with a complex argument follows the rule in the signature of the function: it is made for each plane, expanded from
 //! `complex.spmd`, or refused. Control flow and `manual` functions carry the planes as two leaves of a tree (`ir/src/call/trees.rs`).
 
-use super::Checker;
-use super::choices::{WrittenOperator, with_terms};
-use super::errors::types as errors;
+use crate::Checker;
+use crate::errors::types as errors;
+use crate::types::choices::{WrittenOperator, with_terms};
 use spmdc_abi::DType;
 use spmdc_functions::builtin;
 use spmdc_functions::complex::{self, OperatorRule};
@@ -28,7 +28,7 @@ use spmdc_layout::types::{ArrayType, AxisSet};
 /// Calls.
 impl Checker<'_> {
     /// A call of a shipped function with complex numbers, or their type, among its arguments.
-    pub(super) fn call_complex(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
+    pub(crate) fn call_complex(&mut self, name: &str, args: Vec<Arg>, span: Span) -> Term {
         let Some(function) = builtin(name) else { return self.call_real(name, args, span) };
         match function.signature().complex {
             ComplexRule::Refused(why) => self.report(complex::refused(name, why, span)),
@@ -206,7 +206,7 @@ impl Checker<'_> {
     }
 
     /// The array of a term, real or complex: numbers and lists become constants.
-    pub(super) fn numeric(&mut self, term: &Term, span: Span) -> Option<Term> {
+    pub(crate) fn numeric(&mut self, term: &Term, span: Span) -> Option<Term> {
         if let Term::Complex(_) = term {
             return Some(term.clone());
         }
@@ -235,7 +235,7 @@ fn parameter(pattern: &PatternKind) -> &str {
 
 /// Operators.
 impl Checker<'_> {
-    pub(super) fn complex_prefix(&mut self, op: PrefixOp, span: Span, arg: (Term, Span)) -> Term {
+    pub(crate) fn complex_prefix(&mut self, op: PrefixOp, span: Span, arg: (Term, Span)) -> Term {
         let Some(term) = self.numeric(&arg.0, arg.1) else { return Term::Poison };
         match complex::prefix(op) {
             OperatorRule::Refused(why) => self.report(complex::refused(op.symbol(), why, span)),
@@ -255,7 +255,7 @@ impl Checker<'_> {
         })
     }
 
-    pub(super) fn complex_infix(&mut self, op: InfixOp, span: Span, lhs: (Term, Span), rhs: (Term, Span)) -> Term {
+    pub(crate) fn complex_infix(&mut self, op: InfixOp, span: Span, lhs: (Term, Span), rhs: (Term, Span)) -> Term {
         let mut sides = Vec::new();
         for (term, place) in [&lhs, &rhs] {
             let is_number = term.static_scalar().is_some();
@@ -318,7 +318,7 @@ const MOST_MULTIPLIED: u128 = 64;
 /// Elements.
 impl Checker<'_> {
     /// The elements of complex numbers at these indices.
-    pub(super) fn index_complex(&mut self, planes: [Value; 2], items: &[IndexItem], span: Span, base: Span) -> Term {
+    pub(crate) fn index_complex(&mut self, planes: [Value; 2], items: &[IndexItem], span: Span, base: Span) -> Term {
         let mut taken = Vec::new();
         for plane in planes {
             taken.push(self.index_items_of(plane, items, span, base));
@@ -328,7 +328,7 @@ impl Checker<'_> {
     }
 
     /// `z[indices] = value`, or `z[indices] op= value`: the numbers with the elements replaced.
-    pub(super) fn assign_complex(
+    pub(crate) fn assign_complex(
         &mut self,
         planes: [Value; 2],
         items: &[IndexItem],
@@ -407,19 +407,19 @@ impl Checker<'_> {
     }
 
     /// The type of complex numbers, for messages and `z.dtype`.
-    pub(super) fn complex_type(&self, planes: [Value; 2]) -> TypeTerm {
+    pub(crate) fn complex_type(&self, planes: [Value; 2]) -> TypeTerm {
         let array = self.build.ty(planes[0]).array.clone();
         TypeTerm { array, complex: true, sharding: None, varying: AxisSet::EMPTY }
     }
 
     /// `z.dtype`
-    pub(super) fn complex_dtype(&self, planes: [Value; 2]) -> Term {
+    pub(crate) fn complex_dtype(&self, planes: [Value; 2]) -> Term {
         let array = ArrayType::scalar(self.build.ty(planes[0]).dtype());
         Term::Type(TypeTerm { array, complex: true, sharding: None, varying: AxisSet::EMPTY })
     }
 
     /// E0203 for complex numbers, or real ones, that are declared to be of another type.
-    pub(super) fn other_numbers(&mut self, term: &Term, wanted: &str, span: Span, place: &str) -> Term {
+    pub(crate) fn other_numbers(&mut self, term: &Term, wanted: &str, span: Span, place: &str) -> Term {
         let found = self.display_term(term);
         let error = errors::mismatch(place, wanted, &found, span);
         let name = wanted.split(['[', '@']).next().unwrap_or(wanted);

@@ -8,47 +8,24 @@
 //! reported in one run, each once.
 #![warn(missing_docs)]
 
-mod assigned;
-mod batching;
-mod branches;
-mod calls;
-mod choices;
 mod complex;
-mod constants;
 mod control;
-mod derivatives;
-mod derived;
-mod entry;
 mod errors;
-mod expander;
-mod exprs;
-mod indexing;
-mod jacobians;
-mod layouts;
-mod loops;
-mod manual;
-pub mod meshes;
-mod names;
-mod operators;
-mod patterns;
-mod prelude;
-mod quotes;
+mod expand;
+mod program;
 mod regions;
-mod rule_layouts;
-mod scopes;
-pub mod sizes;
-pub mod sources;
-mod stage;
-mod stmts;
-mod summed;
+mod transforms;
 mod types;
-mod windows;
 
-pub use meshes::MeshOverride;
+pub use program::meshes::MeshOverride;
+pub use program::sources;
+pub use types::sizes;
 
-use names::{ItemId, Names};
-use scopes::Expansion;
-use sources::SourceSet;
+use expand::prelude;
+use expand::scopes::{self, Expansion};
+use program::names::{self, ItemId, Names};
+use program::sources::SourceSet;
+use program::{constants, meshes, stage};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
@@ -61,6 +38,7 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::AxisSet;
 use spmdc_ops::builder;
 use std::collections::{BTreeMap, BTreeSet};
+use types::declared::TypeWork;
 
 /// The options of the command line that concern checking.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +94,7 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
         statement: Span::default(),
         value_acts: false,
         refused: None,
-        types: types::TypeWork::default(),
+        types: TypeWork::default(),
         crosses: false,
         depth: 0,
         expanded_calls: 0,
@@ -182,7 +160,7 @@ struct Checker<'a> {
     value_acts: bool,
     /// The error in the call of a function of the prelude that is being expanded.
     refused: Option<prelude::Refusal>,
-    types: types::TypeWork,
+    types: TypeWork,
     /// Whether the checker is in an expression whose ambiguous layouts are resolved outside of it.
     leaves_choices: bool,
     /// The axes that split the mapped dimensions of the `vmap`s that are being expanded: elements cannot be split over them.

@@ -493,8 +493,8 @@ const LINES_PER_ASSERTION: usize = 60;
 
 /// Who is about an op may name it. All others ask for the properties of ops (`ir/rules`), so that a new op needs no change there.
 const NAMED_OPS: [(&str, &[&str]); 37] = [
-    ("compiler/check/src/stage.rs", &["Combined", "Reshard"]),
-    ("compiler/check/src/windows.rs", &["Binary", "Cast", "Constant", "PVary", "Unary"]),
+    ("compiler/check/src/expand/windows.rs", &["Binary", "Cast", "Constant", "PVary", "Unary"]),
+    ("compiler/check/src/program/stage.rs", &["Combined", "Reshard"]),
     ("compiler/inspect/src/eval.rs", &["Print"]),
     ("compiler/inspect/src/print.rs", &["Reshard"]),
     (

@@ -1,6 +1,6 @@
 //! Unknown names.
 
-use crate::sources::shipped_with;
+use crate::program::sources::shipped_with;
 use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::{DTypeName, FnItem, Ident};
 use spmdc_grammar::codes::Code;

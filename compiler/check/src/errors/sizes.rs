@@ -1,6 +1,6 @@
 //! Sizes: not constant, not divisible, or not inferable.
 
-use crate::sizes::SizeError;
+use crate::types::sizes::SizeError;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::must_be;
