@@ -22,7 +22,7 @@ use spmdc_ops::elementwise::Binary;
 use spmdc_ops::promote;
 use std::sync::OnceLock;
 
-/// What an operator does with complex operands.
+/// The rule of an operator for complex operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperatorRule {
     /// This function of `complex.spmd`.

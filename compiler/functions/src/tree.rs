@@ -2,6 +2,7 @@
 
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::sentences::expected;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::args::Args;
 use spmdc_ir::call::errors::missing;
@@ -47,7 +48,7 @@ impl Expand for TreeMap {
 /// E0203: a tree that does not have the places of the first one.
 fn other_form(checker: &dyn Expander, first: &Arg, arg: &Arg) -> Diagnostic {
     let (wanted, found) = (checker.display(&first.term), checker.display(&arg.term));
-    let message = format!("expected a tree of the form of the first tree, `{wanted}`, found `{found}`");
+    let message = expected(format_args!("a tree of the form of the first tree, `{wanted}`"), format_args!("`{found}`"));
     Diagnostic::error(Code::E0203, arg.span, message).here(format!("this is `{found}`"))
 }
 
