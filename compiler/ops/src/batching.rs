@@ -68,7 +68,7 @@ fn split_elsewhere(build: &CallBuilder, value: Value, axis: u8) -> Diagnostic {
     let message = format!("each element of this `vmap` needs `{ty}`, but the mapped dimension is split over {axis}");
     Diagnostic::error(Code::E0303, build.span(), message)
         .label(build.func.info(value).origin.span, format!("this is `{ty}` for each element"))
-        .help(format!("an axis can split only one dimension of an array; reshard the mapped argument or this value"))
+        .help("an axis can split only one dimension of an array; reshard the mapped argument or this value")
 }
 
 /// A value with one of its dimensions moved in front.
