@@ -33,11 +33,11 @@ fn dots_stand_for_the_leading_dimensions() {
 
 #[test]
 fn mistakes_are_named() {
-    assert!(read("ij,jk", &[2]).contains("for 2 operands, but 1 are given"));
-    assert!(read("ij->i", &[3]).contains("operand 1 has 3 dimensions, but 2 labels"));
+    assert!(read("ij,jk", &[2]).contains("takes 2 operands, but 1 was given"));
+    assert!(read("ij->i", &[3]).contains("operand 1 has 3 dimensions, but \"ij->i\" has 2 labels for it"));
     assert!(read("ij->ii", &[2]).contains("label i occurs twice"));
     assert!(read("ij->k", &[2]).contains("label k"));
-    assert!(read("i$->i", &[2]).contains("`$` is not a label"));
+    assert!(read("i$->i", &[2]).contains("invalid label `$`"));
     assert!(read("...i...", &[2]).contains("twice"));
-    assert!(read("...i->i", &[2]).contains("needs `...`"));
+    assert!(read("...i->i", &[2]).contains("must contain `...`"));
 }
