@@ -317,7 +317,7 @@ pub fn term(results: &[Value]) -> Term {
 
 impl Call for Sort {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The elements in ascending or descending order; equal elements keep their order, and NaN is the largest. Without an axis, of the flattened array.
+        /// The elements in ascending or descending order; equal elements keep theirs, and NaN is the largest. Without an axis, of the flattened array.
         sort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { sort(x, axis=1) }";
         /// The indices of the elements in ascending or descending order; without an axis, in the flattened array.
         argsort(a: Array, axis: Of("int or None") = -1, [named] stable: Bool = true, [named] descending: Bool = false), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { argsort(x, axis=1) }";
