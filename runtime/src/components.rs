@@ -12,10 +12,10 @@ use crate::check::ProgramChecker;
 use crate::collectives::reduce::{CombineFn, combine_function};
 use crate::gemm;
 use crate::inputs::{self, Argument, Source};
-use crate::library::matrix::Matrices;
+use crate::library::matrix::MatrixCalls;
 use crate::library::rows_and_transfers::{RowReads, TransferEnds};
 use crate::library::scatter::Scatters;
-use crate::library::sort::Sorts;
+use crate::library::sort::SortCalls;
 use crate::library::transform::Transforms;
 use crate::load::{Loader, PrintedText};
 use crate::pieces::LocalBlocks;
@@ -29,11 +29,11 @@ use spmdc_abi::{Binding, Component, DType, GemmStep, Image, Kernels, LibraryStep
 /// A component with its code.
 pub struct ComponentCode {
     component: Component,
-    code: Code,
+    code: ComponentKind,
 }
 
 #[derive(Clone, Copy)]
-enum Code {
+enum ComponentKind {
     Product(StepCode<GemmStep>),
     /// None if the type does not support the operation.
     Reduction(Option<CombineFn>),
@@ -102,7 +102,7 @@ macro_rules! product {
         component!(
             concat!("spmd_products_", $name),
             Component::Products(DType::$dtype),
-            Code::Product(StepCode {
+            ComponentKind::Product(StepCode {
                 check: |checker, step| checker.product(step),
                 load: |loader, step| loader.product(step, $multiply),
             })
@@ -116,7 +116,7 @@ macro_rules! library {
         component!(
             $symbol,
             $component,
-            Code::Library(StepCode {
+            ComponentKind::Library(StepCode {
                 check: |checker, step| checker.library(step, const { &$code }),
                 load: |loader, step| loader.library(step, const { &$code }),
             })
@@ -139,7 +139,7 @@ macro_rules! reduction {
         component!(
             concat!("spmd_reductions_", $name, "_", $op_name),
             Component::Reductions(DType::$dtype, ReduceOp::$op),
-            Code::Reduction(const { combine_function(DType::$dtype, ReduceOp::$op) })
+            ComponentKind::Reduction(const { combine_function(DType::$dtype, ReduceOp::$op) })
         )
     };
 }
@@ -195,14 +195,14 @@ static ALL: &[&[&ComponentCode]] = &[
     of_type!("f64", F64),
     of_type!("key", Key),
     &[
-        library!("spmd_sorts", Component::Sorts, Sorts),
+        library!("spmd_sorts", Component::Sorts, SortCalls),
         transforms!("f32", F32, f32),
         transforms!("f64", F64, f64),
-        library!("spmd_matrices", Component::Matrices, Matrices),
+        library!("spmd_matrices", Component::Matrices, MatrixCalls),
         component!(
             "spmd_streams",
             Component::Streams,
-            Code::Library(StepCode {
+            ComponentKind::Library(StepCode {
                 check: |checker, step| checker.library(step, &RowReads),
                 load: |loader, step| loader.read_rows(step),
             })
@@ -210,18 +210,18 @@ static ALL: &[&[&ComponentCode]] = &[
         component!(
             "spmd_transfers",
             Component::Transfers,
-            Code::Library(StepCode {
+            ComponentKind::Library(StepCode {
                 check: |checker, step| checker.library(step, &TransferEnds),
                 load: |loader, step| loader.transfer(step),
             })
         ),
-        component!("spmd_prints", Component::Prints, Code::Prints(|loader, text| loader.print(text))),
+        component!("spmd_prints", Component::Prints, ComponentKind::Prints(|loader, text| loader.print(text))),
         component!(
             "spmd_inputs",
             Component::Inputs,
-            Code::Inputs(InputsCode { bind: inputs::bind_blocks, give: Session::give })
+            ComponentKind::Inputs(InputsCode { bind: inputs::bind_blocks, give: Session::give })
         ),
-        component!("spmd_progress", Component::Progress, Code::Progress(progress::shown)),
+        component!("spmd_progress", Component::Progress, ComponentKind::Progress(progress::shown)),
     ],
 ];
 
@@ -243,7 +243,7 @@ impl ProgramCode {
 
 /// The components that a program is linked with.
 #[derive(Clone)]
-pub struct Components(BTreeMap<Component, Code>);
+pub struct Components(BTreeMap<Component, ComponentKind>);
 
 impl Components {
     /// All components, for a program that runs in the process of its compiler.
@@ -273,24 +273,25 @@ impl Components {
             }
             linked.insert(component, found.code);
         }
+        debug_assert_eq!(linked.len() as u64, image.component_count, "each component is linked once");
         Ok(Components(linked))
     }
 
-    fn find(&self, component: Component) -> Result<Code, RunError> {
+    fn find(&self, component: Component) -> Result<ComponentKind, RunError> {
         self.0.get(&component).copied().ok_or_else(|| not_linked(component))
     }
 
     /// The code of a product.
     pub(crate) fn product(&self, step: &GemmStep) -> Result<StepCode<GemmStep>, RunError> {
         let component = step.component();
-        let Code::Product(code) = self.find(component)? else { return Err(not_linked(component)) };
+        let ComponentKind::Product(code) = self.find(component)? else { return Err(not_linked(component)) };
         Ok(code)
     }
 
     /// The loop of a reduction.
     pub(crate) fn reduction(&self, step: &ReduceStep) -> Result<CombineFn, RunError> {
         let component = step.component();
-        let Code::Reduction(code) = self.find(component)? else { return Err(not_linked(component)) };
+        let ComponentKind::Reduction(code) = self.find(component)? else { return Err(not_linked(component)) };
         code.ok_or_else(|| {
             let dtype = step.to.layout.dtype.name();
             RunError::internal(format!("{:?} is not defined for {dtype}", step.op)).at(step.site)
@@ -300,27 +301,35 @@ impl Components {
     /// The code of a step in the form of a library function.
     pub(crate) fn library(&self, step: &LibraryStep) -> Result<StepCode<LibraryStep>, RunError> {
         let component = step.component();
-        let Code::Library(code) = self.find(component)? else { return Err(not_linked(component)) };
+        let ComponentKind::Library(code) = self.find(component)? else { return Err(not_linked(component)) };
         Ok(code)
     }
 
     /// The code of texts.
     pub(crate) fn prints(&self) -> Result<PrintFn, RunError> {
-        let Code::Prints(code) = self.find(Component::Prints)? else { return Err(not_linked(Component::Prints)) };
+        let ComponentKind::Prints(code) = self.find(Component::Prints)? else {
+            return Err(not_linked(Component::Prints));
+        };
         Ok(code)
     }
 
     /// The code of arguments, for a program with parameters.
     pub(crate) fn inputs(&self) -> Result<InputsCode, RunError> {
-        let Code::Inputs(code) = self.find(Component::Inputs)? else { return Err(not_linked(Component::Inputs)) };
+        let ComponentKind::Inputs(code) = self.find(Component::Inputs)? else {
+            return Err(not_linked(Component::Inputs));
+        };
         Ok(code)
     }
 
     /// Shows the progress of a run; None for a program without loops whose progress is known.
     pub(crate) fn progress(&self) -> Option<ShowFn> {
         match self.0.get(&Component::Progress)? {
-            Code::Progress(code) => Some(*code),
-            Code::Product(_) | Code::Reduction(_) | Code::Library(_) | Code::Prints(_) | Code::Inputs(_) => None,
+            ComponentKind::Progress(code) => Some(*code),
+            ComponentKind::Product(_)
+            | ComponentKind::Reduction(_)
+            | ComponentKind::Library(_)
+            | ComponentKind::Prints(_)
+            | ComponentKind::Inputs(_) => None,
         }
     }
 }
@@ -346,17 +355,17 @@ mod tests {
         }
         for (component, code) in all {
             let fits = match component {
-                Component::Products(_) => matches!(code, Code::Product(_)),
-                Component::Reductions(..) => matches!(code, Code::Reduction(_)),
+                Component::Products(_) => matches!(code, ComponentKind::Product(_)),
+                Component::Reductions(..) => matches!(code, ComponentKind::Reduction(_)),
                 Component::Scatters(..)
                 | Component::Sorts
                 | Component::Transforms(_)
                 | Component::Matrices
                 | Component::Streams
-                | Component::Transfers => matches!(code, Code::Library(_)),
-                Component::Prints => matches!(code, Code::Prints(_)),
-                Component::Inputs => matches!(code, Code::Inputs(_)),
-                Component::Progress => matches!(code, Code::Progress(_)),
+                | Component::Transfers => matches!(code, ComponentKind::Library(_)),
+                Component::Prints => matches!(code, ComponentKind::Prints(_)),
+                Component::Inputs => matches!(code, ComponentKind::Inputs(_)),
+                Component::Progress => matches!(code, ComponentKind::Progress(_)),
             };
             assert!(fits, "{component:?} has the code of another one");
         }

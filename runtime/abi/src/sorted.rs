@@ -1,5 +1,5 @@
-//! Sorted lists of numbers. A sort is compiled for each type of elements and each comparison, and to collect a `BTreeSet` is a sort, too:
-//! executables would have a dozen copies for what they do once, when they load their program.
+//! Sorted lists of numbers. A sort is compiled for each type of elements and each comparison, and collecting a `BTreeSet` sorts, too. So
+//! executables would contain a dozen copies of code that runs once, when they load their program.
 
 /// The different numbers, in ascending order.
 pub fn distinct(numbers: impl IntoIterator<Item = usize>) -> Vec<usize> {

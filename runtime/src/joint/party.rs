@@ -97,7 +97,7 @@ impl Party<'_> {
         let (is_over, waiting) = (&AtomicBool::new(false), thread::current());
         thread::scope(|scope| {
             let worker = Builder::new().name("write".to_string()).spawn_scoped(scope, move || {
-                let _over = Over { is_over, waiting };
+                let _over = EndOfWrite { is_over, waiting };
                 work()
             });
             let worker =
@@ -143,12 +143,12 @@ impl Party<'_> {
 }
 
 /// Says at the end of work, also at that by a panic, that it is over.
-struct Over<'a> {
+struct EndOfWrite<'a> {
     is_over: &'a AtomicBool,
     waiting: Thread,
 }
 
-impl Drop for Over<'_> {
+impl Drop for EndOfWrite<'_> {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
         self.waiting.unpark();

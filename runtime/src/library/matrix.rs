@@ -8,9 +8,9 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 /// Factorizations and triangular systems.
-pub(crate) struct Matrices;
+pub(crate) struct MatrixCalls;
 
-impl LibraryCheck for Matrices {
+impl LibraryCheck for MatrixCalls {
     fn check(&self, arrays: &StepArrays<'_>) -> Result<(), String> {
         let LibraryFunction::Matrix(function) = &arrays.step.function else { return Err(other_function()) };
         arrays.are_own("a function of matrices of other devices")?;
@@ -19,7 +19,7 @@ impl LibraryCheck for Matrices {
     }
 }
 
-impl LibraryCode for Matrices {
+impl LibraryCode for MatrixCalls {
     fn prepare(&self, step: &LibraryStep, _: (usize, usize)) -> Box<dyn PreparedFunction> {
         let LibraryFunction::Matrix(function) = &step.function else { unreachable!("the step has been checked") };
         Box::new(PreparedMatrix(function.clone()))

@@ -33,8 +33,8 @@ pub(crate) trait LibraryCheck: Sync {
 
 /// A family of functions.
 pub(crate) trait LibraryCode: LibraryCheck {
-    /// The function of a step that has been checked, for the calls of a device: the first dimension of the result has so many elements, 0 if
-    /// the device makes no calls, and so many threads use slots of their own.
+    /// The function of a checked step, for the calls of a device. `made` is the number of elements of the result's first dimension (0 if the
+    /// device makes no calls) and the number of threads with slots of their own.
     fn prepare(&self, step: &LibraryStep, made: (usize, usize)) -> Box<dyn PreparedFunction>;
 }
 
@@ -116,7 +116,7 @@ pub(crate) struct PreparedLibrary {
     chunk: i64,
     /// For each slot of the scratch memory whether a thread uses it; none if every call has separate scratch memory.
     slots: Box<[AtomicBool]>,
-    /// What the calls check.
+    /// The checks of the calls.
     pub checks: Box<[Check]>,
 }
 

@@ -10,9 +10,9 @@ use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, S
 use std::ops::Range;
 
 /// Sorts, and merges of sorted lines.
-pub(crate) struct Sorts;
+pub(crate) struct SortCalls;
 
-impl LibraryCheck for Sorts {
+impl LibraryCheck for SortCalls {
     fn check(&self, arrays: &StepArrays<'_>) -> Result<(), String> {
         let step = arrays.step;
         match &step.function {
@@ -36,7 +36,7 @@ impl LibraryCheck for Sorts {
     }
 }
 
-impl LibraryCode for Sorts {
+impl LibraryCode for SortCalls {
     fn prepare(&self, step: &LibraryStep, _: (usize, usize)) -> Box<dyn PreparedFunction> {
         match &step.function {
             LibraryFunction::Sort(order) => Box::new(PreparedSort(order.clone())),

@@ -24,6 +24,7 @@ impl Loader<'_> {
             Ok(gemm::plan(reads, step, device, (team(staff, numbers[device]), multiply)))
         };
         let products = self.planned((group, Senders::Owners), (step.site, what), plan)?;
+        debug_assert_eq!(products.len(), self.memory.devices().len(), "each device of this process has its product");
         self.emit_each(step.site, "product", products.into_iter().map(Action::Products));
         Ok(())
     }
@@ -40,6 +41,7 @@ impl Loader<'_> {
             Ok(library::plan(reads, step, device, (team(staff, numbers[device]), code)))
         };
         let calls = self.planned((group, Senders::Owners), (step.site, what), plan)?;
+        debug_assert_eq!(calls.len(), self.memory.devices().len(), "each device of this process has its calls");
         self.emit_each(step.site, "library function", calls.into_iter().map(|calls| Action::Library(Box::new(calls))));
         Ok(())
     }
@@ -49,6 +51,7 @@ impl Loader<'_> {
     /// Reads of rows of a stream.
     pub(crate) fn read_rows(&mut self, step: &LibraryStep) -> Result<(), RunError> {
         let LibraryFunction::Rows(rows) = &step.function else { return Err(RunError::internal("no read of rows")) };
+        debug_assert!((rows.param as usize) < self.params.len(), "a stream is a parameter");
         let layout = &self.params[rows.param as usize].layout;
         let rows = &StreamRows { param: rows.param + self.first_param as u32, ..rows.clone() };
         let mut reads = Vec::new();
@@ -57,6 +60,7 @@ impl Loader<'_> {
             self.out.ahead.extend(ahead);
             reads.push(read);
         }
+        debug_assert_eq!(reads.len(), self.memory.devices().len(), "each device of this process reads its rows");
         self.emit_each(step.site, "read of rows", reads.into_iter().map(|read| Action::Read(Box::new(read))));
         Ok(())
     }

@@ -42,6 +42,7 @@ impl Loader<'_> {
             Bound::Memory(place, _) => varying.union(self.own_axes(*place)),
         });
         self.steps(body)?;
+        debug_assert!(slot < self.counters, "loops inside have other counters");
         (self.in_known_loop, self.varying) = outside;
         self.emit(site, "loop", |_, _| Action::Next { counter: slot, body: head + 1 });
         self.land(head);
@@ -64,6 +65,7 @@ impl Loader<'_> {
         let branch = self.unless(flag, site);
         self.steps(body)?;
         self.varying = outside;
+        debug_assert!(head <= branch, "the condition comes before the jump out of the loop");
         self.emit(site, "loop", |_, _| Action::Jump { target: head });
         self.land(branch);
         Ok(())
@@ -81,6 +83,7 @@ impl Loader<'_> {
         self.steps(then)?;
         let jump = self.outline.len();
         self.emit(site, "branch", |_, _| Action::Jump { target: 0 });
+        debug_assert!(branch < jump, "the first side ends with a jump over the second one");
         self.land(branch);
         self.steps(otherwise)?;
         self.land(jump);
@@ -92,6 +95,7 @@ impl Loader<'_> {
     fn unless(&mut self, flag: Place, site: Site) -> usize {
         let memory = self.memory;
         self.emit(site, "branch", |device, _| Action::Unless { flag: memory.address(flag, device), target: 0 });
+        debug_assert!(self.outline.len() > 0, "the jump is an operation");
         self.outline.len() - 1
     }
 

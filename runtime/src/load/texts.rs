@@ -37,6 +37,7 @@ impl Loader<'_> {
             Ok(())
         };
         self.planned((self.mesh.axes(), senders), (site, what), of_first)?;
+        debug_assert_eq!(self.out.prints.len(), print, "no other text has this number");
         self.out.prints.push(Box::new(prepared));
         self.emit(site, what, |_, _| Action::Print { print });
         self.sync(self.mesh.axes(), site, what)

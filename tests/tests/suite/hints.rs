@@ -73,7 +73,7 @@ fn names_of_other_libraries_are_answered() {
         ("scan(x, y)", Some("collect")),
         ("fori_loop(0, 4, x, y)", Some("for i in 0..n")),
         ("while_loop(x, y)", Some("while c(x)")),
-        ("jit(x)", Some("leave it out")),
+        ("jit(x)", Some("remove it")),
         ("pmap(x)", Some("vmap(f)(x)")),
         ("shard_map(x)", Some("manual(X) fn")),
         ("with_sharding_constraint(x)", Some("reshard(x, P(X, _))")),

@@ -304,8 +304,27 @@ fn imports(source: &Path) -> BTreeMap<Vec<String>, BTreeSet<Vec<String>>> {
     found
 }
 
-/// The only circle of files: a statement holds an op, and the rules of an op build and lower statements.
-const CIRCLE: [&str; 10] = [
+/// The circles of files. In the runtime, the table of components names their code, which the loader finds through that table. In the IR, a
+/// statement holds an op, and the rules of an op build and lower statements.
+const CIRCLES: [&str; 28] = [
+    "runtime: check",
+    "runtime: collectives/reduce",
+    "runtime: components",
+    "runtime: crew",
+    "runtime: device",
+    "runtime: kernels",
+    "runtime: launch",
+    "runtime: library/merge",
+    "runtime: library/scatter",
+    "runtime: library/sort",
+    "runtime: load",
+    "runtime: load/texts",
+    "runtime: load/transfers",
+    "runtime: print",
+    "runtime: progress",
+    "runtime: session",
+    "runtime: shared",
+    "runtime: trace",
     "compiler/ir: call/build",
     "compiler/ir: lower/builder",
     "compiler/ir: lower/work",
@@ -318,9 +337,9 @@ const CIRCLE: [&str; 10] = [
     "compiler/ir: rules/derivative",
 ];
 
-/// Files of a crate use each other in one direction only.
+/// Other files of a crate use each other in one direction only.
 #[test]
-fn files_form_one_circle_only() {
+fn files_form_known_circles_only() {
     let mut circles = Vec::new();
     for (folder, _) in CRATES {
         let mut left = imports(&root().join(folder).join("src"));
@@ -336,7 +355,7 @@ fn files_form_one_circle_only() {
         }
         circles.extend(left.keys().map(|module| format!("{folder}: {}", module.join("/"))));
     }
-    assert_eq!(circles, CIRCLE, "files in circles");
+    assert_eq!(circles, CIRCLES, "files in circles");
 }
 
 /// Only the command and the runtime touch files, the environment, or the standard streams.

@@ -80,7 +80,7 @@ enum Stop {
 }
 
 /// The state of the function under construction before a trial.
-struct Trial {
+struct BodyTrial {
     build: BuilderMark,
     diagnostics: usize,
 }
@@ -257,7 +257,7 @@ impl Checker<'_> {
             }));
         }
         let mut state = Loop { kind, body, span, carried, leaves, varies: AxisSet::EMPTY, differing: Vec::new() };
-        let trial = Trial { build: self.build.mark(), diagnostics: self.diagnostics.len() };
+        let trial = BodyTrial { build: self.build.mark(), diagnostics: self.diagnostics.len() };
         let Some(term) = self.settled(&mut state, &trial) else { return Term::Poison };
         if state.differing.is_empty() {
             return term;
@@ -274,7 +274,7 @@ impl Checker<'_> {
     }
 
     /// Expands the loop until a trip keeps the types of its carried values.
-    fn settled(&mut self, state: &mut Loop, trial: &Trial) -> Option<Term> {
+    fn settled(&mut self, state: &mut Loop, trial: &BodyTrial) -> Option<Term> {
         // Every round gives at least one leaf another element type or more varying axes, which bounds their number.
         let rounds = 2 + state.leaves.len() * (2 + self.build.mesh.axes.len());
         for _ in 0..rounds {
@@ -297,7 +297,7 @@ impl Checker<'_> {
     fn layout_error(
         &mut self,
         state: &mut Loop,
-        trial: &Trial,
+        trial: &BodyTrial,
         differing: &Differing,
         all: &[Differing],
     ) -> Diagnostic {
@@ -332,7 +332,7 @@ impl Checker<'_> {
         choose(error, ways.into_iter().flatten().collect())
     }
 
-    fn roll_back(&mut self, trial: &Trial, carried: &[Carried]) {
+    fn roll_back(&mut self, trial: &BodyTrial, carried: &[Carried]) {
         self.build.roll_back(&trial.build);
         self.diagnostics.truncate(trial.diagnostics);
         for variable in carried {
