@@ -95,11 +95,11 @@ mod tests {
     fn mistakes_are_named() {
         let wrong = |text: &str| levels(text).err().unwrap_or_default();
         assert!(wrong("[1]").contains("it must be a JSON object"));
-        assert!(wrong(r#"{"inside": 3}"#).contains("`inside` is not a JSON object"));
-        assert!(wrong(r#"{"outside": {}}"#).contains("`outside` is neither"));
-        assert!(wrong(r#"{"inside": {"bytes": 3}}"#).contains("`bytes` of `inside` is neither"));
+        assert!(wrong(r#"{"inside": 3}"#).contains("`inside` must be a JSON object"));
+        assert!(wrong(r#"{"outside": {}}"#).contains("unknown field `outside`"));
+        assert!(wrong(r#"{"inside": {"bytes": 3}}"#).contains("unknown field `bytes` of `inside`"));
         assert!(wrong(r#"{"between": {"bytes_per_second": 0}}"#).contains("must be an integer from 1000"));
-        assert!(wrong(r#"{"between": {"latency_nanos": -1}}"#).contains("is -1, not"));
+        assert!(wrong(r#"{"between": {"latency_nanos": -1}}"#).contains("found -1"));
         assert!(wrong("{").contains("EOF"));
     }
 }

@@ -772,7 +772,7 @@ mod tests {
         }
         assert!(bind_texts(&[param("w", DType::U8, &[2])], &[&archive.replacen('p', "w", 1)]).is_ok());
         let error = refusal(&[param("x", DType::U8, &[2])], &[&archive.replacen('p', "x", 1)]);
-        assert!(error.message.contains("is an archive; which of its arrays is `x`?"), "{}", error.message);
+        assert!(error.message.contains("is an archive; name the array for `x`"), "{}", error.message);
     }
 
     #[test]

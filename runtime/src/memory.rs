@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(check_fits(&program, &[mesh()], 0, Some(9000)), Ok(9000));
         let error = check_fits(&program, &[mesh()], 0, Some(8999)).unwrap_err();
         assert_eq!(error.code, RunCode::E0803);
-        assert_eq!(error.message, "the program needs 8.8 KiB of memory, but 8.8 KiB are available");
+        assert_eq!(error.message, "the program needs 8.8 KiB of memory, but only 8.8 KiB is available");
         assert_eq!(error.site.unwrap().line, 8);
         assert_eq!(
             error.help.unwrap(),

@@ -214,7 +214,7 @@ Example, with --arg x=iota:
     #[test]
     fn near_names_are_offered() {
         assert_eq!(refused("sofmax").help.as_deref(), Some("did you mean `softmax`?"));
-        assert!(refused("E123").message.contains("no diagnostic `E123`"));
+        assert!(refused("E123").message.contains("unknown diagnostic `E123`"));
         assert!(explained(Some("index")).ok().unwrap().contains("in a program write x[i]"));
         assert!(explained(Some("transfer")).ok().unwrap().contains("on another mesh"));
     }

@@ -459,7 +459,7 @@ mod tests {
             (Some(0), vec![], "a job requires at least one process"),
             (Some(1), vec!["a", "b"], "1 process is fewer than 2 hosts"),
             (None, vec!["-x", "b"], "invalid host name `-x`"),
-            (None, vec!["a b"], "`a b` is no name of a host"),
+            (None, vec!["a b"], "invalid host name `a b`"),
         ] {
             assert_eq!(dealt(&command(processes, &hosts)).unwrap_err().message, message);
         }

@@ -105,7 +105,7 @@ fn files_that_cannot_be_streamed_are_refused() {
         folder.spmdc(&["run", "p.spmd", "--arg", &argument, "--arg", "i=0"]).expect(status, "", error);
     };
     refused("none.npy", 2, "cannot read `none.npy`: No such file or directory");
-    refused("f.npy", 2, "`data` is stream i32[40,5], but `f.npy` is f32[40, 5]");
+    refused("f.npy", 2, "`data` has type stream i32[40,5], but `f.npy` is f32[40, 5]");
     refused("short.npy", 2, "but `short.npy` is i32[39, 5]");
     let whole = fs::read(folder.path().join("x.npy")).unwrap();
     fs::write(folder.path().join("cut.npy"), &whole[..whole.len() - 4]).unwrap();

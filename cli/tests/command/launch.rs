@@ -139,7 +139,7 @@ fn devices_are_shown_in_one_process() {
 fn processes_that_know_nothing_of_each_other_are_refused() {
     let folder = Folder::with(&[("p.spmd", PROGRAM)]);
     for (variables, reason) in [
-        (&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "2")][..], "srun has started 2 processes"),
+        (&[("SLURM_PROCID", "1"), ("SLURM_STEP_NUM_TASKS", "2")][..], "srun started 2 processes"),
         (&[("PMI_RANK", "7"), ("PMI_SIZE", "2")], "PMI_RANK is 7, and PMI_SIZE is 2"),
         (
             &[("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("SPMDC_MPI_LIB", "libno-such-mpi.so")],

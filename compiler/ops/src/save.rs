@@ -189,7 +189,7 @@ impl NestLowering for Save {
 
 impl Call for Save {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// Writes an array, or a tuple or struct of arrays, to a file while the program continues; `{}` in its name takes the values before the arrays.
+        /// Writes an array, or a tuple or struct of arrays, to a file while the program continues; `{}` in its name takes earlier values.
         save(name: String, [rest] values: Of("value"), [in_dumps "a tuple or struct of arrays"] arrays: String = None), Any, Own,
             "(x: f32[4, 6]) { for step in 0..x.shape[0] // 8 { save(\"x-{}.npz\", step, { x: x }); } x }";
     };

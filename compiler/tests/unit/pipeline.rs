@@ -69,7 +69,7 @@ fn layouts_follow_hosts() {
     assert!(for_hosts(source, Some(2)).is_ok_and(|(ty, crossing)| ty == near && crossing.iter().all(|&c| c == 0)));
     let uneven = for_hosts(source, Some(3)).unwrap_err();
     assert_eq!((uneven[0].code, uneven[0].of_command), (Code::E0807, true));
-    assert!(uneven[0].message.contains("8 devices, which cannot be divided equally among 3 hosts"));
+    assert!(uneven[0].message.contains("8 devices of the mesh cannot be divided equally among 3 hosts"));
 }
 
 #[test]

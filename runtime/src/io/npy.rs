@@ -580,7 +580,7 @@ mod tests {
             (Bytes::owned(b"\x93NUMPY\x09\x00\x00\x00".to_vec()), "version 9.0"),
             (Bytes::owned(b"\x93NUMPY\x02\x00\xff\xff\x0f\x00{".to_vec()), "header is truncated"),
             (Bytes::owned(b"\x93NUMPY\x02\x00\xff\xff\xff\xff{".to_vec()), "header is longer than 1 MiB"),
-            (file(&header("'<f4'", "(2, 2)"), &[0; 15]), "f32[2, 2] takes 16 bytes, 15 are there"),
+            (file(&header("'<f4'", "(2, 2)"), &[0; 15]), "f32[2, 2] takes 16 bytes, but it holds 15"),
             (file(&header("'<f4'", "(4294967296, 4294967296)"), &[]), "too large"),
             (file(&header("'<f4'", "(99999999999999999999,)"), &[]), "not a size"),
             (file(&header("'<f4'", "(-1,)"), &[]), "not a size"),
@@ -588,8 +588,8 @@ mod tests {
             (file(&header("'<c32'", "(2,)"), &[0; 64]), "complex"),
             (file(&header("[('a', '<f4')]", "(2,)"), &[0; 16]), "named fields"),
             (file("{'descr': '<f4', 'shape': (2,)}", &[0; 8]), "no `fortran_order`"),
-            (file("{'descr': '<f4", &[]), "does not end"),
-            (file("", &[]), "`{` expected"),
+            (file("{'descr': '<f4", &[]), "unterminated string"),
+            (file("", &[]), "expected `{`"),
         ];
         for (content, part) in cases {
             let message = message(content);

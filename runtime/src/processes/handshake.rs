@@ -189,7 +189,7 @@ mod tests {
         all[3].program = 2;
         let error = introduced(&all)[4].clone().unwrap_err();
         assert!(error.message.starts_with("process 0 on `h0` has another program than process 1 on `h1`; "), "{error}");
-        assert!(error.message.ends_with("these differ from most: processes 0 and 3"), "{error}");
+        assert!(error.message.ends_with("these differ from the majority: processes 0 and 3"), "{error}");
     }
 
     #[test]

@@ -443,9 +443,9 @@ fn printed_by_processes(
             session.write_param(index, &mut input.clone()).unwrap();
         }
         let mut printed = Vec::new();
-        let failure = session.run(&mut printed).err().map(|error| match error.code {
-            RunCode::E0809 => format!("E0809 {}", error.message),
-            code => code.to_string(),
+        let failure = session.run(&mut printed).err().map(|error| match error.code == RunCode::E0809 {
+            true => format!("E0809 {}", error.message),
+            false => error.code.to_string(),
         });
         (String::from_utf8(printed).unwrap(), failure)
     };

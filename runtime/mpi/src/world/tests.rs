@@ -253,7 +253,7 @@ fn the_reason_of_an_error_is_on_one_line() {
 fn messages_of_another_size_are_refused() {
     let world = World::join(library(), &LAUNCHED).unwrap();
     let error = echoed(&world, &[1; 4], 6).unwrap_err();
-    assert_eq!(error.message, "process 1 has sent 4 bytes where 6 were expected");
+    assert_eq!(error.message, "expected 6 bytes from process 1, received 4");
     let error = echoed(&world, &[1; 8], 6).unwrap_err();
     assert_eq!(error.message, "MPI could not receive from process 1: message truncated");
 }
@@ -272,7 +272,7 @@ fn a_library_of_another_launcher_is_refused() {
     let three = Launched { size: 3, ..LAUNCHED };
     let error = World::join(library(), &three).err().unwrap();
     assert!(error.message.contains("started 3 processes, but `a library of a test` reports process 0 of 2"));
-    assert!(error.help.unwrap().contains("must be of the same MPI (Test MPI v1)"));
+    assert!(error.help.unwrap().contains("must belong to the same MPI (Test MPI v1)"));
     let second = Launched { rank: 1, ..LAUNCHED };
     assert!(World::join(library(), &second).is_err());
 }
@@ -281,7 +281,7 @@ fn a_library_of_another_launcher_is_refused() {
 fn handles_of_an_unknown_library_are_noticed() {
     fake(|fake| fake.bytes_of_float = 8);
     let error = World::join(library(), &LAUNCHED).err().unwrap();
-    assert!(error.message.contains("handles that are not those of a known MPI library"), "{error}");
+    assert!(error.message.contains("is not a known MPI library: its handles have an unknown format"), "{error}");
 }
 
 #[test]
@@ -299,5 +299,5 @@ fn calls_take_turns_where_the_library_needs_it() {
     assert!(fake(|fake| fake.calls.contains(&"abort")));
     fake(|fake| fake.level = CONSTANTS.serialized - 1);
     let error = World::join(library(), &LAUNCHED).err().unwrap();
-    assert!(error.message.contains("does not allow calls of several threads"), "{error}");
+    assert!(error.message.contains("does not support calls from several threads"), "{error}");
 }
