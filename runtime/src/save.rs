@@ -1,7 +1,7 @@
 //! Writes the files that a program saves, while the program continues.
 //!
 //! The devices wait until each process's part of the arrays has been copied. A thread of each process writes the copies, together with the
-//! other processes ([`joint`](crate::joint)), to a temporary file, which is renamed when it is complete. At most one file is being written
+//! other processes ([`joint`]), to a temporary file, which is renamed when it is complete. At most one file is being written
 //! and one is waiting: a program that saves faster than the disk writes waits for the disk, and memory stays bounded. Copies are kept and
 //! reused.
 //!

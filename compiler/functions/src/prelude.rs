@@ -180,7 +180,7 @@ pub const NAMES: [&str; 124] = [
 pub struct Written {
     /// The parameters from the declaration, and the documentation from the lines above it.
     pub signature: Signature,
-    /// The parsed declaration and body; their spans are in [`FILE`].
+    /// The parsed declaration and body; their spans are in the file of the prelude.
     pub function: FnItem,
     /// Its text, without the parts in the signature.
     pub source: &'static str,

@@ -1,6 +1,6 @@
 //! Factorizations of one matrix of f64, single-threaded, in memory that the caller plans.
 //!
-//! Matrices are column-major views. The factorizations by elimination and by reflections are implemented here, on blocks of [`BLOCK`]
+//! Matrices are column-major views. The factorizations by elimination and by reflections are implemented here, on blocks of `BLOCK`
 //! columns with products by `faer`. They treat ties, zero pivots and NaN like LAPACK (`potrf`, `trsm`, `getrf`, `geqrf`), which
 //! `jax.numpy.linalg` calls. The iterative ones, `eigh`, `svd` and `eig` of real matrices, are `faer`'s.
 

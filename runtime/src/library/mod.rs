@@ -43,7 +43,7 @@ pub(crate) trait PreparedFunction: fmt::Debug + Sync {
     /// Makes some parts of a call; gives the code of the first failure.
     ///
     /// # Safety
-    /// As for [`PreparedLibrary::run`]; the call has the arrays that [`LibraryCode::check`] demands, and no other thread uses its slot of
+    /// As for [`PreparedLibrary::run`]; the call has the arrays that [`LibraryCheck::check`] demands, and no other thread uses its slot of
     /// the scratch memory.
     unsafe fn call(&self, call: &LibraryCall<'_>, parts: Range<usize>) -> i64;
 }

@@ -5,7 +5,7 @@
 //! split by the same axes along a summed dimension is there a choice, which the program must make. A dimension that an op cuts,
 //! pads, rotates or joins keeps its axes.
 //!
-//! A choice that the program must make is a [`Mismatch`] with its possible [`Choice`]s.
+//! A choice that the program must make is a [`Mismatch`] with its possible [`Choice`](crate::program::choice::Choice)s.
 
 mod choices;
 

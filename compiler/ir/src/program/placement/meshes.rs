@@ -4,7 +4,8 @@ use crate::op::Op;
 use crate::program::transfer_target::TransferTarget;
 use crate::rules::Elements;
 
-/// For each value, the mesh to which it is committed, by its position in [`Mesh::named`]; None if it is made wherever it is needed.
+/// For each value, the mesh to which it is committed, by its position in [`Mesh::named`](spmdc_layout::mesh::Mesh::named);
+/// None if it is made wherever it is needed.
 pub type ValueMeshes = Vec<Option<u8>>;
 
 /// Where the value of a transfer goes; None for other ops.
