@@ -253,11 +253,10 @@ pub fn check_fits(
     }
     // The largest ones first.
     let sizes = buffers.iter().map(|(buffer, copies)| !buffer.bytes.saturating_mul(*copies));
-    let largest: Vec<String> = order(&sizes.collect::<Vec<_>>())
+    let sorted = order(&sizes.collect::<Vec<_>>()).into_iter().map(|at| &buffers[at]).take(4).collect::<Vec<_>>();
+    let largest: Vec<String> = sorted
         .iter()
-        .take(4)
-        .map(|&at| {
-            let (buffer, copies) = &buffers[at];
+        .map(|(buffer, copies)| {
             let times = if *copies > 1 { format!(" times {copies}") } else { String::new() };
             let line = if buffer.site.line > 0 { format!(" (line {})", buffer.site.line) } else { String::new() };
             format!("`{}: {}`{line} {}{times}", buffer.name, buffer.ty, ByteSize(buffer.bytes))
@@ -268,7 +267,7 @@ pub fn check_fits(
         RunCode::E0803,
         format!("the program needs {needed} of memory, but only {} is available", ByteSize(available)),
     );
-    if let Some((buffer, _)) = buffers.first() {
+    if let Some((buffer, _)) = sorted.first() {
         error = error.at(buffer.site).with_help(format!("the largest values are {}", largest.join(", ")));
     }
     Err(error)

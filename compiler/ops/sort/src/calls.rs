@@ -70,7 +70,7 @@ impl Call for LexSort {
 
 impl Call for TopK {
     const SIGNATURES: &'static [Signature] = signatures! {
-        /// The k largest elements of each line, descending, and their indices; equal elements keep their order, NaN is the largest, and -0 is less than 0.
+        /// The k largest elements of each line, descending, and their indices; equal elements keep theirs, NaN is the largest, and -0 is below 0.
         top_k(operand: Array, k: Int, axis: Int = -1), NumbersAndBools, Refused(ORDER), "(x: f32[4, 6]) { top_k(x, 2) }";
     };
 

@@ -255,7 +255,7 @@ fn messages_of_another_size_are_refused() {
     let error = echoed(&world, &[1; 4], 6).unwrap_err();
     assert_eq!(error.message, "expected 6 bytes from process 1, received 4");
     let error = echoed(&world, &[1; 8], 6).unwrap_err();
-    assert_eq!(error.message, "MPI could not receive from process 1: message truncated");
+    assert_eq!(error.message, "MPI failed to receive from process 1: message truncated");
 }
 
 #[test]
