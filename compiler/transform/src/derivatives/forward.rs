@@ -323,7 +323,7 @@ impl Forward<'_> {
             return Ok(());
         }
         let [result] = stmt.results[..] else { return Err(missing(stmt)) };
-        self.build.lineage().of = Some(result);
+        self.build.set_lineage(Lineage { of: Some(result), ..self.build.lineage() });
         let mut terms = Vec::new();
         match op.rules().derivative() {
             Derivative::Zero => {}

@@ -35,7 +35,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::origin::Kin;
+use spmdc_ir::program::origin::{Kin, Lineage};
 use spmdc_ir::program::walk::{defined_values, free_values};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::{Derivative, PartialDerivative, is_differentiable};
@@ -185,7 +185,7 @@ fn total_here(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result
     if axes.is_empty() {
         return Ok(cotangent);
     }
-    build.lineage().of = Some(value);
+    build.set_lineage(Lineage { of: Some(value), ..build.lineage() });
     let sum = summed_over(build, cotangent, axes)?;
     build.func.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
     cast_to(build, sum, &wanted)
