@@ -27,6 +27,6 @@ pub fn paragraph(files: &[&'static str], name: &'static str) -> Paragraph {
         ItemKind::Fn(function) => Some(function),
         ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
     });
-    let function = function.unwrap_or_else(|| panic!("`{name}` of the prelude is no function"));
+    let function = function.unwrap_or_else(|| panic!("`{name}` of the prelude is not a function"));
     Paragraph { text, function }
 }

@@ -167,7 +167,7 @@ fn reduce_by_function(args: &mut Args<'_>, checker: &mut dyn Expander) -> Expand
         None
     };
     let mut all = WindowElements { value: whole, exist };
-    // What is left over at each level comes after all pairs, and before what was left over earlier.
+    // An element without a partner follows all pairs of its level, and precedes the elements left over at earlier levels.
     let mut tail: Option<WindowElements> = None;
     let mut len = checker.build().ty(whole).shape()[0];
     while len > 1 {

@@ -20,6 +20,7 @@ pub mod elementwise;
 pub mod flip;
 pub mod fma;
 pub mod fold_in;
+pub mod from_end;
 pub mod gather;
 pub mod index;
 pub mod iota;

@@ -121,14 +121,12 @@ pub struct Resources<'a> {
 
 /// The name of each pass once, in the order in which they run first.
 pub fn pass_names() -> Vec<&'static str> {
-    let lists = [TIDY, BEFORE_LAYOUT, &[], PARTITION, OPTIMIZE];
-    let mut names: Vec<&'static str> = Vec::new();
-    for (at, list) in lists.iter().enumerate() {
-        let propagate = (at == 2).then_some(PROPAGATE);
-        for name in list.iter().map(|pass| pass.name).chain(propagate) {
-            if !names.contains(&name) {
-                names.push(name);
-            }
+    let names_of = |list: &'static [Pass]| list.iter().map(|pass| pass.name);
+    let before = names_of(TIDY).chain(names_of(BEFORE_LAYOUT)).chain([PROPAGATE]);
+    let mut names = Vec::new();
+    for name in before.chain(names_of(PARTITION)).chain(names_of(OPTIMIZE)) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
     names

@@ -1,4 +1,4 @@
-//! The abilities of the checker for functions of functions, whose expansion stands beside their signatures (`spmdc_functions`).
+//! The interface of the checker for higher-order functions, which `spmdc_functions` expands beside their signatures.
 
 use crate::Checker;
 use spmdc_grammar::span::Span;

@@ -19,6 +19,7 @@ use spmdc_ops::cast::cast;
 use spmdc_ops::check_indices::CheckIndices;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::{binary, compare};
+use spmdc_ops::from_end::{as_i64, from_end};
 use spmdc_ops::slice::SliceRange;
 
 /// The meaning of an index that is out of bounds.
@@ -129,11 +130,7 @@ fn in_bounds(
     // They become wide at the end, because they may be moved before.
     let fits = mode != OutOfBounds::Fill && size <= ty.dtype.integer_bounds().1;
     if !fits {
-        if ty.dtype == DType::U64 {
-            // Half of the u64 values are no i64.
-            places = op(build, BinaryOp::Minimum, places, size)?;
-        }
-        places = cast(build, places, DType::I64)?;
+        places = as_i64(build, places, size, span)?;
     }
     if mode == OutOfBounds::Wrap {
         let places = op(build, BinaryOp::Rem, places, size)?;
@@ -141,10 +138,7 @@ fn in_bounds(
     }
     let mut exist = None;
     if matches!(mode, OutOfBounds::Fill | OutOfBounds::Nearest) {
-        // All bits of the sign of a negative number, and with them the size.
-        let sign = op(build, BinaryOp::Shr, places, 63)?;
-        let more = op(build, BinaryOp::And, sign, size)?;
-        places = binary(build, BinaryOp::Add, (&Term::Array(places), span), (&Term::Array(more), span))?;
+        places = from_end(build, places, size, span)?;
     }
     if mode == OutOfBounds::Fill {
         let [first, behind] = [(CompareOp::Ge, 0), (CompareOp::Lt, size)]

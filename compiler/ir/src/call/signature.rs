@@ -206,7 +206,7 @@ impl ParamSpec {
 
 /// The error for sizes where a function takes a type.
 fn sizes_without_type(function: &str, parameter: &str, sizes: Arg) -> Diagnostic {
-    arg::as_type(&sizes, parameter, function).expect_err("a tuple of numbers is no type")
+    arg::as_type(&sizes, parameter, function).expect_err("a tuple of numbers is not a type")
 }
 
 impl Signature {

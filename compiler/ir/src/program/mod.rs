@@ -1,7 +1,7 @@
 //! The intermediate representation: one function of structured statements over arrays.
 //!
-//! There are no calls (the checker expands every function where it is called), structs and tuples are replaced by their leaves, and shapes
-//! are numbers. A statement has operands and results, and is an op or control flow. Instead of a control-flow graph, `for`, `while`, `if`
+//! It contains no calls, because the checker expands every function where it is called. Structs and tuples are replaced by their leaves, and
+//! shapes are numbers. A statement has operands and results, and is an op or control flow. Instead of a control-flow graph, `for`, `while`, `if`
 //! and `manual` contain blocks, so a pass visits statements in order.
 //!
 //! Every value is defined once. A block sees the values of its enclosing blocks.

@@ -8,9 +8,9 @@ mod derivative;
 pub mod update;
 
 use crate::batching::BatchForms;
-use crate::cast::cast;
 use crate::constant::Constant;
 use crate::elementwise::{Binary, binary};
+use crate::from_end::{as_i64, from_end};
 use crate::gather::Gather;
 use crate::index::{are_checked, beginnings, checked};
 use crate::iota::Iota;
@@ -269,21 +269,10 @@ fn start(build: &mut CallBuilder, item: &Term, (size, len): (usize, usize), span
     if room == 0 {
         return Ok(Start::Static(0));
     }
-    let mut at = *value;
-    let step = |build: &mut CallBuilder, op: BinaryOp, at: Value, by: i128| {
-        binary(build, op, (&Term::Array(at), span), (&Term::Int(by), span))
-    };
-    if ty.dtype == DType::U64 {
-        // Half of the u64 values are no i64.
-        at = step(build, BinaryOp::Minimum, at, room)?;
-    }
-    at = cast(build, at, DType::I64)?;
-    // All bits of the sign of a negative number, and with them the size.
-    let sign = step(build, BinaryOp::Shr, at, 63)?;
-    let more = step(build, BinaryOp::And, sign, size as i128)?;
-    at = binary(build, BinaryOp::Add, (&Term::Array(at), span), (&Term::Array(more), span))?;
-    at = step(build, BinaryOp::Maximum, at, 0)?;
-    Ok(Start::Dynamic(step(build, BinaryOp::Minimum, at, room)?))
+    let at = as_i64(build, *value, room, span)?;
+    let at = from_end(build, at, size as i128, span)?;
+    let at = binary(build, BinaryOp::Maximum, (&Term::Array(at), span), (&Term::Int(0), span))?;
+    Ok(Start::Dynamic(binary(build, BinaryOp::Minimum, (&Term::Array(at), span), (&Term::Int(room), span))?))
 }
 
 /// E0205 unless a region of these lengths fits into the array.

@@ -8,7 +8,7 @@ use crate::rules::Elements;
 /// None if it is made wherever it is needed.
 pub type ValueMeshes = Vec<Option<u8>>;
 
-/// Where the value of a transfer goes; None for other ops.
+/// The destination of a transfer; None for other ops.
 pub fn destination(op: &Op) -> Option<TransferTarget> {
     let elements = op.rules().properties().elements;
     if let Elements::Transferred(destination) = elements { Some(destination) } else { None }
