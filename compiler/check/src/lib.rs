@@ -127,8 +127,8 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
         checker.refuse_other_mesh(&own, &mesh);
     }
     let axes: Vec<String> = mesh.axes.iter().map(|axis| axis.name.clone()).collect();
-    checker.build.mesh = Mesh { machine: options.machine, ..mesh };
-    let meshes: Vec<String> = checker.build.mesh.named.iter().map(|mesh| mesh.name.clone()).collect();
+    checker.build.set_mesh(Mesh { machine: options.machine, ..mesh });
+    let meshes: Vec<String> = checker.build.mesh().named.iter().map(|mesh| mesh.name.clone()).collect();
     names::resolve(set, &checker.names, (&axes, &meshes), &mut checker.diagnostics);
     let module = checker.program(options.entry.as_deref());
     checker.finish(module)

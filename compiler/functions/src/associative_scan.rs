@@ -131,10 +131,10 @@ fn expected_blocks(checker: &dyn Expander, value: Value, dim: usize) -> usize {
     let mut axes = annotated_axes(checker, value, dim, &mut 0);
     if axes.is_empty() && ty.sharding.dims[dim].open {
         let others = ty.sharding.dims.iter().flat_map(|dim| &dim.axes).map(|&axis| usize::from(axis)).collect();
-        let possible = checker.build().mesh.of_kind(AxisKind::Auto).minus(checker.build().manual()).minus(others);
+        let possible = checker.build().mesh().of_kind(AxisKind::Auto).minus(checker.build().manual()).minus(others);
         axes = possible.iter().map(|axis| axis as u8).collect();
     }
-    checker.build().mesh.size_of(&axes)
+    checker.build().mesh().size_of(&axes)
 }
 
 /// The axes in the layout of this dimension, or of the operands' dimensions that its elements come from.
@@ -148,7 +148,7 @@ fn annotated_axes(checker: &dyn Expander, value: Value, dim: usize, steps: &mut 
     let (Some(op), Some(at)) = (stmt.op(), stmt.results.iter().position(|&result| result == value)) else {
         return Vec::new();
     };
-    let rule = checker.build().func.factors(op, stmt);
+    let rule = checker.build().func().factors(op, stmt);
     // The major factor, which is the first that is split, also if dimensions are merged or cut.
     let Some(wanted) = rule.results[at][dim].first() else { return Vec::new() };
     for (&arg, dims) in stmt.args.iter().zip(&rule.operands) {
@@ -167,7 +167,7 @@ fn scan_chunks(checker: &mut dyn Expander, scan: &ScanCall<'_>, operands: Leaves
     let axis = scan.axis;
     let chunks = operands.iter().map(|&operand| expected_blocks(checker, operand, axis)).max().unwrap_or(1).max(1);
     let len = size.div_ceil(chunks);
-    // What is added comes after all elements, so that no result depends on it.
+    // The padding follows all elements, so that no result depends on it.
     let missing = chunks * len - size;
     let mut own = Vec::new();
     for &operand in &operands {

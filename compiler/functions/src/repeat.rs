@@ -24,9 +24,9 @@ pub struct Repeat;
 fn copies(build: &mut CallBuilder, value: Value, dim: usize, times: usize, outer: bool) -> Result<Value, Diagnostic> {
     let sizes = build.ty(value).shape().to_vec();
     let len = sizes[dim].checked_mul(times).ok_or_else(|| too_large(build.span()))?;
-    let explicit = build.mesh.of_kind(AxisKind::Explicit);
+    let explicit = build.mesh().of_kind(AxisKind::Explicit);
     let axes = build.ty(value).sharding.dims[dim].axes.iter().copied();
-    let devices = build.mesh.size_of(&axes.filter(|axis| explicit.contains(usize::from(*axis))).collect::<Vec<_>>());
+    let devices = build.mesh().size_of(&axes.filter(|axis| explicit.contains(usize::from(*axis))).collect::<Vec<_>>());
     // If the last block is shorter, blocks do not grow into blocks of the result: they are padded, which moves nothing, and the
     // result is cut to its size again.
     let filled = if outer { sizes[dim] } else { sizes[dim].next_multiple_of(devices) };
@@ -109,7 +109,7 @@ impl Call for Repeat {
         sizes.splice(0..0, vec![1; rank - sizes.len()]);
         times.splice(0..0, vec![1; rank - times.len()]);
         value = reshape::reshape(build, value, &sizes)?;
-        let explicit = build.mesh.of_kind(AxisKind::Explicit);
+        let explicit = build.mesh().of_kind(AxisKind::Explicit);
         for (dim, &times) in times.iter().enumerate().filter(|(_, times)| **times != 1) {
             let is_split = |axis: &u8| explicit.contains(usize::from(*axis));
             let own = &build.ty(value).sharding.dims[dim];

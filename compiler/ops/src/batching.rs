@@ -61,13 +61,13 @@ impl BatchForms for Batch {
 
 /// E0303: the mapped dimension is split over an axis over which a value that needs this dimension is split already.
 fn split_elsewhere(build: &CallBuilder, value: Value, axis: u8) -> Diagnostic {
-    let (axis, mut ty) = (build.mesh.display_axes(&[axis]), build.ty(value).clone());
+    let (axis, mut ty) = (build.mesh().display_axes(&[axis]), build.ty(value).clone());
     ty.array.shape.remove(0);
     ty.sharding.dims.remove(0);
     let ty = build.display_closed(&ty);
     let message = format!("each element of this `vmap` needs `{ty}`, but the mapped dimension is split over {axis}");
     Diagnostic::error(Code::E0303, build.span(), message)
-        .label(build.func.info(value).origin.span, format!("this is `{ty}` for each element"))
+        .label(build.info(value).origin.span, format!("this is `{ty}` for each element"))
         .help("an axis can split only one dimension of an array; reshard the mapped argument or this value")
 }
 

@@ -213,7 +213,7 @@ pub fn concatenate(build: &mut CallBuilder, values: &[Value], axis: usize) -> Re
     if values.len() == 1 {
         return Ok(values[0]);
     }
-    Concatenate { axis }.infer(&build.func.arrays(values)).map_err(|mismatch| build.mismatch(mismatch))?;
+    Concatenate { axis }.infer(&build.func().arrays(values)).map_err(|mismatch| build.mismatch(mismatch))?;
     let filled: Vec<Value> = values.iter().copied().filter(|&value| build.ty(value).shape()[axis] > 0).collect();
     match filled.as_slice() {
         [] => Ok(values[0]),

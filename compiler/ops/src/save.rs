@@ -231,7 +231,7 @@ impl Call for Save {
         };
         if let Some(&value) = values.iter().find(|&&value| !build.ty(value).varying.is_empty()) {
             let axes = build.ty(value).varying;
-            let axes: Vec<&str> = axes.iter().map(|axis| build.mesh.axes[axis].name.as_str()).collect();
+            let axes: Vec<&str> = axes.iter().map(|axis| build.mesh().axes[axis].name.as_str()).collect();
             let message =
                 format!("a saved value must be the same on all devices, but this one varies over {}", axes.join(", "));
             return Err(Diagnostic::error(Code::E0502, args.span, message)

@@ -37,7 +37,7 @@ use spmdc_layout::types::{ArrayType, AxisSet, Type};
 /// `transfer(x, second)`: the value on this mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfer {
-    /// Where the value goes.
+    /// The destination of the value.
     pub target: TransferTarget,
     /// The layout on explicit axes, if the program gives it.
     pub out: Option<Sharding>,
@@ -161,7 +161,7 @@ impl LinearMap for Transfer {
             ),
             Target::Declared(_) => Ok(cotangent),
             Target::Back => {
-                let to = build.transfers.get(&self.target.number).copied();
+                let to = build.transferred_to(self.target.number);
                 let to = to.expect("the transfer of which this is the way back was emitted before");
                 build.emit1(
                     Transfer { target: TransferTarget { to: Target::Mesh(to), number: self.target.number }, out: None },
@@ -191,14 +191,14 @@ impl Call for Transfer {
             let error = Diagnostic::error(Code::E0210, arg.span, message);
             return Err(error.help("declare one, as in `mesh first = all[stage = 0];`"));
         };
-        if !build.mesh.is_several() {
+        if !build.mesh().is_several() {
             // It is there already.
             let Some(layout) = layout_of_call(args, build.ty(value).rank())? else {
                 return Ok(Term::Array(value));
             };
             return Ok(Term::Array(build.emit1(Reshard::request(layout), &[value])?));
         }
-        let lacking = build.manual().minus(build.mesh.named[usize::from(to)].axis_set());
+        let lacking = build.manual().minus(build.mesh().named[usize::from(to)].axis_set());
         if !lacking.is_empty() {
             return Err(without_manual_axes(build, to, lacking));
         }
@@ -209,18 +209,17 @@ impl Call for Transfer {
         }
         let span = args.peek("sharding").map_or(build.span(), |arg| arg.span);
         let wanted = layout_of_call(args, build.ty(value).rank())?.map(|layout| (layout, span));
-        let own = build.mesh.named[usize::from(to)].axis_set();
+        let own = build.mesh().named[usize::from(to)].axis_set();
         if let Some((layout, span)) = &wanted {
             let foreign = layout.used_axes().union(layout.unreduced).minus(own);
             if let Some(axis) = foreign.iter().next() {
-                let mesh = &build.mesh.named[usize::from(to)];
-                let message = format!("{} has no axis `{}`", mesh.describe(), build.mesh.axes[axis].name);
-                let axes = format!("its axes are {}", build.mesh.display_axes(&mesh.axes));
+                let mesh = &build.mesh().named[usize::from(to)];
+                let message = format!("{} has no axis `{}`", mesh.describe(), build.mesh().axes[axis].name);
+                let axes = format!("its axes are {}", build.mesh().display_axes(&mesh.axes));
                 return Err(Diagnostic::error(Code::E0602, *span, message).help(axes));
             }
         }
-        let number = build.func.values.len() as u32;
-        build.transfers.insert(number, to);
+        let number = build.add_transfer(to);
         let given = wanted.map(|(layout, _)| layout);
         let out = match build.is_exact() {
             true => given.clone(),
@@ -243,7 +242,7 @@ fn layout_of_call(args: &mut Args<'_>, rank: usize) -> Result<Option<Sharding>, 
 
 /// E0602: a block of one device has no place on a mesh without the axes along which the function has blocks.
 fn without_manual_axes(build: &CallBuilder, to: u8, lacking: AxisSet) -> Diagnostic {
-    let (mesh, axes) = (&build.mesh.named[usize::from(to)], build.mesh.display_set(lacking));
+    let (mesh, axes) = (&build.mesh().named[usize::from(to)], build.mesh().display_set(lacking));
     let message = format!(
         "{} has no axis {axes}, over which this function is manual, so its devices have no coordinate along {axes}",
         mesh.describe()

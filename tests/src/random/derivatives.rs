@@ -69,7 +69,8 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
         ),
         "custom_vjp" => (
             "let f = custom_vjp(|p, q| sin(p) * q, |p, q| (sin(p) * q, (p, q)), |r, g| (g * cos(r.0), g * r.0 * r.1));"
-                .to_string(),
+                .to_string()
+                + &rule_in_units(draw),
             draw.pick(&[
                 "grad(|p, q| sum(f(p, q) * q))(a, b)",
                 "grad(|p| { let mut h = p; for i in 0..2 { h = f(h, b); } sum(h) })(a)",
@@ -81,4 +82,22 @@ pub(super) fn call(name: &str, draw: &mut Draw) -> Option<Call> {
     let mut call = Call::new(&[(dtype, &shape), (dtype, &shape)], expr);
     call.before = before;
     Some(call)
+}
+
+/// An assertion that a rule which is not the derivative of its function is used, however units contain each other.
+fn rule_in_units(draw: &mut Draw) -> String {
+    let mut function = "tripled".to_string();
+    for _ in 0..1 + draw.below(3) {
+        function = match draw.below(4) {
+            0 => format!("checkpoint(|p| {function}(p))"),
+            1 => format!("checkpoint(|p| {{ let r = {function}(p); r + 0 * p }})"),
+            2 => format!("|p| vmap({function})(stack((p, p)))[1]"),
+            _ => format!("|p| {{ let mut h = p; for i in 0..1 {{ h = ({function})(h); }} h }}"),
+        };
+        function = format!("({function})");
+    }
+    format!(
+        " let tripled = custom_vjp(|p| sin(p), |p| (sin(p), ()), |r, g| (g * 3,)); \
+         assert(all(grad(|p| sum({function}(p)))(a) == 3), \"a rule is not used\");"
+    )
 }

@@ -115,7 +115,7 @@ impl Checker<'_> {
         }
         let origin = self.build.origin_at(written.span);
         for ty in types {
-            results.push(self.build.func.new_value(ty, origin.clone()));
+            results.push(self.build.new_value(ty, origin.clone()));
         }
         let has_effect = |block: &IrBlock| !block.stmts.is_empty();
         if !results.is_empty() || self.exact.is_some() || has_effect(&first.block) || has_effect(&second.block) {
@@ -231,7 +231,7 @@ impl Checker<'_> {
             self.way(in_then, "at the end of the first branch", first, &of_second, None),
             self.way(in_else, "at the end of the second branch", second, &of_first, None),
         ];
-        let origins = values.map(|value| self.build.func.info(value).origin.span);
+        let origins = values.map(|value| self.build.info(value).origin.span);
         let diagnostic = self.build.with_types(diagnostic, [first, second].into_iter().zip(origins));
         choose(diagnostic, ways.into_iter().flatten().collect())
     }

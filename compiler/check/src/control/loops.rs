@@ -276,7 +276,7 @@ impl Checker<'_> {
     /// Expands the loop until a trip keeps the types of its carried values.
     fn settled(&mut self, state: &mut Loop, trial: &BodyTrial) -> Option<Term> {
         // Every round gives at least one leaf another element type or more varying axes, which bounds their number.
-        let rounds = 2 + state.leaves.len() * (2 + self.build.mesh.axes.len());
+        let rounds = 2 + state.leaves.len() * (2 + self.build.mesh().axes.len());
         for _ in 0..rounds {
             self.roll_back(trial, &state.carried);
             match self.try_loop(state) {
@@ -404,7 +404,19 @@ impl Checker<'_> {
         let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
         self.turn_as_declared(state, &params[counters..]);
         self.set_leaves(state, &params[counters..]);
-        let first = self.build.func.values.len() as u32;
+        let is_checkpoint = self.recomputed.contains(&state.span);
+        let (value, trip) = self.recomputed_if(is_checkpoint, |checker| checker.fill_trip(state, types, params))?;
+        let mut results = trip.next;
+        let mut collected = None;
+        if let CarriedKind::For { collect: true, .. } = &state.kind {
+            collected = self.collected(&value, state.body, &mut results);
+        }
+        Ok(FilledBody { results, collected, failed: trip.failed })
+    }
+
+    /// The statements of a trip alone: its value, and the values that it carries on.
+    fn fill_trip(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<(Term, Trip), Stop> {
+        let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
         self.push_scope();
         if let CarriedKind::For { pattern, stride, .. } = &state.kind {
             let counter = self.counter(params[0], stride, state.span);
@@ -420,17 +432,8 @@ impl Checker<'_> {
         {
             self.report(errors::dropped_in_loop(last.span, counters == 1));
         }
-
         let trip = self.trip(state, types, &params[counters..])?;
-        if self.recomputed.contains(&state.span) {
-            self.recompute_from(first);
-        }
-        let mut results = trip.next;
-        let mut collected = None;
-        if let CarriedKind::For { collect: true, .. } = &state.kind {
-            collected = self.collected(&value, state.body, &mut results);
-        }
-        Ok(FilledBody { results, collected, failed: trip.failed })
+        Ok((value, trip))
     }
 
     /// The value of the loop's variable in a trip.
@@ -486,7 +489,7 @@ impl Checker<'_> {
                 match self.next_value(leaf, &next, &types[at], span) {
                     Next::Value(value) => trip.next.push(value),
                     Next::Differs(value) => {
-                        let origin = |value: Value| self.build.func.info(value).origin.span;
+                        let origin = |value: Value| self.build.info(value).origin.span;
                         let initial = if let Term::Array(initial) = leaf.initial { origin(initial) } else { span };
                         state.differing.push(Differing {
                             leaf: number,
@@ -541,8 +544,7 @@ impl Checker<'_> {
         collected: Option<Term>,
     ) -> Term {
         let origin = self.build.origin_at(state.span);
-        let mut results: Vec<Value> =
-            types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect();
+        let mut results: Vec<Value> = types.iter().map(|ty| self.build.new_value(ty.clone(), origin.clone())).collect();
         let (control, args) = match &state.kind {
             CarriedKind::While { .. } => (Control::While(WhileLoop { cond, body }), inits),
             CarriedKind::For { range, bounds, .. } => {
@@ -550,7 +552,7 @@ impl Checker<'_> {
                 let trips = range.map_or(0, |(start, end)| (end - start).max(0)) as usize;
                 for value in &extra {
                     let ty = self.build.stacked_type(*value, trips);
-                    results.push(self.build.func.new_value(ty, origin.clone()));
+                    results.push(self.build.new_value(ty, origin.clone()));
                 }
                 let args = bounds.iter().copied().chain(inits).collect();
                 (Control::For(ForLoop { range: *range, collected: extra.len(), body }), args)
@@ -646,7 +648,7 @@ impl Checker<'_> {
     fn turn_as_declared(&mut self, state: &Loop, values: &[Value]) {
         for (&value, variable) in values.iter().zip(&state.carried) {
             if let Some((_, turned)) = variable.declared {
-                self.build.func.info_mut(value).origin.turned = turned;
+                self.build.info_mut(value).origin.turned = turned;
             }
         }
     }
@@ -654,7 +656,7 @@ impl Checker<'_> {
     /// The parameters of a block.
     fn new_params(&mut self, types: &[Type], span: Span) -> Vec<Value> {
         let origin = self.build.origin_at(span);
-        types.iter().map(|ty| self.build.func.new_value(ty.clone(), origin.clone())).collect()
+        types.iter().map(|ty| self.build.new_value(ty.clone(), origin.clone())).collect()
     }
 
     /// Gives the carried variables the values of their leaves.

@@ -16,6 +16,7 @@ use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::build::CalledFunction;
 use spmdc_ir::call::errors::{given_twice, missing, only_in_dumps, unknown_keyword};
 use spmdc_ir::call::expand::Expanded;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::{Term, TypeTerm};
 use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::types::{ArrayType, DType};
@@ -173,24 +174,24 @@ impl Checker<'_> {
         self.build.set_span(span);
         let body = function.body(&args);
         // Of a function of the prelude, the program has called that one.
-        let outer = self.build.called.take();
+        let outer = self.build.called().cloned();
         let of_prelude = outer.clone().filter(|_| self.in_prelude());
         let own = |is_emitted| Some(CalledFunction { name: function.name.to_string(), is_emitted });
-        self.build.called = match body {
+        let called = match body {
             Body::Emitted(_) => of_prelude.or_else(|| own(true)),
             Body::Written(_) => of_prelude.or_else(|| own(false)),
             // The operators in the functions that it calls are not its own.
-            Body::Expanded(_) | Body::Transformed(_) => outer.clone(),
+            Body::Expanded(_) | Body::Transformed(_) => outer,
         };
-        let bound = function.bind(args, span, self.build.is_exact());
-        let result = bound.and_then(|mut args| match body {
-            Body::Emitted(emit) => emit(function.name, &mut args, &mut self.build),
-            Body::Written(written) => self.call_written(written, &mut args, span),
-            Body::Expanded(expand) => or_poison(expand(function.name, &mut args, self)),
-            Body::Transformed(transformation) => or_poison(self.transformed(transformation, &mut args)),
-        });
-        self.build.called = outer;
-        result
+        self.in_call(called, |checker| {
+            let mut args = function.bind(args, span, checker.build.is_exact())?;
+            match body {
+                Body::Emitted(emit) => emit(function.name, &mut args, &mut checker.build),
+                Body::Written(written) => checker.call_written(written, &mut args, span),
+                Body::Expanded(expand) => or_poison(expand(function.name, &mut args, checker)),
+                Body::Transformed(transformation) => or_poison(checker.transformed(transformation, &mut args)),
+            }
+        })
     }
 
     /// `zeros(f32[8@X, 4])`: the type determines the layout of the new array.
@@ -291,15 +292,12 @@ impl Checker<'_> {
             return self.call_manual(id, function, terms, span);
         }
         self.expansions.push(function_expansion(id, function, Some(span)));
-        let first = self.build.func.values.len() as u32;
-        let result = match &function.region {
-            Some(region) => self.expand_region(function, region, (terms, out), span),
-            None => self.expand(function, terms, span),
-        };
+        let is_checkpoint = self.recomputed.contains(&function.body.span);
+        let result = self.recomputed_if(is_checkpoint, |checker| match &function.region {
+            Some(region) => checker.expand_region(function, region, (terms, out), span),
+            None => checker.expand(function, terms, span),
+        });
         self.expansions.pop();
-        if self.recomputed.contains(&function.body.span) {
-            self.recompute_from(first);
-        }
         result
     }
 

@@ -58,7 +58,7 @@ impl Checker<'_> {
                 if out.is_some() {
                     let args = [left, right].map(|(term, span)| Arg { name: None, term: term.clone(), span: *span });
                     let moved = [left.clone(), right.clone()];
-                    let matmul = builtin("matmul").expect("it is what the operator calls");
+                    let matmul = builtin("matmul").expect("`@` calls `matmul`");
                     return checker.called(&matmul, with_terms(&args, &moved, out, span), span);
                 }
                 operators::binary(&mut checker.build, op, (&left.0, left.1), (&right.0, right.1))
@@ -83,7 +83,7 @@ impl Checker<'_> {
             wider.insert(*at, 1);
             shape::broadcast(&[&wider, &high_shape]).is_ok()
         };
-        // The assigned variable of `x += y` is no operand that can be written otherwise.
+        // The assigned variable of `x += y` cannot be written differently.
         let is_written = low.1 != span && lhs.1 != span;
         let at = (1..=low_shape.len()).rev().find(|at| low_shape.len() < high_shape.len() && is_written && fits(at));
         let Some(at) = at else { return diagnostic };
@@ -92,7 +92,7 @@ impl Checker<'_> {
         let [left, right] = [lhs, rhs].map(|(_, span)| self.source(*span));
         let (left, right) = if is_left { (wider.as_str(), right) } else { (left, wider.as_str()) };
         let mut help = format!("write `{left} {} {right}`", op.symbol());
-        let made_at = if let Term::Array(value) = &low.0 { self.build.func.info(*value).origin.span } else { low.1 };
+        let made_at = if let Term::Array(value) = &low.0 { self.build.info(*value).origin.span } else { low.1 };
         if let Some(reduction) = reduction(self.source(made_at)) {
             help.push_str(&format!(", or pass `keepdims=true` to `{reduction}`"));
         }

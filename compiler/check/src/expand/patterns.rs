@@ -105,11 +105,11 @@ impl Checker<'_> {
         trees::leaves(term, name, &mut leaves);
         for (path, leaf) in leaves {
             if let Term::Array(value) = leaf {
-                let info = self.build.func.info_mut(*value);
+                let info = self.build.info_mut(*value);
                 if info.name.is_none() {
                     (info.name, info.named) = (Some(path), place);
                 } else if info.named != place {
-                    self.build.func.other_names.insert((place, path, *value));
+                    self.build.add_other_name(place, path, *value);
                 }
             }
         }

@@ -169,10 +169,10 @@ impl Checker<'_> {
         if let Some(entity) = self.names.find(self.file(), name) {
             return self.entity(entity, name, span);
         }
-        if let Some(axis) = self.build.mesh.find(name) {
+        if let Some(axis) = self.build.mesh().find(name) {
             return Term::Axis(axis);
         }
-        if let Some(mesh) = self.build.mesh.find_mesh(name) {
+        if let Some(mesh) = self.build.mesh().find_mesh(name) {
             return Term::Mesh(mesh as u8);
         }
         if is_builtin(name) {

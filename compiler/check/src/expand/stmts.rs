@@ -65,7 +65,7 @@ impl Checker<'_> {
     fn stmt(&mut self, stmt: &StmtNode, is_last: bool) {
         match &stmt.kind {
             StmtNodeKind::Let { mutable, pattern, ty, value } => {
-                let (first, found) = (self.build.func.values.len(), self.diagnostics.len());
+                let (first, found) = (self.build.value_count(), self.diagnostics.len());
                 // In a dump the type says in which functions the statement is.
                 let of_dump =
                     ty.as_ref().filter(|_| self.exact.is_some()).map(|ty| self.resolve(ty, &SizeParams::new()));

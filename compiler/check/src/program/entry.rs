@@ -23,17 +23,17 @@ impl<'a> Checker<'a> {
     pub(crate) fn program(&mut self, entry: Option<&str>) -> Option<Module> {
         self.all_constants();
         let name = entry.unwrap_or_else(|| self.default_entry());
-        self.build.func.name = name.to_string();
+        self.build.name_function(name);
         let module = self.find_entry(name, entry.is_some()).map(|(id, function)| {
             if self.is_entry(function) {
                 self.entry_body(id, function);
             }
-            let mut func = std::mem::replace(&mut self.build.func, Func::new(name));
-            if self.build.mesh.is_several() && !self.has_errors() {
+            let mut func = self.build.take_function();
+            if self.build.mesh().is_several() && !self.has_errors() {
                 self.place(&mut func);
             }
             quotes::quote(&mut func, self.set);
-            Module { stage: self.exact.unwrap_or(Stage::Typed), mesh: self.build.mesh.clone(), func }
+            Module { stage: self.exact.unwrap_or(Stage::Typed), mesh: self.build.mesh().clone(), func }
         });
         if self.exact.is_none() {
             self.expand_uncalled();
@@ -46,7 +46,7 @@ impl<'a> Checker<'a> {
         if self.exact.is_some_and(|stage| stage >= Stage::Propagated) {
             let message = "running the dump of one of several meshes";
             self.report(errors::items::not_yet(Span::default(), message));
-        } else if let Err(errors) = placement::resolve(func, &self.build.mesh) {
+        } else if let Err(errors) = placement::resolve(func, self.build.mesh()) {
             errors.into_iter().for_each(|error| {
                 self.report(error);
             });
@@ -113,7 +113,7 @@ impl<'a> Checker<'a> {
 
     /// Runs `body` on a new function, which is discarded.
     pub(crate) fn in_new_function(&mut self, name: &str, body: impl FnOnce(&mut Self)) {
-        let fresh = builder(self.build.mesh.clone(), Func::new(name));
+        let fresh = builder(self.build.mesh().clone(), Func::new(name));
         let outer = std::mem::replace(&mut self.build, fresh);
         body(self);
         self.build = outer;
@@ -171,7 +171,7 @@ impl<'a> Checker<'a> {
         }
         let mut terms = Vec::new();
         let mut meshes = Vec::new();
-        declared.meshes(&self.build.mesh, &mut meshes);
+        declared.meshes(self.build.mesh(), &mut meshes);
         debug_assert_eq!(meshes.len(), leaves.len(), "each leaf has its mesh");
         for ((path, mut ty, span, plane), on) in leaves.into_iter().zip(meshes) {
             if is_manual {
@@ -180,14 +180,13 @@ impl<'a> Checker<'a> {
             }
             let is_stream = ty.array.is_stream;
             let origin = self.build.origin_at(span);
-            let value = self.build.func.new_value(ty, origin);
+            let value = self.build.new_value(ty, origin);
             if let (true, false, Some(layout)) = (is_stream, is_manual || self.exact.is_some(), rows_of(declared)) {
                 self.build.lay_out_rows(value, layout);
             }
-            let info = self.build.func.info_mut(value);
+            let info = self.build.info_mut(value);
             (info.name, info.named) = (Some(path.clone()), span);
-            self.build.func.params.push(Param { name: path, span, plane, on });
-            self.build.outermost().params.push(value);
+            self.build.add_param(Param { name: path, span, plane, on }, value);
             terms.push(Term::Array(value));
         }
         let _ = span;
@@ -206,12 +205,14 @@ impl<'a> Checker<'a> {
             }
             let name = if path.is_empty() { "0".to_string() } else { path[1..].to_string() };
             if let Some(value) = self.value(leaf, span).and_then(|value| self.in_memory(value, "a result", span)) {
-                self.build.func.results.push(ResultInfo { name, span, plane });
-                self.build.outermost().results.push(value);
+                self.build.add_result(ResultInfo { name, span, plane }, value);
             }
         }
-        self.build.func.body = std::mem::take(self.build.outermost());
-        self.build.retire_aliases();
+        self.build.end_function();
+        debug_assert!(
+            !self.diagnostics.is_empty() || self.build.units().are_closed(),
+            "only an error leaves a unit open"
+        );
     }
 }
 

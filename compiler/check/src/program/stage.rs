@@ -47,7 +47,7 @@ impl Checker<'_> {
     pub(crate) fn exact_layout(&self, ty: &ArrayTy) -> Option<Sharding> {
         let stage = self.exact?;
         // The mesh as it is outside of functions that turn it.
-        let auto = self.build.mesh.auto_where(self.build.turned().either(ty.turned));
+        let auto = self.build.mesh().auto_where(self.build.turned().either(ty.turned));
         let is_closed = stage >= Stage::Propagated || auto.is_empty();
         let open = DimSharding { axes: Vec::new(), open: true, alignment: None };
         let unknown = || Sharding { dims: vec![open; ty.dims.len()], ..Sharding::replicated(0) };
@@ -68,7 +68,7 @@ impl Checker<'_> {
                     let combine = self.combine_of(*value);
                     let sharding = wanted.sharding.clone();
                     let unreduced = sharding.unreduced;
-                    let info = self.build.func.info_mut(*value);
+                    let info = self.build.info_mut(*value);
                     info.ty = Type { sharding: sharding.with_unreduced(unreduced, combine), ..wanted };
                     self.combine_in_step(*value, combine);
                 }

@@ -69,10 +69,10 @@ impl Checker<'_> {
             return self.report(errors_of_manual::nested(name, span));
         }
         let listed = function.region.as_ref().map_or(&[] as &[_], |region| &region.axes);
-        let known: Option<Vec<u8>> = listed.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
+        let known: Option<Vec<u8>> = listed.iter().map(|axis| self.build.mesh().find(&axis.name)).collect();
         let Some(known) = known else { return Term::Poison };
         let axes: AxisSet = match known.is_empty() {
-            true => self.build.mesh.all(),
+            true => self.build.mesh().all(),
             false => known.into_iter().map(usize::from).collect(),
         };
         self.expansions.push(function_expansion(id, function, Some(span)));
@@ -126,7 +126,7 @@ impl Checker<'_> {
         }
         self.take_captures(&mut region, span)?;
         let origin = self.build.origin_at(span);
-        let results: Vec<Value> = types.into_iter().map(|ty| self.build.func.new_value(ty, origin.clone())).collect();
+        let results: Vec<Value> = types.into_iter().map(|ty| self.build.new_value(ty, origin.clone())).collect();
         let (name, inputs, body) = (function.name.name.clone(), region.inputs, region.block);
         let control = Control::Manual(ManualRegion { name, axes, inputs, outputs, body });
         let stmt = Stmt::of_control(control, region.operands, results.clone(), origin);
@@ -153,9 +153,9 @@ impl Checker<'_> {
         let value = self.value(&leaf.term, span)?;
         let found = self.build.ty(value).clone();
         let manual = region.axes;
-        let others = self.build.mesh.all().minus(manual);
-        let explicit = self.build.mesh.of_kind(AxisKind::Explicit).intersect(others);
-        let has_auto = !self.build.mesh.of_kind(AxisKind::Auto).intersect(others).is_empty();
+        let others = self.build.mesh().all().minus(manual);
+        let explicit = self.build.mesh().of_kind(AxisKind::Explicit).intersect(others);
+        let has_auto = !self.build.mesh().of_kind(AxisKind::Auto).intersect(others).is_empty();
         let exact = leaf.ty.and_then(|ty| self.exact_layout(ty));
         let is_stream = found.array.is_stream;
         let layout = leaf.ty.and_then(ArrayTy::layout);
@@ -217,14 +217,14 @@ impl Checker<'_> {
         };
         region.operands.push(operand);
         let origin = self.build.origin_at(span);
-        let inner = self.build.func.new_value(local, origin);
+        let inner = self.build.new_value(local, origin);
         if let (Some(_), Some(ty)) = (&exact, leaf.ty) {
-            self.build.func.info_mut(inner).origin.turned = ty.turned;
+            self.build.info_mut(inner).origin.turned = ty.turned;
         }
         if exact.is_none() {
-            let outer = self.build.func.info(value);
+            let outer = self.build.info(value);
             let (name, named) = (outer.name.clone(), outer.named);
-            let info = self.build.func.info_mut(inner);
+            let info = self.build.info_mut(inner);
             (info.name, info.named) = (name, named);
         }
         region.block.params.push(inner);
@@ -254,12 +254,12 @@ impl Checker<'_> {
         }
         let wanted = self.build.annotated(&Type { sharding: to.close(), ..found.clone() });
         let shown = self.build.annotated(&found);
-        let origin = self.build.func.info(value).origin.span;
-        let reshard = spaced(&to.close(), &self.build.mesh);
+        let origin = self.build.info(value).origin.span;
+        let reshard = spaced(&to.close(), self.build.mesh());
         let mut error = errors::shardings::contradiction(place, &wanted, &shown, &reshard, span, origin);
         // A part of a struct or tuple has no text of its own.
         if !trees::is_part(place) {
-            let note = cost_of_move(&found, &to.close(), &self.build.mesh).0;
+            let note = cost_of_move(&found, &to.close(), self.build.mesh()).0;
             error = error.edit(span, format!("reshard({}, {reshard})", self.source(span)), note);
         }
         self.report(error);
@@ -269,9 +269,9 @@ impl Checker<'_> {
     fn check_division(&mut self, array: &ArrayType, to: &Sharding, manual: AxisSet, span: Span) -> Option<()> {
         for (&size, dim) in array.shape.iter().zip(&to.dims) {
             let axes = only(&dim.axes, manual);
-            let blocks = self.build.mesh.size_of(&axes);
+            let blocks = self.build.mesh().size_of(&axes);
             if size % blocks != 0 {
-                let axes = self.build.mesh.display_axes(&axes);
+                let axes = self.build.mesh().display_axes(&axes);
                 self.report(errors_of_manual::does_not_divide(size, &axes, blocks, span));
                 return None;
             }
@@ -282,7 +282,7 @@ impl Checker<'_> {
     fn local_shape(&self, array: &ArrayType, layout: &Sharding, manual: AxisSet) -> ArrayType {
         let dims = array.shape.iter().zip(&layout.dims);
         let shape: Vec<usize> =
-            dims.map(|(size, dim)| size / self.build.mesh.size_of(&only(&dim.axes, manual))).collect();
+            dims.map(|(size, dim)| size / self.build.mesh().size_of(&only(&dim.axes, manual))).collect();
         ArrayType { shape, ..array.clone() }
     }
 
@@ -352,7 +352,7 @@ impl Checker<'_> {
             let found = self.build.ty(value).array.clone();
             if wanted != found {
                 let declared = Type { array: declared, sharding: outer.close(), varying: AxisSet::EMPTY };
-                let declared = declared.display(&self.build.mesh);
+                let declared = declared.display(self.build.mesh());
                 self.report(errors_of_manual::block_shape(&declared, &wanted.to_string(), &found.to_string(), span));
                 return None;
             }
@@ -372,12 +372,12 @@ impl Checker<'_> {
         let partial = own.sharding.unreduced.intersect(manual).minus(output.unreduced);
         let varies = own.varying.minus(output.used_axes()).minus(output.unreduced).union(partial);
         if !varies.is_empty() {
-            let axes = self.build.mesh.display_set(varies);
-            let origin = self.build.func.info(value).origin.span;
+            let axes = self.build.mesh().display_set(varies);
+            let origin = self.build.info(value).origin.span;
             let ty = Type { sharding: outer.close(), varying: AxisSet::EMPTY, ..self.build.ty(value).clone() };
             let declared = match leaf.ty {
                 Some(declared) => self.display_ty(&Ty::Array(declared.clone()), bindings),
-                None => ty.display(&self.build.mesh),
+                None => ty.display(self.build.mesh()),
             };
             self.report(errors_of_manual::result_varies(&function.name.name, &declared, &axes, span, origin));
             return None;
@@ -398,8 +398,8 @@ impl Checker<'_> {
         }
         let local = self.build.ty(value).clone();
         let dims = local.shape().iter().zip(&output.dims);
-        let shape: Vec<usize> = dims.map(|(size, dim)| size * self.build.mesh.size_of(&dim.axes)).collect();
-        let others = self.build.mesh.of_kind(AxisKind::Auto).minus(manual);
+        let shape: Vec<usize> = dims.map(|(size, dim)| size * self.build.mesh().size_of(&dim.axes)).collect();
+        let others = self.build.mesh().of_kind(AxisKind::Auto).minus(manual);
         let mut sharding = if others.is_empty() { local.sharding.close() } else { local.sharding.clone() };
         for (dim, outer) in sharding.dims.iter_mut().zip(&output.dims) {
             dim.axes.splice(0..0, outer.axes.iter().copied());
@@ -450,7 +450,7 @@ impl Checker<'_> {
                 return None;
             }
             let origin = self.build.origin_at(span);
-            let inner = self.build.func.new_value(ty.clone(), origin);
+            let inner = self.build.new_value(ty.clone(), origin);
             region.block.each_use_mut(&mut |value| {
                 if *value == outer {
                     *value = inner;

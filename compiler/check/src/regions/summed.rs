@@ -54,7 +54,7 @@ pub fn warnings(build: &CallBuilder, body: &Block, spread: &[SpreadResult]) -> V
     search.block(body);
     for SpreadResult { value, axes, span } in spread {
         if let Some(summed) = search.of(*value).filter(|summed| !summed.axes.intersect(*axes).is_empty()) {
-            let over = build.mesh.display_set(summed.axes);
+            let over = build.mesh().display_set(summed.axes);
             search.found.push(errors::spread_sum(&search.name(summed), &over, *span, summed.span));
         }
     }
@@ -73,7 +73,7 @@ impl Search<'_> {
     /// The differentiated value, in words.
     fn name(&self, summed: Summed) -> Option<String> {
         let of = summed.of?;
-        let names = [of, self.build.original(of)].map(|value| self.build.func.info(value).name.clone());
+        let names = [of, self.build.original(of)].map(|value| self.build.info(value).name.clone());
         names.into_iter().flatten().next()
     }
 
@@ -127,7 +127,7 @@ impl Search<'_> {
             } else if lineage.part == DerivativePart::Value && group.communicates() {
                 let mut sums = stmt.args.iter().filter_map(|&arg| self.of(arg));
                 if let Some(summed) = sums.find(|summed| !summed.axes.intersect(axes).is_empty()) {
-                    let mesh = &self.build.mesh;
+                    let mesh = self.build.mesh();
                     let (over, again) = (mesh.display_set(summed.axes), mesh.display_set(axes));
                     let name = self.name(summed);
                     self.found.push(errors::sum_again(&name, &over, &again, stmt.origin.span, summed.span));

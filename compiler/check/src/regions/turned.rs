@@ -34,7 +34,7 @@ impl Checker<'_> {
     ) -> Term {
         let Some(axes) = self.axes_of_region(function, region, call) else { return Term::Poison };
         let outer = self.build.turned();
-        let inner = outer.either(axes.minus(self.build.mesh.of_kind(region.kind)));
+        let inner = outer.either(axes.minus(self.build.mesh().of_kind(region.kind)));
         let result = self.body_of_region(function, (region.kind == AxisKind::Explicit, inner), (terms, out), call);
         self.build.turn(outer);
         result
@@ -87,15 +87,15 @@ impl Checker<'_> {
     /// The axes of a region; None if there is an error.
     fn axes_of_region(&mut self, function: &FnItem, region: &RegionNode, call: Span) -> Option<AxisSet> {
         if region.axes.is_empty() {
-            return Some(self.build.mesh.all().minus(self.build.manual()));
+            return Some(self.build.mesh().all().minus(self.build.manual()));
         }
-        let known: Option<Vec<u8>> = region.axes.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
+        let known: Option<Vec<u8>> = region.axes.iter().map(|axis| self.build.mesh().find(&axis.name)).collect();
         let axes: AxisSet = known?.into_iter().map(usize::from).collect();
         let over_manual = axes.intersect(self.build.manual());
         if over_manual.is_empty() {
             return Some(axes);
         }
-        let shown = self.build.mesh.display_set(over_manual);
+        let shown = self.build.mesh().display_set(over_manual);
         self.report(errors_of_manual::region_over_manual(&function.name.name, region.kind.name(), &shown, call));
         None
     }

@@ -135,7 +135,8 @@ impl Checker<'_> {
                 continue;
             }
             if let Some(other) = known.layout_at {
-                let [one, another] = [&layout, &known.batch.layout].map(|dim| self.build.mesh.display_axes(&dim.axes));
+                let [one, another] =
+                    [&layout, &known.batch.layout].map(|dim| self.build.mesh().display_axes(&dim.axes));
                 let message =
                     format!("the mapped dimension is split over {one} here, but over {another} in another argument");
                 return Err(Some(
@@ -174,7 +175,7 @@ impl Checker<'_> {
     /// A value that no statement defines, for an expansion that is taken back.
     pub(crate) fn placeholder(&mut self, ty: Type) -> Value {
         let origin = self.build.origin();
-        self.build.func.new_value(ty, origin)
+        self.build.new_value(ty, origin)
     }
 
     /// The result of a function, its arrays, and the statements of its expansion, which are not in the program.

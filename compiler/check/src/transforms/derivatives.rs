@@ -21,7 +21,7 @@ use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::call::trees;
 use spmdc_ir::program::origin::{DerivativePart, Lineage};
-use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
+use spmdc_ir::program::units::{CustomRule, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value, walk};
 use spmdc_ir::rules::derivative::is_differentiable;
 use spmdc_kernel::scalar::UnaryOp;
@@ -222,12 +222,12 @@ impl Checker<'_> {
         let mut laid_out = Vec::new();
         let around = self.build.lineage();
         for (&value, leaf) in found.iter().zip(leaves) {
-            let order = self.build.func.info(value).origin.lineage.order;
+            let order = self.build.info(value).origin.lineage.order;
             let of = Some(leaf.given);
             self.build.set_lineage(Lineage { part: DerivativePart::Gradient, of, order, ..Lineage::default() });
             let value = self.conjugated(value, leaf.is_imaginary)?;
             let sharding = self.build.ty(leaf.given).sharding.clone();
-            let is_auto = self.build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);
+            let is_auto = self.build.mesh().axes.iter().all(|axis| axis.kind == AxisKind::Auto);
             let is_pinned = is_auto && sharding.dims.iter().any(|dim| !dim.axes.is_empty() && !dim.open);
             laid_out.push(if is_pinned {
                 self.build.emit1(Reshard::pin_of_gradient(sharding), &[value])?
@@ -323,21 +323,22 @@ impl Checker<'_> {
 
     /// A call of a function of `checkpoint`.
     fn checkpointed(&mut self, function: &Arg, args: Vec<Arg>, span: Span) -> Derivation<Term> {
-        let first = self.build.func.values.len() as u32;
-        let (result, _) = self.expanded(function, args, span)?;
-        self.recompute_from(first);
+        let (result, _) = self.recomputed_if(true, |checker| checker.expanded(function, args, span))?;
         Ok(result)
     }
 
-    /// Makes derivatives treat the values from a number on as one function of `checkpoint`.
-    pub(crate) fn recompute_from(&mut self, first: u32) {
-        let values = first..self.build.func.values.len() as u32;
-        self.build.units.push(Unit::new(values, UnitKind::Recomputed));
+    /// Expands the function of a `checkpoint` if this is one: derivatives compute its values again.
+    pub(crate) fn recomputed_if<T>(&mut self, is_checkpoint: bool, expand: impl FnOnce(&mut Self) -> T) -> T {
+        if !is_checkpoint {
+            return expand(self);
+        }
+        let (unit, result) = self.in_unit(expand);
+        self.build.close_unit(unit, UnitKind::Recomputed);
+        result
     }
 
     /// A call of a function of `custom_vjp`. The statements of its rule are templates, until a derivative is taken.
     fn customized(&mut self, custom: &CustomVjp, mut args: Vec<Arg>, span: Span) -> Derivation<Term> {
-        let first = self.build.func.values.len() as u32;
         let mut inputs = Vec::new();
         let mut forms = Vec::new();
         for arg in &mut args {
@@ -361,20 +362,9 @@ impl Checker<'_> {
             arg.term = trees::rebuild(&arg.term, &mut names.into_iter());
         }
         let names: Vec<Value> = inputs.iter().map(|&(name, _)| name).collect();
-        let (result, start) = self.expanded(&custom.function, args.clone(), span)?;
-        // Each result has a statement of its own, which the rule can replace.
-        let mut leaves = Vec::new();
-        trees::leaves(&result, "", &mut leaves);
-        let (mut outputs, mut terms) = (Vec::new(), Vec::new());
-        for (_, leaf) in leaves {
-            let value = self.build.materialize(leaf, None, span)?;
-            let shape = self.build.ty(value).shape().to_vec();
-            let output = self.build.emit1(Reshape::new(&shape, &shape), &[value])?;
-            outputs.push(output);
-            terms.push(Term::Array(output));
-        }
-        let result = trees::rebuild(&result, &mut terms.into_iter());
-        let values = first..self.build.func.values.len() as u32;
+        let start = self.build.innermost().stmts.len();
+        let (unit, expanded) = self.in_unit(|checker| checker.custom_function(custom, args.clone(), span));
+        let (result, outputs) = expanded?;
 
         let (_, rule) = self
             .in_block(Block::default(), |checker| checker.custom_rule(custom, args, &result, (&forms, &inputs), span));
@@ -390,8 +380,24 @@ impl Checker<'_> {
         captured.retain(|value| !names.contains(value) && !outputs.contains(value));
         self.build.release(&names);
         let rule = CustomRule { inputs, captured, outputs, forward, forward_outputs, reverse };
-        self.build.units.push(Unit::new(values, UnitKind::Custom(Box::new(rule))));
+        self.build.close_unit(unit, UnitKind::Custom(Box::new(rule)));
         Ok(result)
+    }
+
+    /// The result of the function itself, and its arrays. Each has a statement of its own, which the rule can replace.
+    fn custom_function(&mut self, custom: &CustomVjp, args: Vec<Arg>, span: Span) -> Derivation<(Term, Vec<Value>)> {
+        let (result, _) = self.expanded(&custom.function, args, span)?;
+        let mut leaves = Vec::new();
+        trees::leaves(&result, "", &mut leaves);
+        let (mut outputs, mut terms) = (Vec::new(), Vec::new());
+        for (_, leaf) in leaves {
+            let value = self.build.materialize(leaf, None, span)?;
+            let shape = self.build.ty(value).shape().to_vec();
+            let output = self.build.emit1(Reshape::new(&shape, &shape), &[value])?;
+            outputs.push(output);
+            terms.push(Term::Array(output));
+        }
+        Ok((trees::rebuild(&result, &mut terms.into_iter()), outputs))
     }
 
     /// The statements of the forward function, its results, and the block of the reverse function.
@@ -425,7 +431,7 @@ impl Checker<'_> {
         let mut params = Vec::new();
         for output in arrays(result) {
             let (ty, origin) = (self.build.gradient_type(output), self.build.origin());
-            params.push(self.build.func.new_value(ty, origin));
+            params.push(self.build.new_value(ty, origin));
         }
         let cotangent = trees::rebuild(result, &mut params.iter().map(|&param| Term::Array(param)));
         let place = custom.reverse.span;

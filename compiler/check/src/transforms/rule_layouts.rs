@@ -48,8 +48,8 @@ impl Checker<'_> {
                 continue;
             }
             let to = wanted.sharding.close();
-            let price = cost_of_move(found, &to, &self.build.mesh);
-            moves.push(Some(spaced(&to, &self.build.mesh)));
+            let price = cost_of_move(found, &to, self.build.mesh());
+            moves.push(Some(spaced(&to, self.build.mesh())));
             let [found, of, wanted] = [found, of, &wanted].map(|ty| self.build.annotated(ty));
             let message = match function {
                 RuleFunction::Forward(_) => {
@@ -84,7 +84,7 @@ impl Checker<'_> {
     /// Whether both types have the same layout along explicit axes outside of `manual` code.
     fn lies_like(&self, found: &Type, wanted: &Type) -> bool {
         let part = |ty: &Type| {
-            let own = explicit_part(&ty.sharding, &self.build.mesh);
+            let own = explicit_part(&ty.sharding, self.build.mesh());
             let [unreduced, reduced] = [own.unreduced, own.reduced].map(|axes| axes.minus(self.build.manual()));
             (own.close().dims, unreduced, reduced)
         };

@@ -11,6 +11,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::{ShardingTerm, Term};
 use spmdc_ir::program::Value;
 use spmdc_ir::program::choice::{Choice, ChoiceEdit, cost_of_move, spaced, then};
@@ -142,14 +143,14 @@ impl Checker<'_> {
     /// Checks the expression after a change, and removes its statements; if it is still ambiguous, the change with each of the new choices.
     fn tried(&mut self, expression: &Ambiguous<'_>, change: &Change) -> Result<(), Vec<Change>> {
         let (mark, found) = (self.build.mark(), self.diagnostics.len());
-        let (span, called) = (self.build.span(), self.build.called.take());
+        let span = self.build.span();
         let mut moved = Vec::new();
         for (term, place) in expression.given {
             moved.push((self.moved(term, *place, change), *place));
         }
         self.build.set_span(span);
         self.leaves_choices = true;
-        let result = (expression.again)(self, &moved, change.out.as_ref());
+        let result = self.in_call(None, |checker| (expression.again)(checker, &moved, change.out.as_ref()));
         self.leaves_choices = false;
         let conflict = self.build.take_conflict();
         let is_right = result.is_ok_and(|term| !term.is_poisoned()) && self.diagnostics.len() == found;
@@ -160,7 +161,6 @@ impl Checker<'_> {
         self.diagnostics.truncate(found);
         self.build.roll_back(&mark);
         self.build.set_span(span);
-        self.build.called = called;
         if is_right { Ok(()) } else { Err(next) }
     }
 
@@ -231,7 +231,7 @@ impl Checker<'_> {
                 let (array, place) = place(operand)?;
                 let to = self.of_given(operands[operand], &to, array)?;
                 if is_one && self.build.ty(operands[operand]).array.len() != self.build.ty(array).array.len() {
-                    (note, cost) = cost_of_move(self.build.ty(array), &to, &self.build.mesh);
+                    (note, cost) = cost_of_move(self.build.ty(array), &to, self.build.mesh());
                 }
                 change.moves.retain(|(other, ..)| *other != place);
                 change.moves.push((place, Move::Reshard, to));
@@ -250,7 +250,7 @@ impl Checker<'_> {
         let explicit = |value: Value| self.build.explicit_part(self.build.ty(value)).close();
         let arrays = self.arrays_in(expression.given);
         let moves_of = |(value, place): &(Value, Span), to: Sharding| {
-            let (note, cost) = cost_of_move(self.build.ty(*value), &to, &self.build.mesh);
+            let (note, cost) = cost_of_move(self.build.ty(*value), &to, self.build.mesh());
             (explicit(*value) != to).then(|| Change { moves: vec![(*place, Move::Reshard, to)], out: None, note, cost })
         };
         let whole = |value: Value| {
@@ -281,7 +281,7 @@ impl Checker<'_> {
         let mut edits: Vec<(Span, String)> = Vec::new();
         let mut in_front = String::new();
         for (place, step, to) in &change.moves {
-            let (text, to) = (self.source(*place), spaced(to, &self.build.mesh));
+            let (text, to) = (self.source(*place), spaced(to, self.build.mesh()));
             let target = match written {
                 WrittenOperator::Assignment(target) => self.arrays_in(given).contains(&(*target, *place)),
                 WrittenOperator::Operator(_) | WrittenOperator::Call(_) | WrittenOperator::Index => false,
@@ -303,7 +303,7 @@ impl Checker<'_> {
             (None, [(place, text)]) if in_front.is_empty() => (*place, text.clone()),
             (None, _) => (*span, format!("{in_front}{}", self.edited(*span, &edits)?)),
             (Some(out), _) => {
-                let out = format!("out={}", spaced(out, &self.build.mesh));
+                let out = format!("out={}", spaced(out, self.build.mesh()));
                 let text = match (written, given) {
                     (WrittenOperator::Operator(Some(function)), [lhs, rhs]) => {
                         let (lhs, rhs) = (self.edited(lhs.1, &edits)?, self.edited(rhs.1, &edits)?);

@@ -180,7 +180,7 @@ impl Checker<'_> {
     fn resolve_part(&mut self, ty: &TypeExpr, params: &SizeParams) -> Ty {
         match &ty.kind {
             TypeExprKind::Array { dtype: name, dims, unreduced, reduced, varying, turned, mesh } => {
-                let on = mesh.as_ref().and_then(|mesh| self.build.mesh.find_mesh(&mesh.name)).map(|on| on as u8);
+                let on = mesh.as_ref().and_then(|mesh| self.build.mesh().find_mesh(&mesh.name)).map(|on| on as u8);
                 let dims = dims
                     .iter()
                     .map(|dim| DimTy {
@@ -205,7 +205,7 @@ impl Checker<'_> {
                 let is_stream = false;
                 let array = ArrayTy { dtype, dims, unreduced, reduced, varying, turned, is_stream, on, span: ty.span };
                 if let Some(axis) = array.layout().and_then(|layout| layout.repeated_axis()) {
-                    self.report(shardings::axis_twice(&self.build.mesh.axes[axis as usize].name.clone(), ty.span));
+                    self.report(shardings::axis_twice(&self.build.mesh().axes[axis as usize].name.clone(), ty.span));
                     return Ty::Poison;
                 }
                 if is_complex { Ty::Complex(array) } else { Ty::Array(array) }
@@ -252,7 +252,7 @@ impl Checker<'_> {
             }
             TypeExprKind::On { ty, mesh } => {
                 let mut ty = self.resolve(ty, params);
-                if let Some(on) = self.build.mesh.find_mesh(&mesh.name) {
+                if let Some(on) = self.build.mesh().find_mesh(&mesh.name) {
                     ty.put_on(on as u8);
                 }
                 ty
@@ -384,7 +384,7 @@ impl Checker<'_> {
 
     /// The axes of a dimension. Axes that the mesh does not have were reported when names were resolved.
     fn dim_axes(&mut self, axes: &DimAxes) -> Option<DimSharding> {
-        let known: Option<Vec<u8>> = axes.axes.iter().map(|axis| self.build.mesh.find(&axis.name)).collect();
+        let known: Option<Vec<u8>> = axes.axes.iter().map(|axis| self.build.mesh().find(&axis.name)).collect();
         if axes.alignment.is_some() && self.exact.is_none() {
             self.report(shardings::alignment(axes.span));
             return None;
@@ -401,7 +401,7 @@ impl Checker<'_> {
     }
 
     fn axis_set(&mut self, axes: &[Ident]) -> AxisSet {
-        axes.iter().filter_map(|axis| self.build.mesh.find(&axis.name)).map(usize::from).collect()
+        axes.iter().filter_map(|axis| self.build.mesh().find(&axis.name)).map(usize::from).collect()
     }
 
     pub(crate) fn sharding_literal(&mut self, literal: &ShardingExpr) -> Term {
@@ -411,12 +411,12 @@ impl Checker<'_> {
         let reduced = self.axis_set(&literal.reduced);
         let sharding = Sharding { dims, unreduced, reduced, combine: ReduceOp::Sum };
         if let Some(axis) = sharding.repeated_axis() {
-            let name = self.build.mesh.name(axis).to_string();
+            let name = self.build.mesh().name(axis).to_string();
             return self.report(shardings::axis_twice(&name, literal.span));
         }
         let manual = sharding.named_axes().intersect(self.build.manual());
         if !manual.is_empty() {
-            let axes = self.build.mesh.display_set(manual);
+            let axes = self.build.mesh().display_set(manual);
             return self.report(errors::manual::layout_over_manual(&axes, literal.span));
         }
         Term::Sharding(ShardingTerm { sharding })
@@ -592,7 +592,7 @@ impl Checker<'_> {
             Ok(value) => value,
             Err(diagnostic) => return self.report(diagnostic),
         };
-        let value = match ty.on.filter(|_| self.build.mesh.is_several() && self.exact.is_none()) {
+        let value = match ty.on.filter(|_| self.build.mesh().is_several() && self.exact.is_none()) {
             None => value,
             Some(on) => match transfer::declared(&mut self.build, value, on) {
                 Ok(value) => value,
@@ -622,11 +622,11 @@ impl Checker<'_> {
         let manual = self.build.manual();
         let over_manual = layout.used_axes().intersect(manual);
         if !over_manual.is_empty() {
-            let axes = self.build.mesh.display_set(over_manual);
+            let axes = self.build.mesh().display_set(over_manual);
             return self.report(errors::manual::layout_over_manual(&axes, span));
         }
-        let explicit = self.build.mesh.of_kind(AxisKind::Explicit).minus(manual);
-        let auto = self.build.mesh.of_kind(AxisKind::Auto).minus(manual);
+        let explicit = self.build.mesh().of_kind(AxisKind::Explicit).minus(manual);
+        let auto = self.build.mesh().of_kind(AxisKind::Auto).minus(manual);
         let value = match (self.crosses || self.build.comes_in(value)) && !explicit.is_empty() {
             true => {
                 let ty = Type { sharding: layout.clone(), ..self.build.ty(value).clone() };
@@ -653,12 +653,12 @@ impl Checker<'_> {
         if !agrees {
             let wanted = self.build.annotated(&Type { sharding: layout.close(), ..found.clone() });
             let shown = self.build.annotated(&found);
-            let reshard = spaced(&layout.close(), &self.build.mesh);
-            let origin = self.build.func.info(value).origin.span;
+            let reshard = spaced(&layout.close(), self.build.mesh());
+            let origin = self.build.info(value).origin.span;
             let mut error = shardings::contradiction(place, &wanted, &shown, &reshard, span, origin);
             // A part of a struct or tuple has no text of its own.
             if !trees::is_part(place) {
-                let note = cost_of_move(&found, &layout.close(), &self.build.mesh).0;
+                let note = cost_of_move(&found, &layout.close(), self.build.mesh()).0;
                 error = error.edit(span, format!("reshard({}, {reshard})", self.source(span)), note);
             }
             return self.report(error);
@@ -707,7 +707,7 @@ impl Checker<'_> {
                 let exact = self.exact_layout(array);
                 let given = exact.clone().or_else(|| array.layout());
                 let mut sharding = given.unwrap_or_else(|| self.build.unknown_layout(shape.rank()));
-                if exact.is_none() && self.build.mesh.of_kind(AxisKind::Auto).is_empty() {
+                if exact.is_none() && self.build.mesh().of_kind(AxisKind::Auto).is_empty() {
                     sharding = sharding.close();
                 }
                 if shape.is_stream {
@@ -763,7 +763,7 @@ impl Checker<'_> {
     pub(crate) fn display_term(&self, term: &Term) -> String {
         if let Term::Array(value) = term {
             let ty = self.build.ty(*value);
-            return Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.build.mesh);
+            return Type { sharding: ty.sharding.close(), ..ty.clone() }.display(self.build.mesh());
         }
         if let Some(planes) = term.planes() {
             let (plane, name) = (self.display_term(&Term::Array(planes[0])), self.complex_type(planes).text());

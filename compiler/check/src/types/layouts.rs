@@ -88,7 +88,7 @@ impl Checker<'_> {
         let (place, replacement) = edit?;
         let is_insertion = place.start == place.end && !replacement.starts_with(" else");
         let at = if is_insertion { at } else { "" };
-        let (mut note, cost) = cost_of_move(ty, &to.close(), &self.build.mesh);
+        let (mut note, cost) = cost_of_move(ty, &to.close(), self.build.mesh());
         if trips.is_some() && cost > 0.0 {
             note = format!("in each trip {note}");
         }
@@ -97,7 +97,7 @@ impl Checker<'_> {
 
     /// A sharding in the syntax of the program.
     pub(crate) fn written(&self, to: &Sharding) -> String {
-        spaced(&to.close(), &self.build.mesh)
+        spaced(&to.close(), self.build.mesh())
     }
 
     /// The edit that gives a part another layout if the condition of an `if` fails.

@@ -145,7 +145,7 @@ fn updated(
 ) -> Result<Value, Diagnostic> {
     let target = build.ty(region).array.clone();
     let mut types = vec![&target];
-    types.extend(build.func.arrays(arrays));
+    types.extend(build.func().arrays(arrays));
     let full = spmdc_ir::rules::Infer::infer(&places, &types).map_err(|mismatch| build.mismatch(mismatch))?;
     let many = full[0].len() >= target.len();
     let operands = |first: &[Value]| [first, &[updates], arrays].concat();

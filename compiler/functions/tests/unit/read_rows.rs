@@ -18,7 +18,7 @@ use spmdc_ops::read_rows::ReadRows;
 
 fn stream(build: &mut CallBuilder, shape: &[usize]) -> Value {
     let value = testing::parameter(build, DType::U8, shape);
-    build.func.info_mut(value).ty.array.is_stream = true;
+    build.info_mut(value).ty.array.is_stream = true;
     value
 }
 

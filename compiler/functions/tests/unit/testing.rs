@@ -27,7 +27,7 @@ pub fn builder() -> CallBuilder {
 }
 
 pub fn parameter(build: &mut CallBuilder, dtype: DType, shape: &[usize]) -> Value {
-    let value = build.func.new_value(Type::open(ArrayType::new(dtype, shape)), Origin::default());
+    let value = build.new_value(Type::open(ArrayType::new(dtype, shape)), Origin::default());
     build.outermost().params.push(value);
     value
 }
@@ -69,7 +69,7 @@ pub fn run(
 
 /// The value of a result, given the values of the parameters.
 pub fn evaluate(build: &CallBuilder, inputs: &[Value], arrays: &[Array], result: Value) -> Array {
-    let mut known: Vec<Option<Array>> = vec![None; build.func.values.len()];
+    let mut known: Vec<Option<Array>> = vec![None; build.value_count()];
     for (value, array) in inputs.iter().zip(arrays) {
         known[value.0 as usize] = Some(array.clone());
     }
@@ -90,7 +90,7 @@ pub fn evaluate(build: &CallBuilder, inputs: &[Value], arrays: &[Array], result:
 pub fn printed(build: &CallBuilder) -> Vec<String> {
     let print = |op: &Op, count: usize| {
         let names: Vec<String> = (0..count).map(|i| char::from(b'a' + i as u8).to_string()).collect();
-        op.rules().print(&names, &build.mesh)
+        op.rules().print(&names, build.mesh())
     };
     build.blocks()[0].stmts.iter().filter_map(|stmt| Some(print(stmt.op()?, stmt.args.len()))).collect()
 }

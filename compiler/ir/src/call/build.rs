@@ -9,14 +9,13 @@ use crate::mismatch::PRODUCT;
 use crate::mismatch::{Mismatch, called};
 use crate::op::Op;
 use crate::program::choice::{Choice, ChoiceEdit};
-use crate::program::origin::{DerivativePart, Lineage, Origin};
+use crate::program::origin::{DerivativePart, Lineage, Origin, UnitId};
 use crate::program::streams::refused_at;
 use crate::program::transfer_target::{Target, TransferTarget};
-use crate::program::units::Unit;
-use crate::program::{Block, Func, Stmt, Value};
+use crate::program::units::{UnitCopies, UnitKind, UnitTree};
+use crate::program::{Block, Func, Param, ResultInfo, Stmt, Value, ValueInfo};
 use crate::rules::{Effect, Elements, Placement};
 use crate::shape;
-use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -35,8 +34,10 @@ pub struct BuilderMark {
     stmts: usize,
     values: usize,
     conditions: usize,
+    units: usize,
     manual: AxisSet,
     turned: AxisSet,
+    unit: Option<UnitId>,
 }
 
 /// The function of a call that is being read.
@@ -77,11 +78,11 @@ pub struct BuilderOps {
 
 /// A function under construction: its values, its open blocks, and the context of the next statement.
 pub struct CallBuilder {
-    ops: &'static BuilderOps,
+    pub(super) ops: &'static BuilderOps,
     /// The mesh of the program.
-    pub mesh: Mesh,
+    mesh: Mesh,
     /// The function; the builder adds the values of the results that it emits.
-    pub func: Func,
+    func: Func,
     /// Open blocks, innermost last; statements go to the last one.
     blocks: Vec<Block>,
     /// The manual axes of the region that is being built; empty outside.
@@ -96,16 +97,18 @@ pub struct CallBuilder {
     /// The role of new statements in derivatives.
     lineage: Lineage,
     /// The function whose call is being read, by its name in the program: several names make one op.
-    pub called: Option<CalledFunction>,
+    called: Option<CalledFunction>,
     /// Whether all types are stated, because a dump is being read.
     exact: bool,
     /// The last statement that could not be emitted because its layout is ambiguous: its operands, and the possible choices.
     conflict: Option<(Vec<Value>, Vec<Choice>)>,
     aliases: Aliases,
     /// The mesh to which each transfer of the program goes, by its number.
-    pub transfers: BTreeMap<u32, u8>,
-    /// The values of functions that derivatives treat as one: see [`Unit`].
-    pub units: Vec<Unit>,
+    transfers: BTreeMap<u32, u8>,
+    /// The functions that derivatives treat as one.
+    units: UnitTree,
+    /// The innermost of them around new statements.
+    unit: Option<UnitId>,
     /// The numbers that scalars of floats are.
     literals: BTreeMap<Value, f64>,
     /// The layouts in the types of streams, which are the layouts of the rows that are read.
@@ -130,13 +133,14 @@ impl CallBuilder {
             conflict: None,
             aliases: Aliases::default(),
             transfers: BTreeMap::new(),
-            units: Vec::new(),
+            units: UnitTree::default(),
+            unit: None,
             literals: BTreeMap::new(),
             layouts_of_rows: BTreeMap::new(),
         }
     }
 
-    /// Another name of an array, so that derivatives by one are not those by the other. [`CallBuilder::retire_aliases`] replaces it in the end.
+    /// Another name of an array, so that derivatives by one are not those by the other. [`CallBuilder::end_function`] replaces it.
     pub fn alias(&mut self, value: Value) -> Value {
         let origin = self.origin();
         let ty = self.ty(value).clone();
@@ -179,7 +183,7 @@ impl CallBuilder {
     }
 
     /// Replaces other names of arrays by these arrays.
-    pub fn retire_aliases(&mut self) {
+    fn retire_aliases(&mut self) {
         let aliases = std::mem::take(&mut self.aliases);
         if aliases.is_empty() {
             return;
@@ -239,8 +243,76 @@ impl CallBuilder {
         self.aliases.forget(first);
         self.literals.split_off(&first);
         self.layouts_of_rows.split_off(&first);
-        self.units.retain(|unit| unit.values.end <= first.0);
-        self.units.iter_mut().for_each(|unit| unit.tangents.retain(|range| range.end <= first.0));
+    }
+
+    /// The mesh of the program; its axes are turned as at the place of the next statement.
+    pub fn mesh(&self) -> &Mesh {
+        &self.mesh
+    }
+
+    /// Sets the mesh of the program, before the first statement.
+    pub fn set_mesh(&mut self, mesh: Mesh) {
+        debug_assert!(self.func.values.is_empty(), "types depend on the mesh");
+        self.mesh = mesh;
+    }
+
+    /// The function under construction.
+    pub fn func(&self) -> &Func {
+        &self.func
+    }
+
+    /// Names the function.
+    pub fn name_function(&mut self, name: &str) {
+        self.func.name = name.to_string();
+    }
+
+    /// Adds a parameter of the function, which is this value.
+    pub fn add_param(&mut self, param: Param, value: Value) {
+        self.func.params.push(param);
+        self.outermost().params.push(value);
+    }
+
+    /// Adds a result of the function, which is this value.
+    pub fn add_result(&mut self, result: ResultInfo, value: Value) {
+        self.func.results.push(result);
+        self.outermost().results.push(value);
+    }
+
+    /// Notes that the program calls a value by this name, too, which begins at `place`.
+    pub fn add_other_name(&mut self, place: Span, name: String, value: Value) {
+        self.func.other_names.insert((place, name, value));
+    }
+
+    /// Ends the function: the outermost block is its body, and no value has other names any more.
+    pub fn end_function(&mut self) {
+        self.func.body = std::mem::take(self.outermost());
+        self.retire_aliases();
+    }
+
+    /// The function, which the builder no longer has.
+    pub fn take_function(&mut self) -> Func {
+        let name = self.func.name.clone();
+        std::mem::replace(&mut self.func, Func::new(&name))
+    }
+
+    /// A new value of the function.
+    pub fn new_value(&mut self, ty: Type, origin: Origin) -> Value {
+        self.func.new_value(ty, origin)
+    }
+
+    /// The type, the origin and the name of a value.
+    pub fn info(&self, value: Value) -> &ValueInfo {
+        self.func.info(value)
+    }
+
+    /// As [`CallBuilder::info`], to change them.
+    pub fn info_mut(&mut self, value: Value) -> &mut ValueInfo {
+        self.func.info_mut(value)
+    }
+
+    /// The number of values that the function has so far.
+    pub fn value_count(&self) -> usize {
+        self.func.values.len()
     }
 
     /// The type of a value of the function.
@@ -255,12 +327,12 @@ impl CallBuilder {
 
     /// As [`CallBuilder::origin`], at another place.
     pub fn origin_at(&self, span: Span) -> Origin {
-        Origin { span, lineage: self.lineage, turned: self.turned, ..Origin::default() }
+        Origin { span, reason: String::new(), lineage: self.lineage, turned: self.turned, unit: self.unit }
     }
 
     /// Continues with an earlier result of [`CallBuilder::origin`].
     pub fn resume(&mut self, origin: &Origin) {
-        (self.span, self.lineage) = (origin.span, origin.lineage);
+        (self.span, self.lineage, self.unit) = (origin.span, origin.lineage, origin.unit);
         self.turn(origin.turned);
     }
 
@@ -288,6 +360,48 @@ impl CallBuilder {
     /// Sets the part that the statements that follow have in derivatives.
     pub fn set_lineage(&mut self, lineage: Lineage) {
         self.lineage = lineage;
+    }
+
+    /// The functions that derivatives treat as one.
+    pub fn units(&self) -> &UnitTree {
+        &self.units
+    }
+
+    /// The innermost unit around new statements.
+    pub fn unit(&self) -> Option<UnitId> {
+        self.unit
+    }
+
+    /// The statements that follow belong to this unit, as another statement does.
+    pub fn set_unit(&mut self, unit: Option<UnitId>) {
+        self.unit = unit;
+    }
+
+    /// The unit of the copy of a statement of this unit.
+    pub fn copy_of_unit(&mut self, copies: &mut UnitCopies, unit: Option<UnitId>) -> Option<UnitId> {
+        copies.copy(&mut self.units, unit)
+    }
+
+    /// States the treatment of a unit that [`Scoped::in_unit`](super::scoped::Scoped::in_unit) has filled.
+    pub fn close_unit(&mut self, unit: UnitId, kind: UnitKind) {
+        self.units.close(unit, kind);
+    }
+
+    /// The function whose call is being read.
+    pub fn called(&self) -> Option<&CalledFunction> {
+        self.called.as_ref()
+    }
+
+    /// Notes a transfer to this mesh, and returns its number.
+    pub fn add_transfer(&mut self, to: u8) -> u32 {
+        let number = self.value_count() as u32;
+        self.transfers.insert(number, to);
+        number
+    }
+
+    /// The mesh to which the transfer of this number goes.
+    pub fn transferred_to(&self, number: u32) -> Option<u8> {
+        self.transfers.get(&number).copied()
     }
 
     /// The manual axes of the region that is being built; empty outside.
@@ -341,11 +455,6 @@ impl CallBuilder {
         }
         let turned = self.func.info(self.original(value)).origin.turned.either(self.turned);
         !turned.intersect(explicit).is_empty()
-    }
-
-    /// As [`CallBuilder::turn`], to where a value was made.
-    pub fn turn_to(&mut self, value: Value) -> AxisSet {
-        self.turn(self.func.info(value).origin.turned)
     }
 
     /// Adds a statement to the innermost block and returns its results.
@@ -454,8 +563,10 @@ impl CallBuilder {
             stmts: self.blocks.last().map_or(0, |block| block.stmts.len()),
             values: self.func.values.len(),
             conditions: self.conditions.len(),
+            units: self.units.len(),
             manual: self.manual,
             turned: self.turned,
+            unit: self.unit,
         }
     }
 
@@ -465,6 +576,7 @@ impl CallBuilder {
         self.blocks.truncate(mark.blocks);
         self.conditions.truncate(mark.conditions);
         self.manual = mark.manual;
+        self.unit = mark.unit;
         self.turn(mark.turned);
     }
 
@@ -473,6 +585,7 @@ impl CallBuilder {
         self.leave(mark);
         self.innermost().stmts.truncate(mark.stmts);
         self.forget_values(mark.values);
+        self.units.truncate(mark.units);
     }
 
     /// Opens a block; [`Scoped::in_block`](super::scoped::Scoped::in_block) closes it.
@@ -491,6 +604,18 @@ impl CallBuilder {
     /// New statements stand under a condition that may differ between devices along these axes.
     pub(super) fn add_condition(&mut self, varies: AxisSet, condition: Span) {
         self.conditions.push((varies, condition));
+    }
+
+    /// Sets the function whose call is being read; returns the one before.
+    pub(super) fn set_called(&mut self, called: Option<CalledFunction>) -> Option<CalledFunction> {
+        std::mem::replace(&mut self.called, called)
+    }
+
+    /// New statements belong to a new unit inside the present one.
+    pub(super) fn enter_unit(&mut self) -> UnitId {
+        let unit = self.units.open(self.unit);
+        self.unit = Some(unit);
+        unit
     }
 
     /// New statements stand in the manual region over these axes.
@@ -563,109 +688,6 @@ impl CallBuilder {
             self.conflict = Some((args.to_vec(), choices));
         }
         diagnostic
-    }
-
-    /// The initial layout of a value's type: replicated on explicit axes, otherwise open.
-    pub fn unknown_layout(&self, rank: usize) -> Sharding {
-        explicit::unknown_layout(rank, &self.mesh)
-    }
-
-    /// The type of a value created here.
-    pub fn replicated(&self, array: ArrayType) -> Type {
-        Type { sharding: self.unknown_layout(array.rank()), array, varying: AxisSet::EMPTY }
-    }
-
-    /// The type of a value without its annotations on auto axes, which apply to that value only.
-    pub fn carried_type(&self, value: Value) -> Type {
-        let ty = self.ty(value);
-        Type { sharding: self.explicit_part(ty), ..ty.clone() }
-    }
-
-    /// The type of the gradients of a value without annotations on auto axes: its layout is the dual of the value's.
-    pub fn gradient_type(&self, value: Value) -> Type {
-        let ty = self.carried_type(value);
-        Type { sharding: ty.sharding.dual(), ..ty }
-    }
-
-    /// The layout of a product whose result is a gradient of a value, for its `out=`: the layout of the gradient. Along axes over which the
-    /// operands do not produce partial sums, the result is whole first. None without explicit axes.
-    pub fn out_of_gradient(&self, op: &Op, args: &[Value], of: Value) -> Option<Sharding> {
-        let explicit = self.mesh.of_kind(AxisKind::Explicit).minus(self.manual);
-        if explicit.is_empty() {
-            return None;
-        }
-        let ty = self.gradient_type(of);
-        let partial = (self.ops.partial_axes)(op, &self.func.types(args), &ty.array, &self.mesh);
-        let unreduced = ty.sharding.unreduced.intersect(partial).intersect(explicit);
-        let out = Sharding { reduced: ty.sharding.reduced.intersect(explicit), ..ty.sharding };
-        Some(out.with_unreduced(unreduced, ReduceOp::Sum))
-    }
-
-    /// The type of `trips` values of one type along a new first dimension.
-    pub fn stacked_type(&self, value: Value, trips: usize) -> Type {
-        let mut ty = self.carried_type(value);
-        ty.array.shape.insert(0, trips);
-        ty.sharding.dims.insert(0, self.unknown_layout(1).dims[0].clone());
-        ty
-    }
-
-    /// Whether types decide layouts along some axis.
-    pub fn has_explicit_axes(&self) -> bool {
-        self.mesh.axes.iter().any(|axis| axis.kind == AxisKind::Explicit)
-    }
-
-    /// The part of a layout that the value's type decides: all of it on explicit axes, and on manual ones its unreduced and reduced axes.
-    pub fn explicit_part(&self, ty: &Type) -> Sharding {
-        let own = explicit::explicit_part(&ty.sharding, &self.mesh);
-        let reduced = own.reduced.union(ty.sharding.reduced.intersect(self.manual));
-        let unreduced = own.unreduced.union(ty.sharding.unreduced.intersect(self.manual));
-        Sharding { reduced, ..own }.with_unreduced(unreduced, ty.sharding.combine)
-    }
-
-    /// A value in the layout that the type of another decides.
-    pub fn in_layout_of(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
-        let (own, wanted) = (self.explicit_part(self.ty(value)), self.explicit_part(self.ty(like)));
-        if own == wanted && !self.comes_in(value) {
-            Ok(value)
-        } else {
-            self.emit1((self.ops.request)(wanted), &[value])
-        }
-    }
-
-    /// As [`CallBuilder::in_layout_of`], varying along the axes of the other value.
-    pub fn laid_out_like(&mut self, value: Value, like: Value) -> Result<Value, Diagnostic> {
-        let value = self.in_layout_of(value, like)?;
-        let varying = self.ty(like).varying;
-        self.vary(value, varying)
-    }
-
-    /// A type as in messages: without open dimensions.
-    pub fn display_closed(&self, ty: &Type) -> String {
-        Type { sharding: ty.sharding.close(), ..ty.clone() }.display(&self.mesh)
-    }
-
-    /// As [`CallBuilder::display_closed`], with the axes of every dimension if otherwise none would be written: `f32[8@_]`.
-    pub fn annotated(&self, ty: &Type) -> String {
-        let is_quiet = ty.sharding.dims.iter().all(|dim| dim.axes.is_empty());
-        let text = self.display_closed(ty);
-        match text.split_once('[') {
-            Some((dtype, rest)) if is_quiet => {
-                let dims: Vec<String> = ty.shape().iter().map(|size| format!("{size}@_")).collect();
-                let suffixes = rest.split_once(']').map_or("", |(_, suffixes)| suffixes);
-                format!("{dtype}[{}]{suffixes}", dims.join(","))
-            }
-            Some(_) | None => text,
-        }
-    }
-
-    /// The value, marked as varying along these axes, too.
-    pub fn vary(&mut self, value: Value, axes: AxisSet) -> Result<Value, Diagnostic> {
-        let missing = axes.minus(self.ty(value).varying);
-        if missing.is_empty() {
-            return Ok(value);
-        }
-        let axes = missing.iter().map(|axis| axis as u8).collect();
-        self.emit1((self.ops.vary)(axes), &[value])
     }
 
     /// The value; E0223 if it is a stream, which `place` in a program cannot be.

@@ -1,8 +1,8 @@
 //! Scopes of a builder: blocks, conditions, regions, and the place of new statements. Each is left on every path, as it was entered.
 
-use crate::call::build::CallBuilder;
+use crate::call::build::{CallBuilder, CalledFunction};
 use crate::program::Block;
-use crate::program::origin::Lineage;
+use crate::program::origin::{Lineage, UnitId};
 use spmdc_grammar::span::Span;
 use spmdc_layout::types::AxisSet;
 
@@ -26,22 +26,49 @@ pub trait Scoped {
         result
     }
 
-    /// New statements stand under a condition that may differ between devices along these axes.
-    fn under<T>(&mut self, varies: AxisSet, condition: Span, add: impl FnOnce(&mut Self) -> T) -> T {
+    /// The context of new statements is afterwards as before: conditions, the region, the turned axes, and the unit.
+    fn in_context<T>(&mut self, add: impl FnOnce(&mut Self) -> T) -> T {
         let mark = self.builder().mark();
-        self.builder().add_condition(varies, condition);
         let result = add(self);
         self.builder().leave(&mark);
         result
     }
 
+    /// New statements stand under a condition that may differ between devices along these axes.
+    fn under<T>(&mut self, varies: AxisSet, condition: Span, add: impl FnOnce(&mut Self) -> T) -> T {
+        self.in_context(|state| {
+            state.builder().add_condition(varies, condition);
+            add(state)
+        })
+    }
+
+    /// New statements are those of a call of this function.
+    fn in_call<T>(&mut self, called: Option<CalledFunction>, add: impl FnOnce(&mut Self) -> T) -> T {
+        let outer = self.builder().set_called(called);
+        let result = add(self);
+        self.builder().set_called(outer);
+        result
+    }
+
     /// New statements stand in the manual region over these axes.
     fn in_region<T>(&mut self, axes: AxisSet, add: impl FnOnce(&mut Self) -> T) -> T {
-        let mark = self.builder().mark();
-        self.builder().enter_region(axes);
-        let result = add(self);
-        self.builder().leave(&mark);
-        result
+        self.in_context(|state| {
+            state.builder().enter_region(axes);
+            add(state)
+        })
+    }
+
+    /// New statements belong to a new unit, which [`CallBuilder::close_unit`] closes.
+    fn in_unit<T>(&mut self, add: impl FnOnce(&mut Self) -> T) -> (UnitId, T) {
+        self.in_context(|state| (state.builder().enter_unit(), add(state)))
+    }
+
+    /// The axes of the mesh are turned like those at a place in the program.
+    fn turned_to<T>(&mut self, turned: AxisSet, add: impl FnOnce(&mut Self) -> T) -> T {
+        self.in_context(|state| {
+            state.builder().turn(turned);
+            add(state)
+        })
     }
 
     /// New statements have this source position and this lineage.

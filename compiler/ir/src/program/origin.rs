@@ -15,7 +15,13 @@ pub struct Origin {
     pub lineage: Lineage,
     /// The axes along which an `auto` or `explicit` function has turned the rule of the mesh into the other one.
     pub turned: AxisSet,
+    /// The innermost function around it that derivatives treat as one. It means nothing after checking.
+    pub unit: Option<UnitId>,
 }
+
+/// The identity of a function that derivatives treat as one, in the [`UnitTree`](super::units::UnitTree) of a program under construction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnitId(pub(super) u32);
 
 /// The role of a statement in derivatives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

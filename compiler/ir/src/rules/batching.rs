@@ -15,7 +15,7 @@ pub enum Batching<'a> {
     /// The same op: each element of the result is computed from the operands' elements at its index, after broadcasting.
     Elementwise,
     /// This op, which counts dimensions from the next one on. All operands have the mapped dimension in front.
-    Shifted(Box<Op>),
+    Shifted(Op),
     /// Separate statements.
     Rule(&'a dyn Batched),
     /// As `batching`; where an element must not stop the program, its operand `at` is this number, for which the op never does.
@@ -36,7 +36,7 @@ pub enum Batching<'a> {
 impl Batching<'_> {
     /// This op, which counts dimensions from the next one on.
     pub fn shifted<'a>(op: impl Into<Op>) -> Batching<'a> {
-        Batching::Shifted(Box::new(op.into()))
+        Batching::Shifted(op.into())
     }
 
     /// As `batching`, for an op that stops the program unless its operand `at` is `harmless`.

@@ -78,7 +78,7 @@ pub fn summed_over(build: &mut CallBuilder, cotangent: Value, axes: AxisSet) -> 
     if axes.is_empty() {
         return Ok(cotangent);
     }
-    let over = build.mesh.display_set(axes);
+    let over = build.mesh().display_set(axes);
     let axes = axes.iter().map(|axis| axis as u8).collect();
     let sum = build.emit1(PAllReduce { op: ReduceOp::Sum, axes }, &[cotangent])?;
     if let Some(stmt) = build.innermost().stmts.last_mut() {
@@ -254,7 +254,7 @@ impl Call for PAllReduce {
             "pmin" => ReduceOp::Min,
             _ => ReduceOp::Sum,
         };
-        let members = build.mesh.size_of(&axes);
+        let members = build.mesh().size_of(&axes);
         let dtype = build.ty(value).dtype();
         if name == "pmean" && !dtype.is_float() {
             let message = undefined("`pmean`", dtype.name());

@@ -195,7 +195,7 @@ impl Call for PAllToAll {
         let rank = build.ty(value).rank();
         let split = dimension(name, args.int("split")?, rank, build)?;
         let concat = dimension(name, args.int("concat")?, rank, build)?;
-        let members = build.mesh.size_of(&axes);
+        let members = build.mesh().size_of(&axes);
         Ok(Term::Array(build.emit1(PAllToAll { axes, split, concat, members }, &[value])?))
     }
 }

@@ -217,7 +217,7 @@ impl Call for PPermute {
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let value = args.array(build, "x")?;
         let axes = manual_axes(name, args, build)?;
-        let members = build.mesh.size_of(&axes);
+        let members = build.mesh().size_of(&axes);
         let source = if name == "pshift" {
             let shift = args.int("shift")?;
             (0..members as i64).map(|to| Some((to - shift).rem_euclid(members as i64) as u32)).collect()

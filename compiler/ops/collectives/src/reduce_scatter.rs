@@ -171,7 +171,7 @@ impl Call for PSumScatter {
         refuse_keys(name, value, build)?;
         let dim = args.optional_int("axis")?.unwrap_or(0);
         let dim = dimension(name, dim, build.ty(value).rank(), build)?;
-        let members = build.mesh.size_of(&axes);
+        let members = build.mesh().size_of(&axes);
         Ok(Term::Array(build.emit1(PSumScatter { axes, dim, members }, &[value])?))
     }
 }

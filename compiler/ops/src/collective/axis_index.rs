@@ -130,7 +130,7 @@ impl Call for AxisIndex {
     fn call(name: &str, args: &mut Args<'_>, build: &mut CallBuilder) -> Result<Term, Diagnostic> {
         let axes = manual_axes(name, args, build)?;
         if name == "axis_size" {
-            return Ok(Term::Int(build.mesh.size_of(&axes) as i128));
+            return Ok(Term::Int(build.mesh().size_of(&axes) as i128));
         }
         Ok(Term::Array(build.emit1(AxisIndex { axes }, &[])?))
     }

@@ -208,8 +208,8 @@ impl Call for PCast {
 /// partial sums, and nothing moves.
 fn in_global_view(build: &mut CallBuilder, value: Value, args: &mut Args<'_>) -> Result<Value, Diagnostic> {
     let (axes, to, span) = (args.axes("axis_name")?, args.string("to")?, args.span);
-    let (set, over) = (axis_set(&axes), build.mesh.display_axes(&axes));
-    let explicit = build.mesh.of_kind(AxisKind::Explicit);
+    let (set, over) = (axis_set(&axes), build.mesh().display_axes(&axes));
+    let explicit = build.mesh().of_kind(AxisKind::Explicit);
     if !set.is_subset_of(explicit) {
         let message =
             format!("`pcast` over {over} requires explicit axes, but the compiler chooses layouts along some of them");
@@ -267,7 +267,7 @@ fn vary(build: &mut CallBuilder, value: Value, axes: Vec<u8>) -> Result<Value, D
     if partial.is_empty() {
         return build.emit1(PVary { axes }, &[value]);
     }
-    let (over, shown) = (build.mesh.display_set(partial), build.display_closed(build.ty(value)));
+    let (over, shown) = (build.mesh().display_set(partial), build.display_closed(build.ty(value)));
     let message = format!("`{shown}` holds partial sums over {over}, which cannot be cast to varying values");
     Err(Diagnostic::error(Code::E0306, build.span(), message).help(format!("`psum(x, {over})` is the whole sum")))
 }

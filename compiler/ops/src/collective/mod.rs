@@ -83,10 +83,10 @@ pub fn manual_axes(name: &str, args: &mut Args<'_>, build: &CallBuilder) -> Resu
     }
     let axes = args.axes("axis_name")?;
     for (position, &axis) in axes.iter().enumerate() {
-        let axis_name = build.mesh.name(axis);
+        let axis_name = build.mesh().name(axis);
         if !build.manual().contains(axis as usize) {
             let message = format!("the axis {axis_name} is not a manual axis of this function");
-            let help = format!("the function's manual axes are {}", build.mesh.display_set(build.manual()));
+            let help = format!("the function's manual axes are {}", build.mesh().display_set(build.manual()));
             return Err(Diagnostic::error(Code::E0506, span, message).help(help));
         }
         if axes[..position].contains(&axis) {

@@ -360,7 +360,7 @@ impl Call for Gather {
             operands.push(build.materialize(&arg.term, Some(DType::I64), arg.span)?);
         }
         if let Some((out, span)) = out {
-            let types = build.func.arrays(&operands);
+            let types = build.func().arrays(&operands);
             let rank = op.infer(&types).map_err(|mismatch| build.mismatch(mismatch))?[0].rank();
             op.out = explicit_out(build, &complete(out.sharding, rank, span)?);
         }

@@ -377,9 +377,14 @@ impl Call for Reshape {
             let from = build.ty(value);
             let result = ArrayType { shape: to.clone(), ..from.array.clone() };
             let out = complete(out.clone(), to.len(), span)?;
-            let reshaping = Reshaping { from, result: &result, mesh: &build.mesh, op: Reshape::op };
+            let reshaping = Reshaping { from, result: &result, mesh: build.mesh(), op: Reshape::op };
             Ok(reshaping.detour(&out).map(|detour| detour.operand))
         };
-        made_with_layout(args, build, value, |build, value| reshape(build, value, &to), before)
+        // A dump states each statement, also one that keeps the shape.
+        let reshaped = |build: &mut CallBuilder, value| match build.is_exact() {
+            true => build.emit1(Reshape::new(&from, &to), &[value]),
+            false => reshape(build, value, &to),
+        };
+        made_with_layout(args, build, value, reshaped, before)
     }
 }

@@ -167,7 +167,7 @@ impl Batched for Reshard {
         let mut to = self.to.clone();
         batch.add_to(&mut to, 0);
         if let Some(axis) = to.repeated_axis() {
-            let (axis, layout) = (build.mesh.display_axes(&[axis]), self.to.display(&build.mesh));
+            let (axis, layout) = (build.mesh().display_axes(&[axis]), self.to.display(build.mesh()));
             let message =
                 format!("each element would have the layout `{layout}`, but the mapped dimension is split over {axis}");
             return Err(Diagnostic::error(Code::E0303, build.span(), message)
@@ -333,11 +333,11 @@ fn in_layout_of(args: &mut Args<'_>, build: &mut CallBuilder, value: Value) -> R
 /// The part of `out=` that an op itself must know: the explicit axes; dimensions are open as long as there are auto ones. None
 /// without explicit axes.
 pub fn explicit_out(build: &CallBuilder, given: &Sharding) -> Option<Sharding> {
-    let explicit = build.mesh.of_kind(AxisKind::Explicit).minus(build.manual());
+    let explicit = build.mesh().of_kind(AxisKind::Explicit).minus(build.manual());
     if explicit.is_empty() {
         return None;
     }
-    let open = !build.mesh.of_kind(AxisKind::Auto).minus(build.manual()).is_empty();
+    let open = !build.mesh().of_kind(AxisKind::Auto).minus(build.manual()).is_empty();
     let keep = |axes: &[u8]| axes.iter().copied().filter(|&axis| explicit.contains(axis as usize)).collect();
     let dims = given.dims.iter().map(|dim| DimSharding { axes: keep(&dim.axes), open, alignment: None }).collect();
     let [unreduced, reduced] = [given.unreduced, given.reduced].map(|axes| axes.intersect(explicit));

@@ -105,7 +105,7 @@ impl Scatter {
     fn taken(&self, build: &mut CallBuilder, stmt: &Stmt, from: Value) -> Result<Value, Diagnostic> {
         let updates = stmt.args[self.skipped()];
         let args = self.with_indices(stmt, &[from]);
-        let full = self.places.infer(&build.func.arrays(&args)).map_err(|mismatch| build.mismatch(mismatch))?;
+        let full = self.places.infer(&build.func().arrays(&args)).map_err(|mismatch| build.mismatch(mismatch))?;
         let full = &full[0].shape;
         let mut gather = self.places.clone();
         if build.has_explicit_axes() {

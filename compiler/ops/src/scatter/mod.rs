@@ -411,7 +411,7 @@ impl Call for Scatter {
         }
         let mut op = Scatter { places, combine, onto, out: None };
         if let Some((out, span)) = args.optional_sharding("out")? {
-            let types = build.func.arrays(&operands);
+            let types = build.func().arrays(&operands);
             let rank = op.infer(&types).map_err(|mismatch| build.mismatch(mismatch))?[0].rank();
             op.out = explicit_out(build, &complete(out.sharding, rank, span)?);
         }

@@ -287,7 +287,7 @@ impl Call for Ghosted {
         let to = complete(to.sharding, ty.rank(), span)?;
         let map = WindowMap { dims: window::read(&maps.term, ty.shape(), span)?, fill: fill as u64 };
         let dims = patches::read(&dims.term, dims.span)?;
-        let op = Ghosted::new(&map, &dims, &ty.sharding, &to, &build.mesh).ok_or_else(malformed)?;
+        let op = Ghosted::new(&map, &dims, &ty.sharding, &to, build.mesh()).ok_or_else(malformed)?;
         Ok(Term::Array(build.emit1(op, &[value])?))
     }
 }

@@ -258,7 +258,7 @@ impl Call for Halo {
             let Term::Sharding(to) = to else { return Err(malformed()) };
             let to = complete(to.sharding.clone(), ty.rank(), args.span)?;
             let dims = read(dims, ty.shape(), args.span)?;
-            let Some(part) = HaloPart::new(dims, &ty.sharding, &to, &build.mesh) else { return Err(malformed()) };
+            let Some(part) = HaloPart::new(dims, &ty.sharding, &to, build.mesh()) else { return Err(malformed()) };
             parts.push(part);
         }
         Ok(Term::of_results(&build.emit(Halo { parts }, &operands)?))

@@ -133,7 +133,7 @@ impl Batcher<'_> {
 
     fn new_value(&mut self, ty: Type) -> Value {
         let origin = self.build.origin();
-        self.build.func.new_value(ty, origin)
+        self.build.new_value(ty, origin)
     }
 
     /// A value of a block or loop, of this type; `like` is the function's own.
@@ -166,7 +166,8 @@ impl Batcher<'_> {
     }
 
     fn push(&mut self, control: Control, args: Vec<Value>, results: Vec<Value>, origin: &Origin) {
-        let stmt = Stmt::of_control(control, args, results, origin.clone());
+        let origin = Origin { unit: self.build.unit(), ..origin.clone() };
+        let stmt = Stmt::of_control(control, args, results, origin);
         self.build.innermost().stmts.push(stmt);
     }
 
@@ -403,7 +404,7 @@ impl Batcher<'_> {
         let split: Vec<u8> =
             self.batch.layout.axes.iter().copied().filter(|&axis| own.axes.contains(usize::from(axis))).collect();
         if !split.is_empty() {
-            let axes = self.build.mesh.display_axes(&split);
+            let axes = self.build.mesh().display_axes(&split);
             let message = format!(
                 "the mapped dimension is split over {axes}, which is a manual axis of the function `{}`",
                 own.name

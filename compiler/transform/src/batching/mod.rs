@@ -18,6 +18,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::origin::Origin;
+use spmdc_ir::program::units::UnitCopies;
 use spmdc_ir::program::walk::free_values;
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::batching::{Batch, BatchedOperand, Batching};
@@ -39,17 +40,17 @@ pub fn map_over(
     outputs: &[Value],
     batch: Batch,
 ) -> Result<Vec<BatchedOperand>, Diagnostic> {
-    let (first, units) = (build.func.values.len() as u32, build.units.len());
+    let units = UnitCopies::new(build.unit(), build.unit());
     let (values, mapped) = (BTreeMap::new(), BTreeSet::new());
     let layout = batch.layout.clone();
-    let mut batching = Batcher { build, batch, layout, values, mapped, active: None, first };
+    let mut batching = Batcher { build, batch, layout, values, mapped, active: None, units };
     for &(input, all) in inputs {
         batching.values.insert(input, BatchedOperand::Mapped(all));
         batching.mapped.insert(input);
     }
     batching.mark(stmts, false);
     batching.restoring(|batching| batching.stmts(stmts))?;
-    batching.renew_checkpoints(units);
+    batching.renew_checkpoints();
     Ok(outputs.iter().map(|&output| batching.operand(output)).collect())
 }
 
@@ -65,8 +66,8 @@ struct Batcher<'b> {
     mapped: BTreeSet<Value>,
     /// For statements with inactive elements: bools along the mapped dimension.
     active: Option<Value>,
-    /// The number of the first new value.
-    first: u32,
+    /// The functions that derivatives treat as one, for all elements.
+    units: UnitCopies,
 }
 
 impl Scoped for Batcher<'_> {
@@ -83,7 +84,7 @@ impl Batcher<'_> {
 
     /// Whether a statement may stop the program, or print: for elements that are left out it must not.
     fn acts(&self, stmt: &Stmt) -> bool {
-        self.build.func.may_stop(stmt) || stmt.op().is_some_and(|op| matches!(op.rules().batching(0), Batching::Loop))
+        self.build.func().may_stop(stmt) || stmt.op().is_some_and(|op| matches!(op.rules().batching(0), Batching::Loop))
     }
 
     /// Finds the values that depend on mapped ones. `partly` if some elements are left out.
@@ -133,23 +134,27 @@ impl Batcher<'_> {
 
     /// Emits statements for all elements.
     fn stmts(&mut self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
-        for stmt in stmts {
-            self.follow(stmt);
-            match &stmt.kind {
-                StmtKind::Op(op) => self.op(stmt, op)?,
-                StmtKind::Control(control) if self.changes(stmt) => self.control(stmt, control)?,
-                StmtKind::Control(_) => self.copy(stmt)?,
-            }
-        }
+        self.in_context(|batching| stmts.iter().try_for_each(|stmt| batching.stmt(stmt)))?;
         self.renew_rules(stmts)
     }
 
-    /// Gives new statements the position and the lineage of this one.
+    fn stmt(&mut self, stmt: &Stmt) -> Result<(), Diagnostic> {
+        self.follow(stmt);
+        match &stmt.kind {
+            StmtKind::Op(op) => self.op(stmt, op),
+            StmtKind::Control(control) if self.changes(stmt) => self.control(stmt, control),
+            StmtKind::Control(_) => self.copy(stmt),
+        }
+    }
+
+    /// Gives new statements the position, the lineage and the unit of this one.
     fn follow(&mut self, stmt: &Stmt) {
         let mut lineage = stmt.origin.lineage;
         lineage.of = lineage.of.map(|of| self.values.get(&of).map_or(of, |known| known.value()));
         self.build.resume(&Origin { lineage, ..stmt.origin.clone() });
-        let explicit = self.build.mesh.of_kind(AxisKind::Explicit);
+        let unit = self.build.copy_of_unit(&mut self.units, stmt.origin.unit);
+        self.build.set_unit(unit);
+        let explicit = self.build.mesh().of_kind(AxisKind::Explicit);
         self.batch.layout.axes.clone_from(&self.layout.axes);
         self.batch.layout.axes.retain(|&axis| explicit.contains(usize::from(axis)));
         self.batch.layout.open = self.build.unknown_layout(1).dims[0].open;
@@ -193,7 +198,7 @@ impl Batcher<'_> {
                 for operand in operands {
                     args.push(self.batch.mapped(self.build, operand)?);
                 }
-                self.build.emit(*op, &args)?
+                self.build.emit(op, &args)?
             }
             Batching::Rule(rule) => rule.batched(self.build, stmt, &self.batch, &operands)?,
             Batching::Loop => self.one_by_one(stmt, op, &operands)?,
@@ -215,9 +220,9 @@ impl Batcher<'_> {
                 "a batched value has the mapped dimension in front"
             );
             self.build.move_name(value, all);
-            let kin = self.build.func.info(value).kin;
+            let kin = self.build.info(value).kin;
             let now = |of: Value| self.values.get(&of).map_or(of, |known| known.value());
-            self.build.func.info_mut(all).kin = kin.map(|kin| kin.mapped(now));
+            self.build.info_mut(all).kin = kin.map(|kin| kin.mapped(now));
             self.values.insert(value, BatchedOperand::Mapped(all));
         }
     }
@@ -270,6 +275,7 @@ impl Batcher<'_> {
             *block = self.copied_block(&old)?;
         }
         new.results = self.renewed(&stmt.results);
+        new.origin.unit = self.build.copy_of_unit(&mut self.units, stmt.origin.unit);
         Ok(new)
     }
 

@@ -8,18 +8,18 @@ use super::Batcher;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::scoped::Scoped;
-use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
+use spmdc_ir::program::units::{CustomRule, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_ir::rules::batching::BatchedOperand;
 use spmdc_ops::batching::BatchForms;
 use spmdc_ops::reduce::reduce;
-use std::ops::Range;
 
 impl Batcher<'_> {
     /// Whether a statement makes a result of a function of `custom_vjp` whose rule sees something mapped.
     pub(super) fn is_output_of_mapped(&self, stmt: &Stmt) -> bool {
         let &[result] = stmt.results.as_slice() else { return false };
-        self.build.units.iter().any(|unit| match &unit.kind {
+        let mut units = self.build.units().within(stmt.origin.unit, self.units.of());
+        units.any(|unit| match self.build.units().kind(unit) {
             UnitKind::Recomputed => false,
             UnitKind::Custom(rule) => {
                 let mut seen = rule.inputs.iter().map(|&(_, given)| given).chain(rule.captured.iter().copied());
@@ -31,37 +31,29 @@ impl Batcher<'_> {
     /// Whether a block of a statement makes such a result.
     pub(super) fn holds_output_of_mapped(&self, stmt: &Stmt) -> bool {
         let mut inner = stmt.blocks().flat_map(|block| &block.stmts);
-        !self.build.units.is_empty()
+        !self.build.units().is_empty()
             && inner.any(|stmt| self.is_output_of_mapped(stmt) || self.holds_output_of_mapped(stmt))
     }
 
-    /// The numbers of the new values of a unit and its tangents, which are consecutive, from the first to the last; None if there are none.
-    fn new_values(&self, unit: &Unit) -> Option<Range<u32>> {
-        let own = unit.ranges().flat_map(|range| self.values.range(Value(range.start)..Value(range.end)));
-        let new = own.map(|(_, new)| new.value().0).filter(|&new| new >= self.first);
-        new.map(|new| new..new + 1).reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
-    }
-
-    /// Adds the units of `checkpoint` among the new statements, corresponding to the first `known` units.
-    pub(super) fn renew_checkpoints(&mut self, known: usize) {
-        let old = self.build.units[..known].iter().filter(|unit| matches!(unit.kind, UnitKind::Recomputed));
-        let new: Vec<Range<u32>> = old.filter_map(|unit| self.new_values(unit)).collect();
-        let units = new.into_iter().map(|values| Unit::new(values, UnitKind::Recomputed));
-        self.build.units.extend(units);
-    }
-
-    /// Adds the rules of functions of `custom_vjp` among the statements, including the new ones that have just been emitted.
-    pub(super) fn renew_rules(&mut self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
-        for at in 0..self.build.units.len() {
-            let UnitKind::Custom(rule) = &self.build.units[at].kind else { continue };
-            let is_here = |stmt: &Stmt| stmt.results.iter().any(|result| rule.outputs.contains(result));
-            if !stmts.iter().any(is_here) {
-                continue;
+    /// Closes the copies of units of `checkpoint`, whose statements are complete.
+    pub(super) fn renew_checkpoints(&mut self) {
+        for (unit, copy) in self.units.pairs() {
+            if let UnitKind::Recomputed = self.build.units().kind(unit) {
+                self.build.close_unit(copy, UnitKind::Recomputed);
             }
-            let Some(values) = self.new_values(&self.build.units[at]) else { continue };
-            let rule = rule.clone();
-            let rule = self.renewed_rule(&rule)?;
-            self.build.units.push(Unit::new(values, UnitKind::Custom(Box::new(rule))));
+        }
+    }
+
+    /// Gives the copies of functions of `custom_vjp` whose results are among the statements, which have been emitted, their rules.
+    pub(super) fn renew_rules(&mut self, stmts: &[Stmt]) -> Result<(), Diagnostic> {
+        for (unit, copy) in self.units.pairs().collect::<Vec<_>>() {
+            let UnitKind::Custom(rule) = self.build.units().kind(unit) else { continue };
+            let is_here = |stmt: &Stmt| stmt.results.iter().any(|result| rule.outputs.contains(result));
+            if stmts.iter().any(is_here) {
+                let rule = rule.clone();
+                let rule = self.renewed_rule(&rule)?;
+                self.build.close_unit(copy, UnitKind::Custom(Box::new(rule)));
+            }
         }
         Ok(())
     }
@@ -82,7 +74,7 @@ impl Batcher<'_> {
         let mut params = Vec::new();
         for (&param, output) in rule.reverse.params.iter().zip(&outputs) {
             let (ty, origin) = (self.build.carried_type(output.value()), self.build.origin());
-            let new = self.build.func.new_value(ty, origin);
+            let new = self.build.new_value(ty, origin);
             let operand = match output {
                 BatchedOperand::Mapped(_) => {
                     self.mapped.insert(param);

@@ -77,8 +77,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     reverse.build.set_span(stmt.origin.span);
     reverse.computes(DerivativePart::Gradient, None);
     let origin = reverse.build.origin();
-    let results: Vec<Value> =
-        types.iter().map(|(_, ty)| reverse.build.func.new_value(ty.clone(), origin.clone())).collect();
+    let results: Vec<Value> = types.iter().map(|(_, ty)| reverse.build.new_value(ty.clone(), origin.clone())).collect();
     let control = Control::Branch(Branch { then, otherwise });
     reverse.build.innermost().stmts.push(Stmt::of_control(control, vec![flag], results.clone(), origin));
     for ((value, _), result) in types.into_iter().zip(results) {
@@ -130,27 +129,27 @@ fn with_residuals(
     };
     let mut map = BTreeMap::new();
     let mut results = Vec::new();
-    let around = build.lineage();
-    build.set_lineage(origin.lineage);
-    for value in found.kept {
-        let mut ty = build.carried_type(value);
-        ty.varying = ty.varying.union(varies);
-        let (own, other) = match side {
-            0 => (&mut op.then, &mut op.otherwise),
-            _ => (&mut op.otherwise, &mut op.then),
-        };
-        let kept = build.resume_block(own, |build| conformed(build, value, &ty))?;
-        own.results.push(kept);
-        let filler = build.resume_block(other, |build| {
-            let filler = filled(build, ty.dtype(), 0, ty.shape())?;
-            conformed(build, filler, &ty)
-        })?;
-        other.results.push(filler);
-        let result = build.func.new_value(ty, origin.clone());
-        results.push(result);
-        map.insert(value, result);
-    }
-    build.set_lineage(around);
+    build.at(build.span(), origin.lineage, |build| {
+        for value in found.kept {
+            let mut ty = build.carried_type(value);
+            ty.varying = ty.varying.union(varies);
+            let (own, other) = match side {
+                0 => (&mut op.then, &mut op.otherwise),
+                _ => (&mut op.otherwise, &mut op.then),
+            };
+            let kept = build.resume_block(own, |build| conformed(build, value, &ty))?;
+            own.results.push(kept);
+            let filler = build.resume_block(other, |build| {
+                let filler = filled(build, ty.dtype(), 0, ty.shape())?;
+                conformed(build, filler, &ty)
+            })?;
+            other.results.push(filler);
+            let result = build.new_value(ty, origin.clone());
+            results.push(result);
+            map.insert(value, result);
+        }
+        Ok::<_, Diagnostic>(())
+    })?;
     stmt.results.extend(results);
     let rest = std::mem::take(&mut block.stmts);
     build.resume_block(block, |build| repeat(build, &found.repeated, &mut map))?;

@@ -4,6 +4,7 @@ use super::sparse::{accumulated, is_sparse};
 use super::{conformed, parts, total};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
 use spmdc_ir::program::{Stmt, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,10 +43,8 @@ impl Reverse<'_> {
     /// Adds a cotangent to the cotangent of a value, in the layout on explicit axes that follows from the value's layout where it was made.
     pub fn add(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
         let value = self.build.resolved(value);
-        let before = self.build.turn_to(value);
-        let added = self.add_here(value, found);
-        self.build.turn(before);
-        added
+        let turned = self.build.info(value).origin.turned;
+        self.turned_to(turned, |reverse| reverse.add_here(value, found))
     }
 
     fn add_here(&mut self, value: Value, found: Value) -> Result<(), Diagnostic> {
@@ -72,7 +71,7 @@ impl Reverse<'_> {
                 accumulated(self.build, whole, part, in_loop)?
             }
         };
-        self.build.func.info_mut(sum).kin.get_or_insert(Kin::DerivativeOf(value));
+        self.build.info_mut(sum).kin.get_or_insert(Kin::DerivativeOf(value));
         self.cotangents.insert(value, sum);
         Ok(())
     }

@@ -8,7 +8,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
-use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
+use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage, UnitId};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_layout::types::Type;
@@ -27,14 +27,14 @@ pub fn push_forward(
     tangents: &[(Value, Value)],
     outputs: &[Value],
 ) -> Result<Vec<Option<Value>>, Diagnostic> {
-    let around = build.lineage();
+    let (around, outside) = (build.lineage(), build.unit());
     let stmts = build.innermost().stmts.split_off(start);
     let mut depends: BTreeSet<Value> = tangents.iter().map(|&(value, _)| value).collect();
     dependent(build, &stmts, &mut depends);
     let outputs: Vec<Value> = outputs.iter().map(|&output| build.resolved(output)).collect();
     let mut needed: BTreeSet<Value> = outputs.iter().copied().collect();
     needed_for(build, &stmts, &mut needed);
-    let mut forward = Forward { build, around, depends, needed, tangents: tangents.iter().copied().collect() };
+    let mut forward = Forward { build, around, outside, depends, needed, tangents: tangents.iter().copied().collect() };
     forward.restoring(|forward| forward.run(stmts))?;
     let tangents = forward.tangents;
     Ok(outputs.iter().map(|output| tangents.get(output).copied()).collect())
@@ -45,6 +45,8 @@ struct Forward<'b> {
     build: &'b mut CallBuilder,
     /// The lineage of the statements around.
     around: Lineage,
+    /// The unit of the statements around.
+    outside: Option<UnitId>,
     /// The values that depend on the inputs.
     depends: BTreeSet<Value>,
     /// The values on which the outputs depend.
@@ -64,10 +66,7 @@ impl Forward<'_> {
     }
 
     fn run(&mut self, stmts: Vec<Stmt>) -> Result<(), Diagnostic> {
-        let before = self.build.turned();
-        let result = self.stmts(stmts);
-        self.build.turn(before);
-        result
+        self.in_context(|forward| forward.stmts(stmts))
     }
 
     fn stmts(&mut self, stmts: Vec<Stmt>) -> Result<(), Diagnostic> {
@@ -80,10 +79,9 @@ impl Forward<'_> {
             self.build.turn(stmt.origin.turned);
             let own = Lineage { part: DerivativePart::Tangent, of: None, ..stmt.origin.lineage };
             self.build.set_lineage(own.within(self.around));
-            units::refuse_forward(self.build, &stmt)?;
-            let (first, known) = (stmt.results.first().copied(), self.build.func.values.len());
+            units::refuse_forward(self.build, &stmt, self.outside)?;
+            self.build.set_unit(stmt.origin.unit);
             self.stmt(stmt)?;
-            units::extend(self.build, first, known);
         }
         Ok(())
     }
@@ -117,8 +115,8 @@ impl Forward<'_> {
     /// A new value of the type of another one, as its tangent.
     fn new_tangent(&mut self, of: Value) -> Value {
         let (ty, origin) = (self.build.carried_type(of), self.build.origin());
-        let tangent = self.build.func.new_value(ty, origin);
-        self.build.func.info_mut(tangent).kin = Some(Kin::DerivativeOf(of));
+        let tangent = self.build.new_value(ty, origin);
+        self.build.info_mut(tangent).kin = Some(Kin::DerivativeOf(of));
         self.tangents.insert(of, tangent);
         tangent
     }
@@ -204,7 +202,7 @@ impl Forward<'_> {
         args.extend(first);
         for &at in &carries {
             let (ty, origin) = (self.build.carried_type(params[at]), self.build.origin());
-            op.cond.params.push(self.build.func.new_value(ty, origin));
+            op.cond.params.push(self.build.new_value(ty, origin));
         }
         let varies = self.build.ty(op.cond.results[0]).varying;
         let tangent_params: Vec<Value> = carries.iter().map(|&at| params[at]).collect();
@@ -287,7 +285,7 @@ impl Forward<'_> {
         let body = self.in_region(op.axes, |forward| forward.block(op.body, &tangent_params, results_of))?;
         for at in changing {
             let (ty, origin) = (self.build.ty(results[at]).clone(), self.build.origin());
-            let tangent = self.build.func.new_value(ty, origin);
+            let tangent = self.build.new_value(ty, origin);
             self.tangents.insert(results[at], tangent);
             results.push(tangent);
             outputs.push(outputs[at].clone());
@@ -363,7 +361,7 @@ impl Forward<'_> {
         let ty = self.build.ty(result).clone();
         let tangent = broadcast(self.build, tangent, ty.shape())?;
         let tangent = conformed(self.build, tangent, &ty)?;
-        self.build.func.info_mut(tangent).kin.get_or_insert(Kin::DerivativeOf(result));
+        self.build.info_mut(tangent).kin.get_or_insert(Kin::DerivativeOf(result));
         self.tangents.insert(result, tangent);
         Ok(())
     }

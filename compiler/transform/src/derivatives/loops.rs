@@ -80,7 +80,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     // The body, whose counter says how many trips are behind the present one.
     let origin = reverse.build.origin();
     let counter_ty = reverse.build.ty(op.body.params[0]).clone();
-    let counter = reverse.build.func.new_value(counter_ty, origin.clone());
+    let counter = reverse.build.new_value(counter_ty, origin.clone());
     let (range, own_params, own_results) = (op.range, op.body.params.clone(), op.body.results.clone());
     let dynamic: Vec<Value> = stmt.args[..bounds].to_vec();
     let mut inits = Vec::new();
@@ -158,9 +158,8 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
     }
     let types: Vec<Type> = block.params[1..].iter().map(|&param| reverse.build.carried_type(param)).collect();
     // Each gradient comes from the statement that gives its last part.
-    let ends: Vec<Origin> = block.results.iter().map(|&next| reverse.build.func.info(next).origin.clone()).collect();
-    let results: Vec<Value> =
-        types.into_iter().zip(ends).map(|(ty, end)| reverse.build.func.new_value(ty, end)).collect();
+    let ends: Vec<Origin> = block.results.iter().map(|&next| reverse.build.info(next).origin.clone()).collect();
+    let results: Vec<Value> = types.into_iter().zip(ends).map(|(ty, end)| reverse.build.new_value(ty, end)).collect();
     let control = Control::For(ForLoop { range, collected: 0, body: block });
     let args = dynamic.into_iter().chain(inits).collect();
     reverse.build.innermost().stmts.push(Stmt::of_control(control, args, results.clone(), origin));
@@ -179,8 +178,8 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
 
 /// A new value of this type, as the gradient of another one.
 fn new_derivative(build: &mut CallBuilder, ty: Type, origin: &Origin, of: Value) -> Value {
-    let value = build.func.new_value(ty, origin.clone());
-    build.func.info_mut(value).kin = Some(Kin::DerivativeOf(of));
+    let value = build.new_value(ty, origin.clone());
+    build.info_mut(value).kin = Some(Kin::DerivativeOf(of));
     value
 }
 
@@ -243,7 +242,7 @@ fn with_residuals(
                     op.body.results.push(value);
                     op.collected += 1;
                     let ty = build.stacked_type(value, trips);
-                    let stacked = build.func.new_value(ty, stmt.origin.clone());
+                    let stacked = build.new_value(ty, stmt.origin.clone());
                     stmt.results.push(stacked);
                     stacked
                 }
@@ -252,7 +251,7 @@ fn with_residuals(
             let own = build.emit1(Index { dims: vec![0] }, &[stacked, position])?;
             let ty = build.ty(value).clone();
             let own = conformed(build, own, &ty)?;
-            build.func.info_mut(own).kin = Some(Kin::CopyOf(value));
+            build.info_mut(own).kin = Some(Kin::CopyOf(value));
             map.insert(value, own);
         }
         repeat(build, &found.repeated, &mut map)

@@ -34,6 +34,7 @@ use spmdc_collective_ops::all_reduce::summed_over;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
+use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{Kin, Lineage};
 use spmdc_ir::program::walk::{defined_values, free_values};
@@ -173,10 +174,8 @@ fn parts(cotangent: &Type, wanted: &Type, manual: AxisSet) -> AxisSet {
 
 /// The sum of a cotangent over the axes along which each device has a part of it, where its value was made.
 fn total(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
-    let before = build.turn_to(value);
-    let total = total_here(build, cotangent, value);
-    build.turn(before);
-    total
+    let turned = build.info(value).origin.turned;
+    build.turned_to(turned, |build| total_here(build, cotangent, value))
 }
 
 fn total_here(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result<Value, Diagnostic> {
@@ -187,7 +186,7 @@ fn total_here(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result
     }
     build.set_lineage(Lineage { of: Some(value), ..build.lineage() });
     let sum = summed_over(build, cotangent, axes)?;
-    build.func.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
+    build.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
     cast_to(build, sum, &wanted)
 }
 

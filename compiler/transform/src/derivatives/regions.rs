@@ -96,7 +96,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
         return Ok(());
     }
     block.params = border.params;
-    let results: Vec<Value> = types.into_iter().map(|ty| reverse.build.func.new_value(ty, origin.clone())).collect();
+    let results: Vec<Value> = types.into_iter().map(|ty| reverse.build.new_value(ty, origin.clone())).collect();
     let control = Control::Manual(ManualRegion { name, axes, inputs: border.inputs, outputs, body: block });
     reverse.build.innermost().stmts.push(Stmt::of_control(control, border.args, results.clone(), origin));
     for (value, result) in values.into_iter().zip(results) {
@@ -109,9 +109,9 @@ impl Border {
     /// Adds an operand, cut in this way, and gives the value that the body has of it.
     fn enter(&mut self, build: &mut CallBuilder, arg: Value, split: Sharding, local: Type) -> Value {
         let origin = build.origin();
-        let param = build.func.new_value(local, origin);
-        let kin = build.func.info(arg).kin.unwrap_or(Kin::CopyOf(arg));
-        build.func.info_mut(param).kin = Some(kin);
+        let param = build.new_value(local, origin);
+        let kin = build.info(arg).kin.unwrap_or(Kin::CopyOf(arg));
+        build.info_mut(param).kin = Some(kin);
         self.args.push(arg);
         self.inputs.push(split);
         self.params.push(param);
@@ -122,8 +122,8 @@ impl Border {
 /// The type outside of a region of a value that has this type inside, and is cut in this way.
 fn joined(build: &CallBuilder, local: &Type, split: &Sharding, manual: AxisSet) -> Type {
     let shape: Vec<usize> =
-        local.shape().iter().zip(&split.dims).map(|(size, dim)| size * build.mesh.size_of(&dim.axes)).collect();
-    let others = build.mesh.of_kind(AxisKind::Auto).minus(manual);
+        local.shape().iter().zip(&split.dims).map(|(size, dim)| size * build.mesh().size_of(&dim.axes)).collect();
+    let others = build.mesh().of_kind(AxisKind::Auto).minus(manual);
     let mut sharding = if others.is_empty() { local.sharding.close() } else { local.sharding.clone() };
     for (dim, outer) in sharding.dims.iter_mut().zip(&split.dims) {
         dim.axes.splice(0..0, outer.axes.iter().copied());
@@ -178,7 +178,7 @@ fn with_residuals(
             split.dims.insert(0, DimSharding::closed(varies));
         }
         let local = build.ty(leaving).clone();
-        let outer = build.func.new_value(joined(build, &local, &split, op.axes), origin.clone());
+        let outer = build.new_value(joined(build, &local, &split, op.axes), origin.clone());
         op.body.results.push(leaving);
         op.outputs.push(split.clone());
         kept.push(outer);

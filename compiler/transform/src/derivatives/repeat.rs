@@ -5,10 +5,10 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::origin::{Kin, Lineage};
-use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
+use spmdc_ir::program::origin::{Kin, Lineage, UnitId};
+use spmdc_ir::program::units::{CustomRule, UnitCopies, UnitKind};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The replacement of a value: its entry, or the entry of the value that it aliases. If no derivative depends on a name, none depends on
 /// its replacement.
@@ -37,24 +37,24 @@ fn named(build: &CallBuilder, map: &BTreeMap<Value, Value>, value: Value) -> Val
 
 /// Emits statements again, with other values for those in `map`, to which their results are added. Statements that only act are left out.
 pub fn repeat(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value, Value>) -> Result<(), Diagnostic> {
-    let first = build.func.values.len() as u32;
-    build.restoring(|build| repeat_block(build, stmts, map))?;
-    // Units inside are units again.
-    let copies: BTreeSet<Value> = stmts.iter().filter_map(|stmt| stmt.results.first().copied()).collect();
-    let whole = |unit: &Unit| copies.iter().all(|&value| unit.contains(value));
-    let inner: Vec<Unit> =
-        build.units.iter().filter(|unit| !whole(unit) && unit.values.start < first).cloned().collect();
-    for unit in inner {
-        let copies = unit.ranges().flat_map(|range| map.range(Value(range.start)..Value(range.end)));
-        // Other names are of no statement.
-        let copies = copies.filter(|&(&value, _)| build.aliases().next(value).is_none());
-        let new: Vec<u32> = copies.map(|(_, new)| new.0).filter(|&new| new >= first).collect();
-        let (Some(&start), Some(&last)) = (new.iter().min(), new.iter().max()) else { continue };
-        let kind = match unit.kind {
+    repeat_inside_of(build, build.unit(), stmts, map)
+}
+
+/// As [`repeat`], for statements of a unit: the units inside it are units again.
+pub(super) fn repeat_inside_of(
+    build: &mut CallBuilder,
+    unit: Option<UnitId>,
+    stmts: &[Stmt],
+    map: &mut BTreeMap<Value, Value>,
+) -> Result<(), Diagnostic> {
+    let mut units = UnitCopies::new(unit, build.unit());
+    build.restoring(|build| repeat_block(build, stmts, &mut units, map))?;
+    for (unit, copy) in units.pairs() {
+        let kind = match build.units().kind(unit).clone() {
             UnitKind::Recomputed => UnitKind::Recomputed,
             UnitKind::Custom(rule) => UnitKind::Custom(Box::new(repeated_rule(build, &rule, map)?)),
         };
-        build.units.push(Unit::new(start..last + 1, kind));
+        build.close_unit(copy, kind);
     }
     Ok(())
 }
@@ -80,8 +80,8 @@ fn repeated_rule(
     let forward_outputs = rule.forward_outputs.iter().map(|&output| mapped(build, &mut map, output)).collect();
     let mut params = Vec::new();
     for &param in &rule.reverse.params {
-        let (ty, origin) = (build.ty(param).clone(), build.func.info(param).origin.clone());
-        let new = build.func.new_value(ty, origin);
+        let (ty, origin) = (build.ty(param).clone(), build.info(param).origin.clone());
+        let new = build.new_value(ty, origin);
         map.insert(param, new);
         params.push(new);
     }
@@ -103,6 +103,7 @@ fn repeated_rule(
 fn repeat_inside(
     build: &mut CallBuilder,
     block: &mut Block,
+    units: &mut UnitCopies,
     map: &mut BTreeMap<Value, Value>,
 ) -> Result<(), Diagnostic> {
     let mut params = Vec::new();
@@ -112,17 +113,24 @@ fn repeat_inside(
         params.push(new);
     }
     let start = Block { params, ..Block::default() };
-    let (new, repeated) = build.in_block(start, |build| repeat_block(build, &block.stmts, map));
+    let (new, repeated) = build.in_block(start, |build| repeat_block(build, &block.stmts, units, map));
     repeated?;
     let results = block.results.iter().map(|&result| mapped(build, map, result)).collect();
     *block = Block { results, ..new };
     Ok(())
 }
 
-fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Value, Value>) -> Result<(), Diagnostic> {
+fn repeat_block(
+    build: &mut CallBuilder,
+    stmts: &[Stmt],
+    units: &mut UnitCopies,
+    map: &mut BTreeMap<Value, Value>,
+) -> Result<(), Diagnostic> {
     let outer = build.lineage();
     for stmt in stmts {
         build.follow(&stmt.origin, outer);
+        let unit = build.copy_of_unit(units, stmt.origin.unit);
+        build.set_unit(unit);
         let lineage = build.lineage();
         build.set_lineage(Lineage { of: lineage.of.map(|of| named(build, map, of)), ..lineage });
         let args: Vec<Value> = stmt.args.iter().map(|&arg| mapped(build, map, arg)).collect();
@@ -133,7 +141,7 @@ fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Valu
                 let mut control = control.clone();
                 let manual = if let Control::Manual(region) = &control { region.axes } else { build.manual() };
                 for block in control.blocks_mut() {
-                    build.in_region(manual, |build| repeat_inside(build, block, map))?;
+                    build.in_region(manual, |build| repeat_inside(build, block, units, map))?;
                 }
                 let results: Vec<Value> = stmt.results.iter().map(|&result| copied(build, result)).collect();
                 build.follow(&stmt.origin, outer);
@@ -143,8 +151,8 @@ fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Valu
             }
         };
         for (&value, &new) in stmt.results.iter().zip(&results) {
-            let kin = build.func.info(value).kin.map(|kin| kin.mapped(|of| named(build, map, of)));
-            build.func.info_mut(new).kin = kin.or(Some(Kin::CopyOf(value)));
+            let kin = build.info(value).kin.map(|kin| kin.mapped(|of| named(build, map, of)));
+            build.info_mut(new).kin = kin.or(Some(Kin::CopyOf(value)));
             map.insert(value, new);
         }
     }
@@ -154,8 +162,8 @@ fn repeat_block(build: &mut CallBuilder, stmts: &[Stmt], map: &mut BTreeMap<Valu
 /// A new value of the type of another one.
 fn copied(build: &mut CallBuilder, value: Value) -> Value {
     let (ty, origin) = (build.ty(value).clone(), build.origin());
-    let new = build.func.new_value(ty, origin);
-    build.func.info_mut(new).kin = build.func.info(value).kin;
+    let new = build.new_value(ty, origin);
+    build.info_mut(new).kin = build.info(value).kin;
     new
 }
 

@@ -100,7 +100,7 @@ impl Kept<'_> {
         let is_read = |made: &Stmt| made.args.first().is_some_and(|&arg| build.ty(arg).array.is_stream);
         let is_requested =
             stmt.op().is_some_and(|op| matches!(op.rules().properties().placement, Placement::Requested(_)));
-        let is_auto = || build.mesh.axes.iter().all(|axis| axis.kind == AxisKind::Auto);
+        let is_auto = || build.mesh().axes.iter().all(|axis| axis.kind == AxisKind::Auto);
         let of = |arg: &Value| self.stmts.iter().find(|made| made.results.contains(arg));
         let are_rows = || stmt.args.iter().all(|&arg| of(&build.resolved(arg)).is_some_and(is_read));
         is_requested && (self.is_loop && *args == [Some(Known::Repeated)] && is_auto() || are_rows())
@@ -113,7 +113,7 @@ impl Kept<'_> {
         let is_had = |known: &Option<Known>| matches!(known, None | Some(Known::Invariant | Known::Repeated));
         let is_invariant = |known: &Option<Known>| matches!(known, None | Some(Known::Invariant));
         let acts = match properties.effect {
-            Effect::None => build.func.may_stop(stmt),
+            Effect::None => build.func().may_stop(stmt),
             Effect::Stops | Effect::Check => true,
             Effect::Text | Effect::File | Effect::Layout | Effect::Message => return Known::Kept,
         };

@@ -43,8 +43,8 @@ pub fn pullback(
     let mut seeds = Vec::new();
     for &output in outputs {
         let (ty, origin) = (build.gradient_type(output), build.origin());
-        let seed = build.func.new_value(ty, origin);
-        build.func.info_mut(seed).kin = Some(Kin::DerivativeOf(output));
+        let seed = build.new_value(ty, origin);
+        build.info_mut(seed).kin = Some(Kin::DerivativeOf(output));
         seeds.push((output, seed));
     }
     let (stmts, results) = reversed(build, start, inputs, &seeds)?;
@@ -118,10 +118,7 @@ impl Reverse<'_> {
 
     /// The reverse of statements. It may replace control flow by such that gives more values.
     pub fn run(&mut self, forward: &mut Vec<Stmt>) -> Result<(), Diagnostic> {
-        let before = self.build.turned();
-        let result = self.stmts(forward);
-        self.build.turn(before);
-        result
+        self.in_context(|reverse| reverse.stmts(forward))
     }
 
     fn stmts(&mut self, forward: &mut Vec<Stmt>) -> Result<(), Diagnostic> {
@@ -130,8 +127,8 @@ impl Reverse<'_> {
             let at = end - 1;
             self.build.turn(forward[at].origin.turned);
             if let Some(unit) = units::of(self.build, &forward[at]) {
-                end = units::start(self.build, &forward[..end], &unit);
-                units::reverse(self, forward, end..at + 1, &unit)?;
+                end = units::start(self.build, &forward[..end], unit);
+                units::reverse(self, forward, end..at + 1, unit)?;
                 continue;
             }
             end = at;
@@ -241,7 +238,7 @@ impl Reverse<'_> {
         let mut given = vec![None; stmt.args.len()];
         for &at in operands {
             let (ty, origin) = (self.build.carried_type(stmt.args[at]), self.build.origin());
-            given[at] = Some(self.build.func.new_value(ty, origin));
+            given[at] = Some(self.build.new_value(ty, origin));
         }
         let (Block { stmts: mut linear, .. }, tangents) =
             self.in_block(Block::default(), |reverse| rule.tangents(reverse.build, stmt, &given));

@@ -4,51 +4,40 @@
 //! The recomputed values depend on barriers (`ops/barrier.rs`), so that they are not the same expressions as the first ones.
 
 use super::cotangents::{Reverse, passed};
-use super::repeat::{mapped, repeat};
+use super::repeat::{mapped, repeat, repeat_inside_of};
 use super::{captured, conformed, dependent, zeros};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
-use spmdc_ir::program::origin::{DerivativePart, Kin};
-use spmdc_ir::program::units::{CustomRule, Unit, UnitKind};
+use spmdc_ir::program::origin::{DerivativePart, Kin, UnitId};
+use spmdc_ir::program::units::{CustomRule, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_ops::barrier::OptimizationBarrier;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The outermost unit to which a statement belongs.
-pub(super) fn of(build: &CallBuilder, stmt: &Stmt) -> Option<Unit> {
-    let first = *stmt.results.first()?;
-    build.units.iter().filter(|unit| unit.contains(first)).max_by_key(|unit| unit.len()).cloned()
-}
-
-/// The tangents with numbers from `from` on were computed with this statement, and belong to its units.
-pub(super) fn extend(build: &mut CallBuilder, first: Option<Value>, from: usize) {
-    let tangents = from as u32..build.func.values.len() as u32;
-    let Some(first) = first.filter(|_| !tangents.is_empty()) else { return };
-    let units = build.units.iter_mut().filter(|unit| unit.contains(first));
-    units.for_each(|unit| unit.extend(tangents.clone()));
+/// The outermost unit that contains a statement, inside the unit whose statements the builder emits.
+pub(super) fn of(build: &CallBuilder, stmt: &Stmt) -> Option<UnitId> {
+    build.units().within(stmt.origin.unit, build.unit()).last()
 }
 
 /// The position of the first statement of a unit that the last of these statements belongs to.
-pub(super) fn start(build: &CallBuilder, stmts: &[Stmt], unit: &Unit) -> usize {
-    let mut start = stmts.len();
-    for (at, stmt) in stmts.iter().enumerate().rev() {
-        match of(build, stmt) {
-            Some(own) if own.values == unit.values => start = at,
-            None if stmt.results.is_empty() => {}
-            Some(_) | None => break,
-        }
-    }
+pub(super) fn start(build: &CallBuilder, stmts: &[Stmt], unit: UnitId) -> usize {
+    let others = stmts.iter().rposition(|stmt| of(build, stmt) != Some(unit));
+    let start = others.map_or(0, |last| last + 1);
+    debug_assert!(
+        stmts[..start].iter().all(|stmt| of(build, stmt) != Some(unit)),
+        "the statements of {unit:?} follow each other"
+    );
     start
 }
 
-/// E0220 for a statement of a function without a forward mode.
-pub(super) fn refuse_forward(build: &CallBuilder, stmt: &Stmt) -> Result<(), Diagnostic> {
-    let Some(&first) = stmt.results.first() else { return Ok(()) };
-    let is_custom = |unit: &Unit| matches!(unit.kind, UnitKind::Custom(_)) && unit.contains(first);
-    if build.units.iter().any(is_custom) { Err(no_forward(stmt)) } else { Ok(()) }
+/// E0220 for a statement of a function without a forward mode, inside the unit `outside`.
+pub(super) fn refuse_forward(build: &CallBuilder, stmt: &Stmt, outside: Option<UnitId>) -> Result<(), Diagnostic> {
+    let mut units = build.units().within(stmt.origin.unit, outside);
+    let is_custom = |unit| matches!(build.units().kind(unit), UnitKind::Custom(_));
+    if units.any(is_custom) { Err(no_forward(stmt)) } else { Ok(()) }
 }
 
 /// The reverse of a unit, which consists of these statements.
@@ -56,23 +45,24 @@ pub(super) fn reverse(
     reverse: &mut Reverse<'_>,
     forward: &mut Vec<Stmt>,
     own: Range<usize>,
-    unit: &Unit,
+    unit: UnitId,
 ) -> Result<(), Diagnostic> {
     let results: Vec<Value> = forward[own.clone()].iter().flat_map(|stmt| stmt.results.iter().copied()).collect();
     if !results.iter().any(|result| reverse.cotangents.contains_key(result)) {
         return Ok(());
     }
-    match &unit.kind {
-        UnitKind::Recomputed => recomputed(reverse, &forward[own], &results),
-        UnitKind::Custom(rule) => custom(reverse, forward, own, rule),
+    match reverse.build.units().kind(unit).clone() {
+        UnitKind::Recomputed => recomputed(reverse, &forward[own], unit, &results),
+        UnitKind::Custom(rule) => custom(reverse, forward, own, &rule),
     }
 }
 
 /// The reverse of statements that are computed again.
-fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> Result<(), Diagnostic> {
+fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], unit: UnitId, results: &[Value]) -> Result<(), Diagnostic> {
     let block = Block { stmts: stmts.to_vec(), ..Block::default() };
     let mut map = BTreeMap::new();
     let mut outside = Vec::new();
+    let unit = all_of(reverse.build, stmts, unit);
     reverse.computes(DerivativePart::Value, None);
     for value in captured(reverse.build, &block) {
         // Rows of a stream are read again, by an index that is computed again or as they were.
@@ -80,7 +70,7 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
             continue;
         }
         let barrier = reverse.build.emit1(OptimizationBarrier, &[value])?;
-        reverse.build.func.info_mut(barrier).kin = Some(Kin::CopyOf(value));
+        reverse.build.info_mut(barrier).kin = Some(Kin::CopyOf(value));
         if reverse.depends.contains(&value) {
             reverse.depends.insert(barrier);
         }
@@ -88,7 +78,7 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
         outside.push((value, barrier));
     }
     let (Block { stmts: mut again, .. }, repeated) =
-        reverse.in_block(Block::default(), |reverse| repeat(reverse.build, stmts, &mut map));
+        reverse.in_block(Block::default(), |reverse| repeat_inside_of(reverse.build, Some(unit), stmts, &mut map));
     repeated?;
     dependent(reverse.build, &again, &mut reverse.depends);
     for result in results {
@@ -108,6 +98,18 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], results: &[Value]) -> R
     Ok(())
 }
 
+/// The innermost `checkpoint` that is all of this one, so that its values are not computed a third time.
+fn all_of(build: &CallBuilder, stmts: &[Stmt], mut unit: UnitId) -> UnitId {
+    let inside = |stmt: &Stmt, unit| build.units().within(stmt.origin.unit, Some(unit)).last();
+    while let Some(inner) = stmts.first().and_then(|stmt| inside(stmt, unit))
+        && matches!(build.units().kind(inner), UnitKind::Recomputed)
+        && stmts.iter().all(|stmt| inside(stmt, unit) == Some(inner))
+    {
+        unit = inner;
+    }
+    unit
+}
+
 /// The reverse of a function with a custom rule, whose statements are replaced.
 fn custom(
     reverse: &mut Reverse<'_>,
@@ -118,7 +120,7 @@ fn custom(
     let mut captured = rule.captured.iter().map(|&value| reverse.build.resolved(value));
     let outer = captured.find(|value| reverse.depends.contains(value));
     if let Some(outer) = outer {
-        let span = reverse.build.func.info(outer).origin.span;
+        let span = reverse.build.info(outer).origin.span;
         let message = "a `custom_vjp` function captures a value that the derivative depends on";
         return Err(Diagnostic::error(Code::E0220, forward[own.start].origin.span, message)
             .label(span, "the captured value")

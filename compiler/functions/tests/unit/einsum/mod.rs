@@ -57,11 +57,11 @@ fn lowered(text: &str, a: &[usize], b: &[usize]) -> Vec<Work> {
     let (x, y) = (testing::parameter(&mut build, DType::F32, a), testing::parameter(&mut build, DType::F32, b));
     build.emit1(einsum(text), &[x, y]).unwrap();
     let stmt = build.blocks()[0].stmts[0].clone();
-    let inlined = vec![None; build.func.values.len()];
-    let temporaries = Temporaries::starting_at(build.func.values.len() as u32);
+    let inlined = vec![None; build.value_count()];
+    let temporaries = Temporaries::starting_at(build.value_count() as u32);
     let mut lowering = Lowering {
-        func: &build.func,
-        mesh: &build.mesh,
+        func: build.func(),
+        mesh: build.mesh(),
         inlined: &inlined,
         work: Vec::new(),
         temporaries: &temporaries,

@@ -154,7 +154,7 @@ impl Call for PAllGather {
         let axes = manual_axes(name, args, build)?;
         let dim = args.optional_int("axis")?.unwrap_or(0);
         let dim = dimension(name, dim, build.ty(value).rank(), build)?;
-        let members = build.mesh.size_of(&axes);
+        let members = build.mesh().size_of(&axes);
         let to = args.optional_string("to")?;
         let whole = build.emit1(PAllGather { axes: axes.clone(), dim, members }, &[value])?;
         match to {
