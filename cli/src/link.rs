@@ -9,9 +9,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::temporary::{TemporaryPath, while_written_by};
 use spmdc_runtime::io::{beside_file, describe, is_special, rename_to, unwritable_output, write_file};
-use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::ar;
 

@@ -8,7 +8,7 @@
 use serde_json::{Map, Value, json};
 use spmdc_grammar::sentences::{must_be, unknown};
 use spmdc_layout::cost::{LevelSpeed, Levels};
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 use std::path::Path;
 
 /// Costs outside of these bounds are mistakes: a kilobyte to a petabyte per second, and up to ten minutes.

@@ -25,12 +25,12 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_layout::draw::Style;
-use spmdc_runtime::args::{ErrorFormat, RunArgs};
-use spmdc_runtime::exhausted::{self, NotingAllocator};
+use spmdc_runtime::errors::exhausted::{self, NotingAllocator};
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::unwritable_output;
 use spmdc_runtime::processes::job;
-use spmdc_runtime::start::{Failure, Told, without_panic};
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::run::args::{ErrorFormat, RunArgs};
+use spmdc_runtime::run::start::{Failure, FailureReport, without_panic};
 
 use crate::options::{Command, CommandLine};
 use crate::render::Reporter;
@@ -80,7 +80,7 @@ fn main() -> ExitCode {
             ExitCode::from(if is_command && !diagnostics.is_empty() { 2 } else { 1 })
         }
         Err(CommandError::Failure(failure)) => {
-            if failure.told != Told::Elsewhere {
+            if failure.report != FailureReport::ByAnother {
                 reporter.failure(&failure, &texts);
             }
             job::leave(Some(&failure));

@@ -11,8 +11,8 @@ use spmdc_compiler::pipeline::{MemoryLimit, pass_names};
 use spmdc_compiler::report::lints::{Lint, Policy};
 use spmdc_grammar::diagnostic::Severity;
 use spmdc_kernel::backend::Cpu;
-use spmdc_runtime::args::{ErrorFormat, RunArgs};
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::errors::trap::RunError;
+use spmdc_runtime::run::args::{ErrorFormat, RunArgs};
 
 /// Compiles sharded array programs ahead of time and runs them.
 #[derive(Debug, Parser)]
@@ -468,7 +468,7 @@ fn parse_machine(text: &str) -> Result<MachineOption, String> {
 }
 
 fn parse_bytes(text: &str) -> Result<u64, String> {
-    spmdc_runtime::args::parse_bytes(text).ok_or_else(|| "write a number of bytes, such as 64MiB".to_string())
+    spmdc_runtime::run::args::parse_bytes(text).ok_or_else(|| "write a number of bytes, such as 64MiB".to_string())
 }
 
 fn parse_seconds(text: &str) -> Result<f64, String> {

@@ -6,7 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SourceSpan};
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{Span, line_column};
-use spmdc_runtime::start::{Failure, JsonMessage};
+use spmdc_runtime::run::start::{Failure, JsonMessage};
 
 use crate::options::{Color, MessageFormat, MessageOptions};
 use crate::sources::{SourceText, SourceTexts};

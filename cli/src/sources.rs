@@ -13,15 +13,15 @@ use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_kernel::machine::Machine;
 use spmdc_layout::cost::Levels;
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::describe;
-use spmdc_runtime::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::machine;
 use crate::options::{MachineOption, ProgramOptions};
 
 /// Maximum size of a source file, in bytes.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// The name of standard input, and of standard output, on the command line.
 pub const STANDARD_INPUT: &str = "-";
@@ -171,9 +171,9 @@ fn kind(metadata: &Metadata) -> &'static str {
 /// The whole text, without the byte order mark that some editors write.
 fn read_text(from: impl Read) -> Result<String, String> {
     let mut bytes = Vec::new();
-    from.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        return Err(format!("it is larger than {} MiB", MOST_BYTES >> 20));
+    from.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("it is larger than {} MiB", MAX_BYTES >> 20));
     }
     let mut text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_string())?;
     if text.starts_with('\u{feff}') {

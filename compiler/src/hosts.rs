@@ -1,6 +1,6 @@
 //! The hosts of the devices of a program.
 
-use spmdc_abi::{Part, Program};
+use spmdc_abi::{MeshProgram, Program};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -55,13 +55,13 @@ impl HostOptions {
     pub(crate) fn on_parts(of: Option<HostOptions>, program: &Program) -> Vec<Mesh> {
         let all = program.device_numbers();
         let of = of.filter(|hosts| hosts.count > 0 && all.len().is_multiple_of(hosts.count));
-        let mesh = |part: &Part| {
+        let mesh = |part: &MeshProgram| {
             let axes = part.program.mesh.iter().map(|axis| Axis::new(&axis.name, axis.size, AxisKind::Auto));
             let axes: Vec<Axis> = axes.collect();
             let numbers: Vec<usize> = part.devices.iter().map(|&device| device as usize).collect();
             Mesh { hosts: of.map(|hosts| hosts.of(&axes, &numbers, &all)), axes, ..Mesh::default() }
         };
-        program.parts.iter().map(mesh).collect()
+        program.mesh_programs.iter().map(mesh).collect()
     }
 }
 

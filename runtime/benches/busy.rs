@@ -9,8 +9,8 @@ use std::thread::{available_parallelism, sleep};
 use std::time::Duration;
 
 use spmdc_abi::*;
-use spmdc_runtime::report::RunOptions;
-use spmdc_runtime::session::Session;
+use spmdc_runtime::run::report::RunOptions;
+use spmdc_runtime::run::session::Session;
 
 /// How much slower the busy process may make it.
 const MOST: f64 = 3.0;
@@ -72,7 +72,7 @@ fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
         kernels: vec![],
         fingerprint: 0,
         compile_ms: 0.0,
-        parts: Vec::new(),
+        mesh_programs: Vec::new(),
         devices: Vec::new(),
         channels: Vec::new(),
     };

@@ -8,8 +8,8 @@ use std::time::Instant;
 
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::*;
-use spmdc_runtime::report::RunOptions;
-use spmdc_runtime::session::Session;
+use spmdc_runtime::run::report::RunOptions;
+use spmdc_runtime::run::session::Session;
 
 const DEVICES: usize = 8;
 
@@ -39,7 +39,7 @@ fn program(steps: Vec<Step>, arenas: Vec<Arena>, trips: i64) -> Program {
         kernels: vec![],
         fingerprint: 0,
         compile_ms: 0.0,
-        parts: Vec::new(),
+        mesh_programs: Vec::new(),
         devices: Vec::new(),
         channels: Vec::new(),
     }

@@ -5,32 +5,35 @@
 //! ordered by barriers.
 
 use crate::components::ProgramCode;
-use crate::gemm;
+use crate::errors::trap::RunError;
+use crate::library::gemm;
 use crate::library::{self, LibraryCheck};
-use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::sorted::distinct;
 use spmdc_abi::{
-    ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchDim, FetchPart, FetchRun, FetchStep, GemmDim,
+    ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchBoxes, FetchDim, FetchRun, FetchStep, GemmDim,
     GemmStep, GroupPanels, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines,
     Message, PermuteStep, Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, StreamRows,
     TakenPlaces, TextPurpose, places,
 };
+
+/// Checks a step of a component.
+pub(crate) type CheckFn<S> = fn(&ProgramChecker<'_>, &S) -> Result<(), RunError>;
 
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
 const HUGE: u64 = 1 << 48;
 
 /// Checks the program and returns its mesh, or those of its parts.
 pub(crate) fn check(program: &Program, code: &ProgramCode) -> Result<Vec<DeviceMesh>, RunError> {
-    if program.parts.is_empty() {
+    if program.mesh_programs.is_empty() {
         ensure(program.channels.is_empty(), || "transfers without meshes".into())?;
         return Ok(vec![check_mesh(program, code, None)?]);
     }
     ensure(program.devices.is_sorted_by(|a, b| a < b), || "devices in another order".into())?;
     let mut meshes = Vec::new();
     (0..program.channels.len()).try_for_each(|channel| check_channel(program, channel))?;
-    for (number, part) in program.parts.iter().enumerate() {
-        ensure(part.program.parts.is_empty(), || "a part has parts".into())?;
+    for (number, part) in program.mesh_programs.iter().enumerate() {
+        ensure(part.program.mesh_programs.is_empty(), || "a part has parts".into())?;
         let mesh = check_mesh(&part.program, code, Some((program, number as u32)))?;
         let devices = distinct(part.devices.iter().map(|&device| device as usize));
         let known = part.devices.iter().all(|device| program.devices.binary_search(device).is_ok());
@@ -62,7 +65,7 @@ pub(crate) fn check(program: &Program, code: &ProgramCode) -> Result<Vec<DeviceM
 /// end in several loops.
 fn check_channel(program: &Program, number: usize) -> Result<(), RunError> {
     let channel = &program.channels[number];
-    let part = |number: u32| program.parts.get(number as usize);
+    let part = |number: u32| program.mesh_programs.get(number as usize);
     let (Some(from), Some(to), true) = (part(channel.from), part(channel.to), channel.from != channel.to) else {
         return ensure(false, || "a transfer between other meshes than there are".into());
     };
@@ -192,8 +195,8 @@ impl ProgramChecker<'_> {
                 kernels.iter().try_for_each(|kernel| self.kernel(kernel))
             }
             Step::GroupPanels(panels) => self.group_panels(panels),
-            Step::Gemm(step) => self.code.components.product(step)?.check(self, step),
-            Step::Library(step) => self.code.components.library(step)?.check(self, step),
+            Step::Gemm(step) => self.code.components.check::<CheckFn<GemmStep>>(step.component())?(self, step),
+            Step::Library(step) => self.code.components.check::<CheckFn<LibraryStep>>(step.component())?(self, step),
             Step::Exchange(exchange) => self.exchange(exchange),
             Step::Reduce(reduce) => self.reduce(reduce),
             Step::Permute(permute) => self.permute(permute),
@@ -544,7 +547,7 @@ impl ProgramChecker<'_> {
 
     fn fetch(&self, step: &FetchStep) -> Result<(), RunError> {
         self.axis_set(step.group)?;
-        let bytes = |part: &FetchPart, len: fn(&FetchDim) -> usize| {
+        let bytes = |part: &FetchBoxes, len: fn(&FetchDim) -> usize| {
             let all = part.dims.iter().try_fold(part.dtype.size() as u64, |all, dim| all.checked_mul(len(dim) as u64));
             all.filter(|&all| all < HUGE)
                 .ok_or_else(|| RunError::internal("malformed program: a block has no fixed size"))

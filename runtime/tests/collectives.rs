@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use proptest::prelude::*;
 use spmdc_abi::*;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 
 /// A layout change: from which arena axes to which.
 #[derive(Clone, Debug)]
@@ -458,7 +458,7 @@ fn reversed_rows_of_the_next(maker: &mut Maker, to_axes: AxisSet) -> FetchStep {
         FetchDim { from_len: 2, to_len: 2, owners: vec![1], axes: vec![1], runs: rows },
         FetchDim { from_len: 2, to_len: 4, owners: vec![0], axes: vec![], runs: columns },
     ];
-    let parts = vec![FetchPart { dtype: DType::U16, from, to, dims }];
+    let parts = vec![FetchBoxes { dtype: DType::U16, from, to, dims }];
     FetchStep { kind: CollectiveKind::CollectivePermute, group: AxisSet::all(2), parts, bytes: 8, site: site(1) }
 }
 

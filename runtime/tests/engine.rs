@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use common::*;
 use spmdc_abi::*;
-use spmdc_runtime::array::HostArray;
-use spmdc_runtime::report::RunOptions;
+use spmdc_runtime::data::array::HostArray;
+use spmdc_runtime::run::report::RunOptions;
 
 /// `buffers[1][i] = buffers[0][i] + 1`, elements of f32.
 unsafe extern "C" fn add_one(buffers: *const *mut u8, _: *const i64, begin: i64, end: i64) -> i64 {
@@ -666,7 +666,7 @@ fn only_the_blocks_of_a_device_are_read() {
     /// Counts the reads.
     struct Source(HostArray, usize);
 
-    impl spmdc_runtime::array::BlockSource for Source {
+    impl spmdc_runtime::data::array::BlockSource for Source {
         fn dtype(&self) -> DType {
             self.0.dtype
         }
@@ -680,7 +680,7 @@ fn only_the_blocks_of_a_device_are_read() {
             start: &[usize],
             len: &[usize],
             out: &mut [u8],
-        ) -> Result<(), spmdc_runtime::trap::RunError> {
+        ) -> Result<(), spmdc_runtime::errors::trap::RunError> {
             self.1 += out.len();
             self.0.read_block(start, len, out)
         }

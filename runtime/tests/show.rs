@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use spmdc_abi::DType;
-use spmdc_runtime::array::HostArray;
-use spmdc_runtime::show;
+use spmdc_runtime::data::array::HostArray;
+use spmdc_runtime::text::show;
 
 fn from_hex(text: &str) -> Vec<u8> {
     (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect()

@@ -8,12 +8,12 @@ use spmdc_abi::{
     ABI_VERSION, Arena, AxisSet, Binding, Component, DType, Image, Kernels, Layout, LayoutDim, MeshAxis, Place,
     Program, Site, Step,
 };
-use spmdc_runtime::args::{ErrorFormat, RunArgs};
-use spmdc_runtime::call::call;
-use spmdc_runtime::components::ProgramCode;
+use spmdc_runtime::component_table::in_process;
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::npy::NpySource;
-use spmdc_runtime::start::{Failure, encode, execute, start, without_panic};
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::run::args::{ErrorFormat, RunArgs};
+use spmdc_runtime::run::call::call;
+use spmdc_runtime::run::start::{Failure, encode, execute, start, without_panic};
 
 /// `fn main(x: i32[5@X], i: i32) -> i32[5@X] { check i in 0..5; x }` on the mesh X = 2.
 fn program() -> Program {
@@ -52,7 +52,7 @@ fn program() -> Program {
         kernels: Vec::new(),
         fingerprint: 0,
         compile_ms: 1.0,
-        parts: Vec::new(),
+        mesh_programs: Vec::new(),
         devices: Vec::new(),
         channels: Vec::new(),
     }
@@ -64,11 +64,7 @@ fn no_kernels() -> Kernels {
 }
 
 fn run(words: &[&str]) -> Result<(), Failure> {
-    execute(
-        program(),
-        ProgramCode::in_process(no_kernels()),
-        &RunArgs::parse(words.iter().map(OsString::from)).unwrap(),
-    )
+    execute(program(), in_process(no_kernels()), &RunArgs::parse(words.iter().map(OsString::from)).unwrap())
 }
 
 #[test]

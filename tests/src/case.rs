@@ -6,7 +6,7 @@
 use crate::compare::Tolerance;
 use spmdc_abi::CollectiveKind;
 use spmdc_grammar::codes::Code;
-use spmdc_runtime::suggest::nearest;
+use spmdc_runtime::errors::suggest::nearest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

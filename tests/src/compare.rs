@@ -1,7 +1,7 @@
 //! Comparing arrays: integers and bools exactly, floats within a tolerance that fits how they were computed.
 
 use spmdc_abi::{DType, Kind, Width};
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Tolerance {

@@ -4,7 +4,7 @@ use crate::engine::{self, Failure};
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_inspect::print;
 use spmdc_ir::program::Stage;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 
 pub fn text(failures: &[Failure]) -> String {
     failures.iter().map(|failure| format!("{} {}", failure.code, failure.message)).collect::<Vec<_>>().join("; ")

@@ -16,16 +16,16 @@ use spmdc_kernel::loops::Kernel;
 use spmdc_kernel::machine::Machine;
 use spmdc_layout::cost::Levels;
 use spmdc_layout::types::ArrayType;
-use spmdc_runtime::array::{ArrayView, ComplexArray, HostArray};
-use spmdc_runtime::components::ProgramCode;
-use spmdc_runtime::inputs::{Argument, Source, bind};
+use spmdc_runtime::component_table::in_process;
+use spmdc_runtime::data::array::{ArrayView, ComplexArray, HostArray};
+use spmdc_runtime::data::inputs::{Argument, Source, bind};
+use spmdc_runtime::data::outputs::ResultArray;
+use spmdc_runtime::errors::trap::RunError;
 use spmdc_runtime::io::npy::write_npy;
 use spmdc_runtime::io::npz::write_npz;
-use spmdc_runtime::outputs::ResultArray;
 use spmdc_runtime::processes::Process;
-use spmdc_runtime::report::RunOptions;
-use spmdc_runtime::session::Session;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::run::report::RunOptions;
+use spmdc_runtime::run::session::Session;
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::fs;
@@ -131,7 +131,7 @@ pub fn run(compilation: &Compilation, inputs: &[HostArray], workers: Option<usiz
 }
 
 /// Kernels of which a thread keeps the code; those of the last program may be more.
-const MOST_KERNELS: usize = 2048;
+const MAX_KERNELS: usize = 2048;
 
 /// The function of a kernel, and the code that it is in.
 type LoadedKernel = (KernelFn, Rc<dyn LoadedCode>);
@@ -145,7 +145,7 @@ thread_local! {
 /// third of the time of a test, so kernels that this thread knows are not compiled again.
 fn code_of(kernels: &[Kernel]) -> Result<Vec<LoadedKernel>, CodegenError> {
     KNOWN.with_borrow_mut(|known| {
-        if known.len() > MOST_KERNELS {
+        if known.len() > MAX_KERNELS {
             known.clear();
         }
         let new: Vec<Kernel> = kernels.iter().filter(|kernel| !known.contains_key(kernel)).cloned().collect();
@@ -265,13 +265,12 @@ fn run_once(
 ) -> Result<Outcome, Failure> {
     let shared = process.as_ref().map(|(process, folder)| (process.rank(), *folder));
     let process = process.map(|(process, _)| process);
-    let stopped = |error: spmdc_runtime::trap::RunError| Failure {
+    let stopped = |error: spmdc_runtime::errors::trap::RunError| Failure {
         code: error.code.to_string(),
         line: error.site.map_or(0, |site| site.line as usize),
         message: error.message,
     };
-    let mut session =
-        Session::load_in(process, program, ProgramCode::in_process(kernels), options.clone()).map_err(stopped)?;
+    let mut session = Session::load_in(process, program, in_process(kernels), options.clone()).map_err(stopped)?;
     let folder = TemporaryFiles::default();
     for (index, input) in inputs.iter().enumerate() {
         let source = folder.source(&session.program().params[index], input);

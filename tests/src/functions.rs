@@ -6,7 +6,7 @@ use crate::compare::{Tolerance, difference};
 use crate::{engine, wrapped};
 use spmdc_compiler::report::functions::{element_types, functions, parameters, program};
 use spmdc_ir::call::signature::Signature;
-use spmdc_runtime::outputs;
+use spmdc_runtime::data::outputs;
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -11,7 +11,7 @@ use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_grammar::print;
 use spmdc_grammar::span::FileId;
 use spmdc_ir::program::Stage;
-use spmdc_runtime::array::BlockSource;
+use spmdc_runtime::data::array::BlockSource;
 use spmdc_runtime::io::npy::NpySource;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_runtime::io::safetensors::SafetensorsFile;
@@ -20,8 +20,8 @@ use std::ops::Range;
 use std::path::Path;
 
 /// Programs that need more devices or memory than this are only checked: they would be slow, not wrong.
-const MOST_DEVICES: usize = 16;
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_DEVICES: usize = 16;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// An entry point.
 pub type Target = fn(&[u8]);
@@ -98,7 +98,7 @@ pub fn run(data: &[u8]) {
     };
     let program = compilation.program.as_ref().expect("it went to the end");
     let bytes: u64 = program.arenas.iter().map(|arena| arena.bytes).sum();
-    if program.device_count() > MOST_DEVICES || bytes > MOST_BYTES {
+    if program.device_count() > MAX_DEVICES || bytes > MAX_BYTES {
         return;
     }
     let inputs = engine::inputs(&compilation, &[], Path::new("/")).expect("values are generated");
@@ -127,7 +127,7 @@ fn with_file(data: &[u8], ending: &str, read: impl FnOnce(&Path)) {
 
 /// An array of a file that opens can be read, or is wrong by a message.
 fn read_all(source: &mut NpySource) {
-    if source.shape().iter().product::<usize>() <= MOST_BYTES as usize {
+    if source.shape().iter().product::<usize>() <= MAX_BYTES as usize {
         let _ = source.read();
     }
 }

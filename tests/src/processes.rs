@@ -3,8 +3,8 @@
 //! The processes are threads here, each with a session and memory of its own, which send each other messages through queues.
 
 use crate::engine::{Failure, Loaded, Outcome, options};
-use spmdc_runtime::array::HostArray;
-use spmdc_runtime::report::RunOptions;
+use spmdc_runtime::data::array::HostArray;
+use spmdc_runtime::run::report::RunOptions;
 
 /// The numbers of processes for this many devices: two if they divide them, and another one in turn.
 fn numbers_of_processes(devices: usize, number: usize) -> Vec<usize> {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use spmdc_compiler::backends;
 use spmdc_kernel::backend::{Destination, Entry, TextForm};
-use spmdc_runtime::start::encode;
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::errors::trap::{RunCode, RunError};
+use spmdc_runtime::run::start::encode;
 
 use crate::header::{LibraryHeader, identifier};
 use crate::options::{BuildCommand, Emit};

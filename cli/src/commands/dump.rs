@@ -10,7 +10,7 @@ use spmdc_inspect::print::module_with_places;
 use spmdc_ir::program::{Module, Stage};
 use spmdc_kernel::backend::{Destination, TextForm};
 use spmdc_layout::mesh::NamedMesh;
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::options::{DumpCommand, DumpStage, MessageFormat};

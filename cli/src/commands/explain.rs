@@ -15,12 +15,12 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::sentences;
 use spmdc_ir::call::errors::nearest;
 use spmdc_ir::call::signature::Status;
-use spmdc_runtime::array::HostArray;
-use spmdc_runtime::inputs::{Argument, bind};
-use spmdc_runtime::outputs;
-use spmdc_runtime::report::RunOptions;
-use spmdc_runtime::session::Session;
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::data::array::HostArray;
+use spmdc_runtime::data::inputs::{Argument, bind};
+use spmdc_runtime::data::outputs;
+use spmdc_runtime::errors::trap::{RunCode, RunError};
+use spmdc_runtime::run::report::RunOptions;
+use spmdc_runtime::run::session::Session;
 use std::fmt::Write as _;
 
 /// Every code and its page, from `docs/errors`.
@@ -92,7 +92,7 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
             let _ = writeln!(text, "  {rule}");
         }
     }
-    if let Some(written) = function.written() {
+    if let Some(written) = function.prelude() {
         text.push_str("\nWritten in the language:\n");
         for line in written.source.lines() {
             let _ = writeln!(text, "  {line}");

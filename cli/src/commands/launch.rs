@@ -14,11 +14,11 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use spmdc_abi::words::counted;
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::describe;
 use spmdc_runtime::processes::group::{EndingSignal, is_root, note_signals, noted_signal};
 use spmdc_runtime::processes::job::{RUN_MARK, RUN_VARIABLE};
-use spmdc_runtime::start::{Failure, Told};
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::run::start::{Failure, FailureReport};
 
 use crate::CommandError;
 use crate::options::{LaunchCommand, MpiFamily};
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Starts the processes and waits for their end.
 pub fn launch(command: &LaunchCommand) -> Result<(), CommandError> {
-    let (processes, hosts) = dealt(command)?;
+    let (processes, hosts) = assigned(command)?;
     let (family, launcher) = launcher(command.mpi, command.dry_run)?;
     let line = LaunchLine::new(family, launcher, processes, &hosts, is_root(), &command.words);
     if command.dry_run {
@@ -43,7 +43,7 @@ pub fn launch(command: &LaunchCommand) -> Result<(), CommandError> {
 type Slots<'a> = Vec<(&'a str, usize)>;
 
 /// The number of processes, and the number of processes on each host.
-fn dealt(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
+fn assigned(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
     let hosts = &command.hosts;
     let is_name = |host: &String| {
         let first_fits = host.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -74,7 +74,7 @@ fn dealt(command: &LaunchCommand) -> Result<(usize, Slots<'_>), RunError> {
     let slots: Slots = hosts.iter().enumerate().map(|(i, host)| (host.as_str(), share(i))).collect();
     debug_assert!(
         hosts.is_empty() || slots.iter().map(|(_, share)| share).sum::<usize>() == processes,
-        "all are dealt"
+        "all are assigned"
     );
     Ok((processes, slots))
 }
@@ -173,7 +173,7 @@ impl LaunchLine {
                 // Without -K1 the others wait for a process that was killed; bound ones would have one core for all their threads.
                 option(&[protocol, "-K1", "--cpu-bind=none"]);
                 if !hosts.is_empty() {
-                    // It deals processes to the hosts in order, as `dealt` does.
+                    // It deals processes to the hosts in order, as `assigned` does.
                     let names: Vec<&str> = hosts.iter().map(|(host, _)| *host).collect();
                     option(&["-N", &hosts.len().to_string(), "-w", &names.join(","), "--distribution=block"]);
                 }
@@ -313,10 +313,10 @@ fn ended(
     match (signal, failed) {
         (Some(signal), _) => {
             let status = u8::try_from(128 + signal.number()).unwrap_or(u8::MAX);
-            Err(Failure { status, told: Told::Elsewhere, ..failure })
+            Err(Failure { status, report: FailureReport::ByAnother, ..failure })
         }
         // The process that failed has said why. The launcher's status may be that of a process that it has killed.
-        (None, Some(status)) => Err(Failure { status, told: Told::Elsewhere, ..failure }),
+        (None, Some(status)) => Err(Failure { status, report: FailureReport::ByAnother, ..failure }),
         (None, None) => Err(Failure { status: code.unwrap_or(failure.status), ..failure }),
     }
 }
@@ -451,9 +451,9 @@ mod tests {
 
     #[test]
     fn processes_are_dealt_to_hosts() {
-        assert_eq!(dealt(&command(Some(3), &[])).unwrap(), (3, vec![]));
-        assert_eq!(dealt(&command(None, &["a", "b"])).unwrap(), (2, vec![("a", 1), ("b", 1)]));
-        assert_eq!(dealt(&command(Some(5), &["a", "b"])).unwrap(), (5, vec![("a", 3), ("b", 2)]));
+        assert_eq!(assigned(&command(Some(3), &[])).unwrap(), (3, vec![]));
+        assert_eq!(assigned(&command(None, &["a", "b"])).unwrap(), (2, vec![("a", 1), ("b", 1)]));
+        assert_eq!(assigned(&command(Some(5), &["a", "b"])).unwrap(), (5, vec![("a", 3), ("b", 2)]));
         for (processes, hosts, message) in [
             (None, vec![], "the number of processes is missing"),
             (Some(0), vec![], "a job requires at least one process"),
@@ -461,7 +461,7 @@ mod tests {
             (None, vec!["-x", "b"], "invalid host name `-x`"),
             (None, vec!["a b"], "invalid host name `a b`"),
         ] {
-            assert_eq!(dealt(&command(processes, &hosts)).unwrap_err().message, message);
+            assert_eq!(assigned(&command(processes, &hosts)).unwrap_err().message, message);
         }
     }
 
@@ -484,17 +484,17 @@ mod tests {
     fn success_is_what_the_job_says() {
         let exit = |code: i32| ExitStatus::from_raw(code << 8);
         let ended = |status, has_completed, failed, signal| {
-            ended("mpirun", status, has_completed, failed, signal).map_err(|failure| (failure.status, failure.told))
+            ended("mpirun", status, has_completed, failed, signal).map_err(|failure| (failure.status, failure.report))
         };
         assert_eq!(ended(exit(0), true, None, None), Ok(()));
         // Some libraries do not end well after everything has been written.
         assert_eq!(ended(exit(1), true, None, None), Ok(()));
-        assert_eq!(ended(exit(0), false, None, None), Err((75, Told::Here)));
-        assert_eq!(ended(exit(137), false, None, None), Err((137, Told::Here)));
-        assert_eq!(ended(exit(0), true, Some(3), None), Err((3, Told::Elsewhere)));
-        assert_eq!(ended(exit(137), false, Some(65), None), Err((65, Told::Elsewhere)));
-        assert_eq!(ended(ExitStatus::from_raw(9), false, Some(75), None), Err((75, Told::Elsewhere)));
-        assert_eq!(ended(ExitStatus::from_raw(9), false, None, None), Err((75, Told::Here)));
-        assert_eq!(ended(exit(1), false, None, Some(EndingSignal::Interrupt)), Err((130, Told::Elsewhere)));
+        assert_eq!(ended(exit(0), false, None, None), Err((75, FailureReport::ByThisAlone)));
+        assert_eq!(ended(exit(137), false, None, None), Err((137, FailureReport::ByThisAlone)));
+        assert_eq!(ended(exit(0), true, Some(3), None), Err((3, FailureReport::ByAnother)));
+        assert_eq!(ended(exit(137), false, Some(65), None), Err((65, FailureReport::ByAnother)));
+        assert_eq!(ended(ExitStatus::from_raw(9), false, Some(75), None), Err((75, FailureReport::ByAnother)));
+        assert_eq!(ended(ExitStatus::from_raw(9), false, None, None), Err((75, FailureReport::ByThisAlone)));
+        assert_eq!(ended(exit(1), false, None, Some(EndingSignal::Interrupt)), Err((130, FailureReport::ByAnother)));
     }
 }

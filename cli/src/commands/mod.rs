@@ -21,8 +21,8 @@ use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::Stage;
 use spmdc_kernel::backend::CodegenError;
-use spmdc_runtime::start::Failure;
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::errors::trap::{RunCode, RunError};
+use spmdc_runtime::run::start::Failure;
 
 use crate::CommandError;
 use crate::options::ProgramOptions;

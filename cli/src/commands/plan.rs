@@ -12,7 +12,7 @@ use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, RowsRead, pl
 use spmdc_compiler::report::timeline::timeline;
 use spmdc_ir::program::Stage;
 use spmdc_layout::cost::reported_trips;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::errors::trap::RunError;
 
 use super::bytes;
 use crate::CommandError;

@@ -5,9 +5,9 @@ use std::time::Instant;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::MemoryLimit;
 use spmdc_layout::draw::Style;
-use spmdc_runtime::components::ProgramCode;
+use spmdc_runtime::component_table::in_process;
 use spmdc_runtime::processes::job;
-use spmdc_runtime::start::execute;
+use spmdc_runtime::run::start::execute;
 
 use crate::CommandError;
 use crate::options::{MessageOptions, RunCommand};
@@ -41,5 +41,5 @@ pub fn run(
         crate::print(&(shown + "\n"))?;
     }
     let kernels = code.into_kernels().map_err(|error| super::no_code(&error))?;
-    Ok(execute(program, ProgramCode::in_process(kernels), &args)?)
+    Ok(execute(program, in_process(kernels), &args)?)
 }

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use spmdc_layout::cost::{LevelSpeed, Levels};
-use spmdc_runtime::args::RunArgs;
 use spmdc_runtime::processes::tune::{MeasuredLevel, measure};
+use spmdc_runtime::run::args::RunArgs;
 
 use crate::CommandError;
 use crate::link;

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use spmdc_compiler::report::named;
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_layout::draw::{Style, draw};
-use spmdc_runtime::suggest;
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::errors::suggest;
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::options::VizCommand;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::why::{self, Forced, HostEffect, Tried, ValueLayout};
 use spmdc_grammar::span::Span;
-use spmdc_runtime::suggest;
-use spmdc_runtime::trap::{RunCode, RunError};
+use spmdc_runtime::errors::suggest;
+use spmdc_runtime::errors::trap::{RunCode, RunError};
 
 use crate::CommandError;
 use crate::options::WhyCommand;

@@ -3,7 +3,7 @@
 //! Linking an executable takes longer than everything else about it, and gives the same runtime each time. So the programs become
 //! shared objects, and one executable with the whole runtime starts any of them; every twentieth program is linked by itself.
 
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::case::{Case, programs};
 use spmdc_tests::{problems, root};

@@ -3,9 +3,9 @@
 //! 100 programs. `PROGRAMS=5000` tries more, `PROGRAM=17` begins there.
 
 use crate::folder::{Folder, installed};
-use spmdc_runtime::args::RunArgs;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_runtime::processes::{Process, job};
+use spmdc_runtime::run::args::RunArgs;
 use spmdc_tests::case::{Case, programs};
 use spmdc_tests::engine::{self, Failure, Loaded};
 use spmdc_tests::random::whole::{MESHES, program};

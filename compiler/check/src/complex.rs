@@ -103,7 +103,7 @@ impl Checker<'_> {
             return self.report(not_real(other.span));
         }
         let count = factors.iter().filter(|is_factor| **is_factor).count();
-        if count > MOST_FACTORS {
+        if count > MAX_FACTORS {
             let why = "multiply at most four complex arrays at a time";
             return self.report(complex::refused(name, why, span));
         }
@@ -227,7 +227,7 @@ impl Checker<'_> {
 }
 
 /// Maximum number of complex factors of a product, which has two products of planes for each.
-const MOST_FACTORS: usize = 4;
+const MAX_FACTORS: usize = 4;
 
 fn parameter(pattern: &PatternKind) -> &str {
     if let PatternKind::Name(name) = pattern { name } else { "_" }
@@ -288,7 +288,7 @@ impl Checker<'_> {
         let Term::Int(count) = exponent.0 else {
             return self.call_builtin("pow", vec![(None, base.0, base.1), (None, exponent.0, exponent.1)], span);
         };
-        if count == 0 || count.unsigned_abs() > MOST_MULTIPLIED {
+        if count == 0 || count.unsigned_abs() > MAX_MULTIPLIED {
             return self.call_builtin("pow", vec![(None, base.0, base.1), (None, exponent.0, exponent.1)], span);
         }
         let (mut square, mut rest, mut product) = (base.0, count.unsigned_abs(), None);
@@ -313,7 +313,7 @@ impl Checker<'_> {
 }
 
 /// The largest exponent that is expanded into multiplications, as for real numbers.
-const MOST_MULTIPLIED: u128 = 64;
+const MAX_MULTIPLIED: u128 = 64;
 
 /// Elements.
 impl Checker<'_> {

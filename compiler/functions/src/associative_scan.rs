@@ -40,7 +40,7 @@ use spmdc_ops::reshard::Reshard;
 use spmdc_ops::slice::{SliceRange, slice_dim};
 
 /// Maximum number of values whose layouts are looked at, to find the annotation that decides the number of chunks.
-const MOST_STEPS: usize = 100;
+const MAX_STEPS: usize = 100;
 
 /// The arrays of a tree, in the order of its leaves.
 type Leaves = Vec<Value>;
@@ -141,7 +141,7 @@ fn expected_blocks(checker: &dyn Expander, value: Value, dim: usize) -> usize {
 fn annotated_axes(checker: &dyn Expander, value: Value, dim: usize, steps: &mut usize) -> Vec<u8> {
     let layout = &checker.build().ty(value).sharding.dims[dim];
     *steps += 1;
-    if !layout.axes.is_empty() || !layout.open || *steps > MOST_STEPS {
+    if !layout.axes.is_empty() || !layout.open || *steps > MAX_STEPS {
         return layout.axes.clone();
     }
     let Some(stmt) = checker.made_by(value) else { return Vec::new() };

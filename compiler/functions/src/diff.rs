@@ -24,7 +24,7 @@ use spmdc_ops::slice::{SliceRange, slice_dim};
 pub struct Diff;
 
 /// Maximum number of differences of differences, each of which is a separate statement.
-const MOST_TIMES: usize = 100;
+const MAX_TIMES: usize = 100;
 
 impl Call for Diff {
     const SIGNATURES: &'static [Signature] = signatures! {
@@ -60,8 +60,8 @@ impl Call for Diff {
         let mut value = concatenate(build, &parts, axis)?;
         // Nothing is left after as many differences as there are elements.
         let times = times.min(build.ty(value).shape()[axis]);
-        if times > MOST_TIMES {
-            let message = must_be("`n`", format_args!("at most {MOST_TIMES}"), times);
+        if times > MAX_TIMES {
+            let message = must_be("`n`", format_args!("at most {MAX_TIMES}"), times);
             return Err(Diagnostic::error(Code::E0225, args.span, message));
         }
         for _ in 0..times {

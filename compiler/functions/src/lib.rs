@@ -33,7 +33,7 @@ pub mod take;
 pub mod transformations;
 pub mod tree;
 
-use crate::prelude::Written;
+use crate::prelude::PreludeFunction;
 use crate::transformations::Transformation;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -77,12 +77,12 @@ enum Implementation {
     /// The names are those of [`Transformation::NAMES`].
     Transformed,
     /// In the language.
-    Written,
+    Prelude,
 }
 
 /// The functions that are written in the language.
 const WRITTEN: Functions =
-    Functions { names: &prelude::NAMES, signatures: &[], implementation: Implementation::Written };
+    Functions { names: &prelude::NAMES, signatures: &[], implementation: Implementation::Prelude };
 
 /// The transformations of functions.
 const TRANSFORMED: Functions =
@@ -346,15 +346,15 @@ pub enum Body {
     /// A function that the checker makes of another one.
     Transformed(Transformation),
     /// The body of a function of the prelude, for the checker to expand.
-    Written(&'static Written),
+    Prelude(&'static PreludeFunction),
 }
 
 impl Function {
     /// The forms of its call: the form of programs first, if programs may call it, then the forms of dumps.
     pub fn forms(&self) -> impl Iterator<Item = &'static Signature> + use<> {
         let name = self.name;
-        let written = self.written().map(|written| &written.signature);
-        written.into_iter().chain(self.signatures.iter().filter(move |signature| signature.name == name))
+        let prelude = self.prelude().map(|prelude| &prelude.signature);
+        prelude.into_iter().chain(self.signatures.iter().filter(move |signature| signature.name == name))
     }
 
     /// The implementation of a call with these arguments.
@@ -370,13 +370,13 @@ impl Function {
                 let found = Transformation::ALL.into_iter().find(|transformation| transformation.name() == self.name);
                 Body::Transformed(found.expect("the names of the line are those of the transformations"))
             }
-            Implementation::Written => Body::Written(self.written().expect("the prelude has the names of the line")),
+            Implementation::Prelude => Body::Prelude(self.prelude().expect("the prelude has the names of the line")),
         }
     }
 
     /// The source, if the function is one of the prelude.
-    pub fn written(&self) -> Option<&'static Written> {
-        prelude::written(self.name)
+    pub fn prelude(&self) -> Option<&'static PreludeFunction> {
+        prelude::function(self.name)
     }
 
     /// The program text that replaces a call that only dumps may contain, because it relies on checks by the compiler; None for functions that

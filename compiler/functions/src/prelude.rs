@@ -177,7 +177,7 @@ pub const NAMES: [&str; 124] = [
 
 /// A function of the prelude.
 #[derive(Debug)]
-pub struct Written {
+pub struct PreludeFunction {
     /// The parameters from the declaration, and the documentation from the lines above it.
     pub signature: Signature,
     /// The parsed declaration and body; their spans are in the file of the prelude.
@@ -187,17 +187,17 @@ pub struct Written {
 }
 
 /// The function of this name.
-pub fn written(name: &str) -> Option<&'static Written> {
-    static WRITTEN: [OnceLock<Written>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
+pub fn function(name: &str) -> Option<&'static PreludeFunction> {
+    static WRITTEN: [OnceLock<PreludeFunction>; NAMES.len()] = [const { OnceLock::new() }; NAMES.len()];
     let at = NAMES.iter().position(|known| *known == name)?;
     Some(WRITTEN[at].get_or_init(|| read(NAMES[at])))
 }
 
-fn read(name: &'static str) -> Written {
+fn read(name: &'static str) -> PreludeFunction {
     let Paragraph { text, function } = paragraph(&FILES, name);
     let head = format!("fn {name}(");
     let source = text.find(&head).map_or(text, |start| &text[start..]).trim_end();
-    Written { signature: signature(name, text, &function), function, source }
+    PreludeFunction { signature: signature(name, text, &function), function, source }
 }
 
 /// The signature of a function: its parameters and defaults, and the documentation above it.

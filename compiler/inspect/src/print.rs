@@ -19,7 +19,7 @@ use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::DTypeName;
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
-use spmdc_ir::program::origin::{DerivativePart, Kin};
+use spmdc_ir::program::origin::{DerivativePart, DerivedFrom};
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, StmtKind, Value};
 use spmdc_ir::rules::Semantics;
 use spmdc_layout::mesh::{AxisKind, Mesh, NamedMesh};
@@ -456,12 +456,12 @@ impl<'a> Printer<'a> {
         if let Some(name) = info.name.as_ref().or_else(|| self.kept.get(&value)) {
             return Some(name.replace('.', "_"));
         }
-        let kin = info.kin.filter(|_| self.stage == Stage::Differentiated)?;
+        let derived_from = info.derived_from.filter(|_| self.stage == Stage::Differentiated)?;
         let user = |of: Value| self.func.values.get(of.0 as usize)?.name.as_ref();
         let printed = |of: Value| self.bases.get(&of).or_else(|| self.names.get(&of));
-        let name = match kin {
-            Kin::DerivativeOf(of) => format!("d_{}", printed(of).or_else(|| user(of))?),
-            Kin::CopyOf(of) => user(of).or_else(|| printed(of)).filter(|name| !is_number_name(name))?.clone(),
+        let name = match derived_from {
+            DerivedFrom::DerivativeOf(of) => format!("d_{}", printed(of).or_else(|| user(of))?),
+            DerivedFrom::CopyOf(of) => user(of).or_else(|| printed(of)).filter(|name| !is_number_name(name))?.clone(),
         };
         Some(name.replace('.', "_"))
     }

@@ -44,12 +44,12 @@ pub struct Factors {
     /// Per result, per dimension.
     pub results: Vec<Vec<DimFactors>>,
     /// Dimensions of operands that are only a part of their factor, and are needed where that part is.
-    pub parts: Vec<FactorPart>,
+    pub parts: Vec<FactorRange>,
 }
 
 /// Element `i` of an operand's dimension is element `start + i * step` of its factor.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct FactorPart {
+pub struct FactorRange {
     /// The position of the operand.
     pub operand: usize,
     /// The dimension of the operand.
@@ -86,7 +86,7 @@ impl Factors {
     }
 
     /// The part of its factor that a dimension of an operand is, if it is not the whole factor.
-    pub fn part(&self, operand: usize, dim: usize) -> Option<FactorPart> {
+    pub fn part(&self, operand: usize, dim: usize) -> Option<FactorRange> {
         self.parts.iter().copied().find(|part| (part.operand, part.dim) == (operand, dim))
     }
 

@@ -179,7 +179,7 @@ pub struct Stretch {
 
 /// A part of the elements that a window reads along a dimension.
 #[derive(Clone, Copy, PartialEq)]
-enum SpanPart {
+enum SpanElements {
     Before,
     Own,
     Behind,
@@ -204,10 +204,10 @@ impl Spread {
     fn margin(&self, dim: usize, behind: bool) -> Option<Margin> {
         let spans = self.dims.iter().enumerate().map(|(other, spread)| {
             let part = match other.cmp(&dim) {
-                std::cmp::Ordering::Less => SpanPart::Own,
-                std::cmp::Ordering::Equal if behind => SpanPart::Behind,
-                std::cmp::Ordering::Equal => SpanPart::Before,
-                std::cmp::Ordering::Greater => SpanPart::All,
+                std::cmp::Ordering::Less => SpanElements::Own,
+                std::cmp::Ordering::Equal if behind => SpanElements::Behind,
+                std::cmp::Ordering::Equal => SpanElements::Before,
+                std::cmp::Ordering::Greater => SpanElements::All,
             };
             let spans: Vec<Range<i64>> = spread.positions.iter().map(|at| spread.span(at, part)).collect();
             spans.iter().any(|span| !span.is_empty()).then_some(spans)
@@ -238,12 +238,12 @@ impl DimSpread {
         self.positions.len() == 1
     }
 
-    fn span(&self, at: &Stretch, part: SpanPart) -> Range<i64> {
+    fn span(&self, at: &Stretch, part: SpanElements) -> Range<i64> {
         let places = match part {
-            SpanPart::Before => at.body.start..at.held.start,
-            SpanPart::Own => at.held.clone(),
-            SpanPart::Behind => at.held.end..at.body.end,
-            SpanPart::All => at.body.clone(),
+            SpanElements::Before => at.body.start..at.held.start,
+            SpanElements::Own => at.held.clone(),
+            SpanElements::Behind => at.held.end..at.body.end,
+            SpanElements::All => at.body.clone(),
         };
         if places.is_empty() {
             return 0..0;

@@ -18,12 +18,12 @@ pub struct Axis {
     /// Who decides shardings along it.
     pub kind: AxisKind,
     /// If the compiler has cut an axis of the program, the part that this one is.
-    pub part: Option<AxisPart>,
+    pub part: Option<SubAxis>,
 }
 
 /// A part of an axis of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AxisPart {
+pub struct SubAxis {
     /// The program's name of the whole axis.
     pub of: String,
     /// Its index among the parts, major to minor. Parts are adjacent in the mesh.

@@ -350,11 +350,11 @@ impl DimReach {
         self.positions.iter().any(|reach| reach.held.end < reach.body.end)
     }
 
-    fn fetch_dim(&self, to_len: usize, mesh: &Mesh, part: FetchedPart) -> FetchDim {
+    fn fetch_dim(&self, to_len: usize, mesh: &Mesh, part: FetchedElements) -> FetchDim {
         // A whole dimension may be held in two runs.
-        let is_held = part == FetchedPart::Held && self.owners == self.to && !self.is_whole();
+        let is_held = part == FetchedElements::Held && self.owners == self.to && !self.is_whole();
         let (axes, runs) = match part {
-            FetchedPart::Lacking => {
+            FetchedElements::Lacking => {
                 let lacking = |reach: &Reach| {
                     let [before, behind] = reach.lacks();
                     let mut runs = self.map.fetched(&before, &self.blocks, 0);
@@ -363,7 +363,7 @@ impl DimReach {
                 };
                 (self.axes.clone(), self.positions.iter().map(lacking).collect())
             }
-            FetchedPart::Held | FetchedPart::All => {
+            FetchedElements::Held | FetchedElements::All => {
                 // If only held elements are copied, operand and result have the same positions.
                 let runs = self.to_blocks.iter().enumerate().map(|(position, block)| {
                     let body = overlap(block, &self.map.body());
@@ -381,7 +381,7 @@ impl DimReach {
 
 /// Which elements of a dimension are fetched.
 #[derive(Clone, Copy, PartialEq)]
-enum FetchedPart {
+enum FetchedElements {
     Held,
     Lacking,
     All,
@@ -430,9 +430,9 @@ impl Reaches {
         let dims = dims.map(|(dim, (reach, to))| {
             let stored = to.block(reach.map.result(), mesh);
             match dim.cmp(&halo) {
-                std::cmp::Ordering::Less => reach.fetch_dim(stored, mesh, FetchedPart::Held),
-                std::cmp::Ordering::Equal => reach.fetch_dim(reach.capacity(), mesh, FetchedPart::Lacking),
-                std::cmp::Ordering::Greater => reach.fetch_dim(stored, mesh, FetchedPart::All),
+                std::cmp::Ordering::Less => reach.fetch_dim(stored, mesh, FetchedElements::Held),
+                std::cmp::Ordering::Equal => reach.fetch_dim(reach.capacity(), mesh, FetchedElements::Lacking),
+                std::cmp::Ordering::Greater => reach.fetch_dim(stored, mesh, FetchedElements::All),
             }
         });
         dims.collect()

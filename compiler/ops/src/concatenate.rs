@@ -28,7 +28,7 @@ use spmdc_ir::rules::{
 };
 use spmdc_ir::shape;
 use spmdc_layout::blocks::table;
-use spmdc_layout::factors::{FactorKind, FactorPart, Factors};
+use spmdc_layout::factors::{FactorKind, FactorRange, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType};
 
@@ -56,7 +56,7 @@ impl Semantics for Concatenate {
         let mut start = 0;
         for (operand, arg) in args.iter().enumerate() {
             rule.operands.push(dims.clone());
-            rule.parts.push(FactorPart { operand, dim: self.axis, start, step: 1 });
+            rule.parts.push(FactorRange { operand, dim: self.axis, start, step: 1 });
             start += arg.shape[self.axis];
         }
         rule.results.push(dims);

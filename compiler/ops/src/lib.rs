@@ -5,6 +5,7 @@
 //! language's name in the IR, too, and print as a call that reads back as the same op.
 #![warn(missing_docs)]
 
+pub mod arithmetic;
 pub mod barrier;
 pub mod batching;
 pub mod broadcast;
@@ -46,7 +47,7 @@ pub mod scan;
 pub mod scatter;
 pub mod slice;
 pub mod sort;
-pub mod terms;
+
 pub mod transfer;
 pub mod transpose;
 pub mod trigamma;

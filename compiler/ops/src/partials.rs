@@ -1,7 +1,7 @@
 //! The derivatives of elementwise ops.
 
+use crate::arithmetic::Arithmetic;
 use crate::elementwise::{Binary, Select, Unary};
-use crate::terms::Terms;
 use crate::trigamma::trigamma;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
@@ -32,7 +32,7 @@ impl Unary {
 impl Partials for Unary {
     fn partial(&self, build: &mut CallBuilder, stmt: &Stmt, _: usize) -> Result<PartialDerivative, Diagnostic> {
         let (x, y) = (stmt.args[0], stmt.results[0]);
-        let mut terms = Terms(build);
+        let mut terms = Arithmetic(build);
         let partial = match self.0 {
             UnaryOp::Neg => return Ok(PartialDerivative::MinusOne),
             // 1 at zero, as in JAX.
@@ -66,7 +66,7 @@ impl Partials for Unary {
 }
 
 /// The derivative of y = f(x), in terms of both. At the ends of a domain it is the value of the formula, as in JAX.
-fn math(f: MathFn, terms: &mut Terms<'_>, x: Value, y: Value) -> Result<PartialDerivative, Diagnostic> {
+fn math(f: MathFn, terms: &mut Arithmetic<'_>, x: Value, y: Value) -> Result<PartialDerivative, Diagnostic> {
     let square = UnaryOp::Square;
     let partial = match f {
         MathFn::Sqrt => {
@@ -203,7 +203,7 @@ impl Partials for Binary {
     fn partial(&self, build: &mut CallBuilder, stmt: &Stmt, at: usize) -> Result<PartialDerivative, Diagnostic> {
         let (x, y, result) = (stmt.args[0], stmt.args[1], stmt.results[0]);
         let (own, other) = (stmt.args[at], stmt.args[1 - at]);
-        let mut terms = Terms(build);
+        let mut terms = Arithmetic(build);
         let partial = match self.0 {
             BinaryOp::Add => return Ok(PartialDerivative::One),
             BinaryOp::Sub => return Ok(if at == 0 { PartialDerivative::One } else { PartialDerivative::MinusOne }),
@@ -276,7 +276,7 @@ impl Partials for Binary {
 }
 
 /// `y x ** (y - 1)`, which is 0 for y = 0, and `log(x) x ** y`, which is 0 for x = 0.
-fn power(terms: &mut Terms<'_>, x: Value, y: Value, result: Value, at: usize) -> Result<Value, Diagnostic> {
+fn power(terms: &mut Arithmetic<'_>, x: Value, y: Value, result: Value, at: usize) -> Result<Value, Diagnostic> {
     let (zero, one) = (terms.number(x, 0.0)?, terms.number(x, 1.0)?);
     if at == 1 {
         let is_zero = terms.compare(CompareOp::Eq, x, zero)?;
@@ -312,7 +312,7 @@ impl LinearMap for Select {
         at: usize,
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
-        let mut terms = Terms(build);
+        let mut terms = Arithmetic(build);
         let zero = terms.number(cotangent, 0.0)?;
         let (x, y) = if at == 1 { (cotangent, zero) } else { (zero, cotangent) };
         terms.select(stmt.args[0], x, y)

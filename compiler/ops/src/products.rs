@@ -4,6 +4,7 @@
 //! no special case. All statements are products and sums, so derivatives of any order are right even if several factors are zero. They are
 //! computed in f64, so that intermediate products of narrower floats neither overflow nor underflow if the result is in range.
 
+use crate::arithmetic::Arithmetic;
 use crate::broadcast;
 use crate::cast::cast;
 use crate::constant::Constant;
@@ -17,7 +18,6 @@ use crate::reshape::reshape;
 use crate::scan::Scan;
 use crate::slice::{SliceRange, slice_dim};
 use crate::sort::{LineOrder, Sort};
-use crate::terms::Terms;
 use crate::transpose::transpose;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -39,7 +39,7 @@ pub fn of_others(build: &mut CallBuilder, x: Value, axes: &[usize]) -> Result<Va
     for (position, &axis) in along.iter().enumerate().rev() {
         let others = of_others_along(build, lines, axis, sizes[axis])?;
         product = Some(match product {
-            Some(product) => Terms(build).mul(product, others)?,
+            Some(product) => Arithmetic(build).mul(product, others)?,
             None => others,
         });
         if position > 0 {
@@ -48,7 +48,7 @@ pub fn of_others(build: &mut CallBuilder, x: Value, axes: &[usize]) -> Result<Va
     }
     let product = match product {
         Some(product) => product,
-        None => Terms(build).number(lines, 1.0)?,
+        None => Arithmetic(build).number(lines, 1.0)?,
     };
     let product = cast(build, product, dtype)?;
     broadcast::broadcast(build, product, &sizes)
@@ -60,7 +60,7 @@ fn of_others_along(build: &mut CallBuilder, x: Value, axis: usize, size: usize) 
     }
     let mut scan = |reverse| build.emit1(Scan { op: ReduceOp::Product, axis, reverse, exclusive: true }, &[x]);
     let (before, behind) = (scan(false)?, scan(true)?);
-    Terms(build).mul(before, behind)
+    Arithmetic(build).mul(before, behind)
 }
 
 /// The factors of the elements that a scatter updates.
@@ -87,7 +87,7 @@ impl ScatteredFactors<'_> {
         let count: usize = own.iter().map(|&dim| places[dim]).product();
         let dtype = build.ty(factors).dtype();
         if count < 2 {
-            let one = Terms(build).number(factors, 1.0)?;
+            let one = Arithmetic(build).number(factors, 1.0)?;
             return broadcast::broadcast(build, one, &full);
         }
         // The dimensions of the indices: first those of the batch, then one for all others.
@@ -111,7 +111,7 @@ impl ScatteredFactors<'_> {
         let behind = joined.len() - line - 1;
         let before = FactorLines { numbers, behind, axis: line, reverse: false }.products(build, factors)?;
         let after = FactorLines { numbers, behind, axis: line, reverse: true }.products(build, factors)?;
-        let others = Terms(build).mul(before, after)?;
+        let others = Arithmetic(build).mul(before, after)?;
         let others = taken(build, &take, others, ranks)?;
         let moved: Vec<usize> = whole.iter().map(|&dim| full[dim]).collect();
         let others = reshape(build, others, &moved)?;
@@ -131,8 +131,8 @@ impl ScatteredFactors<'_> {
         let mut number = int(build, 0)?;
         for (&dim, &index) in self.places.dims.iter().zip(self.indices) {
             let stride = int(build, strides[dim])?;
-            let part = Terms(build).mul(index, stride)?;
-            number = Terms(build).add(number, part)?;
+            let part = Arithmetic(build).mul(index, stride)?;
+            number = Arithmetic(build).add(number, part)?;
         }
         let (is_one, none) = (exists(build, self.places, self.indices, self.target)?, int(build, all)?);
         let number = build.emit1(Select, &[is_one, number, none])?;
@@ -151,9 +151,9 @@ pub fn exists(
     for (&dim, &index) in places.dims.iter().zip(indices) {
         for (op, bound) in [(CompareOp::Ge, 0), (CompareOp::Lt, target[dim])] {
             let bound = build.emit1(Constant::scalar(DType::I64, bound as u64), &[])?;
-            let holds = Terms(build).compare(op, index, bound)?;
+            let holds = Arithmetic(build).compare(op, index, bound)?;
             all = Some(match all {
-                Some(all) => Terms(build).binary(BinaryOp::And, all, holds)?,
+                Some(all) => Arithmetic(build).binary(BinaryOp::And, all, holds)?,
                 None => holds,
             });
         }
@@ -197,7 +197,7 @@ impl FactorLines {
         let mut by = 1;
         while by < size {
             let earlier = self.earlier(build, products, by)?;
-            products = Terms(build).mul(products, earlier)?;
+            products = Arithmetic(build).mul(products, earlier)?;
             by *= 2;
         }
         self.earlier(build, products, 1)
@@ -209,12 +209,12 @@ impl FactorLines {
         let axis = build.ty(self.numbers).rank() - 1;
         // No element has this number.
         let other = self.moved(build, self.numbers, axis, by, u64::MAX)?;
-        let is_same = Terms(build).compare(CompareOp::Eq, self.numbers, other)?;
+        let is_same = Arithmetic(build).compare(CompareOp::Eq, self.numbers, other)?;
         let mut shape = build.ty(is_same).shape().to_vec();
         shape.extend(vec![1; self.behind]);
         let is_same = reshape(build, is_same, &shape)?;
-        let one = Terms(build).number(values, 1.0)?;
-        Terms(build).select(is_same, moved, one)
+        let one = Arithmetic(build).number(values, 1.0)?;
+        Arithmetic(build).select(is_same, moved, one)
     }
 
     /// The values at this number of places before, after padding.

@@ -13,7 +13,7 @@ use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::shape;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::blocks::table;
-use spmdc_layout::factors::{FactorKind, FactorPart, Factors};
+use spmdc_layout::factors::{FactorKind, FactorRange, Factors};
 use spmdc_layout::types::{ArrayType, DType, Type};
 
 /// The indices of a dimension that are replaced.
@@ -103,7 +103,7 @@ pub fn region_factors(at: &[Places], args: &[&ArrayType], values: usize) -> Fact
             new.push(vec![match at[dim] {
                 Places::Range(range) if range.len == size && size > 0 => {
                     if range != SliceRange::all(x.shape[dim]) {
-                        rule.parts.push(FactorPart {
+                        rule.parts.push(FactorRange {
                             operand,
                             dim: own,
                             start: range.start,

@@ -3,7 +3,7 @@
 //! `psi'(x) = psi'(x + 1) + 1 / x^2` leads from small arguments to the asymptotic series, and all terms are positive, so none cancel.
 //! Negative arguments take the reflection `psi'(x) = (pi / sin(pi x))^2 - psi'(1 - x)`.
 
-use crate::terms::Terms;
+use crate::arithmetic::Arithmetic;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::Value;
 use spmdc_kernel::scalar::{CompareOp, MathFn, UnaryOp};
@@ -16,7 +16,7 @@ const SERIES: [f64; 8] =
     [-3617.0 / 510.0, 7.0 / 6.0, -691.0 / 2730.0, 5.0 / 66.0, -1.0 / 30.0, 1.0 / 42.0, -1.0 / 30.0, 1.0 / 6.0];
 
 /// `psi'(x)`
-pub fn trigamma(terms: &mut Terms<'_>, x: Value) -> Result<Value, Diagnostic> {
+pub fn trigamma(terms: &mut Arithmetic<'_>, x: Value) -> Result<Value, Diagnostic> {
     let (zero, half) = (terms.number(x, 0.0)?, terms.number(x, 0.5)?);
     let reflects = terms.compare(CompareOp::Lt, x, zero)?;
     let mirrored = terms.less_than(1.0, x)?;
@@ -37,7 +37,7 @@ pub fn trigamma(terms: &mut Terms<'_>, x: Value) -> Result<Value, Diagnostic> {
 }
 
 /// `psi'(x)` for positive numbers and infinity; infinity at zero.
-fn of_positive(terms: &mut Terms<'_>, x: Value) -> Result<Value, Diagnostic> {
+fn of_positive(terms: &mut Arithmetic<'_>, x: Value) -> Result<Value, Diagnostic> {
     let far = terms.number(x, f64::from(STEPS))?;
     let far = terms.add(x, far)?;
     let inverse = terms.inverse(far)?;

@@ -3,6 +3,7 @@
 //! Factors: the dimensions of the array pass, as every device writes the part of the region in its block. The new values are a part
 //! of each dimension that the region cuts, and are needed where that part is; a single value for all elements is replicated anyway.
 
+use crate::arithmetic::Arithmetic;
 use crate::batching::BatchForms;
 use crate::dynamic_slice::{DynamicSlice, indices_along};
 use crate::gather::Gather;
@@ -12,7 +13,6 @@ use crate::region::{
 use crate::reshape::reshape;
 use crate::scatter::{Onto, Scatter};
 use crate::slice::{SliceRange, slice};
-use crate::terms::Terms;
 use crate::transpose::transpose;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
@@ -211,7 +211,7 @@ impl LinearMap for Update {
             return Ok(cotangent);
         }
         if at == 0 {
-            let zero = Terms(build).number(cotangent, 0.0)?;
+            let zero = Arithmetic(build).number(cotangent, 0.0)?;
             let args: Vec<Value> = [cotangent, zero].into_iter().chain(starts.iter().copied()).collect();
             return build.emit1(self.clone(), &args);
         }

@@ -33,11 +33,11 @@ pub fn exchange_ghosts(mut module: Module) -> Module {
 }
 
 /// The windows of a block: the operand of each, and its elements in the result.
-type Views = BTreeMap<Value, (Value, WindowMap)>;
+type GhostWindows = BTreeMap<Value, (Value, WindowMap)>;
 
 fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
     let mut stmts: Vec<Stmt> = Vec::with_capacity(block.stmts.len());
-    let mut views = Views::new();
+    let mut views = GhostWindows::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh));
         if let Some(map) = window_of(func, &stmt)
@@ -52,7 +52,7 @@ fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh) {
 }
 
 /// Divides the windows of a statement into blocks; the statement that makes the blocks of the operand, if it does not exist yet.
-fn ghosts(stmt: &mut Stmt, func: &mut Func, mesh: &Mesh, views: &Views) -> Option<Stmt> {
+fn ghosts(stmt: &mut Stmt, func: &mut Func, mesh: &Mesh, views: &GhostWindows) -> Option<Stmt> {
     let (mut operand, result) = (*stmt.args.first()?, *stmt.results.first()?);
     let op = stmt.as_op_mut::<Patches>()?;
     let (from, to) = (func.ty(operand).clone(), func.ty(result).sharding.clone());

@@ -20,7 +20,7 @@ use spmdc_layout::margin::Spread;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::window::{DimMap, WindowMap};
 use spmdc_ops::window::Window;
-use spmdc_window_ops::halo::{Halo, HaloPart};
+use spmdc_window_ops::halo::{Halo, HaloWindow};
 use std::collections::BTreeMap;
 
 /// Gives every window the halos that it reads.
@@ -32,16 +32,16 @@ pub fn exchange_halos(mut module: Module) -> Module {
 }
 
 /// Windows that need no halos: other views of values in memory.
-type Views = BTreeMap<Value, (Value, WindowMap)>;
+type WindowViews = BTreeMap<Value, (Value, WindowMap)>;
 
 /// Windows of the block that need halos: the operand, the map, and the number of its elements that move.
-type Fetched = BTreeMap<Value, (Value, WindowMap, usize)>;
+type HaloWindows = BTreeMap<Value, (Value, WindowMap, usize)>;
 
-fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut Views) {
+fn rewrite(block: &mut Block, func: &mut Func, mesh: &Mesh, views: &mut WindowViews) {
     let mut stmts: Vec<Stmt> = Vec::with_capacity(block.stmts.len());
     // The index of the halo of the preceding operand, if the same op needs this one, too.
     let mut open: Option<usize> = None;
-    let mut fetched = Fetched::new();
+    let mut fetched = HaloWindows::new();
     for mut stmt in std::mem::take(&mut block.stmts) {
         stmt.blocks_mut().for_each(|inner| rewrite(inner, func, mesh, views));
         let map = window_of(func, &stmt);
@@ -90,7 +90,7 @@ fn placed(
     map: WindowMap,
     func: &mut Func,
     mesh: &Mesh,
-    (views, fetched): (&mut Views, &mut Fetched),
+    (views, fetched): (&mut WindowViews, &mut HaloWindows),
 ) -> Option<Option<Stmt>> {
     let to = func.ty(stmt.results[0]).sharding.clone();
     let is_operand = map.dims.iter().all(DimMap::is_identity);
@@ -101,16 +101,16 @@ fn placed(
         return None;
     }
     let (mut operand, mut map) = view.clone();
-    let mut part = HaloPart::new(map.dims.clone(), &layout(operand), &to, mesh)?;
+    let mut part = HaloWindow::new(map.dims.clone(), &layout(operand), &to, mesh)?;
     // The operand of a view lies in memory already; the view itself does not.
     while !part.reaches.halos().is_empty()
         && let Some((inner, shown)) = views.get(&operand)
         && let Some(both) = map.after(shown)
-        && let Some(other) = HaloPart::new(both.dims.clone(), &layout(*inner), &to, mesh)
+        && let Some(other) = HaloWindow::new(both.dims.clone(), &layout(*inner), &to, mesh)
     {
         (operand, map, part) = (*inner, both, other);
     }
-    let moved = |part: &HaloPart| Halo { parts: vec![part.clone()] }.flow(mesh).total;
+    let moved = |part: &HaloWindow| Halo { parts: vec![part.clone()] }.flow(mesh).total;
     let shares = |value: Value, map: &WindowMap| Spread::new(&map.dims, &layout(value), &to, mesh).is_some();
     let mut total = moved(&part);
     // Elements that an earlier window fetched are fetched again, mostly once for both: only where halos can be shared.
@@ -120,7 +120,7 @@ fn placed(
         && let Some((inner, shown, more)) = fetched.get(&operand)
         && let Some(both) = map.after(shown)
         && shares(*inner, &both)
-        && let Some(other) = HaloPart::new(both.dims.clone(), &layout(*inner), &to, mesh)
+        && let Some(other) = HaloWindow::new(both.dims.clone(), &layout(*inner), &to, mesh)
         && moved(&other) <= total + more
     {
         (operand, map, total, part) = (*inner, both, moved(&other), other);

@@ -23,7 +23,7 @@ use spmdc_ops::slice::{Slice, SliceRange};
 use std::collections::BTreeMap;
 
 /// Known arrays of more elements are not followed.
-const MOST_ELEMENTS: usize = 1024;
+const MAX_ELEMENTS: usize = 1024;
 
 /// Unrolls each loop that the pass is made for, innermost loops first. The module stays at its stage.
 pub fn unroll_loops(mut module: Module) -> Module {
@@ -60,7 +60,7 @@ impl Unroller<'_> {
                 StmtKind::Op(op) => {
                     let literal = op.rules().properties().elements.literal();
                     if let (Some(literal), &[result]) = (literal, stmt.results.as_slice())
-                        && literal.ty.len() <= MOST_ELEMENTS
+                        && literal.ty.len() <= MAX_ELEMENTS
                     {
                         self.known.insert(result, literal.clone());
                     }
@@ -107,7 +107,7 @@ impl Unroller<'_> {
         let op = stmt.op()?;
         let rules = op.rules();
         if let Some(literal) = rules.properties().elements.literal() {
-            return (literal.ty.len() <= MOST_ELEMENTS).then(|| literal.clone());
+            return (literal.ty.len() <= MAX_ELEMENTS).then(|| literal.clone());
         }
         let ty = self.func.ty(stmt.results[0]);
         if ty.rank() > 0 || !ty.distinct_axes().is_empty() || rules.properties().group().is_some() || args.is_empty() {

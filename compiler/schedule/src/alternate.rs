@@ -22,9 +22,9 @@ use spmdc_layout::types::{ArrayType, DType, Type};
 use std::collections::BTreeMap;
 
 /// Maximum number of tasks of a body that is repeated, including the tasks of loops inside it.
-const MOST_TASKS: usize = 400;
+const MAX_TASKS: usize = 400;
 /// The most trips that take turns.
-const MOST_TURNS: usize = 3;
+const MAX_TURNS: usize = 3;
 
 /// The schedule in which trips take turns where that avoids copies; None if there are none to avoid. The memory of the program grows at
 /// most by the places of some scalars.
@@ -43,7 +43,7 @@ pub fn alternate(module: &Module, schedule: &Schedule) -> Option<Schedule> {
     let before = PlannedPlaces::of(module, &plain.schedule);
     let mut copied: Vec<u64> = plain.ends.iter().map(|ends| before.copied(ends)).collect();
     let mut turns = vec![1; copied.len()];
-    for tried in 2..=MOST_TURNS {
+    for tried in 2..=MAX_TURNS {
         let wanted = turns.iter().zip(&copied);
         let wanted: Vec<usize> = wanted.map(|(&turns, &bytes)| if bytes <= few { turns } else { tried }).collect();
         if wanted == turns {
@@ -61,7 +61,7 @@ pub fn alternate(module: &Module, schedule: &Schedule) -> Option<Schedule> {
     if turns.iter().all(|&turns| turns == 1) {
         return None;
     }
-    debug_assert!(turns.iter().all(|turns| (1..=MOST_TURNS).contains(turns)), "few trips take turns");
+    debug_assert!(turns.iter().all(|turns| (1..=MAX_TURNS).contains(turns)), "few trips take turns");
     let schedule = Repeated::new(module, schedule, &turns).schedule;
     let after = PlannedPlaces::of(module, &schedule);
     (after.bytes() <= before.bytes() + before.bytes() / 64 + 4096).then_some(schedule)
@@ -176,7 +176,7 @@ impl<'a> Repeated<'a> {
     }
 
     fn turns_of(&self, at: usize, core: &[Task]) -> usize {
-        match count(core) <= MOST_TASKS {
+        match count(core) <= MAX_TASKS {
             true => self.turns.get(at).copied().unwrap_or(1),
             false => 1,
         }

@@ -27,7 +27,7 @@ impl MemoryLimit {
         let meshes: Vec<DeviceMesh> = programs.iter().map(|program| mesh(program)).collect();
         (0..processes).all(|own| {
             let devices = |part: usize| {
-                let numbers: Vec<u32> = match program.parts.get(part) {
+                let numbers: Vec<u32> = match program.mesh_programs.get(part) {
                     Some(part) => part.devices.clone(),
                     None => all.iter().map(|&device| device as u32).collect(),
                 };

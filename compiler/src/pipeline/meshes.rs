@@ -1,7 +1,7 @@
 //! The compilation of a program with several meshes: one program for each of them.
 
 use super::one_mesh::{PipelineRun, Reached};
-use super::options::{Compilation, Options, PartCompilation};
+use super::options::{Compilation, MeshCompilation, Options};
 use super::passes::TIDY;
 use super::several::{MeshCode, joined};
 use crate::hosts::all_devices;
@@ -51,7 +51,7 @@ pub fn compile_meshes(
         let all = all_devices(&m.mesh);
         projected.parts.iter_mut().try_for_each(|part| hosts.place(&mut part.module.mesh, &all))?;
     }
-    let CompiledParts { parts, program, timings, doubtful } = chosen(&m, &projected, options, site)?;
+    let MeshCompilations { parts, program, timings, doubtful } = chosen(&m, &projected, options, site)?;
     (out.parts, out.timings, out.doubtful) = (parts, timings, doubtful);
     if let Some((program, kernels)) = program {
         (out.program, out.kernels) = (Some(program), kernels);
@@ -60,8 +60,8 @@ pub fn compile_meshes(
 }
 
 /// The compilations of all meshes.
-struct CompiledParts {
-    parts: Vec<PartCompilation>,
+struct MeshCompilations {
+    parts: Vec<MeshCompilation>,
     /// None if the compiler stopped before.
     program: Option<(Program, Vec<Kernel>)>,
     timings: Vec<(&'static str, Duration)>,
@@ -74,7 +74,7 @@ fn chosen(
     projected: &Projected,
     options: &Options,
     site: &dyn Fn(Span) -> Site,
-) -> Result<CompiledParts, Vec<Diagnostic>> {
+) -> Result<MeshCompilations, Vec<Diagnostic>> {
     let modules: Vec<&Module> = projected.parts.iter().map(|part| &part.module).collect();
     let cuts = loop_cuts(&modules);
     let mut best = compiled(whole, projected, (&cuts, 0), options, site)?;
@@ -82,7 +82,7 @@ fn chosen(
         return Ok(best);
     }
     let complete = Options { stop_after: None, ..options.clone() };
-    let time = |compiled: &CompiledParts| Some(timeline(&compiled.program.as_ref()?.0, options.hosts)?.total);
+    let time = |compiled: &MeshCompilations| Some(timeline(&compiled.program.as_ref()?.0, options.hosts)?.total);
     let mut least = match options.stop_after {
         None => time(&best),
         Some(_) => time(&compiled(whole, projected, (&cuts, 0), &complete, site)?),
@@ -109,7 +109,7 @@ fn chosen(
 
 /// Whether all sends of a transfer have one layout, and all receives: after a loop is cut, its transfers are in several loops.
 fn has_one_layout_each(program: &Program) -> bool {
-    program.parts.iter().all(|part| {
+    program.mesh_programs.iter().all(|part| {
         let mut known: BTreeMap<u32, &Layout> = BTreeMap::new();
         let mut messages = part.program.messages().into_iter();
         messages.all(|message| *known.entry(message.channel).or_insert(&message.layout) == &message.layout)
@@ -123,7 +123,7 @@ fn compiled(
     (cuts, factor): (&LoopCuts, u64),
     options: &Options,
     site: &dyn Fn(Span) -> Site,
-) -> Result<CompiledParts, Vec<Diagnostic>> {
+) -> Result<MeshCompilations, Vec<Diagnostic>> {
     let (mut timings, mut doubtful) = (Vec::new(), false);
     // A program that prints layouts of others is compiled when these have them.
     let mut order: Vec<usize> = (0..projected.parts.len()).collect();
@@ -152,9 +152,9 @@ fn compiled(
             let (params, results) = (part.params.clone(), part.results.clone());
             programs.push(MeshCode { mesh: mesh.clone(), program, kernels, params, results });
         }
-        parts.push(PartCompilation { mesh, compilation });
+        parts.push(MeshCompilation { mesh, compilation });
     }
     let is_complete = programs.len() == parts.len();
     let program = is_complete.then(|| joined(whole, programs, &projected.channels, site));
-    Ok(CompiledParts { parts, program, timings, doubtful })
+    Ok(MeshCompilations { parts, program, timings, doubtful })
 }

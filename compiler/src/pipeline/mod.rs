@@ -18,7 +18,7 @@ mod several;
 
 pub use self::contract::ContractChecker;
 pub use self::memory::MemoryLimit;
-pub use self::options::{Compilation, Options, PartCompilation};
+pub use self::options::{Compilation, MeshCompilation, Options};
 pub use self::passes::pass_names;
 pub use crate::hosts::HostOptions;
 pub use spmdc_check::CheckOptions;

@@ -57,14 +57,14 @@ pub struct Compilation {
     /// Whether a requested replay of the memory plan is incomplete because the plan is too large or nested too deep.
     pub doubtful: bool,
     /// The compilations of the programs of several meshes, from the stage `differentiated` on; empty for a program with one mesh.
-    pub parts: Vec<PartCompilation>,
+    pub parts: Vec<MeshCompilation>,
     /// The time of each pass and each other part of the compiler, in order.
     pub timings: Vec<(&'static str, Duration)>,
 }
 
 /// The compilation of the program of one of several meshes.
 #[derive(Debug)]
-pub struct PartCompilation {
+pub struct MeshCompilation {
     /// The mesh.
     pub mesh: NamedMesh,
     /// Its modules and the rest.

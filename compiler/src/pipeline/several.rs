@@ -1,6 +1,6 @@
 //! The programs of several meshes as one.
 
-use spmdc_abi::{ABI_VERSION, Binding, Channel, Layout, LayoutDim, Part, Place, Plane, Program, Site, Step};
+use spmdc_abi::{ABI_VERSION, Binding, Channel, Layout, LayoutDim, MeshProgram, Place, Plane, Program, Site, Step};
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::{Module, Value, shown_type, whole_name};
 use spmdc_kernel::loops::Kernel;
@@ -34,7 +34,7 @@ pub(super) fn joined(
         program.kernels = (first..first + program.kernels.len() as u32).map(|at| format!("kernel{at}")).collect();
         all_kernels.append(&mut kernels);
         let numbers = |all: Vec<usize>| all.into_iter().map(|at| at as u32).collect();
-        parts.push(Part {
+        parts.push(MeshProgram {
             name: mesh.name,
             devices: mesh.devices.iter().map(|&device| device as u32).collect(),
             program,
@@ -61,8 +61,8 @@ pub(super) fn joined(
             place: (!ty.array.is_stream).then_some(Place { arena: 0, offset: 0 }),
         }
     };
-    let of = |at: usize, list: fn(&Part) -> (&Vec<u32>, &Vec<Binding>)| {
-        let own = |part: &'_ Part| list(part).0.iter().position(|&whole| whole as usize == at);
+    let of = |at: usize, list: fn(&MeshProgram) -> (&Vec<u32>, &Vec<Binding>)| {
+        let own = |part: &MeshProgram| list(part).0.iter().position(|&whole| whole as usize == at);
         parts.iter().filter_map(|part| Some((&list(part).1[own(part)?], part.name.as_str()))).collect::<Vec<_>>()
     };
     let params = func.params.iter().zip(&func.body.params).enumerate().map(|(at, (param, &value))| {
@@ -102,7 +102,7 @@ pub(super) fn joined(
         kernels: (0..all_kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
         fingerprint: 0,
         compile_ms: 0.0,
-        parts,
+        mesh_programs: parts,
         devices: all.into_iter().collect(),
         channels,
     };

@@ -16,7 +16,7 @@ use spmdc_layout::mesh::Mesh;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Maximum number of simulated steps of all meshes together.
-const MOST_EVENTS: u64 = 100_000;
+const MAX_EVENTS: u64 = 100_000;
 
 /// Minimum number of simulated trips of a loop.
 const FEWEST_TRIPS: u64 = 8;
@@ -97,14 +97,14 @@ impl PipelinedLoop {
 /// The simulated timeline, with the messages between these hosts if they are known. None for a program that uses one mesh, and if two
 /// meshes do not know the same trip counts, so that a send has no receive.
 pub fn timeline(program: &Program, hosts: Option<HostOptions>) -> Option<Timeline> {
-    if program.parts.len() < 2 {
+    if program.mesh_programs.len() < 2 {
         return None;
     }
     let layouts = HostOptions::on_parts(hosts, program);
-    let parts = || program.parts.iter().zip(&layouts);
+    let parts = || program.mesh_programs.iter().zip(&layouts);
     let tasks: Vec<Vec<TimedStep>> = parts().map(|(part, layouts)| tasks_of(&part.program, layouts)).collect();
     let meshes: Vec<(&str, &[u32])> =
-        program.parts.iter().map(|part| (part.name.as_str(), part.devices.as_slice())).collect();
+        program.mesh_programs.iter().map(|part| (part.name.as_str(), part.devices.as_slice())).collect();
     let ways: Vec<ChannelTime> = program.channels.iter().map(|channel| ChannelTime::of(channel, &layouts)).collect();
     simulated(&meshes, &tasks, &ways, limit_of(&tasks))
 }
@@ -208,7 +208,7 @@ impl TimedStep {
 pub fn limit_of(tasks: &[Vec<TimedStep>]) -> u64 {
     let events = |limit: u64| tasks.iter().flatten().map(|task| task.events(limit)).fold(0, u64::saturating_add);
     let mut limit = tasks.iter().flatten().map(TimedStep::longest_loop).max().unwrap_or(0).max(1);
-    while limit > FEWEST_TRIPS && events(limit) > MOST_EVENTS {
+    while limit > FEWEST_TRIPS && events(limit) > MAX_EVENTS {
         limit = (limit / 2).max(FEWEST_TRIPS);
     }
     limit

@@ -16,7 +16,7 @@ use spmdc_grammar::ast::{
 use spmdc_grammar::print;
 use spmdc_grammar::span::Span;
 use spmdc_ir::mismatch::called;
-use spmdc_ir::program::origin::{Kin, Lineage};
+use spmdc_ir::program::origin::{DerivedFrom, Lineage};
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_layout::cost::{Levels, collective, reported_trips};
 use spmdc_layout::types::{ArrayType, Type};
@@ -235,7 +235,7 @@ fn shown(module: &Module, value: Value) -> String {
     if let Some(name) = &func.info(value).name {
         return format!("`{name}: {ty}`");
     }
-    if let Some(Kin::DerivativeOf(of)) = func.info(value).kin
+    if let Some(DerivedFrom::DerivativeOf(of)) = func.info(value).derived_from
         && let Some(name) = func.values.get(of.0 as usize).and_then(|of| of.name.as_ref())
         && let Some(part) = func.info(value).origin.lineage.part.name()
     {

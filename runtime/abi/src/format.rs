@@ -59,7 +59,7 @@ pub enum Form {
 const MOST: usize = 1000;
 
 /// Maximum length of a specification, in bytes.
-const MOST_LETTERS: usize = 40;
+const MAX_LETTERS: usize = 40;
 
 impl Spec {
     /// Parses the text between `{:` and `}`.
@@ -190,7 +190,7 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     while let Some(c) = rest.chars().next() {
         let after = &rest[c.len_utf8()..];
         // The length of a specification is bounded, so that a text full of braces is still read in linear time.
-        let close = after.bytes().take(MOST_LETTERS).position(|byte| byte == b'}').filter(|_| c == '{');
+        let close = after.bytes().take(MAX_LETTERS).position(|byte| byte == b'}').filter(|_| c == '{');
         let spec = close.and_then(|close| {
             let spec = if close == 0 { "" } else { after[..close].strip_prefix(':')? };
             Some((Spec::parse(spec)?, &after[close + 1..]))

@@ -25,8 +25,8 @@ mod format;
 mod library;
 mod matrix;
 pub mod mesh;
+mod mesh_programs;
 mod panels;
-mod parts;
 pub mod sorted;
 mod streams;
 pub mod threefry;
@@ -48,8 +48,8 @@ pub use library::{
     ScatterRows, SortLines, TakenPlaces, Transform,
 };
 pub use matrix::{MatrixFunction, TriangularSystem};
+pub use mesh_programs::{Channel, MeshProgram, Message};
 pub use panels::GroupPanels;
-pub use parts::{Channel, Message, Part};
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
@@ -251,7 +251,7 @@ pub struct Program {
     pub compile_ms: f64,
     /// The programs of several meshes, which run concurrently instead of steps of this one. This program then has no steps, arenas,
     /// constants or axes, its parameters and results have no memory, and its kernels are the kernels of all parts.
-    pub parts: Vec<Part>,
+    pub mesh_programs: Vec<MeshProgram>,
     /// The numbers of all devices of several meshes, in ascending order, also of those on which nothing happens.
     pub devices: Vec<u32>,
     /// The transfers between the parts.
@@ -839,7 +839,7 @@ pub struct FetchStep {
     /// The axes along which the devices of a group differ; a group holds all elements that its devices copy.
     pub group: AxisSet,
     /// The boxes that every device copies.
-    pub parts: Vec<FetchPart>,
+    pub parts: Vec<FetchBoxes>,
     /// Maximum bytes provided by any device, for `--stats`.
     pub bytes: u64,
     /// The statement that communicates.
@@ -848,7 +848,7 @@ pub struct FetchStep {
 
 /// The boxes copied from one buffer into another: all combinations of one [`FetchRun`] for each dimension.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FetchPart {
+pub struct FetchBoxes {
     /// The element type of both buffers.
     pub dtype: DType,
     /// The buffer of the owners.
@@ -859,7 +859,7 @@ pub struct FetchPart {
     pub dims: Vec<FetchDim>,
 }
 
-/// One dimension of the boxes of a [`FetchPart`].
+/// One dimension of the boxes of a [`FetchBoxes`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FetchDim {
     /// Stored length of the dimension in the buffer that is read.

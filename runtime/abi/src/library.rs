@@ -2,7 +2,7 @@
 
 use crate::matrix::MatrixFunction;
 use crate::mesh::{DeviceMesh, share};
-use crate::parts::Message;
+use crate::mesh_programs::Message;
 use crate::streams::StreamRows;
 use crate::{AxisSet, Check, CollectiveKind, DType, Place, ReduceOp, Scalar, Site, Width};
 use serde::{Deserialize, Serialize};

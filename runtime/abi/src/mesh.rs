@@ -23,12 +23,12 @@ pub struct DeviceMesh {
     strides: Vec<usize>,
     devices: usize,
     /// The processes of the devices, if the devices are divided among several processes.
-    deal: Option<Deal>,
+    assignment: Option<DeviceAssignment>,
 }
 
 /// The process of each device of a mesh.
 #[derive(Clone, Debug)]
-struct Deal {
+struct DeviceAssignment {
     processes: usize,
     of: Vec<usize>,
 }
@@ -45,14 +45,14 @@ impl DeviceMesh {
                     strides[axis - 1] = strides[axis] * sizes[axis];
                 }
                 debug_assert!(sizes.is_empty() || strides[0] * sizes[0] == devices, "devices are numbered row-major");
-                Ok(DeviceMesh { sizes, strides, devices, deal: None })
+                Ok(DeviceMesh { sizes, strides, devices, assignment: None })
             }
             _ => Err(format!("a mesh with the sizes {sizes:?} is not supported")),
         }
     }
 
     /// The same mesh with its devices divided equally among this number of processes, in order; None if that is impossible.
-    pub fn dealt(&self, processes: usize) -> Option<DeviceMesh> {
+    pub fn assigned(&self, processes: usize) -> Option<DeviceMesh> {
         let fits = processes > 0 && self.devices.is_multiple_of(processes);
         let each = self.devices / processes.max(1);
         fits.then(|| self.dealt_to(processes, (0..self.devices).map(|device| device / each).collect()))
@@ -62,18 +62,18 @@ impl DeviceMesh {
     pub fn dealt_to(&self, processes: usize, of: Vec<usize>) -> DeviceMesh {
         debug_assert_eq!(of.len(), self.devices, "every device is in a process");
         debug_assert!(of.iter().all(|&process| process < processes), "there are {processes} processes");
-        DeviceMesh { deal: (processes > 1).then_some(Deal { processes, of }), ..self.clone() }
+        DeviceMesh { assignment: (processes > 1).then_some(DeviceAssignment { processes, of }), ..self.clone() }
     }
 
     /// The number of processes that share the devices: 1 for a mesh that is not divided.
     pub fn processes(&self) -> usize {
-        self.deal.as_ref().map_or(1, |deal| deal.processes)
+        self.assignment.as_ref().map_or(1, |assignment| assignment.processes)
     }
 
     /// The process of a device.
     pub fn process(&self, device: usize) -> usize {
         debug_assert!(device < self.devices, "there is no device {device}");
-        self.deal.as_ref().map_or(0, |deal| deal.of[device])
+        self.assignment.as_ref().map_or(0, |assignment| assignment.of[device])
     }
 
     /// The devices of a process, in the order of their numbers.
@@ -85,8 +85,8 @@ impl DeviceMesh {
     /// Whether the devices of each process are a box: all with some coordinates along each axis. With any two devices a box has those
     /// with some coordinates of the one and some of the other.
     pub fn has_boxes(&self) -> bool {
-        let Some(deal) = &self.deal else { return true };
-        (0..deal.processes).all(|process| {
+        let Some(assignment) = &self.assignment else { return true };
+        (0..assignment.processes).all(|process| {
             let own = self.devices_of(process);
             let spread =
                 |axis: usize| crate::sorted::distinct(own.iter().map(|&device| self.coordinate(device, axis))).len();
@@ -342,13 +342,13 @@ mod tests {
 
     #[test]
     fn devices_are_dealt_in_order() {
-        let dealt = |sizes: &[usize], processes| mesh(sizes).dealt(processes);
-        let two = dealt(&[2, 4], 2).unwrap();
+        let assigned = |sizes: &[usize], processes| mesh(sizes).assigned(processes);
+        let two = assigned(&[2, 4], 2).unwrap();
         assert_eq!((two.processes(), two.process(3), two.process(4), two.devices_of(1)), (2, 0, 1, vec![4, 5, 6, 7]));
         assert_eq!(two.rank(6, AxisSet::all(2)), (2, 4));
         assert_eq!(two.rank(6, AxisSet::of(0)), (0, 1));
         assert_eq!(mesh(&[2, 4]).rank(6, AxisSet::of(0)), (1, 2));
-        assert!(dealt(&[2, 4], 3).is_none() && dealt(&[2, 4], 0).is_none());
+        assert!(assigned(&[2, 4], 3).is_none() && assigned(&[2, 4], 0).is_none());
         for (sizes, processes, boxes) in [
             (&[2, 4][..], 4, true),
             (&[4, 2], 2, true),
@@ -356,7 +356,7 @@ mod tests {
             (&[6, 2], 2, true),
             (&[2, 3, 2], 4, false),
         ] {
-            assert_eq!(dealt(sizes, processes).unwrap().has_boxes(), boxes, "{sizes:?} in {processes}");
+            assert_eq!(assigned(sizes, processes).unwrap().has_boxes(), boxes, "{sizes:?} in {processes}");
         }
         let some = mesh(&[2, 2]).dealt_to(4, vec![3, 1, 3, 1]);
         assert_eq!((some.devices_of(3), some.devices_of(0), some.has_boxes()), (vec![0, 2], vec![], true));

@@ -9,8 +9,8 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 
 use spmdc_abi::Image;
-use spmdc_runtime::args::ErrorFormat;
-use spmdc_runtime::exhausted::{self, NotingAllocator};
+use spmdc_runtime::errors::exhausted::{self, NotingAllocator};
+use spmdc_runtime::run::args::ErrorFormat;
 use spmdc_threefry::BitsForm;
 
 #[global_allocator]
@@ -24,7 +24,7 @@ static ALLOCATOR: NotingAllocator = NotingAllocator;
 pub unsafe extern "C" fn spmd_main(image: &'static Image) -> c_int {
     exhausted::end_with_status();
     // SAFETY: as promised by the caller.
-    unsafe { spmdc_runtime::start::start(image, std::env::args_os()).into() }
+    unsafe { spmdc_runtime::run::start::start(image, std::env::args_os()).into() }
 }
 
 thread_local! {
@@ -34,11 +34,11 @@ thread_local! {
 /// The rest of a library's function. Returns 0, or another number after an error that [`spmd_error`] describes.
 ///
 /// # Safety
-/// As for `spmdc_runtime::call::call`.
+/// As for `spmdc_runtime::run::call::call`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn spmd_call(image: &'static Image, inputs: *const *const u8, outputs: *const *mut u8) -> c_int {
     // SAFETY: as promised by the caller.
-    let done = unsafe { spmdc_runtime::call::call(image, inputs, outputs) };
+    let done = unsafe { spmdc_runtime::run::call::call(image, inputs, outputs) };
     let (status, text) = match done {
         Ok(()) => (0, String::new()),
         Err(failure) => (failure.status.into(), failure.render(ErrorFormat::Text)),

@@ -36,15 +36,15 @@ pub struct World {
 /// A message that is being sent or received.
 #[derive(Debug)]
 pub struct MpiTransfer {
-    first: MpiPiece,
+    first: MpiChunk,
     /// Additional pieces, apart from the pieces of a message of more than 2^30 bytes.
-    small: [Option<MpiPiece>; SMALL_PIECES - 1],
+    small: [Option<MpiChunk>; SMALL_PIECES - 1],
     /// The further pieces of a message of more than 2^30 bytes.
-    rest: Vec<MpiPiece>,
+    rest: Vec<MpiChunk>,
 }
 
 #[derive(Debug)]
-struct MpiPiece {
+struct MpiChunk {
     request: Handle,
     /// The bytes to receive; None if the piece is sent.
     expected: Option<usize>,
@@ -200,7 +200,7 @@ impl World {
         other: usize,
         tag: u32,
         len: usize,
-    ) -> Result<MpiPiece, MpiError> {
+    ) -> Result<MpiChunk, MpiError> {
         let functions = &self.library.functions;
         let byte = self.library.constants.byte;
         let count = c_int::try_from(len).expect("a piece has at most 2^30 bytes");
@@ -224,7 +224,7 @@ impl World {
         if code != 0 {
             return Err(self.failed(expected.is_some(), other, code));
         }
-        Ok(MpiPiece { request, expected, from: other, is_complete: false })
+        Ok(MpiChunk { request, expected, from: other, is_complete: false })
     }
 
     /// Whether a transfer is complete; never waits. MPI moves bytes during such calls, so a waiting process should repeat them.
@@ -240,7 +240,7 @@ impl World {
         Ok(true)
     }
 
-    fn test(&self, piece: &mut MpiPiece) -> Result<bool, MpiError> {
+    fn test(&self, piece: &mut MpiChunk) -> Result<bool, MpiError> {
         let functions = &self.library.functions;
         let mut done: c_int = 0;
         let mut status = MpiStatus([0; 8]);

@@ -4,9 +4,9 @@
 //! bytes that it holds itself: an all_gather into shared memory copies every byte once in total.
 
 use super::Sides;
-use crate::boxes::BoxCopy;
+use crate::data::boxes::BoxCopy;
+use crate::errors::trap::RunError;
 use crate::processes::reads::DeviceReads;
-use crate::trap::RunError;
 use spmdc_abi::{AxisSet, ExchangeStep};
 
 /// The copies of the device, given the axes of all participating devices (`group`). Bytes already in place are not copied.
@@ -30,7 +30,7 @@ pub(crate) fn plan(
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::memory::Memory;
+    use crate::run::memory::Memory;
     use spmdc_abi::mesh::DeviceMesh;
     use spmdc_abi::{Arena, DType, Layout, LayoutDim, MeshAxis, Place, Shards, Site};
 

@@ -2,11 +2,11 @@
 //!
 //! Cost: each device reads exactly the elements that it lacks, as listed by the compiler.
 
-use crate::boxes::{BoxCopy, Rows, WalkDim};
+use crate::data::boxes::{BoxCopy, Rows, WalkDim};
+use crate::errors::trap::RunError;
 use crate::processes::reads::DeviceReads;
-use crate::trap::RunError;
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{AxisSet, FetchPart, FetchRun, FetchStep};
+use spmdc_abi::{AxisSet, FetchBoxes, FetchRun, FetchStep};
 
 /// The copies of the device, given the axes of all participating devices (`group`).
 pub(crate) fn plan(
@@ -30,7 +30,7 @@ pub(crate) fn plan(
 }
 
 /// Every combination of one run for each dimension.
-fn boxes(mesh: &DeviceMesh, part: &FetchPart, device: usize) -> Vec<Vec<FetchRun>> {
+fn boxes(mesh: &DeviceMesh, part: &FetchBoxes, device: usize) -> Vec<Vec<FetchRun>> {
     let mut boxes: Vec<Vec<FetchRun>> = vec![Vec::new()];
     for dim in &part.dims {
         let position = mesh.linear(device, dim.axes.iter().map(|&axis| axis as usize));
@@ -43,7 +43,7 @@ fn boxes(mesh: &DeviceMesh, part: &FetchPart, device: usize) -> Vec<Vec<FetchRun
 fn fetched(
     reads: &mut DeviceReads<'_>,
     step: &FetchStep,
-    part: &FetchPart,
+    part: &FetchBoxes,
     (group, device): (AxisSet, usize),
     runs: &[FetchRun],
 ) -> Result<Option<BoxCopy>, RunError> {

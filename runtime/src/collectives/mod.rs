@@ -16,14 +16,14 @@ pub(crate) mod transfer;
 
 use std::ops::Range;
 
-use crate::boxes::Rows;
+use crate::data::boxes::Rows;
+use crate::errors::trap::RunError;
 use crate::processes::reads::DeviceReads;
-use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, share, split_axes};
 use spmdc_abi::{AxisSet, Layout, Shards, Site};
 
 /// A part of a device's target block, and one device that holds it.
-struct BlockPiece {
+struct BlockBox {
     owner: usize,
     /// The position of the piece in the whole array.
     range: Vec<Range<usize>>,
@@ -50,21 +50,21 @@ impl<'a> Sides<'a> {
     }
 
     /// The pieces that this device has to write, each with an owner within `group`.
-    fn pieces(&self, group: AxisSet, site: Site) -> Result<Vec<BlockPiece>, RunError> {
+    fn pieces(&self, group: AxisSet, site: Site) -> Result<Vec<BlockBox>, RunError> {
         let mut pieces = self.whole_pieces(group, site)?;
         self.divide(&mut pieces);
         Ok(pieces)
     }
 
     /// The pieces of the device's target, each with an owner within `group`.
-    fn whole_pieces(&self, group: AxisSet, site: Site) -> Result<Vec<BlockPiece>, RunError> {
+    fn whole_pieces(&self, group: AxisSet, site: Site) -> Result<Vec<BlockBox>, RunError> {
         let mesh = self.mesh;
         let target = mesh.blocks(&self.to.layout, self.device);
         if target.iter().any(Range::is_empty) {
             return Ok(Vec::new());
         }
         // Dimension by dimension: the owner so far, and the range.
-        let mut pieces = vec![BlockPiece { owner: self.device, range: Vec::new() }];
+        let mut pieces = vec![BlockBox { owner: self.device, range: Vec::new() }];
         for (dim, wanted) in self.from.layout.dims.iter().zip(&target) {
             let len = mesh.stored_len(dim);
             let axes = || dim.axes.iter().map(|&axis| axis as usize);
@@ -73,7 +73,7 @@ impl<'a> Sides<'a> {
                 for position in wanted.start / len..=(wanted.end - 1) / len {
                     let mut range = piece.range.clone();
                     range.push(wanted.start.max(position * len)..wanted.end.min((position + 1) * len));
-                    longer.push(BlockPiece { owner: mesh.at(piece.owner, axes(), position), range });
+                    longer.push(BlockBox { owner: mesh.at(piece.owner, axes(), position), range });
                 }
             }
             pieces = longer;
@@ -92,7 +92,7 @@ impl<'a> Sides<'a> {
     }
 
     /// Keeps the pieces that belong to the share of this device among the devices of its process that write them.
-    fn divide(&self, pieces: &mut Vec<BlockPiece>) {
+    fn divide(&self, pieces: &mut Vec<BlockBox>) {
         let mesh = self.mesh;
         // Among the devices of the process that share the target, the holders of a piece write it; all of them if no device does.
         let held = self.sharing.intersect(split_axes(&self.from.layout));
@@ -113,7 +113,7 @@ impl<'a> Sides<'a> {
     }
 
     /// The position of the piece in its owner's block and in this device's block.
-    fn rows(&self, piece: &BlockPiece) -> Rows {
+    fn rows(&self, piece: &BlockBox) -> Rows {
         let mesh = self.mesh;
         let lens: Vec<usize> = piece.range.iter().map(Range::len).collect();
         let offsets = |layout: &Layout, device: usize| -> Vec<usize> {

@@ -2,9 +2,9 @@
 //!
 //! Cost: one copy per device. A device without a source fills its buffer with zeros.
 
-use crate::boxes::{BoxCopy, Rows};
+use crate::data::boxes::{BoxCopy, Rows};
+use crate::errors::trap::RunError;
 use crate::processes::reads::DeviceReads;
-use crate::trap::RunError;
 use spmdc_abi::mesh::share;
 use spmdc_abi::{AxisSet, PermuteStep};
 

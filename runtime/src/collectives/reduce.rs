@@ -18,11 +18,11 @@ use std::ops::Range;
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-use super::{BlockPiece, Sides, cut, cut_evenly};
-use crate::boxes::{BoxCopy, Rows};
+use super::{BlockBox, Sides, cut, cut_evenly};
 use crate::components::Components;
+use crate::data::boxes::{BoxCopy, Rows};
+use crate::errors::trap::RunError;
 use crate::processes::reads::DeviceReads;
-use crate::trap::RunError;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::sorted::distinct;
 use spmdc_abi::{AxisSet, DType, Kind, ReduceOp, ReduceStep, Width};
@@ -163,6 +163,15 @@ impl Portion {
     pub const WHOLE: Portion = Portion { number: 0, count: 1 };
 }
 
+/// The loop of a reduction.
+fn combine_of(components: &Components, step: &ReduceStep) -> Result<CombineFn, RunError> {
+    let combine = components.code::<Option<CombineFn>>(step.component())?;
+    combine.ok_or_else(|| {
+        let dtype = step.to.layout.dtype.name();
+        RunError::internal(format!("{:?} is not defined for {dtype}", step.op)).at(step.site)
+    })
+}
+
 /// The boxes that the device combines, given the axes of all participating devices (`group`).
 pub(crate) fn plan(
     reads: &mut DeviceReads<'_>,
@@ -173,7 +182,7 @@ pub(crate) fn plan(
 ) -> Result<Vec<BoxReduction>, RunError> {
     let mesh = reads.mesh();
     let dtype = step.to.layout.dtype;
-    let combine = components.reduction(step)?;
+    let combine = combine_of(components, step)?;
     let sides = Sides::new(reads, device, group, &step.from, &step.to);
     let to = reads.own(step.to.place, device);
     let mut pieces = sides.whole_pieces(group, step.site)?;
@@ -189,7 +198,7 @@ pub(crate) fn plan(
     }
     sides.divide(&mut pieces);
     debug_assert_eq!(step.from.layout.dtype, dtype, "what is combined keeps its type");
-    let planned = |piece: &BlockPiece| {
+    let planned = |piece: &BlockBox| {
         let rows = sides.rows(piece);
         let copies = sides.copies(group).minus(step.reduce);
         let owners: Vec<usize> =
@@ -232,7 +241,7 @@ pub(crate) fn gather(
         for (part, &process) in combiners.iter().enumerate().filter(|(_, process)| **process != own) {
             let owner = needing.iter().copied().find(|&other| mesh.process(other) == process);
             let owner = owner.expect("a process combines what one of its devices needs");
-            let mut share = BlockPiece { owner, range: piece.range.clone() };
+            let mut share = BlockBox { owner, range: piece.range.clone() };
             if cut_evenly(&mut share.range, part, combiners.len()) && cut(&mut share.range, rank, count) {
                 copies.extend(reads.copy(owner, step.to.place, sides.rows(&share), to));
             }
@@ -251,7 +260,7 @@ fn needing(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize) 
 
 /// The processes that combine a piece in [`Rounds::Two`], in ascending order: the processes that need it and have partial values of it, or
 /// all that need it if none of them has any. They are the same for all devices that need the piece.
-fn combiners(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize, piece: &BlockPiece) -> Vec<usize> {
+fn combiners(mesh: &DeviceMesh, step: &ReduceStep, group: AxisSet, device: usize, piece: &BlockBox) -> Vec<usize> {
     let processes = |devices: Vec<usize>| distinct(devices.into_iter().map(|device| mesh.process(device)));
     let needing = processes(needing(mesh, step, group, device));
     let having = processes(mesh.group(piece.owner, group.minus(split_axes(&step.from.layout))));
@@ -280,7 +289,7 @@ pub(crate) fn combined(
     components: &Components,
 ) -> Result<BoxReduction, RunError> {
     let dtype = step.to.layout.dtype;
-    let combine = components.reduction(step)?;
+    let combine = combine_of(components, step)?;
     let mut sources = Vec::new();
     each_part(from.len(), &|_| false, &mut |range, ends| {
         sources.push(PartialValue { base: from[range.start], is_packed: false, is_wide: false, ends });

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::cut;
-use crate::boxes::{BoxCopy, Rows};
-use crate::memory::Memory;
+use crate::data::boxes::{BoxCopy, Rows};
+use crate::run::memory::Memory;
 use spmdc_abi::mesh::{DeviceMesh, split_axes};
 use spmdc_abi::sorted::distinct;
 use spmdc_abi::{Channel, Layout, LibraryStep, Place};
@@ -60,7 +60,7 @@ fn first_copy(mesh: &DeviceMesh, layout: &Layout, device: usize) -> usize {
 impl TransferPlan {
     /// The plan for a transfer between these meshes, which is the same in all processes.
     pub fn new(channel: &Channel, from: &DeviceMesh, to: &DeviceMesh) -> TransferPlan {
-        debug_assert_eq!(from.processes(), to.processes(), "both meshes are dealt to the processes of the job");
+        debug_assert_eq!(from.processes(), to.processes(), "both meshes are assigned to the processes of the job");
         let size = channel.sent.dtype.size();
         let (sent, received) = (blocks(from, &channel.sent), blocks(to, &channel.received));
         let mut plan = TransferPlan { boxes: Vec::new(), bytes: BTreeMap::new(), size };

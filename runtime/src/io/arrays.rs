@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::layout::{FileFormat, write_views};
-use crate::array::{ArrayView, ComplexArray, HostArray};
-use crate::trap::RunError;
+use crate::data::array::{ArrayView, ComplexArray, HostArray};
+use crate::errors::trap::RunError;
 
 /// A whole array, of real or of complex numbers.
 pub(crate) enum WholeArray<'a> {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{describe, unreadable};
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
 
 /// Rows shorter than this many bytes (16 KiB) are read several at a time, with the bytes between them.
 const WINDOW: usize = 16 << 10;

@@ -1,7 +1,7 @@
 //! Generated arguments: every block is computed from the indices of its elements, so the whole array never exists in memory.
 
-use crate::array::{BlockSource, for_each_row};
-use crate::trap::RunError;
+use crate::data::array::{BlockSource, for_each_row};
+use crate::errors::trap::RunError;
 use spmdc_abi::{DType, Kind, Width};
 
 /// An array whose elements are computed from their indices.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::{Bytes, unreadable};
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
 use spmdc_abi::DType;
 
 /// The elements of an array in a file, row-major; several threads can read parts of them concurrently.

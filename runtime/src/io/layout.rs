@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::npy::header_for;
 use super::zip::{FileTexts, StoredMember, archive};
 use super::{safetensors, unwritable, write_file};
-use crate::array::ArrayView;
-use crate::trap::RunError;
+use crate::data::array::ArrayView;
+use crate::errors::trap::RunError;
 use spmdc_abi::DType;
 use spmdc_abi::sorted::order;
 

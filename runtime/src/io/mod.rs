@@ -20,7 +20,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::trap::{RunCode, RunError};
+use crate::errors::trap::{RunCode, RunError};
 
 pub(crate) use bytes::{Bytes, OpenedInput, RowReader, next_of_pipe};
 pub use special::is_special;

@@ -8,17 +8,17 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use crate::array::{ArrayView, BlockSource, HostArray, for_each_row};
+use crate::data::array::{ArrayView, BlockSource, HostArray, for_each_row};
+use crate::errors::trap::RunError;
 use crate::io::in_file::ElementsInFile;
 use crate::io::zip::Packed;
 use crate::io::{Bytes, OpenedInput, RowReader, next_of_pipe, unreadable, write_file};
-use crate::trap::RunError;
 use spmdc_abi::DType;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
 /// Maximum length of the header of an array, in bytes.
-const MOST_HEADER_BYTES: usize = 1 << 20;
+const MAX_HEADER_BYTES: usize = 1 << 20;
 
 /// An array in a `.npy` file or in a member of an archive, read block by block.
 pub struct NpySource {
@@ -303,8 +303,8 @@ impl NpyHeader {
             }
             (major, minor) => return Err(format!("version {major}.{minor} of the .npy format is not supported")),
         };
-        if len > MOST_HEADER_BYTES {
-            return Err(format!("its header is longer than {} MiB", MOST_HEADER_BYTES >> 20));
+        if len > MAX_HEADER_BYTES {
+            return Err(format!("its header is longer than {} MiB", MAX_HEADER_BYTES >> 20));
         }
         let content = head(prefix + len)?;
         let text = content.get(prefix..prefix + len).ok_or("its header is truncated")?;
@@ -501,7 +501,7 @@ pub(crate) fn header_for<'a>(array: impl Into<ArrayView<'a>>) -> Vec<u8> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::trap::RunCode;
+    use crate::errors::trap::RunCode;
 
     fn file(header: &str, data: &[u8]) -> Bytes {
         let mut content = MAGIC.to_vec();

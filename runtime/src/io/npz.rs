@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::array::ArrayView;
+use crate::data::array::ArrayView;
+use crate::errors::trap::RunError;
 use crate::io::layout::{FileFormat, write_views};
 use crate::io::npy::NpySource;
 use crate::io::{Bytes, unreadable, zip};
-use crate::trap::RunError;
 
 /// An open `.npz` archive: a zip archive of `.npy` files.
 pub struct NpzArchive {
@@ -55,7 +55,7 @@ pub fn write_npz<'a, A: Copy + Into<ArrayView<'a>>>(path: &Path, arrays: &[(&str
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::array::{BlockSource, HostArray};
+    use crate::data::array::{BlockSource, HostArray};
     use crate::io::layout::file_of;
     use crate::io::npy::header_for;
     use spmdc_abi::DType;

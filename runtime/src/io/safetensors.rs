@@ -13,14 +13,14 @@ use serde::Deserialize;
 use serde::de::value::{Error as NameError, StrDeserializer};
 use serde::de::{Deserializer, Error as _, IgnoredAny, IntoDeserializer, MapAccess, Visitor};
 
+use crate::errors::trap::RunError;
 use crate::io::npy::NpySource;
 use crate::io::{Bytes, unreadable};
-use crate::json::{JsonObject, array};
-use crate::trap::RunError;
+use crate::text::json::{JsonObject, array};
 use spmdc_abi::DType;
 
 /// Maximum length of a header, in bytes: it is read whole, and takes several times its size in memory.
-const MOST_HEADER_BYTES: u64 = 16 << 20;
+const MAX_HEADER_BYTES: u64 = 16 << 20;
 
 /// An open `.safetensors` file.
 pub struct SafetensorsFile {
@@ -95,7 +95,7 @@ pub(crate) fn header(arrays: &[(&str, DType, &[usize])]) -> io::Result<(Vec<u8>,
     let mut json = json.end().into_bytes();
     // The elements begin at a multiple of 8 bytes.
     json.resize(json.len().next_multiple_of(8), b' ');
-    if json.len() as u64 > MOST_HEADER_BYTES {
+    if json.len() as u64 > MAX_HEADER_BYTES {
         return Err(io::Error::other("the names of its arrays are too long"));
     }
     let header = [&(json.len() as u64).to_le_bytes()[..], &json].concat();
@@ -122,8 +122,8 @@ fn read_header(content: &Bytes) -> Result<(BTreeMap<String, TensorInfo>, Bytes),
     if len > content.len() - 8 {
         return Err("it is not a .safetensors file, or its header is truncated".to_string());
     }
-    if len > MOST_HEADER_BYTES {
-        return Err(format!("its header is longer than {} MiB", MOST_HEADER_BYTES >> 20));
+    if len > MAX_HEADER_BYTES {
+        return Err(format!("its header is longer than {} MiB", MAX_HEADER_BYTES >> 20));
     }
     let mut header = vec![0; len as usize];
     content.read_at(8, &mut header)?;
@@ -189,7 +189,7 @@ impl<'de> Visitor<'de> for Arrays {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::array::{ArrayView, BlockSource, HostArray};
+    use crate::data::array::{ArrayView, BlockSource, HostArray};
     use crate::io::layout::{FileFormat, write_views};
 
     fn file(header: &str, data: &[u8]) -> Vec<u8> {

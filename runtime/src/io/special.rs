@@ -14,7 +14,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// The most links from a path to its target, as in Linux.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
 /// Whether a path is to be written through.
 pub fn is_special(path: &Path) -> bool {
@@ -70,7 +70,7 @@ fn open_pipe(path: &Path) -> io::Result<File> {
 fn descriptor(path: &Path) -> Option<RawFd> {
     let folders = [PathBuf::from(format!("/proc/{}/fd", std::process::id())), PathBuf::from("/dev/fd")];
     let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         let folder = path.parent().and_then(|folder| fs::canonicalize(folder).ok());
         if folder.is_some_and(|folder| folders.contains(&folder)) {
             return path.file_name()?.to_str()?.parse().ok();
@@ -90,7 +90,7 @@ fn next(link: &Path) -> Option<PathBuf> {
 /// path give the same result.
 pub(crate) fn resolve(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         if let Ok(known) = fs::canonicalize(&path) {
             return known;
         }

@@ -22,7 +22,7 @@ const WIDE_EXTRA: u16 = 1;
 const IN_EXTRA: u32 = u32::MAX;
 
 /// Maximum size of a directory, in bytes.
-const MOST_DIRECTORY_BYTES: u64 = 64 << 20;
+const MAX_DIRECTORY_BYTES: u64 = 64 << 20;
 
 #[derive(Clone)]
 pub(crate) struct Member {
@@ -59,8 +59,8 @@ pub(crate) fn directory(archive: &Bytes) -> Result<Vec<Member>, String> {
         directory_end = wide_start;
     }
     let len = directory_end.checked_sub(start).ok_or("its directory was not found")?;
-    if len > MOST_DIRECTORY_BYTES {
-        return Err(format!("its directory is larger than {} MiB", MOST_DIRECTORY_BYTES >> 20));
+    if len > MAX_DIRECTORY_BYTES {
+        return Err(format!("its directory is larger than {} MiB", MAX_DIRECTORY_BYTES >> 20));
     }
     let mut content = vec![0; len as usize];
     archive.read_at(start, &mut content)?;

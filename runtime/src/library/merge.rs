@@ -4,7 +4,7 @@
 
 use super::order::{KeyOrder, Word};
 use super::radix;
-use super::sort::Parts;
+use super::sort_line::LineParts;
 use super::{LibraryCall, Line, View, by_width};
 use spmdc_abi::{MergeLines, SortLines, TakenPlaces};
 use std::ops::Range;
@@ -36,7 +36,7 @@ pub(super) unsafe fn merge(call: &LibraryCall<'_>, merge: &MergeLines, first: us
                 let mut at = 0;
                 while at < len {
                     let count = lines.cut(now, ends, next, offsets);
-                    Parts::new((call, call.result(call.operands())), now, offsets, count, at).sort(&merge.order);
+                    LineParts::new((call, call.result(call.operands())), now, offsets, count, at).sort(&merge.order);
                     now.copy_from_slice(next);
                     at += count;
                 }

@@ -6,6 +6,7 @@
 //!
 //! The code of each family of functions is a component of the runtime: an executable has those of its program.
 
+pub(crate) mod gemm;
 pub(crate) mod matrix;
 mod merge;
 mod order;
@@ -13,6 +14,7 @@ mod radix;
 pub(crate) mod rows_and_transfers;
 pub(crate) mod scatter;
 pub(crate) mod sort;
+mod sort_line;
 pub(crate) mod transform;
 
 use std::fmt;
@@ -21,7 +23,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::processes::reads::DeviceReads;
-use crate::team::{Team, WORTH_SHARING, first_trap};
+use crate::run::team::{Team, WORTH_SHARING, first_trap};
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{Check, DType, LibraryArray, LibraryFunction, LibraryStep, ScatterParts, TakenPlaces, trap};
 

@@ -2,14 +2,14 @@
 
 use super::transfers::ends;
 use super::{Counted, Loader};
-use crate::device::Action;
-use crate::gemm::{self, ProductFn};
-use crate::launch::Staff;
+use crate::errors::trap::RunError;
+use crate::library::gemm::{self, ProductFn};
 use crate::library::{self, LibraryCode};
 use crate::processes::plans::Senders;
 use crate::processes::reads::DeviceReads;
+use crate::run::device::Action;
+use crate::run::launch::Staff;
 use crate::streams;
-use crate::trap::RunError;
 use spmdc_abi::{AxisSet, CollectiveKind, GemmStep, LibraryFunction, LibraryStep, Message, StreamRows};
 
 impl Loader<'_> {

@@ -1,8 +1,8 @@
 //! Prepares loops and branches.
 
 use super::Loader;
-use crate::device::{Action, Counter, LoopBound};
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
+use crate::run::device::{Action, Counter, LoopBound};
 use spmdc_abi::{Bound, Place, Site, Step};
 
 impl Loader<'_> {

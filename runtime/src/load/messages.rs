@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::{Counted, Loader};
-use crate::boxes::Rows;
 use crate::collectives::reduce::{self, BoxReduction, Portion, Rounds};
-use crate::device::Action;
-use crate::memory::Memory;
+use crate::data::boxes::Rows;
+use crate::errors::trap::RunError;
 use crate::processes::plans::{GroupMessages, Senders, plan_group};
 use crate::processes::reads::DeviceReads;
-use crate::trap::RunError;
+use crate::run::device::Action;
+use crate::run::memory::Memory;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{AxisSet, ReduceStep, Site};
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{Counted, Loader, chunk};
 use crate::collectives::reduce::{UnitReduction, of_units};
-use crate::device::Action;
-use crate::kernels::{KernelCall, Panels, PanelsOfGroup, PartOfPanels, Sharing};
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
+use crate::run::device::Action;
+use crate::run::kernels::{KernelCall, Panels, PanelsMember, PanelsOfGroup, Sharing};
 use spmdc_abi::{GroupPanels, KernelStep, ReduceStep, Scalar, Step};
 
 impl Loader<'_> {
@@ -70,10 +70,10 @@ impl Loader<'_> {
                     let calls: Vec<KernelCall> =
                         writers.iter().map(|&member| maker.call(kernel, function, member, out)).collect();
                     cost += kernel.cost * calls.len() as f32;
-                    parts.push(PartOfPanels::Kernel(calls.into()));
+                    parts.push(PanelsMember::Kernel(calls.into()));
                 }
                 if let Step::Reduce(_) = inner {
-                    parts.extend(reductions.next().map(PartOfPanels::Combine));
+                    parts.extend(reductions.next().map(PanelsMember::Combine));
                 }
             }
             debug_assert_eq!(reductions.count(), 0, "every reduction is a part");

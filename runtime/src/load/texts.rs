@@ -1,21 +1,13 @@
 //! Prepares texts: printed lines, errors, and names of files.
 
-use super::Loader;
-use crate::device::Action;
-use crate::print::PreparedPrint;
+use super::{Loader, PrintedText};
+use crate::errors::trap::RunError;
 use crate::processes::plans::Senders;
 use crate::processes::reads::DeviceReads;
-use crate::shared::PreparedText;
-use crate::trap::RunError;
-use spmdc_abi::{PrintValue, Site, TextPurpose};
-
-/// A [`Step::Print`](spmdc_abi::Step::Print).
-pub(crate) struct PrintedText<'a> {
-    pub text: &'a str,
-    pub values: &'a [PrintValue],
-    pub purpose: &'a TextPurpose,
-    pub site: Site,
-}
+use crate::run::device::Action;
+use crate::run::shared::PreparedText;
+use crate::text::print::PreparedPrint;
+use spmdc_abi::TextPurpose;
 
 impl Loader<'_> {
     pub(crate) fn print(&mut self, step: &PrintedText<'_>) -> Result<(), RunError> {

@@ -1,11 +1,11 @@
 //! Prepares transfers between the meshes of a program: their messages and barriers.
 
-use crate::barrier::Barrier;
 use crate::collectives::transfer::TransferPlan;
-use crate::launch::Staff;
-use crate::memory::{Mapping, MappingUse, Memory};
+use crate::errors::trap::RunError;
 use crate::processes::plans::{MessagePlans, StepMessages};
-use crate::trap::RunError;
+use crate::run::barrier::Barrier;
+use crate::run::launch::Staff;
+use crate::run::memory::{Mapping, MappingUse, Memory};
 use spmdc_abi::Channel;
 
 /// A transfer between two parts.

@@ -7,10 +7,10 @@ use std::time::Duration;
 use super::records::{EndRecord, FailureRecord, decode, encode, record_bytes};
 use super::transport::Request;
 use super::{Process, numbered_processes, patience, pause, tags};
-use crate::barrier::Barrier;
-use crate::boxes::BoxCopy;
-use crate::memory::Mapping;
-use crate::trap::{DeviceStop, Failures, RunCode, RunError};
+use crate::data::boxes::BoxCopy;
+use crate::errors::trap::{DeviceStop, Failures, RunCode, RunError};
+use crate::run::barrier::Barrier;
+use crate::run::memory::Mapping;
 
 /// The time for which a thread sleeps between two looks at messages that take long.
 pub(crate) const NAP: Duration = Duration::from_micros(30);

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::json::{JsonObject, array};
-use spmdc_abi::{Part, Program};
+use crate::text::json::{JsonObject, array};
+use spmdc_abi::{MeshProgram, Program};
 
 /// The devices of a process.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,16 +15,16 @@ pub(crate) struct ProcessDevices {
 
 /// The mesh as messages show it: `X = 2, Y = 4`; of several meshes their names with their devices.
 pub(crate) fn mesh_text(program: &Program) -> String {
-    if !program.parts.is_empty() {
-        let part = |part: &Part| format!("{}: {:?}", part.name, part.devices);
-        return program.parts.iter().map(part).collect::<Vec<_>>().join(", ");
+    if !program.mesh_programs.is_empty() {
+        let part = |part: &MeshProgram| format!("{}: {:?}", part.name, part.devices);
+        return program.mesh_programs.iter().map(part).collect::<Vec<_>>().join(", ");
     }
     let axes = program.mesh.iter().map(|axis| format!("{} = {}", axis.name, axis.size));
     axes.collect::<Vec<_>>().join(", ")
 }
 
 /// These devices of each process, equally many in their order.
-pub(crate) fn dealt(devices: &[usize], hosts: &[String]) -> Vec<ProcessDevices> {
+pub(crate) fn assigned(devices: &[usize], hosts: &[String]) -> Vec<ProcessDevices> {
     debug_assert_eq!(devices.len() % hosts.len().max(1), 0, "every process has equally many devices");
     let each = devices.len() / hosts.len().max(1);
     let row = |(process, host): (usize, &String)| ProcessDevices {
@@ -77,15 +77,15 @@ mod tests {
 
     #[test]
     fn devices_are_dealt_in_order() {
-        let processes = dealt(&[0, 1, 2, 3, 4, 5], &["a".to_string(), "host-2".to_string()]);
+        let processes = assigned(&[0, 1, 2, 3, 4, 5], &["a".to_string(), "host-2".to_string()]);
         let expected = "process  host    local devices  global devices\n\
                         0        a       3              0 to 2\n\
                         1        host-2  3              3 to 5\n";
         assert_eq!(table(&processes), expected);
         let expected = r#"{"devices":6,"processes":[{"process":0,"host":"a","devices":[0,1,2]},{"process":1,"host":"host-2","devices":[3,4,5]}]}"#;
         assert_eq!(json(&processes), format!("{expected}\n"));
-        assert!(table(&dealt(&[0], &["a".to_string()])).ends_with("0        a     1              0\n"));
-        let some = table(&dealt(&[0, 2, 5, 6], &["a".to_string(), "a".to_string()]));
+        assert!(table(&assigned(&[0], &["a".to_string()])).ends_with("0        a     1              0\n"));
+        let some = table(&assigned(&[0, 2, 5, 6], &["a".to_string(), "a".to_string()]));
         assert!(some.contains("0, 2\n") && some.ends_with("5 to 6\n"), "{some}");
         assert!(!host_name().is_empty());
     }

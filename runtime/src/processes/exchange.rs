@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Process;
 use super::transport::Request;
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
 
 /// The bytes of messages, each with the other process.
 pub(crate) type Mail = Vec<(usize, Vec<u8>)>;

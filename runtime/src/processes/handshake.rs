@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::{Process, numbered_processes, shortened, tags};
-use crate::trap::{RunCode, RunError};
+use crate::errors::trap::{RunCode, RunError};
 
 /// Bytes of an introduction as it is sent. Its beginning, up to `VERSION`, is the same in all versions of the runtime.
 const BYTES: usize = 1024;

@@ -22,9 +22,9 @@ use super::mpi::{MpiTransport, exit_now, unconnected};
 use super::transport::Transport;
 use super::watchdog::{Calls, Watchdog};
 use super::{Process, devices, numbered_processes, patience, tags};
-use crate::args::RunArgs;
-use crate::failure::{Failure, Told};
-use crate::trap::{RunCode, RunError};
+use crate::errors::failure::{Failure, FailureReport};
+use crate::errors::trap::{RunCode, RunError};
+use crate::run::args::RunArgs;
 use spmdc_abi::Program;
 use spmdc_abi::words::counted;
 use spmdc_mpi::{LIBRARY_VARIABLE, Launched, MpiLibrary, World};
@@ -153,16 +153,16 @@ impl JoinedJob {
 
     /// A failure that all processes find by themselves; the first one reports it.
     pub fn known_to_all(&self, error: RunError) -> Failure {
-        let told = if self.process.rank() == 0 { Told::Everywhere } else { Told::Elsewhere };
-        Failure { told, ..Failure::new(error) }
+        let report = if self.process.rank() == 0 { FailureReport::ByThisForAll } else { FailureReport::ByAnother };
+        Failure { report, ..Failure::new(error) }
     }
 
     /// Parts from the other processes, or ends them.
     fn end(&self, failure: Option<&Failure>) {
         let status = i32::from(failure.map_or(0, |failure| failure.status));
-        match failure.map(|failure| failure.told) {
-            Some(Told::Here) => self.mpi.abort(status),
-            None | Some(Told::Everywhere | Told::Elsewhere) => {
+        match failure.map(|failure| failure.report) {
+            Some(FailureReport::ByThisAlone) => self.mpi.abort(status),
+            None | Some(FailureReport::ByThisForAll | FailureReport::ByAnother) => {
                 let guard = thread::Builder::new().name("spmd-parting".to_string()).spawn(move || {
                     thread::sleep(PARTING);
                     exit_now(status)
@@ -178,7 +178,7 @@ impl JoinedJob {
 }
 
 /// This process of a job, for a caller that loads one program after the other, the same as all other processes
-/// ([`Session::load_in`](crate::session::Session::load_in)); None if it was started alone. At the end it calls [`leave`].
+/// ([`Session::load_in`](crate::run::session::Session::load_in)); None if it was started alone. At the end it calls [`leave`].
 pub fn enter(args: &RunArgs) -> Result<Option<Process>, Failure> {
     Ok(JoinedJob::enter(args)?.map(|job| job.process().clone()))
 }
@@ -194,9 +194,9 @@ pub fn started_processes() -> usize {
 pub fn leave(failure: Option<&Failure>) {
     let job = JOB.lock().unwrap_or_else(PoisonError::into_inner).take();
     let rank = job.as_ref().map_or(0, |job| job.process.rank());
-    if let (Some(job), Some(Failure { error, told, .. })) = (&job, failure)
+    if let (Some(job), Some(Failure { error, report, .. })) = (&job, failure)
         && [RunCode::E0804, RunCode::E0809].contains(&error.code)
-        && *told != Told::Elsewhere
+        && *report != FailureReport::ByAnother
     {
         let report = format!("process {rank}: {}{}", job.mpi.report(), job.places(&job.mpi.awaited()));
         let _ = io::stderr().write_all(report.as_bytes());
@@ -242,10 +242,10 @@ fn agree<T>(process: &Process, outcome: Result<T, Failure>, limit: Duration) -> 
     let Some(reporter) = statuses.iter().position(|&status| status != 0) else { return outcome };
     let status = statuses[reporter];
     match outcome {
-        Err(failure) if reporter == process.rank() => Err(Failure { told: Told::Everywhere, ..failure }),
+        Err(failure) if reporter == process.rank() => Err(Failure { report: FailureReport::ByThisForAll, ..failure }),
         Ok(_) | Err(_) => {
             let error = RunError::new(RunCode::E0809, format!("process {reporter} failed"));
-            Err(Failure { status, told: Told::Elsewhere, ..Failure::new(error) })
+            Err(Failure { status, report: FailureReport::ByAnother, ..Failure::new(error) })
         }
     }
 }
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     /// The result of each process of a job for these outcomes: the code of its failure, its status, and the reporting process.
-    fn agreed(outcomes: &[Option<RunCode>]) -> Vec<Result<usize, (RunCode, u8, Told)>> {
+    fn agreed(outcomes: &[Option<RunCode>]) -> Vec<Result<usize, (RunCode, u8, FailureReport)>> {
         let limit = Duration::from_secs(60);
         thread::scope(|scope| {
             let processes: Vec<_> = Process::threads(outcomes.len())
@@ -291,17 +291,19 @@ mod tests {
                 })
                 .collect();
             let ended = processes.into_iter().map(|process| process.join().unwrap());
-            ended.map(|outcome| outcome.map_err(|failure| (failure.error.code, failure.status, failure.told))).collect()
+            ended
+                .map(|outcome| outcome.map_err(|failure| (failure.error.code, failure.status, failure.report)))
+                .collect()
         })
     }
 
     #[test]
     fn an_error_in_one_process_is_one_in_all() {
         assert_eq!(agreed(&[None, None, None]), [Ok(0), Ok(1), Ok(2)]);
-        let silent = Err((RunCode::E0809, 2, Told::Elsewhere));
+        let silent = Err((RunCode::E0809, 2, FailureReport::ByAnother));
         assert_eq!(
             agreed(&[None, Some(RunCode::E0703), Some(RunCode::E0801)]),
-            [silent, Err((RunCode::E0703, 2, Told::Everywhere)), silent]
+            [silent, Err((RunCode::E0703, 2, FailureReport::ByThisForAll)), silent]
         );
     }
 
@@ -310,7 +312,7 @@ mod tests {
         let process = Process::threads(3).remove(1);
         let failure = agree(&process, Ok(()), Duration::from_millis(1)).unwrap_err();
         assert_eq!(failure.error.message, "processes 0 and 2 did not answer within 1ms");
-        assert_eq!((failure.status, failure.told), (75, Told::Here));
+        assert_eq!((failure.status, failure.report), (75, FailureReport::ByThisAlone));
         let own = Failure::new(RunError::new(RunCode::E0703, "its own"));
         let failure = agree(&process, Err::<(), _>(own.clone()), Duration::from_millis(1)).unwrap_err();
         assert_eq!(failure, own);

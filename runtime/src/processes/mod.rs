@@ -15,6 +15,7 @@
 //! A launcher starts the processes; each reads its number from the launcher's variables, and MPI connects all of them ([`job`], [`mpi`]).
 //! They compare their programs before the run ([`handshake`]). Every wait for another process is bounded ([`watchdog`]).
 
+pub(crate) mod assignment;
 pub(crate) mod crossings;
 pub(crate) mod devices;
 pub(crate) mod exchange;
@@ -36,7 +37,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::trap::{RunCode, RunError};
+use crate::errors::trap::{RunCode, RunError};
 use threads::ThreadTransport;
 use transport::{Request, Transport};
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::journal::{Journal, JournalEntry};
 use super::transport::{ProcessPlace, Request, Transport};
 use super::watchdog::Calls;
-use crate::trap::{RunCode, RunError};
+use crate::errors::trap::{RunCode, RunError};
 use spmdc_mpi::{MpiError, MpiTransfer, World};
 
 /// Time for a launcher to pass on this process's output before it learns that the job ends: some discard output that they have not read.

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::crossings::{Crossing, CrossingGroup, PeerMessages};
-use super::reads::{DeviceReads, MessagePart, MessagePlan};
+use super::reads::{DeviceReads, DirectMessage, MessagePlan};
 use super::tags;
-use crate::memory::{Mapping, MappingUse, Memory};
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
+use crate::run::memory::{Mapping, MappingUse, Memory};
 use spmdc_abi::AxisSet;
 
 /// The processes that send a message.
@@ -141,7 +141,7 @@ impl MessagePlans {
         let mut peers = Vec::new();
         // Each process begins with the next one, so that not all send to the first at once.
         for other in (1..plans.len()).map(|step| (own + step) % plans.len()) {
-            let (mut sent, mut packed): (Vec<(*const u8, usize)>, Vec<MessagePart>) = Default::default();
+            let (mut sent, mut packed): (Vec<(*const u8, usize)>, Vec<DirectMessage>) = Default::default();
             let plan = &plans[other][own];
             for part in if is_sent(own, other) { plan.parts() } else { Vec::new() } {
                 let in_place = plan.in_place(memory, &part);
@@ -152,7 +152,7 @@ impl MessagePlans {
             let packing = plan.packing(memory, &packed, departures[other]);
             let plan = &plans[own][other];
             let received = if is_sent(other, own) { plan.parts() } else { Vec::new() };
-            let arrives = |part: MessagePart| {
+            let arrives = |part: DirectMessage| {
                 let arrives = || arrivals[other].wrapping_add(part.offset);
                 (plan.landing(&part).unwrap_or_else(arrives), part.bytes)
             };

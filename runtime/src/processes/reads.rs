@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::boxes::{BoxCopy, Rows};
-use crate::memory::Memory;
+use crate::data::boxes::{BoxCopy, Rows};
+use crate::run::memory::Memory;
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{AxisSet, Place};
 
@@ -47,7 +47,7 @@ enum BoxUse {
 }
 
 /// Bytes of a message that are sent by themselves, one after another in memory on both sides.
-pub(crate) struct MessagePart {
+pub(crate) struct DirectMessage {
     /// The offset in the packed message.
     pub offset: usize,
     pub bytes: usize,
@@ -123,8 +123,8 @@ impl MessagePlan {
 
     /// The parts of the message, in the order in which they are sent, which follows from the plan alone; a single empty part if it has
     /// none. A large box is a part if it can then be sent from its place, or received in its destination.
-    pub fn parts(&self) -> Vec<MessagePart> {
-        let mut parts: Vec<MessagePart> = Vec::new();
+    pub fn parts(&self) -> Vec<DirectMessage> {
+        let mut parts: Vec<DirectMessage> = Vec::new();
         let is_only = self.boxes.len() == 1;
         for (number, planned) in self.boxes.iter().enumerate() {
             let (offset, bytes) = (planned.rows.to, planned.bytes);
@@ -132,11 +132,11 @@ impl MessagePlan {
             let is_single = is_only || saves && bytes >= ALONE;
             match parts.last_mut() {
                 Some(last) if !is_single && last.single.is_none() => last.bytes = offset + bytes - last.offset,
-                _ => parts.push(MessagePart { offset, bytes, single: is_single.then_some(number) }),
+                _ => parts.push(DirectMessage { offset, bytes, single: is_single.then_some(number) }),
             }
         }
         if parts.is_empty() {
-            parts.push(MessagePart { offset: 0, bytes: 0, single: None });
+            parts.push(DirectMessage { offset: 0, bytes: 0, single: None });
         }
         debug_assert!(
             parts.is_sorted_by(|one, next| one.offset + one.bytes <= next.offset),
@@ -147,7 +147,7 @@ impl MessagePlan {
 
     /// Where the bytes of a part are in this memory as they are sent: it is one box of a device, contiguous there, so that no copy packs
     /// it. The devices of the group do not write it before the crossing is complete.
-    pub fn in_place(&self, memory: &Memory, part: &MessagePart) -> Option<*const u8> {
+    pub fn in_place(&self, memory: &Memory, part: &DirectMessage) -> Option<*const u8> {
         let planned = &self.boxes[part.single?];
         let from = || memory.address(planned.place, planned.owners[0]).wrapping_add(planned.rows.from).cast_const();
         planned.is_contiguous().then(from)
@@ -155,7 +155,7 @@ impl MessagePlan {
 
     /// The destination of a part of a message to this process, if one device copies it there unchanged, so that it can be received there.
     /// The memory has no other use from the arrival of the group's devices until they continue, because the device would write it then.
-    pub fn landing(&self, part: &MessagePart) -> Option<*mut u8> {
+    pub fn landing(&self, part: &DirectMessage) -> Option<*mut u8> {
         match self.boxes[part.single?].use_of {
             BoxUse::Landed(to) => Some(to),
             BoxUse::Read => None,
@@ -174,9 +174,9 @@ impl MessagePlan {
     }
 
     /// The copies that pack these parts of the message, apart from combined values; all its boxes are in this memory.
-    pub fn packing(&self, memory: &Memory, parts: &[MessagePart], message: *mut u8) -> Box<[BoxCopy]> {
+    pub fn packing(&self, memory: &Memory, parts: &[DirectMessage], message: *mut u8) -> Box<[BoxCopy]> {
         let is_packed = |planned: &&PlannedBox| {
-            let is_in = |part: &MessagePart| (part.offset..part.offset + part.bytes).contains(&planned.rows.to);
+            let is_in = |part: &DirectMessage| (part.offset..part.offset + part.bytes).contains(&planned.rows.to);
             planned.owners.len() == 1 && parts.iter().any(is_in)
         };
         let copy = |planned: &PlannedBox| {
@@ -349,14 +349,14 @@ impl<'a> DeviceReads<'a> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::boxes::WalkDim;
+    use crate::data::boxes::WalkDim;
     use spmdc_abi::{Arena, MeshAxis};
 
     const TO: usize = 1 << 20;
 
     /// Two processes with two devices each, whose memory is apart.
     fn memory() -> Memory {
-        let mesh = DeviceMesh::new(&[MeshAxis { name: "X".into(), size: 4 }]).unwrap().dealt(2).unwrap();
+        let mesh = DeviceMesh::new(&[MeshAxis { name: "X".into(), size: 4 }]).unwrap().assigned(2).unwrap();
         Memory::allocate(&mesh, 0, &[Arena { axes: AxisSet::all(1), bytes: 1 << 21 }]).unwrap()
     }
 
@@ -373,7 +373,7 @@ mod tests {
         assert_eq!(all(&mut reads), 0, "no copy is known yet");
         let planned = reads.messages();
         let base = memory.address(place, 0).addr();
-        let part = |part: MessagePart| (part.bytes, planned[1].landing(&part).map(|to| to.addr() - base - TO));
+        let part = |part: DirectMessage| (part.bytes, planned[1].landing(&part).map(|to| to.addr() - base - TO));
         let parts = planned[1].parts().into_iter().map(part).collect();
         let message = [std::ptr::null_mut(); 2];
         let mut reads = DeviceReads::resolve(&memory, &message, &planned);

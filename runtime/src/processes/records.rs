@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::shortened;
-use crate::trap::{DeviceStop, RunCode, RunError};
+use crate::errors::trap::{DeviceStop, RunCode, RunError};
 use spmdc_abi::Site;
 
 /// Bytes of a record, apart from its counts. Longer messages are cut.

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use super::exchange::Mail;
 use super::{Process, silent, tags};
-use crate::array::HostArray;
-use crate::blocks::{FarBlocks, gather, packing, unfilled};
-use crate::boxes::BoxCopy;
-use crate::memory::Memory;
-use crate::trap::RunError;
+use crate::data::array::HostArray;
+use crate::data::blocks::{FarBlocks, gather, packing, unfilled};
+use crate::data::boxes::BoxCopy;
+use crate::errors::trap::RunError;
+use crate::run::memory::Memory;
 use spmdc_abi::mesh::split_axes;
 use spmdc_abi::{Layout, Place};
 
@@ -23,7 +23,7 @@ pub(crate) fn collect(
 ) -> Result<HostArray, RunError> {
     let mesh = memory.mesh();
     let size_of = |device: usize| packing(mesh, layout, device).map_or(0, |rows| rows.count() * rows.row);
-    debug_assert_eq!(mesh.processes(), process.count(), "the devices are dealt to the processes of the job");
+    debug_assert_eq!(mesh.processes(), process.count(), "the devices are assigned to the processes of the job");
     let owners: Vec<usize> = mesh.group(0, split_axes(layout));
     let of_process = |process: usize| owners.iter().copied().filter(move |&owner| mesh.process(owner) == process);
     let swap = |sent: &mut Mail, received: &mut Mail| {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::transport::{ProcessPlace, Request, Transport};
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
 
 /// Sender, receiver and tag.
 type QueueKey = (usize, usize, u32);

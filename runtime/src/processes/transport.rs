@@ -1,7 +1,7 @@
 //! The way of bytes between the processes of a job. The engine knows no other: MPI implements it, and so do queues between threads, for
 //! tests.
 
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
 use spmdc_mpi::MpiTransfer;
 
 /// The number of a process within its job.

@@ -9,10 +9,10 @@ use super::exchange::Mail;
 use super::handshake::{Introduction, introduce};
 use super::transport::ProcessPlace;
 use super::{Process, devices, job, tags};
-use crate::args::RunArgs;
-use crate::barrier::{Barrier, Parker};
-use crate::failure::Failure;
-use crate::trap::{RunCode, RunError};
+use crate::errors::failure::Failure;
+use crate::errors::trap::{RunCode, RunError};
+use crate::run::args::RunArgs;
+use crate::run::barrier::{Barrier, Parker};
 
 /// The time of each of the four measurements.
 const EACH: Duration = Duration::from_millis(400);
@@ -20,9 +20,9 @@ const EACH: Duration = Duration::from_millis(400);
 const COPIED: usize = 1 << 20;
 const SENT: usize = 4 << 20;
 /// Maximum number of threads that copy at the same time.
-const MOST_THREADS: usize = 16;
+const MAX_THREADS: usize = 16;
 /// Maximum number of rounds of a measurement.
-const MOST_ROUNDS: u64 = 20_000;
+const MAX_ROUNDS: u64 = 20_000;
 
 /// The speed of one level of communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub fn measure(args: &RunArgs) -> Result<Measured, Failure> {
 
 /// The speed of copies between threads, and their number.
 fn inside(each: Duration) -> (usize, MeasuredLevel) {
-    let threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, MOST_THREADS);
+    let threads = thread::available_parallelism().map_or(2, usize::from).clamp(2, MAX_THREADS);
     let buffers: Vec<Vec<u8>> = (0..threads).map(|own| vec![own as u8; COPIED]).collect();
     let copied = |own: usize| {
         let from = &buffers[(own + 1) % threads];
@@ -117,7 +117,7 @@ fn waited(threads: usize, each: Duration) -> u64 {
         let mut times = Vec::new();
         loop {
             let start = Instant::now();
-            let ends = begin.elapsed() > each || times.len() as u64 == MOST_ROUNDS;
+            let ends = begin.elapsed() > each || times.len() as u64 == MAX_ROUNDS;
             if ends {
                 last.store(barrier.current(), Ordering::Release);
             }
@@ -146,7 +146,7 @@ fn between(process: &Process, each: Duration, limit: Duration) -> Result<Option<
         // The first messages find their way.
         let first: Vec<u64> = (0..3).map(|_| ring.round()).collect::<Result<_, _>>()?;
         let slowest = ring.most(median(first))?.max(1);
-        let rounds = (each.as_nanos() as u64 / slowest).clamp(3, MOST_ROUNDS);
+        let rounds = (each.as_nanos() as u64 / slowest).clamp(3, MAX_ROUNDS);
         let times = (0..rounds).map(|_| ring.round()).collect::<Result<Vec<u64>, _>>()?;
         ring.most(median(times))
     };

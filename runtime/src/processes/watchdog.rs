@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::trap::{RunCode, RunError};
+use crate::errors::trap::{RunCode, RunError};
 
 /// The number of calls at the same time that are looked at; further ones are not.
 const SLOTS: usize = 64;

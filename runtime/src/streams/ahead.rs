@@ -14,10 +14,10 @@ use std::thread::{Builder, JoinHandle};
 
 use super::StreamSources;
 use super::rows::{RowScratch, RowShape, RowTarget};
-use crate::trap::RunError;
+use crate::errors::trap::RunError;
 
 /// Maximum number of reader threads.
-const MOST_READERS: usize = 4;
+const MAX_READERS: usize = 4;
 
 /// Reads of one statement on one device.
 #[derive(Debug)]
@@ -192,7 +192,7 @@ impl AheadReaders {
     }
 
     fn start(&self) -> Vec<JoinHandle<()>> {
-        let readers = 0..self.work.slots.len().min(MOST_READERS);
+        let readers = 0..self.work.slots.len().min(MAX_READERS);
         let started = readers.map_while(|_| {
             let work = Arc::clone(&self.work);
             Builder::new().name("read-ahead".to_string()).spawn(move || work.read_all()).ok()

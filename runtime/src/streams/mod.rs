@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use crate::inputs::Source;
-use crate::memory::Memory;
-use crate::trap::{RunCode, RunError};
+use crate::data::inputs::Source;
+use crate::errors::trap::{RunCode, RunError};
+use crate::run::memory::Memory;
 use ahead::AheadReaders;
 pub(crate) use ahead::AheadSlot;
 use rows::{RowScratch, RowShape, RowTarget, StreamSource};

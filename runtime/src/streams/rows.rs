@@ -2,9 +2,9 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::inputs::Source;
+use crate::data::inputs::Source;
+use crate::errors::trap::RunError;
 use crate::io::in_file::ElementsInFile;
-use crate::trap::RunError;
 
 /// Runs of a row shorter than this many bytes (64 KiB) are read several at a time, with the bytes between them.
 const WINDOW: usize = 64 << 10;

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::*;
-use spmdc_runtime::array::HostArray;
-use spmdc_runtime::report::RunOptions;
-use spmdc_runtime::session::Session;
-use spmdc_runtime::trap::RunError;
+use spmdc_runtime::data::array::HostArray;
+use spmdc_runtime::errors::trap::RunError;
+use spmdc_runtime::run::report::RunOptions;
+use spmdc_runtime::run::session::Session;
 
 /// A program that grows step by step, and its kernels.
 #[derive(Clone)]
@@ -35,7 +35,7 @@ impl Maker {
             kernels: vec![],
             fingerprint: 0,
             compile_ms: 0.0,
-            parts: Vec::new(),
+            mesh_programs: Vec::new(),
             devices: Vec::new(),
             channels: Vec::new(),
         };

@@ -9,7 +9,7 @@ use spmdc_compiler::backends::DEFAULT;
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_compiler::report::named::named_values;
 use spmdc_kernel::backend::{Cpu, Entry};
-use spmdc_runtime::start::encode;
+use spmdc_runtime::run::start::encode;
 
 use crate::measure::{Clock, fastest};
 

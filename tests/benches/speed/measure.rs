@@ -4,9 +4,9 @@ use std::io;
 use std::time::{Duration, Instant};
 
 use spmdc_compiler::backends;
-use spmdc_runtime::array::HostArray;
-use spmdc_runtime::report::RunOptions;
-use spmdc_runtime::session::Session;
+use spmdc_runtime::data::array::HostArray;
+use spmdc_runtime::run::report::RunOptions;
+use spmdc_runtime::run::session::Session;
 use spmdc_tests::engine;
 
 /// An action is repeated until it takes this long, so that the clock does not matter.

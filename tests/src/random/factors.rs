@@ -6,7 +6,7 @@ use super::programs::{Made, Variable, Writer};
 use std::fmt::Write;
 
 /// More factors make bounds of derivatives that say nothing.
-const MOST_FACTORS: usize = 12;
+const MAX_FACTORS: usize = 12;
 
 impl Writer {
     /// A value that is zero in every other place, and changes with the parameter: its argument is subtracted there.
@@ -74,7 +74,7 @@ impl Writer {
                 (format!("{{ let mut u = {name}; u[{to}] *= {name}[{from}]; u }}"), count + 1)
             }
         };
-        if factors > MOST_FACTORS {
+        if factors > MAX_FACTORS {
             return None;
         }
         let precision = Precision::summed(dtype, factors, 1.0, &[(factors as f64, x.precision)]);

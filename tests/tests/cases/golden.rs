@@ -1,7 +1,7 @@
 //! Programs whose answers were computed by JAX (`golden/make.py`): on every mesh, by the evaluator and by the JIT.
 
 use spmdc_abi::{Binding, Plane};
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::case::Case;
 use spmdc_tests::compare::difference;

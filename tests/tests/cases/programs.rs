@@ -6,7 +6,7 @@ use spmdc_compiler::report::plan::{self, Collective};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_kernel::machine::Machine;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_tests::case::{Case, Expectation};
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps;

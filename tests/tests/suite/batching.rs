@@ -3,7 +3,7 @@
 //!
 //! `OPS_SAMPLES=200` tries more of each, `OPS_ONLY=roll` one of them, `OPS_NUMBER=17` one sample.
 
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::engine;
 use spmdc_tests::random::batching::MappedCall;

@@ -1,6 +1,6 @@
 //! The programs of `tests/benches/rows`, at the small sizes of their headers: the evaluator's answers on uneven blocks, and a peer for each.
 
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_tests::case::{self, Case};
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::{engine, root};

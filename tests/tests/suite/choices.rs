@@ -8,7 +8,7 @@ use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Compilation, Options, compile};
 use spmdc_grammar::diagnostic::{Diagnostic, Edit};
 use spmdc_ir::program::Stage;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_tests::engine::{self, Failure};
 use spmdc_tests::problems;
 use spmdc_tests::random::programs::{Scale, Writer};
@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// Maximum number of choices that a program makes, one after the other.
-const MOST_STEPS: usize = 8;
+const MAX_STEPS: usize = 8;
 
 pub fn compiled(text: &str, stop_after: Option<Stage>) -> Result<Compilation, Vec<Diagnostic>> {
     let (set, diagnostics) = SourceSet::load("choice.spmd", text, &NoSources);
@@ -55,7 +55,7 @@ fn follow(text: &str, errors: &[Diagnostic], check: &mut dyn FnMut(&str, &Compil
     for edit in &error.edits {
         let mut edited = applied(text, edit);
         let mut result = compiled(&edited, Some(Stage::Partitioned));
-        for _ in 0..MOST_STEPS {
+        for _ in 0..MAX_STEPS {
             let Err(errors) = &result else { break };
             let Some(next) = errors[0].edits.first().filter(|_| is_about_layouts(errors)) else { break };
             edited = applied(&edited, next);
@@ -149,12 +149,12 @@ fn every_choice_of_every_function_compiles() {
 }
 
 /// Maximum number of errors of a program.
-const MOST_ERRORS: usize = 60;
+const MAX_ERRORS: usize = 60;
 
 /// The program after choices of its errors, one after the other, until it compiles.
 pub fn follow_any(text: &str, draw: &mut Draw) -> Result<(String, Compilation), String> {
     let mut edited = text.to_string();
-    for _ in 0..MOST_ERRORS {
+    for _ in 0..MAX_ERRORS {
         let errors = match compiled(&edited, Some(Stage::Partitioned)) {
             Ok(compilation) => return Ok((edited, compilation)),
             Err(errors) => errors,

@@ -1,7 +1,7 @@
 //! Random numbers: a million of each sampler are those of JAX, on several meshes, and samples have their distributions.
 
 use spmdc_abi::threefry;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_tests::{engine, root};
 use std::fs;
 

@@ -4,7 +4,7 @@
 //! sizes. It says which input took longest and how much memory there was at once, and with
 //! `FUZZ=1` what the input is.
 
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_runtime::io::npy::write_npy;
 use spmdc_runtime::io::npz::write_npz;
 use spmdc_tests::case::{files, programs};

@@ -11,8 +11,8 @@ use spmdc_tests::{dumps, problems};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Programs with more values, or elements in one of them, are only checked.
-const MOST_VALUES: usize = 2000;
-const MOST_ELEMENTS: usize = 1 << 12;
+const MAX_VALUES: usize = 2000;
+const MAX_ELEMENTS: usize = 1 << 12;
 
 /// One of so many programs goes on to the end.
 const RUNS: u64 = 12;
@@ -28,7 +28,7 @@ fn holds(text: &str, number: u64) -> Result<(), String> {
         Err(failures) => return no_bug(&failures),
     };
     let values = &typed.stages[0].func.values;
-    let is_small = values.len() <= MOST_VALUES && values.iter().all(|info| info.ty.array.len() <= MOST_ELEMENTS);
+    let is_small = values.len() <= MAX_VALUES && values.iter().all(|info| info.ty.array.len() <= MAX_ELEMENTS);
     if !is_small || !number.is_multiple_of(RUNS) {
         return Ok(());
     }

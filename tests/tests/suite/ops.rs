@@ -4,7 +4,7 @@
 //! `OPS_SAMPLES=200` tries more of each, `OPS_ONLY=roll` one of them, `OPS_NUMBER=17` one sample.
 
 use spmdc_ir::program::Stage;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine::Loaded;

@@ -9,12 +9,12 @@ use spmdc_compiler::report::timeline::timeline;
 use spmdc_compiler::totals::collectives;
 use spmdc_ir::program::Stage;
 use spmdc_layout::cost::Levels;
-use spmdc_runtime::array::HostArray;
-use spmdc_runtime::components::ProgramCode;
+use spmdc_runtime::component_table::in_process;
+use spmdc_runtime::data::array::HostArray;
+use spmdc_runtime::errors::trap::RunCode;
 use spmdc_runtime::processes::Process;
-use spmdc_runtime::report::RunOptions;
-use spmdc_runtime::session::Session;
-use spmdc_runtime::trap::RunCode;
+use spmdc_runtime::run::report::RunOptions;
+use spmdc_runtime::run::session::Session;
 use spmdc_tests::compare::{Tolerance, difference};
 use spmdc_tests::engine::Loaded;
 use spmdc_tests::processes::same_in_processes;
@@ -437,8 +437,7 @@ fn printed_by_processes(
         // SAFETY: these are the kernels of this very program, and `code` outlives the sessions.
         let kernels = unsafe { Kernels::new(functions.to_vec()) };
         let options = RunOptions { timeout, ..RunOptions::default() };
-        let mut session =
-            Session::load_in(Some(process), program.clone(), ProgramCode::in_process(kernels), options).unwrap();
+        let mut session = Session::load_in(Some(process), program.clone(), in_process(kernels), options).unwrap();
         for (index, input) in inputs.iter().enumerate() {
             session.write_param(index, &mut input.clone()).unwrap();
         }

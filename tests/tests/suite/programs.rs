@@ -9,7 +9,7 @@ use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_ir::program::{Stage, Value};
 use spmdc_kernel::machine::Machine;
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_tests::compare::{difference, difference_of_bits, numbers};
 use spmdc_tests::dumps::{read_back, text};
 use spmdc_tests::engine::Loaded;

@@ -78,7 +78,7 @@ fn comments(source: &str) -> Vec<String> {
 fn the_help_of_the_command_is_plain_english() {
     let options = fs::read_to_string(root().join("cli/src/options.rs")).unwrap();
     let mut texts = comments(&options);
-    let executables = fs::read_to_string(root().join("runtime/src/args.rs")).unwrap();
+    let executables = fs::read_to_string(root().join("runtime/src/run/args.rs")).unwrap();
     let helps = executables.split("help: \"").skip(1).map(|rest| rest.split('"').next().unwrap().replace("\\n\\", " "));
     texts.extend(helps);
     assert!(texts.len() > 60, "{} texts of help", texts.len());

@@ -1,6 +1,6 @@
 //! Reshards between all shardings of an array: how much they move, and that they give what was asked for.
 
-use spmdc_runtime::array::HostArray;
+use spmdc_runtime::data::array::HostArray;
 use spmdc_tests::compare::numbers;
 use spmdc_tests::engine::{compiled, generate, run};
 use spmdc_tests::reshards::{Layout, page, program, summary};

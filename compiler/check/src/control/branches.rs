@@ -3,7 +3,7 @@
 use crate::Checker;
 use crate::control::carried::{Carried, same_static};
 use crate::errors::control as errors;
-use crate::types::layouts::{FlowPart, choose};
+use crate::types::layouts::{FlowLeaf, choose};
 use spmdc_grammar::ast::{BlockNode, Expr};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -148,7 +148,7 @@ impl Checker<'_> {
         }
         if !trees::same_form(left, right) {
             let (left, right) = (self.display_term(left), self.display_term(right));
-            let what = FlowPart { variable, path: "" }.describe();
+            let what = FlowLeaf { variable, path: "" }.describe();
             return Joined::Same(self.report(errors::branch_types(&what, &left, &right, written.span)));
         }
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
@@ -157,7 +157,7 @@ impl Checker<'_> {
         let mut leaves = Vec::new();
         for ((path, left), (_, right)) in lefts.iter().zip(&rights) {
             let (first, second) = (&mut *branches.0, &mut *branches.1);
-            leaves.push(self.join_leaf(written, FlowPart { variable, path }, (left, right), (first, second), types));
+            leaves.push(self.join_leaf(written, FlowLeaf { variable, path }, (left, right), (first, second), types));
         }
         Joined::Tree(left.clone(), leaves)
     }
@@ -165,7 +165,7 @@ impl Checker<'_> {
     fn join_leaf(
         &mut self,
         written: If<'_>,
-        part: FlowPart<'_>,
+        part: FlowLeaf<'_>,
         (left, right): (&Term, &Term),
         (first, second): (&mut Expanded, &mut Expanded),
         types: &mut Vec<Type>,
@@ -220,7 +220,7 @@ impl Checker<'_> {
         &self,
         diagnostic: Diagnostic,
         written: If<'_>,
-        part: FlowPart<'_>,
+        part: FlowLeaf<'_>,
         values: [Value; 2],
     ) -> Diagnostic {
         let [first, second] = values.map(|value| self.build.ty(value));

@@ -7,7 +7,7 @@
 use crate::Checker;
 use crate::control::carried::{Carried, same_static};
 use crate::errors::control as errors;
-use crate::types::layouts::{FlowPart, choose};
+use crate::types::layouts::{FlowLeaf, choose};
 use spmdc_grammar::ast::{BlockNode, Expr, InfixOp, PatternNode};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -72,7 +72,7 @@ struct Differing {
 }
 
 /// The reason why a trial of a loop's body failed.
-enum Stop {
+enum TrialError {
     /// A leaf's type has changed: try again.
     Again,
     /// An error, which has been reported.
@@ -104,7 +104,7 @@ struct LoopBlocks {
 }
 
 /// The carried variables after a trip.
-struct Trip {
+struct TripEnd {
     /// The next value of each leaf that is an array.
     next: Vec<Value>,
     /// Variables with an error in them.
@@ -112,7 +112,7 @@ struct Trip {
 }
 
 /// A leaf at the end of a trip.
-enum Next {
+enum NextLeaf {
     Value(Value),
     /// A value in another layout than before.
     Differs(Value),
@@ -281,8 +281,8 @@ impl Checker<'_> {
             self.roll_back(trial, &state.carried);
             match self.try_loop(state) {
                 Ok(term) => return Some(term),
-                Err(Stop::Again) => {}
-                Err(Stop::Failed) => {
+                Err(TrialError::Again) => {}
+                Err(TrialError::Failed) => {
                     self.build.leave(&trial.build);
                     break;
                 }
@@ -313,7 +313,7 @@ impl Checker<'_> {
                 .all(|other| other.leaf != differing.leaf && all.iter().any(|known| known.leaf == other.leaf));
         let leaf = &mut state.leaves[differing.leaf];
         leaf.layout = None;
-        let part = FlowPart { variable: Some(&leaf.variable), path: &leaf.path };
+        let part = FlowLeaf { variable: Some(&leaf.variable), path: &leaf.path };
         let trips = match &state.kind {
             CarriedKind::For { range, .. } => {
                 cost::repeated_trips(range.map(|(start, end)| (end - start).max(0) as u64))
@@ -340,7 +340,7 @@ impl Checker<'_> {
         }
     }
 
-    fn try_loop(&mut self, state: &mut Loop) -> Result<Term, Stop> {
+    fn try_loop(&mut self, state: &mut Loop) -> Result<Term, TrialError> {
         state.differing.clear();
         let inits = self.initial_values(state)?;
         let mut types: Vec<Type> = inits.iter().map(|&value| self.build.carried_type(value)).collect();
@@ -367,7 +367,7 @@ impl Checker<'_> {
     }
 
     /// The blocks of a loop, under its condition.
-    fn loop_blocks(&mut self, state: &mut Loop, types: &[Type]) -> Result<LoopBlocks, Stop> {
+    fn loop_blocks(&mut self, state: &mut Loop, types: &[Type]) -> Result<LoopBlocks, TrialError> {
         let (cond, varies) = match &state.kind {
             CarriedKind::While { cond } => {
                 let (block, flag) = self.condition_block(cond, state, types)?;
@@ -383,7 +383,7 @@ impl Checker<'_> {
             let all = state.varies;
             let arrays = state.leaves.iter_mut().filter(|leaf| !leaf.is_static);
             arrays.for_each(|leaf| leaf.varying = leaf.varying.union(all));
-            return Err(Stop::Again);
+            return Err(TrialError::Again);
         }
 
         let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
@@ -400,7 +400,7 @@ impl Checker<'_> {
     }
 
     /// The statements of a trip: its results, the collected values, and the variables with an error in them.
-    fn fill_body(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<FilledBody, Stop> {
+    fn fill_body(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<FilledBody, TrialError> {
         let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
         self.turn_as_declared(state, &params[counters..]);
         self.set_leaves(state, &params[counters..]);
@@ -415,7 +415,7 @@ impl Checker<'_> {
     }
 
     /// The statements of a trip alone: its value, and the values that it carries on.
-    fn fill_trip(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<(Term, Trip), Stop> {
+    fn fill_trip(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<(Term, TripEnd), TrialError> {
         let counters = usize::from(matches!(state.kind, CarriedKind::For { .. }));
         self.push_scope();
         if let CarriedKind::For { pattern, stride, .. } = &state.kind {
@@ -449,22 +449,22 @@ impl Checker<'_> {
     }
 
     /// The block of the condition. Devices leave the loop when it fails, so the block itself is under the condition.
-    fn condition_block(&mut self, cond: &Expr, state: &Loop, types: &[Type]) -> Result<(IrBlock, Value), Stop> {
+    fn condition_block(&mut self, cond: &Expr, state: &Loop, types: &[Type]) -> Result<(IrBlock, Value), TrialError> {
         let params = self.new_params(types, state.span);
         let start = IrBlock { params: params.clone(), ..IrBlock::default() };
         let (block, flag) = self.in_block(start, |checker| {
             checker.set_leaves(state, &params);
             let term = checker.expr(cond);
-            checker.condition(&term, cond.span).ok_or(Stop::Failed)
+            checker.condition(&term, cond.span).ok_or(TrialError::Failed)
         });
         let flag = flag?;
         Ok((IrBlock { results: vec![flag], ..block }, flag))
     }
 
     /// Compares the carried variables after the body with those before it.
-    fn trip(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<Trip, Stop> {
+    fn trip(&mut self, state: &mut Loop, types: &[Type], params: &[Value]) -> Result<TripEnd, TrialError> {
         let span = state.span;
-        let mut trip = Trip { next: Vec::new(), failed: Vec::new() };
+        let mut trip = TripEnd { next: Vec::new(), failed: Vec::new() };
         let mut again = false;
         let mut leaves = state.leaves.iter_mut().enumerate();
         for variable in &state.carried {
@@ -487,8 +487,8 @@ impl Checker<'_> {
                 }
                 let at = trip.next.len();
                 match self.next_value(leaf, &next, &types[at], span) {
-                    Next::Value(value) => trip.next.push(value),
-                    Next::Differs(value) => {
+                    NextLeaf::Value(value) => trip.next.push(value),
+                    NextLeaf::Differs(value) => {
                         let origin = |value: Value| self.build.info(value).origin.span;
                         let initial = if let Term::Array(initial) = leaf.initial { origin(initial) } else { span };
                         state.differing.push(Differing {
@@ -499,18 +499,18 @@ impl Checker<'_> {
                         trip.failed.push(variable.name.clone());
                         trip.next.push(params[at]);
                     }
-                    Next::Again => {
+                    NextLeaf::Again => {
                         again = true;
                         trip.next.push(params[at]);
                     }
-                    Next::Failed => {
+                    NextLeaf::Failed => {
                         trip.failed.push(variable.name.clone());
                         trip.next.push(params[at]);
                     }
                 }
             }
         }
-        if again { Err(Stop::Again) } else { Ok(trip) }
+        if again { Err(TrialError::Again) } else { Ok(trip) }
     }
 
     /// Adds the values that a trip of a `collect` gives to the block's results.
@@ -578,7 +578,7 @@ impl Checker<'_> {
     }
 
     /// The arrays that enter the loop. Literals become constants of the type that they have taken.
-    fn initial_values(&mut self, state: &Loop) -> Result<Vec<Value>, Stop> {
+    fn initial_values(&mut self, state: &Loop) -> Result<Vec<Value>, TrialError> {
         let mut values = Vec::new();
         for leaf in state.leaves.iter().filter(|leaf| !leaf.is_static) {
             self.build.set_span(state.span);
@@ -588,7 +588,7 @@ impl Checker<'_> {
                 Ok(value) => values.push(value),
                 Err(diagnostic) => {
                     self.report(diagnostic);
-                    return Err(Stop::Failed);
+                    return Err(TrialError::Failed);
                 }
             }
         }
@@ -596,13 +596,13 @@ impl Checker<'_> {
     }
 
     /// The next value of one leaf.
-    fn next_value(&mut self, leaf: &mut CarriedLeaf, next: &Term, wanted: &Type, span: Span) -> Next {
+    fn next_value(&mut self, leaf: &mut CarriedLeaf, next: &Term, wanted: &Type, span: Span) -> NextLeaf {
         if matches!(next, Term::Poison) {
-            return Next::Failed;
+            return NextLeaf::Failed;
         }
         if !trees::is_number(next) {
             self.report(errors::carried_kind(&leaf.name(), next.describe(), span));
-            return Next::Failed;
+            return NextLeaf::Failed;
         }
         let is_literal = !matches!(leaf.initial, Term::Array(_));
         let weak = match next.static_scalar() {
@@ -616,30 +616,30 @@ impl Checker<'_> {
             Ok(value) => value,
             Err(diagnostic) => {
                 self.report(diagnostic);
-                return Next::Failed;
+                return NextLeaf::Failed;
             }
         };
         let ty = self.build.ty(value).clone();
         if ty.array != wanted.array {
             if is_literal && ty.shape() == wanted.shape() && leaf.dtype != Some(ty.dtype()) && leaf.dtype.is_none() {
                 leaf.dtype = Some(ty.dtype());
-                return Next::Again;
+                return NextLeaf::Again;
             }
             self.report(errors::carried_type(&leaf.name(), &wanted.array.to_string(), &ty.array.to_string(), span));
-            return Next::Failed;
+            return NextLeaf::Failed;
         }
         if !ty.varying.is_subset_of(leaf.varying.union(wanted.varying)) {
             leaf.varying = leaf.varying.union(wanted.varying).union(ty.varying);
-            return Next::Again;
+            return NextLeaf::Again;
         }
         if self.exact.is_none() && self.build.explicit_part(&ty) != self.build.explicit_part(wanted) {
-            return Next::Differs(value);
+            return NextLeaf::Differs(value);
         }
         match self.build.vary(value, wanted.varying) {
-            Ok(value) => Next::Value(value),
+            Ok(value) => NextLeaf::Value(value),
             Err(diagnostic) => {
                 self.report(diagnostic);
-                Next::Failed
+                NextLeaf::Failed
             }
         }
     }

@@ -153,7 +153,7 @@ impl Checker<'_> {
                 let result = checker.called(&function, args, span);
                 checker.or_report(result)
             }),
-            Body::Emitted(_) | Body::Written(_) => {
+            Body::Emitted(_) | Body::Prelude(_) => {
                 let given: Vec<(Term, Span)> = args.iter().map(|arg| (arg.term.clone(), arg.span)).collect();
                 let result = self.called(&function, args.clone(), span).map_err(|diagnostic| {
                     self.with_choices(diagnostic, span, &WrittenOperator::Call(name), &given, &|checker, moved, out| {
@@ -179,7 +179,7 @@ impl Checker<'_> {
         let own = |is_emitted| Some(CalledFunction { name: function.name.to_string(), is_emitted });
         let called = match body {
             Body::Emitted(_) => of_prelude.or_else(|| own(true)),
-            Body::Written(_) => of_prelude.or_else(|| own(false)),
+            Body::Prelude(_) => of_prelude.or_else(|| own(false)),
             // The operators in the functions that it calls are not its own.
             Body::Expanded(_) | Body::Transformed(_) => outer,
         };
@@ -187,7 +187,7 @@ impl Checker<'_> {
             let mut args = function.bind(args, span, checker.build.is_exact())?;
             match body {
                 Body::Emitted(emit) => emit(function.name, &mut args, &mut checker.build),
-                Body::Written(written) => checker.call_written(written, &mut args, span),
+                Body::Prelude(written) => checker.call_prelude(written, &mut args, span),
                 Body::Expanded(expand) => or_poison(expand(function.name, &mut args, checker)),
                 Body::Transformed(transformation) => or_poison(checker.transformed(transformation, &mut args)),
             }

@@ -11,7 +11,7 @@ use crate::types::sizes::Bindings;
 use spmdc_functions::indexing::get::indexed;
 use spmdc_functions::indexing::masked::MaskedIndex;
 use spmdc_functions::indexing::plan::IndexItem;
-use spmdc_functions::indexing::{assign, put};
+use spmdc_functions::indexing::{assign, assign_at_indices};
 use spmdc_grammar::ast::{Expr, IndexNode, InfixOp};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::errors::{not_real, too_large};
@@ -162,7 +162,7 @@ impl Checker<'_> {
             Err(diagnostic) => return self.report(diagnostic),
         }
         if let Some(op) = op {
-            match put::combine(&mut self.build, old, items, op, (&new.0, new.1), span) {
+            match assign_at_indices::combine(&mut self.build, old, items, op, (&new.0, new.1), span) {
                 Ok(None) => {}
                 combined => {
                     let combined = combined.map(|value| value.map_or(Term::Nothing, Term::Array));

@@ -4,7 +4,7 @@
 use crate::Checker;
 use crate::expand::scopes::{Expansion, NamedTerm, Scope};
 use spmdc_functions::paragraph::FILE;
-use spmdc_functions::prelude::Written;
+use spmdc_functions::prelude::PreludeFunction;
 use spmdc_grammar::ast::{FnItem, PatternKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -29,9 +29,9 @@ impl Checker<'_> {
         self.refused.is_some() && self.in_prelude()
     }
 
-    pub(crate) fn call_written(
+    pub(crate) fn call_prelude(
         &mut self,
-        written: &Written,
+        written: &PreludeFunction,
         args: &mut Args<'_>,
         span: Span,
     ) -> Result<Term, Diagnostic> {

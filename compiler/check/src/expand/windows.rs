@@ -15,7 +15,7 @@ use spmdc_ops::elementwise::{Binary, Unary};
 /// Maximum number of statements searched for the definition of a value, and of steps in tracing a bound: a bound is computed near
 /// the slice, and programs are large.
 const NEAR: usize = 500;
-const MOST_STEPS: usize = 200;
+const MAX_STEPS: usize = 200;
 
 /// A bound of a slice.
 #[derive(Clone, Copy)]
@@ -72,7 +72,7 @@ impl RowSearch<'_> {
     /// Adds a multiple of a value. Integers wrap around, but a slice with wrapped bounds is never inside an array.
     fn trace(&self, value: Value, factor: i128, sum: &mut LinearIndex, steps: &mut usize) -> Option<()> {
         *steps += 1;
-        let made_by = self.0.made_by(value).filter(|_| *steps < MOST_STEPS);
+        let made_by = self.0.made_by(value).filter(|_| *steps < MAX_STEPS);
         let Some(stmt) = made_by else { return sum.add(value, factor, self) };
         let arg = |at: usize| stmt.args[at];
         let Some(op) = stmt.op() else { return sum.add(value, factor, self) };

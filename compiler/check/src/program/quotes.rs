@@ -11,7 +11,7 @@ const LONGEST: usize = 40;
 
 /// Quotes the text at each statement that is part of a derivative, or through which one was taken.
 pub(crate) fn quote(func: &mut Func, set: &SourceSet) {
-    if func.values.iter().all(|info| info.kin.is_none()) {
+    if func.values.iter().all(|info| info.derived_from.is_none()) {
         return;
     }
     let mut lines: BTreeMap<FileId, Lines> = BTreeMap::new();

@@ -1,7 +1,7 @@
 //! The layouts of the results of `custom_vjp`'s functions: on explicit axes they follow from the types of arguments and results.
 
 use crate::Checker;
-use crate::types::layouts::{Way, choose};
+use crate::types::layouts::{LayoutEdit, choose};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::arg::Arg;
@@ -22,7 +22,7 @@ pub enum RuleFunction {
 
 impl Checker<'_> {
     /// E0305 if an array in `given`, which this function returns, has another layout than follows from the corresponding array in `form`.
-    /// Terms of different forms are not compared.
+    /// Arithmetic of different forms are not compared.
     pub(crate) fn check_rule_layouts(
         &self,
         (function, source): (RuleFunction, &Arg),
@@ -66,7 +66,7 @@ impl Checker<'_> {
         let replacement = self.wrapped(&function, source, given, moves);
         let notes: Vec<&str> = prices.iter().map(|(note, _)| note.as_str()).collect();
         let cost = prices.iter().map(|(_, cost)| cost).sum();
-        let way = Way { place: source.span, replacement, at: "", note: notes.join("; "), cost };
+        let way = LayoutEdit { place: source.span, replacement, at: "", note: notes.join("; "), cost };
         Err(choose(error, vec![way]))
     }
 

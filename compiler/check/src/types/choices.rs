@@ -6,7 +6,7 @@
 //! of other arguments.
 
 use crate::Checker;
-use crate::types::layouts::{Way, choose};
+use crate::types::layouts::{LayoutEdit, choose};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
@@ -65,10 +65,10 @@ impl Change {
 }
 
 /// Maximum number of choices, one after the other, in one edit.
-const MOST_STEPS: usize = 4;
+const MAX_STEPS: usize = 4;
 
 /// Maximum number of times that an expression is checked again.
-const MOST_TRIALS: usize = 48;
+const MAX_TRIALS: usize = 48;
 
 /// Whether a shipped function has this parameter for programs.
 fn takes(function: &str, parameter: &str) -> bool {
@@ -92,13 +92,13 @@ impl Checker<'_> {
         let Some((operands, choices)) = self.build.take_conflict() else { return diagnostic };
         let expression = Ambiguous { span, written, given, again };
         let proposed = self.proposed(&expression, given, &operands, choices, &Change::default());
-        let mut left = MOST_TRIALS;
+        let mut left = MAX_TRIALS;
         let mut found = self.resolved_of(&expression, proposed, &mut left);
         if found.is_empty() {
             let moved = self.of_arguments(&expression);
             found = self.resolved_of(&expression, moved, &mut left);
         }
-        let ways: Vec<Way> = found.into_iter().filter_map(|change| self.way_of(&expression, change)).collect();
+        let ways: Vec<LayoutEdit> = found.into_iter().filter_map(|change| self.way_of(&expression, change)).collect();
         if ways.is_empty() {
             diagnostic.help = Some("`reshard` the arrays to the same layout first".to_string());
         }
@@ -109,7 +109,7 @@ impl Checker<'_> {
     fn resolved_of(&mut self, expression: &Ambiguous<'_>, changes: Vec<Change>, left: &mut usize) -> Vec<Change> {
         let mut found: Vec<Change> = Vec::new();
         for change in changes {
-            if let Some(change) = self.resolved(expression, change, MOST_STEPS, left)
+            if let Some(change) = self.resolved(expression, change, MAX_STEPS, left)
                 && !found.iter().any(|other| other.is_like(&change))
             {
                 found.push(change);
@@ -276,7 +276,7 @@ impl Checker<'_> {
     }
 
     /// The edit of the source that makes a change; None if the source does not contain the operands.
-    fn way_of(&self, expression: &Ambiguous<'_>, change: Change) -> Option<Way> {
+    fn way_of(&self, expression: &Ambiguous<'_>, change: Change) -> Option<LayoutEdit> {
         let Ambiguous { span, written, given, .. } = expression;
         let mut edits: Vec<(Span, String)> = Vec::new();
         let mut in_front = String::new();
@@ -321,7 +321,7 @@ impl Checker<'_> {
         };
         // `ravel()` has no argument before the comma.
         let replacement = replacement.replace("(, out=", "(out=");
-        Some(Way { place, replacement, at: "", note: change.note, cost: change.cost })
+        Some(LayoutEdit { place, replacement, at: "", note: change.note, cost: change.cost })
     }
 
     /// The text of a span after the edits within it; None if an edit is partly outside.

@@ -1,6 +1,6 @@
 //! Layouts that must agree on explicit axes where control flow joins: the branches of an `if`, the trips of a loop.
 //!
-//! The program must choose one of the layouts. Each [`Way`] is an edit of its text, with its cost.
+//! The program must choose one of the layouts. Each [`LayoutEdit`] is an edit of its text, with its cost.
 
 use crate::Checker;
 use crate::control::assigned::Assigned;
@@ -12,7 +12,7 @@ use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::Type;
 
 /// An edit of the program that resolves the choice.
-pub(crate) struct Way {
+pub(crate) struct LayoutEdit {
     pub place: Span,
     pub replacement: String,
     /// The position of an insertion, in words; empty for a replacement.
@@ -24,12 +24,12 @@ pub(crate) struct Way {
 }
 
 /// Adds the edits to a message, cheapest first.
-pub(crate) fn choose(mut diagnostic: Diagnostic, mut ways: Vec<Way>) -> Diagnostic {
+pub(crate) fn choose(mut diagnostic: Diagnostic, mut ways: Vec<LayoutEdit>) -> Diagnostic {
     if ways.is_empty() {
         return diagnostic;
     }
     ways.sort_by(|a, b| a.cost.total_cmp(&b.cost));
-    let line = |way: &Way| {
+    let line = |way: &LayoutEdit| {
         let at = if way.at.is_empty() { String::new() } else { format!(" {}", way.at) };
         format!("`{}`{at}: {}", way.replacement.trim(), way.note)
     };
@@ -48,14 +48,14 @@ pub(crate) fn choose(mut diagnostic: Diagnostic, mut ways: Vec<Way>) -> Diagnost
 
 /// An array that control flow joins: a part of a block's value, or of a variable.
 #[derive(Clone, Copy)]
-pub(crate) struct FlowPart<'n> {
+pub(crate) struct FlowLeaf<'n> {
     /// None for the value of the block.
     pub variable: Option<&'n str>,
     /// `.w.0`; empty for the whole value.
     pub path: &'n str,
 }
 
-impl FlowPart<'_> {
+impl FlowLeaf<'_> {
     /// The part, for messages.
     pub fn describe(&self) -> String {
         match self.variable {
@@ -84,7 +84,7 @@ impl Checker<'_> {
         ty: &Type,
         to: &Sharding,
         trips: Option<f64>,
-    ) -> Option<Way> {
+    ) -> Option<LayoutEdit> {
         let (place, replacement) = edit?;
         let is_insertion = place.start == place.end && !replacement.starts_with(" else");
         let at = if is_insertion { at } else { "" };
@@ -92,7 +92,7 @@ impl Checker<'_> {
         if trips.is_some() && cost > 0.0 {
             note = format!("in each trip {note}");
         }
-        Some(Way { place, replacement, at, note, cost: cost * trips.unwrap_or(1.0) })
+        Some(LayoutEdit { place, replacement, at, note, cost: cost * trips.unwrap_or(1.0) })
     }
 
     /// A sharding in the syntax of the program.
@@ -105,7 +105,7 @@ impl Checker<'_> {
         &self,
         then: &BlockNode,
         otherwise: Option<&Expr>,
-        part: FlowPart<'_>,
+        part: FlowLeaf<'_>,
         to: &str,
     ) -> Option<(Span, String)> {
         let Some(otherwise) = otherwise else {
@@ -126,7 +126,7 @@ impl Checker<'_> {
     }
 
     /// The edit that gives a part another layout at the end of a block.
-    pub(crate) fn at_end(&self, block: &BlockNode, part: FlowPart<'_>, to: &str) -> Option<(Span, String)> {
+    pub(crate) fn at_end(&self, block: &BlockNode, part: FlowLeaf<'_>, to: &str) -> Option<(Span, String)> {
         let Some(name) = part.variable else {
             let (place, field) = literal_part(block.value.as_deref()?, part.path)?;
             return Some((place, format!("{field}reshard({}, {to})", self.source(place))));
@@ -163,7 +163,7 @@ impl Checker<'_> {
     }
 
     /// The edit that gives a part of a variable another layout before the statement being checked.
-    pub(crate) fn in_front(&self, part: FlowPart<'_>, to: &str) -> Option<(Span, String)> {
+    pub(crate) fn in_front(&self, part: FlowLeaf<'_>, to: &str) -> Option<(Span, String)> {
         let place = Span { end: self.statement.start, ..self.statement };
         Some((place, format!("{} ", part.assignment(to)?)))
     }

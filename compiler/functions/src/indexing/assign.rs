@@ -1,7 +1,7 @@
 //! Assignments to elements: `x[1:-1, 0] = v`, `x[k] += v`.
 
+use crate::indexing::assign_at_indices;
 use crate::indexing::plan::{IndexItem, IndexPlan, IndexedDim, Taken, is_array, plan};
-use crate::indexing::put;
 use spmdc_grammar::ast::InfixOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -29,7 +29,7 @@ pub fn set(
     let shape = build.ty(value).shape().to_vec();
     let plan = plan(build, &shape, items, span)?;
     if plan.has_arrays() {
-        return put::set(build, value, &plan, new);
+        return assign_at_indices::set(build, value, &plan, new);
     }
     assign(build, value, &plan, new, false)
 }

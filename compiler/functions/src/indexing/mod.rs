@@ -16,9 +16,9 @@
 //! | `masked` | the same at the elements that a mask chooses |
 
 pub mod assign;
+pub mod assign_at_indices;
 pub mod get;
 pub mod masked;
 pub mod places;
 pub mod plan;
-pub mod put;
 pub mod rows;

@@ -9,7 +9,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::array::Array;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::rules::Semantics;
-use spmdc_layout::factors::{FactorKind, FactorPart};
+use spmdc_layout::factors::{FactorKind, FactorRange};
 use spmdc_layout::types::{ArrayType, DType};
 use spmdc_ops::region::Places;
 use spmdc_ops::slice::SliceRange;
@@ -82,7 +82,7 @@ fn cut_dimensions_of_the_array_pass() {
     assert_eq!(rule.operands[0], rule.results[0]);
     assert!(rule.operands[0].iter().all(|dim| rule.factors[dim[0]].kind == FactorKind::Pass));
     assert_eq!(rule.operands[1], rule.operands[0]);
-    assert_eq!(rule.parts, [FactorPart { operand: 1, dim: 0, start: 1, step: 1 }]);
+    assert_eq!(rule.parts, [FactorRange { operand: 1, dim: 0, start: 1, step: 1 }]);
 }
 
 #[test]

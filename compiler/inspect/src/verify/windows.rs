@@ -109,7 +109,7 @@ fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> 
     (0..mesh.size_of(&axes)).all(|position| {
         let at = mesh.positions(&axes, position);
         let place = |dim: usize| mesh.position(&from.dims[dim].axes, &at);
-        let pieces: Vec<Vec<WindowPiece>> = (0..dims.len())
+        let pieces: Vec<Vec<WindowSide>> = (0..dims.len())
             .map(|dim| {
                 let own = from.dims[dim].range(dims[dim].size, place(dim), mesh);
                 let block = to.dims[dim].range(dims[dim].result(), mesh.position(&to.dims[dim].axes, &at), mesh);
@@ -117,10 +117,10 @@ fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> 
             })
             .collect();
         let reads_nothing = pieces.iter().any(Vec::is_empty);
-        let has = |margin: &Margin, dim: usize, piece: &WindowPiece| {
+        let has = |margin: &Margin, dim: usize, piece: &WindowSide| {
             margin.spans[dim].get(place(dim)).is_some_and(|span| piece.is_in(span, dims[dim].size))
         };
-        let covers = |margin: &Margin, dim: usize, piece: &WindowPiece| {
+        let covers = |margin: &Margin, dim: usize, piece: &WindowSide| {
             let earlier =
                 (0..dim).all(|other| pieces[other].iter().all(|piece| !piece.held || has(margin, other, piece)));
             let later = dim + 1..dims.len();
@@ -139,7 +139,7 @@ fn has_margins(window: &Window, from: &Sharding, to: &Sharding, mesh: &Mesh) -> 
 
 /// Elements that a device reads along a dimension: all in its block, or all on one side of it.
 #[derive(Debug, PartialEq)]
-pub struct WindowPiece {
+pub struct WindowSide {
     /// The range from the first to the last of their indices.
     pub places: Range<usize>,
     /// The number of elements.
@@ -148,7 +148,7 @@ pub struct WindowPiece {
     pub held: bool,
 }
 
-impl WindowPiece {
+impl WindowSide {
     /// Whether its indices are in a span, modulo the dimension.
     fn is_in(&self, span: &Range<i64>, size: usize) -> bool {
         let first = (self.places.start as i64 - span.start).rem_euclid(size.max(1) as i64);
@@ -157,7 +157,7 @@ impl WindowPiece {
 }
 
 /// The elements that a device that holds `own` of the operand reads for its block of the result.
-pub fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<WindowPiece> {
+pub fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<WindowSide> {
     let mut pieces = Vec::new();
     for run in map.runs() {
         let start = (block.start.max(map.before) - map.before).max(run.numbers.start);
@@ -176,7 +176,7 @@ pub fn pieces(map: &DimMap, own: &Range<usize>, block: &Range<usize>) -> Vec<Win
             if ends[0] < ends[1] {
                 let count = (ends[1] - ends[0]) / step;
                 let places = ends[0]..ends[1] - step + 1;
-                pieces.push(WindowPiece { places, count, held: side == 1 });
+                pieces.push(WindowSide { places, count, held: side == 1 });
             }
         }
     }

@@ -220,7 +220,7 @@ impl CallBuilder {
     pub fn renewed(&mut self, value: Value) -> Value {
         let info = self.func.info(value).clone();
         let new = self.func.new_value(info.ty, info.origin);
-        self.func.info_mut(new).kin = info.kin;
+        self.func.info_mut(new).derived_from = info.derived_from;
         self.move_name(value, new);
         new
     }

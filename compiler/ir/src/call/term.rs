@@ -1,4 +1,4 @@
-//! Terms: the meaning of an expression during checking, an array of the program or an object that exists at compile time only.
+//! Arithmetic: the meaning of an expression during checking, an array of the program or an object that exists at compile time only.
 
 use crate::program::value::Value;
 use spmdc_grammar::span::Span;

@@ -153,7 +153,7 @@ pub fn is_within_limits(term: &Term) -> bool {
         let parts = term.parts();
         let is_tree = matches!(term, Term::Tuple(_) | Term::List(_) | Term::Struct(_));
         if !is_tree && term.static_scalar().is_none() {
-            // Terms other than numbers have types, names and paths.
+            // Arithmetic other than numbers have types, names and paths.
             *left = left.saturating_sub(MAX_NUMBERS / MAX_LEAVES - 1);
         }
         if *left == 0 || depth > MAX_NESTING {

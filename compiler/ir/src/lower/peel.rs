@@ -23,7 +23,7 @@ use spmdc_kernel::nest::{Nest, scalar_bounds};
 pub fn peel(kernel: Kernel, machine: &Machine) -> Vec<(Kernel, Option<Cutout>)> {
     let conditions = conditions(&kernel);
     let mut parts = Vec::new();
-    let mut middle = PeeledPart { ranges: vec![None; kernel.dims.len()], known: Vec::new() };
+    let mut middle = PeeledPoints { ranges: vec![None; kernel.dims.len()], known: Vec::new() };
     for dim in 0..kernel.dims.len() {
         let here: Vec<&Condition> = conditions.iter().filter(|condition| condition.dim == dim).collect();
         if here.is_empty() {
@@ -101,14 +101,14 @@ fn conditions(kernel: &Kernel) -> Vec<Condition> {
 
 /// A part of the points of a kernel.
 #[derive(Clone)]
-struct PeeledPart {
+struct PeeledPoints {
     /// The bounds along each dimension; None for the whole dimension.
     ranges: Vec<Option<(Scalar, Scalar)>>,
     /// Conditions whose truth is known in this part.
     known: Vec<(usize, bool)>,
 }
 
-impl PeeledPart {
+impl PeeledPoints {
     /// Its position in the range of the whole kernel.
     fn cutout(&self, kernel: &Kernel, grain: u32, continues: bool) -> Option<Cutout> {
         if !kernel.range_dim {

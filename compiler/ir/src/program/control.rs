@@ -3,8 +3,8 @@
 //! Control flow is not an op: its types and layouts come from its blocks, and each pass handles it explicitly.
 
 use crate::program::Block;
-use spmdc_layout::parts::AxisParts;
 use spmdc_layout::sharding::Sharding;
+use spmdc_layout::sub_axes::SubAxes;
 use spmdc_layout::types::AxisSet;
 
 /// A statement that decides whether, how often and on which devices other statements run.
@@ -120,7 +120,7 @@ impl Control {
     }
 
     /// Replaces cut axes by their parts wherever it names axes itself.
-    pub fn name_parts(&mut self, parts: &AxisParts) {
+    pub fn name_parts(&mut self, parts: &SubAxes) {
         match self {
             Control::Manual(region) => {
                 region.axes = parts.set(region.axes);

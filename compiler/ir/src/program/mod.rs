@@ -25,14 +25,14 @@ pub mod walk;
 pub use self::value::Value;
 use crate::op::Op;
 use crate::program::control::Control;
-use crate::program::origin::{Kin, Origin};
+use crate::program::origin::{DerivedFrom, Origin};
 use crate::rules::{Effect, Rules};
 use spmdc_abi::{CollectiveKind, LayoutDim, Plane};
 use spmdc_grammar::span::Span;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::parts::AxisParts;
 use spmdc_layout::sharding::Sharding;
+use spmdc_layout::sub_axes::SubAxes;
 use spmdc_layout::types::{ArrayType, AxisSet, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -154,7 +154,7 @@ pub struct ValueInfo {
     /// The origin of its definition.
     pub origin: Origin,
     /// The value to which derivatives relate it, if they made it; it has a name after that one.
-    pub kin: Option<Kin>,
+    pub derived_from: Option<DerivedFrom>,
     /// The axes along which it was reduced until derivatives had been taken, for reports.
     pub was_reduced: AxisSet,
 }
@@ -276,7 +276,7 @@ impl Stmt {
     }
 
     /// Replaces cut axes by their parts wherever the statement itself names axes.
-    pub fn name_parts(&mut self, parts: &AxisParts) {
+    pub fn name_parts(&mut self, parts: &SubAxes) {
         self.origin.turned = parts.set(self.origin.turned);
         match &mut self.kind {
             StmtKind::Op(op) => op.rules_mut().named_axes().into_iter().for_each(|axes| axes.cut(parts)),
@@ -392,8 +392,8 @@ impl Func {
         self.body.each_use_mut(&mut |value| *value = replaced(*value));
         self.body.walk_mut(&mut |stmt| stmt.origin.lineage.of = stmt.origin.lineage.of.map(&replaced));
         for info in &mut self.values {
-            if let Some(kin) = info.kin {
-                Arc::make_mut(info).kin = Some(kin.mapped(&replaced));
+            if let Some(derived_from) = info.derived_from {
+                Arc::make_mut(info).derived_from = Some(derived_from.mapped(&replaced));
             }
         }
     }
@@ -405,7 +405,7 @@ impl Func {
             name: None,
             named: origin.span,
             origin,
-            kin: None,
+            derived_from: None,
             was_reduced: AxisSet::EMPTY,
         }));
         Value(self.values.len() as u32 - 1)

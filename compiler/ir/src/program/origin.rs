@@ -53,19 +53,19 @@ pub enum DerivativePart {
 
 /// The value from which derivatives made another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kin {
+pub enum DerivedFrom {
     /// It is the tangent of this value, or its gradient as far as that is known where it is computed.
     DerivativeOf(Value),
     /// It is this value again: kept, or computed once more.
     CopyOf(Value),
 }
 
-impl Kin {
+impl DerivedFrom {
     /// The same relation to another value.
-    pub fn mapped(self, to: impl FnOnce(Value) -> Value) -> Kin {
+    pub fn mapped(self, to: impl FnOnce(Value) -> Value) -> DerivedFrom {
         match self {
-            Kin::DerivativeOf(of) => Kin::DerivativeOf(to(of)),
-            Kin::CopyOf(of) => Kin::CopyOf(to(of)),
+            DerivedFrom::DerivativeOf(of) => DerivedFrom::DerivativeOf(to(of)),
+            DerivedFrom::CopyOf(of) => DerivedFrom::CopyOf(to(of)),
         }
     }
 }

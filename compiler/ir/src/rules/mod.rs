@@ -23,9 +23,9 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
-use spmdc_layout::parts::AxisParts;
 use spmdc_layout::reshard::Traffic;
 use spmdc_layout::sharding::Sharding;
+use spmdc_layout::sub_axes::SubAxes;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_layout::window::WindowMap;
 
@@ -110,7 +110,7 @@ pub enum NamedAxes<'a> {
 
 impl NamedAxes<'_> {
     /// Replaces a cut axis by its parts.
-    pub fn cut(self, parts: &AxisParts) {
+    pub fn cut(self, parts: &SubAxes) {
         match self {
             NamedAxes::List(axes) => *axes = parts.axes(axes),
             NamedAxes::Layout(layout) => *layout = parts.sharding(layout),

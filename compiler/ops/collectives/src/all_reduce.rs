@@ -28,10 +28,10 @@ use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
 use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::collective::{axis_set, factors, group_properties, manual_axes, refuse_keys, sides};
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::Binary;
-use spmdc_ops::terms::Terms;
 
 /// `psum(x, X)`: the local values of a group combined element by element; all devices have the result.
 #[derive(Clone, Debug, PartialEq)]
@@ -184,12 +184,12 @@ impl Tangents for PAllReduce {
         given: &[Option<Value>],
     ) -> Result<Vec<Option<Value>>, Diagnostic> {
         let Some(tangent) = given[0] else { return Ok(vec![None]) };
-        let is_chosen = Terms(build).compare(CompareOp::Eq, stmt.args[0], stmt.results[0])?;
-        let share = Terms(build).indicator(is_chosen, stmt.results[0])?;
+        let is_chosen = Arithmetic(build).compare(CompareOp::Eq, stmt.args[0], stmt.results[0])?;
+        let share = Arithmetic(build).indicator(is_chosen, stmt.results[0])?;
         let sum = PAllReduce { op: ReduceOp::Sum, axes: self.axes.clone() };
         let count = build.emit1(sum.clone(), &[share])?;
-        let weight = Terms(build).div(share, count)?;
-        let part = Terms(build).mul(tangent, weight)?;
+        let weight = Arithmetic(build).div(share, count)?;
+        let part = Arithmetic(build).mul(tangent, weight)?;
         Ok(vec![Some(build.emit1(sum, &[part])?)])
     }
 }

@@ -26,9 +26,9 @@ use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
 use spmdc_layout::types::{ArrayType, AxisSet, Type};
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::collective::{axis_set, factors, group_properties, manual_axes};
 use spmdc_ops::derivative::zeros_like;
-use spmdc_ops::terms::Terms;
 
 /// `ppermute(x, X, [(0, 1)])`: sends each local value from one position of the group to another; positions that receive nothing get
 /// zeros.
@@ -117,7 +117,7 @@ impl LinearMap for PPermute {
             });
             let part = build.emit1(PPermute { axes: self.axes.clone(), source }, &[cotangent])?;
             sum = Some(match sum {
-                Some(sum) => Terms(build).add(sum, part)?,
+                Some(sum) => Arithmetic(build).add(sum, part)?,
                 None => part,
             });
         }

@@ -31,6 +31,7 @@ use spmdc_layout::blocks::table;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType, Type};
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::broadcast::broadcast;
 use spmdc_ops::cast::cast;
 use spmdc_ops::concatenate::concatenate;
@@ -40,7 +41,6 @@ use spmdc_ops::iota::Iota;
 use spmdc_ops::reduce::{Reduce, accumulated, summed_in};
 use spmdc_ops::reshape::reshape;
 use spmdc_ops::slice::{SliceRange, slice};
-use spmdc_ops::terms::Terms;
 use spmdc_ops::transpose::transpose;
 
 /// Takes the elements whose indices agree in dimensions of the same number, and sums some of the remaining dimensions.
@@ -295,9 +295,9 @@ impl LinearMap for Diagonal {
         for own in (0..shape.len()).filter(|&own| first(own) != own) {
             let mut index = |axis: usize| build.emit1(Iota { ty: ArrayType::new(DType::I32, &shape), axis }, &[]);
             let (a, b) = (index(own)?, index(first(own))?);
-            let agrees = Terms(build).compare(CompareOp::Eq, a, b)?;
-            let zero = Terms(build).number(result, 0.0)?;
-            result = Terms(build).select(agrees, result, zero)?;
+            let agrees = Arithmetic(build).compare(CompareOp::Eq, a, b)?;
+            let zero = Arithmetic(build).number(result, 0.0)?;
+            result = Arithmetic(build).select(agrees, result, zero)?;
         }
         Ok(result)
     }

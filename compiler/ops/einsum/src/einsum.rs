@@ -51,7 +51,7 @@ pub struct Einsum {
 }
 
 /// The letters by their role in a product.
-struct LetterParts {
+struct LetterRoles {
     /// In both operands and the result.
     batch: Vec<char>,
     /// In the first operand and the result.
@@ -63,9 +63,9 @@ struct LetterParts {
 }
 
 impl Einsum {
-    fn parts(&self) -> LetterParts {
+    fn parts(&self) -> LetterRoles {
         let (lhs, rhs, result) = (&self.lhs, &self.rhs, &self.result);
-        LetterParts {
+        LetterRoles {
             batch: lhs.chars().filter(|&c| rhs.contains(c) && result.contains(c)).collect(),
             rows: lhs.chars().filter(|&c| !rhs.contains(c)).collect(),
             columns: rhs.chars().filter(|&c| !lhs.contains(c)).collect(),

@@ -13,7 +13,7 @@ use spmdc_ops::transpose::Transpose;
 
 /// Maximum rows of the other operand on a device. A product with more of them takes so long that the copies do not count: at 512 they
 /// are about a twentieth of it.
-const MOST_ROWS: usize = 512;
+const MAX_ROWS: usize = 512;
 
 /// An operand to transpose: its number, how, and the product with it.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Einsum {
         let is_row = |label: &char| !own.contains(*label);
         let rows: usize =
             other.chars().zip(&other_shape).filter(|(label, _)| is_row(label)).map(|(_, &len)| len).product();
-        if mesh.size_of_set(sharing) < 2 || !is_large || rows > MOST_ROWS {
+        if mesh.size_of_set(sharing) < 2 || !is_large || rows > MAX_ROWS {
             return None;
         }
         let at = position(own, adjacent)?;

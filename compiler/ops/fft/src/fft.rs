@@ -37,6 +37,7 @@ use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType};
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::broadcast::{broadcast, filled};
 use spmdc_ops::concatenate::concatenate;
 use spmdc_ops::constant::Constant;
@@ -44,7 +45,6 @@ use spmdc_ops::flip::Flip;
 use spmdc_ops::iota::Iota;
 use spmdc_ops::reshape::reshape;
 use spmdc_ops::slice::{Slice, SliceRange};
-use spmdc_ops::terms::Terms;
 use std::f64::consts::TAU;
 
 /// The transform of each line along a dimension.
@@ -273,26 +273,28 @@ impl LinearMap for Fft {
         let number =
             |build: &mut CallBuilder, number: usize| build.emit1(Constant::scalar(DType::I32, number as u64), &[]);
         let zero = number(build, 0)?;
-        let mut is_own = Terms(build).compare(CompareOp::Eq, place, zero)?;
+        let mut is_own = Arithmetic(build).compare(CompareOp::Eq, place, zero)?;
         if n.is_multiple_of(2) {
             let middle = number(build, n / 2)?;
-            let is_middle = Terms(build).compare(CompareOp::Eq, place, middle)?;
-            is_own = Terms(build).binary(BinaryOp::Or, is_own, is_middle)?;
+            let is_middle = Arithmetic(build).compare(CompareOp::Eq, place, middle)?;
+            is_own = Arithmetic(build).binary(BinaryOp::Or, is_own, is_middle)?;
         }
         let to_real = self.transform == Transform::OfReal;
-        let (one, other) =
-            (Terms(build).number(cotangent, 1.0)?, Terms(build).number(cotangent, if to_real { 0.5 } else { 2.0 })?);
-        let weights = Terms(build).select(is_own, one, other)?;
+        let (one, other) = (
+            Arithmetic(build).number(cotangent, 1.0)?,
+            Arithmetic(build).number(cotangent, if to_real { 0.5 } else { 2.0 })?,
+        );
+        let weights = Arithmetic(build).select(is_own, one, other)?;
         let mut along = vec![1; shape.len()];
         along[self.axis] = n;
         let weights = reshape(build, weights, &along)?;
         let weights = broadcast(build, weights, &shape)?;
         if to_real {
-            let scaled = Terms(build).mul(cotangent, weights)?;
+            let scaled = Arithmetic(build).mul(cotangent, weights)?;
             return build.emit1(Fft { axis: self.axis, transform: Transform::ToReal }, &[scaled]);
         }
         let transformed = build.emit1(Fft { axis: self.axis, transform: Transform::OfReal }, &[cotangent])?;
-        Terms(build).mul(transformed, weights)
+        Arithmetic(build).mul(transformed, weights)
     }
 }
 

@@ -34,6 +34,7 @@ use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, DType};
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::broadcast::broadcast;
 use spmdc_ops::cast::cast;
 use spmdc_ops::constant::Constant;
@@ -42,7 +43,6 @@ use spmdc_ops::makers;
 use spmdc_ops::products::of_others;
 use spmdc_ops::reduce::reduce;
 use spmdc_ops::sort::{LineOrder, Sort};
-use spmdc_ops::terms::Terms;
 
 /// Determinants of the square matrices in the last two dimensions, or of these without one row and one column each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Tangents for Minors {
             let last = build.ty(parts).rank() - 1;
             let sum = reduce(build, ReduceOp::Sum, parts, &[last], false)?;
             // An elimination of a singular matrix may have finite numbers, which mean nothing.
-            let mut terms = Terms(build);
+            let mut terms = Arithmetic(build);
             let (least, one) = (terms.number(sum, f64::NEG_INFINITY)?, terms.number(sum, 1.0)?);
             let most = terms.number(sum, f64::INFINITY)?;
             let is_singular = terms.compare(CompareOp::Eq, stmt.args[0], least)?;
@@ -187,7 +187,7 @@ impl Tangents for Minors {
         let found = FullElimination::of(build, wide)?.cofactors(build)?;
         let found = cast(build, found, dtype)?;
         let cofactors = build.emit1(Minors::Cofactors, &[found, x])?;
-        let parts = Terms(build).mul(cofactors, change)?;
+        let parts = Arithmetic(build).mul(cofactors, change)?;
         let rank = build.ty(parts).rank();
         Ok(vec![Some(reduce(build, ReduceOp::Sum, parts, &[rank - 2, rank - 1], false)?)])
     }
@@ -291,17 +291,17 @@ impl FullElimination {
             let rank = build.ty(pairs).rank();
             let own = reduce(build, ReduceOp::Sum, pairs, &[rank - 2, rank - 1], true)?;
             count = Some(match count {
-                Some(count) => Terms(build).add(count, own)?,
+                Some(count) => Arithmetic(build).add(count, own)?,
                 None => own,
             });
         }
         let count = count.expect("rows and columns are counted");
         let two = build.emit1(Constant::scalar(DType::I32, 2), &[])?;
         let zero = build.emit1(Constant::scalar(DType::I32, 0), &[])?;
-        let rest = Terms(build).binary(BinaryOp::Rem, count, two)?;
-        let is_even = Terms(build).compare(CompareOp::Eq, rest, zero)?;
-        let (one, less) = (Terms(build).number(like, 1.0)?, Terms(build).number(like, -1.0)?);
-        Terms(build).select(is_even, one, less)
+        let rest = Arithmetic(build).binary(BinaryOp::Rem, count, two)?;
+        let is_even = Arithmetic(build).compare(CompareOp::Eq, rest, zero)?;
+        let (one, less) = (Arithmetic(build).number(like, 1.0)?, Arithmetic(build).number(like, -1.0)?);
+        Arithmetic(build).select(is_even, one, less)
     }
 }
 

@@ -14,20 +14,20 @@ use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity, Tangents};
 use spmdc_kernel::scalar::{CompareOp, UnaryOp};
 use spmdc_layout::types::ArrayType;
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::broadcast::broadcast;
 use spmdc_ops::cast::Cast;
 use spmdc_ops::gather::Gather;
 use spmdc_ops::iota::Iota;
 use spmdc_ops::reshape::reshape;
-use spmdc_ops::terms::Terms;
 use spmdc_ops::transpose::transpose;
 
 /// Statements with matrices in the last two dimensions.
 pub struct Matrices<'b>(pub &'b mut CallBuilder);
 
 impl Matrices<'_> {
-    pub fn terms(&mut self) -> Terms<'_> {
-        Terms(self.0)
+    pub fn terms(&mut self) -> Arithmetic<'_> {
+        Arithmetic(self.0)
     }
 
     pub fn shape(&self, x: Value) -> Vec<usize> {

@@ -14,7 +14,7 @@ use spmdc_ops::slice::{SliceRange, slice_dim};
 use spmdc_ops::sort::{LineOrder, places, sort_together, term};
 
 /// Maximum number of keys in the rows of one array.
-const MOST_KEYS: usize = 100;
+const MAX_KEYS: usize = 100;
 
 /// The calls of `lexsort`.
 pub struct LexSort;
@@ -45,8 +45,8 @@ impl Call for LexSort {
                         "`lexsort` requires keys with at least one dimension",
                     ));
                 };
-                if count > MOST_KEYS {
-                    let message = format!("`lexsort` takes at most {MOST_KEYS} keys; found {count}");
+                if count > MAX_KEYS {
+                    let message = format!("`lexsort` takes at most {MAX_KEYS} keys; found {count}");
                     return Err(Diagnostic::error(Code::E0201, given.span, message));
                 }
                 let mut key = |at: usize| {

@@ -1,9 +1,9 @@
 //! The derivative of products and extremes.
 
+use crate::arithmetic::Arithmetic;
 use crate::products;
 use crate::reduce::{Reduce, reduce, reduced_shape};
 use crate::reshape::reshape;
-use crate::terms::Terms;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
@@ -20,7 +20,7 @@ impl Weights for Reduce {
         }
         let kept = reduced_shape(build.ty(x).shape(), &self.axes, true);
         let result = reshape(build, result, &kept)?;
-        let mut terms = Terms(build);
+        let mut terms = Arithmetic(build);
         let is_chosen = terms.compare(CompareOp::Eq, x, result)?;
         let chosen = terms.indicator(is_chosen, x)?;
         let count = reduce(terms.0, ReduceOp::Sum, chosen, &self.axes, true)?;

@@ -8,11 +8,11 @@
 //! result            a     ab    abc   abcd  abcde
 //! ```
 
+use crate::arithmetic::Arithmetic;
 use crate::concatenate::concatenate;
 use crate::reshape::reshape;
 use crate::scan::Scan;
 use crate::slice::{SliceRange, slice_dim};
-use crate::terms::Terms;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
@@ -63,7 +63,7 @@ impl PairTree<'_> {
 
     /// The tangent of the extreme of two, which is known. NaN does not contribute.
     fn shared(&mut self, a: Extreme, b: Extreme, extreme: Value) -> Result<Value, Diagnostic> {
-        let mut terms = Terms(self.build);
+        let mut terms = Arithmetic(self.build);
         let (zero, half) = (terms.number(extreme, 0.0)?, terms.number(extreme, 0.5)?);
         let one = terms.number(extreme, 1.0)?;
         let (left, right) =
@@ -85,7 +85,7 @@ impl PairTree<'_> {
         }
         let pairs = size / 2;
         let (first, second) = (self.part(own, 0, 2, pairs)?, self.part(own, 1, 2, pairs)?);
-        let value = Terms(self.build).binary(self.op, first.value, second.value)?;
+        let value = Arithmetic(self.build).binary(self.op, first.value, second.value)?;
         let tangent = self.shared(first, second, value)?;
         let odd_results = self.places(results, 1, 2, pairs)?;
         let odd = self.scanned(Extreme { value, tangent }, odd_results)?;

@@ -6,6 +6,7 @@
 
 mod extremes;
 
+use crate::arithmetic::Arithmetic;
 use crate::cast::cast;
 use crate::constant::Constant;
 use crate::derivative::zeros_like;
@@ -15,7 +16,6 @@ use crate::pad::Pad;
 use crate::reduce::{accumulated, summed_in};
 use crate::reshape::reshape;
 use crate::slice::{SliceRange, slice_dim};
-use crate::terms::Terms;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -362,26 +362,26 @@ impl Tangents for Scan {
             t
         } else if self.op == ReduceOp::Product {
             let previous = if self.exclusive { y } else { before(build, y, 1, dtype.narrow(1.0))? };
-            let mut sums = Terms(build).mul(t, previous)?;
+            let mut sums = Arithmetic(build).mul(t, previous)?;
             let places = build.emit1(Iota { ty: ArrayType::new(DType::I32, &shape), axis: self.axis }, &[])?;
             // Where nothing lies so many places before, the factor is zero: it may be infinite, and what is not there is zero.
             let behind = |build: &mut CallBuilder, value: Value, by: usize| {
                 let [by, zero] = [(DType::I32, by as u64), (dtype, 0)]
                     .map(|(dtype, bits)| build.emit1(Constant::scalar(dtype, bits), &[]));
-                let is_first = Terms(build).compare(CompareOp::Lt, places, by?)?;
-                Terms(build).select(is_first, zero?, value)
+                let is_first = Arithmetic(build).compare(CompareOp::Lt, places, by?)?;
+                Arithmetic(build).select(is_first, zero?, value)
             };
             let mut factors = behind(build, x, 1)?;
             let mut by = 1;
             loop {
                 let earlier = before(build, sums, by, 0)?;
-                let scaled = Terms(build).mul(earlier, factors)?;
-                sums = Terms(build).add(sums, scaled)?;
+                let scaled = Arithmetic(build).mul(earlier, factors)?;
+                sums = Arithmetic(build).add(sums, scaled)?;
                 if 2 * by >= size {
                     break;
                 }
                 let (later, earlier) = (behind(build, factors, 2 * by)?, before(build, factors, by, 0)?);
-                factors = Terms(build).mul(later, earlier)?;
+                factors = Arithmetic(build).mul(later, earlier)?;
                 by *= 2;
             }
             if self.exclusive { before(build, sums, 1, 0)? } else { sums }

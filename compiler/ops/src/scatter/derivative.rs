@@ -1,5 +1,6 @@
 //! Derivatives of scatters.
 
+use crate::arithmetic::Arithmetic;
 use crate::broadcast::{broadcast, filled};
 use crate::cast::cast;
 use crate::derivative::zeros_like;
@@ -9,7 +10,6 @@ use crate::products::{ScatteredFactors, exists};
 use crate::reduce::Reduce;
 use crate::reshape::reshape;
 use crate::scatter::{FEW_PLACES, Onto, Scatter};
-use crate::terms::Terms;
 use spmdc_abi::ReduceOp;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
@@ -37,7 +37,7 @@ impl LinearMap for Scatter {
             if !replaces {
                 return Ok(cotangent);
             }
-            let zero = Terms(build).number(cotangent, 0.0)?;
+            let zero = Arithmetic(build).number(cotangent, 0.0)?;
             let args = self.with_indices(stmt, &[cotangent, zero]);
             return build.emit1(self.clone(), &args);
         }
@@ -47,14 +47,14 @@ impl LinearMap for Scatter {
             return Ok(found);
         }
         // Of several updates of one element, that which is left has its cotangent.
-        let zero = Terms(build).number(found, 0.0)?;
+        let zero = Arithmetic(build).number(found, 0.0)?;
         let places: usize = self.places_shape(build, stmt).iter().product();
         if places == 1 && self.places.batch.is_empty() {
             return Ok(found);
         }
         if places <= FEW_PLACES && self.places.batch.is_empty() {
             let is_left = self.is_left_of_few(build, stmt, found)?;
-            return Terms(build).select(is_left, found, zero);
+            return Arithmetic(build).select(is_left, found, zero);
         }
         let full = build.ty(found).shape().to_vec();
         let count = full.iter().product();
@@ -65,8 +65,8 @@ impl LinearMap for Scatter {
         let own = Scatter { onto: Onto::Operand, ..self.clone() };
         let left = build.emit1(own, &self.with_indices(stmt, &[none, numbers]))?;
         let left = build.emit1(self.places.clone(), &self.with_indices(stmt, &[left]))?;
-        let is_left = Terms(build).compare(CompareOp::Eq, left, numbers)?;
-        Terms(build).select(is_left, found, zero)
+        let is_left = Arithmetic(build).compare(CompareOp::Eq, left, numbers)?;
+        Arithmetic(build).select(is_left, found, zero)
     }
 }
 
@@ -88,12 +88,12 @@ impl Scatter {
             Ok([reshape(build, array, &[count, 1])?, reshape(build, array, &[1, count])?])
         };
         let [own, other] = beside(build, numbers)?;
-        let mut replaced = Terms(build).compare(CompareOp::Lt, own, other)?;
+        let mut replaced = Arithmetic(build).compare(CompareOp::Lt, own, other)?;
         for &array in &stmt.args[self.skipped() + 1..] {
             let array = broadcast(build, array, &places)?;
             let [own, other] = beside(build, array)?;
-            let same = Terms(build).compare(CompareOp::Eq, own, other)?;
-            replaced = Terms(build).binary(BinaryOp::And, replaced, same)?;
+            let same = Arithmetic(build).compare(CompareOp::Eq, own, other)?;
+            replaced = Arithmetic(build).binary(BinaryOp::And, replaced, same)?;
         }
         let replaced = build.emit1(Reduce::new(ReduceOp::Or, &[1], false), &[replaced])?;
         let is_left = build.emit1(Unary(UnaryOp::Not), &[replaced])?;
@@ -158,7 +158,7 @@ impl Scatter {
             let factors = cast(build, updates, DType::F64)?;
             let product = self.combined(build, stmt, ReduceOp::Product, Some(one), factors)?;
             let product = cast(build, product, dtype)?;
-            total = Some(Terms(build).mul(tangent, product)?);
+            total = Some(Arithmetic(build).mul(tangent, product)?);
         }
         if let Some(tangent) = given[self.skipped()] {
             let like = self.with_indices(stmt, &[result]);
@@ -172,11 +172,11 @@ impl Scatter {
             if let Some(old) = old {
                 let old = cast(build, old, DType::F64)?;
                 let old = self.taken(build, stmt, old)?;
-                weight = Terms(build).mul(old, weight)?;
+                weight = Arithmetic(build).mul(old, weight)?;
             }
             let weight = cast(build, weight, dtype)?;
             let tangent = broadcast(build, tangent, &full)?;
-            let part = Terms(build).mul(tangent, weight)?;
+            let part = Arithmetic(build).mul(tangent, weight)?;
             let start = match total {
                 Some(total) => Some(total),
                 None => old.map(|old| zeros_like(build, old)).transpose()?,
@@ -216,32 +216,32 @@ impl Scatter {
         let chosen = build.emit1(self.places.clone(), &self.with_indices(stmt, &[result]))?;
         let full = build.ty(chosen).shape().to_vec();
         let all = broadcast(build, updates, &full)?;
-        let is_chosen = Terms(build).compare(CompareOp::Eq, all, chosen)?;
-        let share = Terms(build).indicator(is_chosen, result)?;
+        let is_chosen = Arithmetic(build).compare(CompareOp::Eq, all, chosen)?;
+        let share = Arithmetic(build).indicator(is_chosen, result)?;
         let share = self.without_left_out(build, stmt, share)?;
-        let zero = Terms(build).number(result, 0.0)?;
+        let zero = Arithmetic(build).number(result, 0.0)?;
         let zeros = broadcast(build, zero, &shape)?;
         let sum = Scatter { combine: Some(ReduceOp::Sum), onto: Onto::Operand, places: self.places.clone(), out: None };
         let mut start = zeros;
         let mut own = None;
         if self.onto == Onto::Operand {
-            let stays = Terms(build).compare(CompareOp::Eq, stmt.args[0], result)?;
-            let weight = Terms(build).indicator(stays, result)?;
+            let stays = Arithmetic(build).compare(CompareOp::Eq, stmt.args[0], result)?;
+            let weight = Arithmetic(build).indicator(stays, result)?;
             (start, own) = (weight, Some(weight));
         }
         let count = build.emit1(sum.clone(), &self.with_indices(stmt, &[start, share]))?;
-        let one = Terms(build).number(result, 1.0)?;
-        let count = Terms(build).binary(BinaryOp::Maximum, count, one)?;
+        let one = Arithmetic(build).number(result, 1.0)?;
+        let count = Arithmetic(build).binary(BinaryOp::Maximum, count, one)?;
         let mut total = match (own, given[0]) {
-            (Some(weight), Some(tangent)) => Terms(build).mul(tangent, weight)?,
+            (Some(weight), Some(tangent)) => Arithmetic(build).mul(tangent, weight)?,
             (Some(_) | None, _) => zeros,
         };
         if let Some(tangent) = given[self.skipped()] {
             let tangent = broadcast(build, tangent, &full)?;
-            let part = Terms(build).mul(tangent, share)?;
+            let part = Arithmetic(build).mul(tangent, share)?;
             total = build.emit1(sum, &self.with_indices(stmt, &[total, part]))?;
         }
-        Terms(build).div(total, count)
+        Arithmetic(build).div(total, count)
     }
 
     /// Values of all updates, and zeros for updates that are left out because their element does not exist. Only a new array leaves out
@@ -257,8 +257,8 @@ impl Scatter {
         let behind = shape.len() - self.places.dims.len() - self.places.batch.len() - self.places.at;
         debug_assert!(own.len() + behind <= rank, "the indices are those of the updates");
         let is_kept = reshape(build, is_kept, &[own, vec![1; behind]].concat())?;
-        let zero = Terms(build).number(values, 0.0)?;
-        Terms(build).select(is_kept, values, zero)
+        let zero = Arithmetic(build).number(values, 0.0)?;
+        Arithmetic(build).select(is_kept, values, zero)
     }
 
     /// Operands, followed by the index arrays.

@@ -8,7 +8,7 @@
 //! Factors: dimensions taken whole pass. All others are of kind *window*: operand and result are split by the same axes, each over
 //! its own size, and devices fetch missing elements.
 
-mod beyond;
+mod margin_reads;
 
 use crate::margins::Margins;
 use spmdc_grammar::codes::Code;

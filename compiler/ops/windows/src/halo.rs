@@ -40,12 +40,12 @@ use spmdc_ops::window::{display, read};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Halo {
     /// One for each operand.
-    pub parts: Vec<HaloPart>,
+    pub parts: Vec<HaloWindow>,
 }
 
 /// A window, and the layout of its elements.
 #[derive(Clone, Debug, PartialEq)]
-pub struct HaloPart {
+pub struct HaloWindow {
     /// For each dimension, the elements of the operand in the window.
     pub dims: Vec<DimMap>,
     /// The layout of the window.
@@ -54,11 +54,11 @@ pub struct HaloPart {
     pub reaches: Reaches,
 }
 
-impl HaloPart {
+impl HaloWindow {
     /// None if the missing elements have no layout.
-    pub fn new(dims: Vec<DimMap>, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<HaloPart> {
+    pub fn new(dims: Vec<DimMap>, from: &Sharding, to: &Sharding, mesh: &Mesh) -> Option<HaloWindow> {
         let reaches = Reaches::new(&dims, from, to, mesh)?;
-        Some(HaloPart { dims, to: to.clone(), reaches })
+        Some(HaloWindow { dims, to: to.clone(), reaches })
     }
 }
 
@@ -78,7 +78,7 @@ impl Halo {
         args: &[Value],
     ) -> bool {
         self.results().nth(result).is_some_and(|(part, along)| {
-            let HaloPart { dims: known, to: lies, .. } = &self.parts[part];
+            let HaloWindow { dims: known, to: lies, .. } = &self.parts[part];
             args[part] == operand && along == dim && known == dims && lies == to
         })
     }
@@ -135,7 +135,7 @@ impl Semantics for Halo {
     }
 
     fn print(&self, args: &[String], mesh: &Mesh) -> String {
-        let list = |text: &dyn Fn(&HaloPart) -> String| {
+        let list = |text: &dyn Fn(&HaloWindow) -> String| {
             format!("[{}]", self.parts.iter().map(text).collect::<Vec<_>>().join(", "))
         };
         let (dims, to) = (list(&|part| display(&part.dims)), list(&|part| part.to.display(mesh)));
@@ -157,7 +157,7 @@ impl PlacesResults for Halo {
 impl Halo {
     fn check(&self, args: &[&Type]) -> Result<(), Mismatch> {
         let fits =
-            |(part, arg): (&HaloPart, &&Type)| part.dims.iter().map(|map| map.size).eq(arg.shape().iter().copied());
+            |(part, arg): (&HaloWindow, &&Type)| part.dims.iter().map(|map| map.size).eq(arg.shape().iter().copied());
         if self.parts.len() != args.len() || !self.parts.iter().zip(args).all(fits) {
             return Err(Mismatch::new(Code::E0205, "the halo does not match the shape of the array"));
         }
@@ -258,7 +258,7 @@ impl Call for Halo {
             let Term::Sharding(to) = to else { return Err(malformed()) };
             let to = complete(to.sharding.clone(), ty.rank(), args.span)?;
             let dims = read(dims, ty.shape(), args.span)?;
-            let Some(part) = HaloPart::new(dims, &ty.sharding, &to, build.mesh()) else { return Err(malformed()) };
+            let Some(part) = HaloWindow::new(dims, &ty.sharding, &to, build.mesh()) else { return Err(malformed()) };
             parts.push(part);
         }
         Ok(Term::of_results(&build.emit(Halo { parts }, &operands)?))

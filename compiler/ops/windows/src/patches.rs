@@ -37,12 +37,12 @@ use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::patch::PatchDim;
 use spmdc_layout::types::ArrayType;
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::broadcast::filled;
 use spmdc_ops::pad::Pad;
 use spmdc_ops::region::Places;
 use spmdc_ops::reshape::reshape;
 use spmdc_ops::slice::{SliceRange, slice_dim};
-use spmdc_ops::terms::Terms;
 use spmdc_ops::update::Update;
 
 /// `patches(x, dims=[(dim, len, size, stride, dilation, blocks)], at=1)`: the windows of some dimensions.
@@ -174,7 +174,7 @@ impl Rules for Patches {
 }
 
 /// Maximum number of elements of windows along all dimensions together that are added one by one.
-const MOST_TERMS: usize = 256;
+const MAX_TERMS: usize = 256;
 
 impl LinearMap for Patches {
     fn linearity(&self, _: &Stmt) -> Linearity {
@@ -190,8 +190,8 @@ impl LinearMap for Patches {
         cotangent: Value,
     ) -> Result<Value, Diagnostic> {
         let extents = build.ty(stmt.args[0]).shape().to_vec();
-        if self.dims.iter().map(|patch| patch.size).sum::<usize>() > MOST_TERMS {
-            let message = format!("windows with more than {MOST_TERMS} elements have no derivative yet");
+        if self.dims.iter().map(|patch| patch.size).sum::<usize>() > MAX_TERMS {
+            let message = format!("windows with more than {MAX_TERMS} elements have no derivative yet");
             return Err(Diagnostic::error(Code::E0220, build.span(), message));
         }
         let mut all = cotangent;
@@ -213,7 +213,7 @@ impl LinearMap for Patches {
                 let range = SliceRange { start: element * patch.dilation, step, len: patch.len };
                 let placed = placed(build, one, &target, dim, range)?;
                 sum = Some(match sum {
-                    Some(sum) => Terms(build).add(sum, placed)?,
+                    Some(sum) => Arithmetic(build).add(sum, placed)?,
                     None => placed,
                 });
             }

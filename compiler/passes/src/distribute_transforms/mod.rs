@@ -47,13 +47,13 @@ use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
 /// Maximum number of elementwise statements that are repeated in another layout for one operand.
-const MOST_REPEATED: usize = 64;
+const MAX_REPEATED: usize = 64;
 
 /// An operand of a repeated statement is moved if the array that is computed from it has this many times its elements.
 const TIMES_SMALLER: usize = 4;
 
 /// Maximum number of operands that are moved to the order in which a transform leaves its results, to compute with these.
-const MOST_TURNED: usize = 2;
+const MAX_TURNED: usize = 2;
 
 /// Gives every transform along a split dimension whole lines, or steps that have them.
 pub fn distribute_transforms(mut module: Module) -> Module {
@@ -220,7 +220,7 @@ impl OpenTransforms<'_> {
         ));
         for cut in cuts {
             let before = (self.stmts.len(), self.turned.clone());
-            (self.left, self.others) = (MOST_REPEATED, MOST_TURNED);
+            (self.left, self.others) = (MAX_REPEATED, MAX_TURNED);
             let args = stmt.args.iter().map(|&arg| self.in_turned_order(arg, &cut, &ty, &origin));
             if let Some(args) = args.collect::<Option<Vec<(Value, bool)>>>()
                 && args.iter().any(|(_, follows)| *follows)
@@ -325,7 +325,7 @@ impl OpenTransforms<'_> {
 
     /// Whether all values are in another layout, or are computed again there.
     fn are_repeated(&mut self, values: &[Value], layout: &Sharding, origin: &Origin) -> bool {
-        self.left = MOST_REPEATED;
+        self.left = MAX_REPEATED;
         let before = (self.stmts.len(), self.elsewhere.clone());
         let are = values.iter().all(|&value| self.repeated(value, layout, origin).is_some());
         self.forget(before.0);
@@ -368,7 +368,7 @@ impl OpenTransforms<'_> {
 
     /// The value in another layout: as it is there, computed again there, or moved there.
     fn moved(&mut self, value: Value, layout: &Sharding, origin: &Origin) -> Value {
-        self.left = MOST_REPEATED;
+        self.left = MAX_REPEATED;
         let before = (self.stmts.len(), self.elsewhere.clone());
         if let Some(there) = self.repeated(value, layout, origin) {
             return there;

@@ -205,7 +205,7 @@ impl<'a> Costs<'a> {
         way
     }
 
-    /// A lower bound of the cost, exact once all moves are priced. Terms are always added in one order, so rounding cannot raise
+    /// A lower bound of the cost, exact once all moves are priced. Arithmetic are always added in one order, so rounding cannot raise
     /// the bound above the cost.
     fn sum(&self, way: &PricedAssignment) -> f64 {
         let moves = way.moves.iter().map(|&number| &self.moves[number]);

@@ -38,8 +38,8 @@ use spmdc_ir::program::{Block, Func, Module, Param, Stmt, StmtKind, Value};
 use spmdc_ir::rules::{Effect, NamedAxes};
 use spmdc_layout::explicit::explicit_part;
 use spmdc_layout::mesh::{AxisKind, Mesh, NamedMesh};
-use spmdc_layout::parts::AxisParts;
 use spmdc_layout::sharding::Sharding;
+use spmdc_layout::sub_axes::SubAxes;
 use spmdc_layout::types::AxisSet;
 use spmdc_ops::message::{ReceiveMessage, SendMessage};
 use spmdc_ops::transfer::Transfer;
@@ -230,7 +230,7 @@ impl Projector<'_> {
         let mesh = Mesh { axes, machine: self.mesh.machine, named: vec![own], hosts: None };
         let position = |axis: usize| named.axes.iter().position(|&own| usize::from(own) == axis);
         let parts = (0..self.mesh.axes.len()).map(|axis| position(axis).map(|at| at as u8).into_iter().collect());
-        let parts = AxisParts(parts.collect());
+        let parts = SubAxes(parts.collect());
         let is_open = !mesh.of_kind(AxisKind::Auto).is_empty() || !parts.set(self.func.turned()).is_empty();
 
         let mut func = Func { body: Block::default(), ..self.func.clone() };

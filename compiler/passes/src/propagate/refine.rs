@@ -13,9 +13,9 @@ use spmdc_functions::is_builtin;
 use spmdc_ir::program::{Func, Module, Value};
 use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::MAX_AXES;
-use spmdc_layout::mesh::{Axis, AxisKind, AxisPart, Mesh};
-use spmdc_layout::parts::AxisParts;
+use spmdc_layout::mesh::{Axis, AxisKind, Mesh, SubAxis};
 use spmdc_layout::sharding::DimSharding;
+use spmdc_layout::sub_axes::SubAxes;
 use spmdc_layout::types::Type;
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub fn both(a: &Cuts, b: &Cuts) -> Cuts {
 pub struct Refined {
     /// The program over the parts of its axes.
     pub module: Module,
-    parts: AxisParts,
+    parts: SubAxes,
     /// For each part, its axis and the product of the sizes of the parts before it.
     origins: Vec<(u8, usize)>,
 }
@@ -74,7 +74,7 @@ impl Refined {
         if !are_whole || !are_ours || axes.len() > MAX_AXES || prints_places(&module.func) {
             return None;
         }
-        let mut refined = Refined { module: module.clone(), parts: AxisParts(parts), origins };
+        let mut refined = Refined { module: module.clone(), parts: SubAxes(parts), origins };
         let mut func = std::mem::replace(&mut refined.module.func, Func::new(""));
         debug_assert_eq!(axes.len(), refined.origins.len(), "each part knows what it is a part of");
         debug_assert_eq!(
@@ -151,7 +151,7 @@ fn axes_of(axis: &Axis, sizes: &[usize], module: &Module) -> Vec<Axis> {
     while (0..sizes.len()).any(|at| taken.contains(&name(&between, at).as_str()) || is_builtin(&name(&between, at))) {
         between.push('_');
     }
-    let part = |at| Some(AxisPart { of: axis.name.clone(), at, count: sizes.len() });
+    let part = |at| Some(SubAxis { of: axis.name.clone(), at, count: sizes.len() });
     let parts = sizes.iter().enumerate();
     parts.map(|(at, &size)| Axis { name: name(&between, at), size, kind: axis.kind, part: part(at) }).collect()
 }

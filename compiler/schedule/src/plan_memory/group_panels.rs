@@ -16,7 +16,7 @@ use spmdc_kernel::loops::Kernel;
 use std::collections::BTreeMap;
 
 /// Maximum number of steps that are considered together, so that the search takes linear time.
-const MOST_STEPS: usize = 32;
+const MAX_STEPS: usize = 32;
 /// Minimum number of grains of the range for each device that divides it: their shares then differ by a third at most.
 const GRAINS: u64 = 3;
 
@@ -77,7 +77,7 @@ impl Surroundings<'_> {
         while at < steps.len() {
             let Some(reduction) = steps[at..].iter().position(|step| matches!(step, Step::Reduce(_))) else { break };
             let behind = at + reduction;
-            let starts = at.max(behind.saturating_sub(MOST_STEPS))..behind;
+            let starts = at.max(behind.saturating_sub(MAX_STEPS))..behind;
             let runs = starts.filter_map(|start| Some((start, self.run(&steps[start..], behind - start)?)));
             // Of equal ones the first, which is the longest.
             let best = runs.reduce(|best, other| if other.1.saved > best.1.saved { other } else { best });
@@ -124,7 +124,7 @@ impl Surroundings<'_> {
         let (mut posted, mut reductions) = (Vec::new(), 0);
         // The numbers of steps and of uses up to the last kernel.
         let (mut len, mut used) = (0, 0);
-        for (at, step) in steps.iter().enumerate().take(MOST_STEPS) {
+        for (at, step) in steps.iter().enumerate().take(MAX_STEPS) {
             let uses = match step {
                 Step::Kernel(kernel) => self.kernel(kernel, first, (group, split)),
                 Step::Reduce(reduce) => self.reduction(reduce, &first.range, (group, split)),

@@ -130,7 +130,7 @@ pub fn plan_memory(
         kernels: (0..kernels.len()).map(|kernel| format!("kernel{kernel}")).collect(),
         fingerprint: 0,
         compile_ms: 0.0,
-        parts: Vec::new(),
+        mesh_programs: Vec::new(),
         devices: Vec::new(),
         channels: Vec::new(),
     };

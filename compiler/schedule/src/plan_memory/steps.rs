@@ -4,7 +4,7 @@ use super::storage::Storage;
 use super::sync::{MemoryAccess, NeededBarrier, Pending};
 use crate::order::{Limit, Schedule, Task};
 use spmdc_abi::{
-    Bound, Check, Checked, CollectiveKind, ExchangeStep, FetchPart, FetchStep, GemmDim, GemmStep, KernelStep,
+    Bound, Check, Checked, CollectiveKind, ExchangeStep, FetchBoxes, FetchStep, GemmDim, GemmStep, KernelStep,
     LibraryArray, LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step,
 };
 use spmdc_grammar::span::Span;
@@ -379,7 +379,7 @@ impl<'a> StepEmitter<'a> {
                 Step::Permute(step)
             }
             Work::Fetch { kind, group, parts, bytes, .. } => {
-                let parts = parts.iter().map(|part| FetchPart {
+                let parts = parts.iter().map(|part| FetchBoxes {
                     dtype: part.dtype,
                     from: self.storage.place(part.from),
                     to: self.storage.place(part.to),

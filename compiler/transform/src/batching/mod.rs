@@ -220,9 +220,9 @@ impl Batcher<'_> {
                 "a batched value has the mapped dimension in front"
             );
             self.build.move_name(value, all);
-            let kin = self.build.info(value).kin;
+            let derived_from = self.build.info(value).derived_from;
             let now = |of: Value| self.values.get(&of).map_or(of, |known| known.value());
-            self.build.info_mut(all).kin = kin.map(|kin| kin.mapped(now));
+            self.build.info_mut(all).derived_from = derived_from.map(|derived_from| derived_from.mapped(now));
             self.values.insert(value, BatchedOperand::Mapped(all));
         }
     }

@@ -5,7 +5,7 @@ use super::{conformed, parts, total};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
-use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
+use spmdc_ir::program::origin::{DerivativePart, DerivedFrom, Lineage};
 use spmdc_ir::program::{Stmt, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -71,7 +71,7 @@ impl Reverse<'_> {
                 accumulated(self.build, whole, part, in_loop)?
             }
         };
-        self.build.info_mut(sum).kin.get_or_insert(Kin::DerivativeOf(value));
+        self.build.info_mut(sum).derived_from.get_or_insert(DerivedFrom::DerivativeOf(value));
         self.cotangents.insert(value, sum);
         Ok(())
     }

@@ -8,15 +8,15 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
-use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage, UnitId};
+use spmdc_ir::program::origin::{DerivativePart, DerivedFrom, Lineage, UnitId};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_layout::types::Type;
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::broadcast::broadcast;
 use spmdc_ops::derivative::zeros_like;
 use spmdc_ops::reduce::reduce;
 use spmdc_ops::reshard::Reshard;
-use spmdc_ops::terms::Terms;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The tangents of `outputs` for the tangents of some values (`tangents`), through the statements of the innermost block from `start` on:
@@ -116,7 +116,7 @@ impl Forward<'_> {
     fn new_tangent(&mut self, of: Value) -> Value {
         let (ty, origin) = (self.build.carried_type(of), self.build.origin());
         let tangent = self.build.new_value(ty, origin);
-        self.build.info_mut(tangent).kin = Some(Kin::DerivativeOf(of));
+        self.build.info_mut(tangent).derived_from = Some(DerivedFrom::DerivativeOf(of));
         self.tangents.insert(of, tangent);
         tangent
     }
@@ -337,7 +337,7 @@ impl Forward<'_> {
             Derivative::Weighted(rule) => {
                 if let Some(tangent) = given[0] {
                     let weights = rule.weights(self.build, stmt)?;
-                    let weighted = Terms(self.build).mul(weights, tangent)?;
+                    let weighted = Arithmetic(self.build).mul(weights, tangent)?;
                     let (axes, keeps) = rule.reduced();
                     terms.push(reduce(self.build, ReduceOp::Sum, weighted, axes, keeps)?);
                 }
@@ -346,7 +346,7 @@ impl Forward<'_> {
         let mut sum: Option<Value> = None;
         for term in terms {
             sum = Some(match sum {
-                Some(sum) => Terms(self.build).add(sum, term)?,
+                Some(sum) => Arithmetic(self.build).add(sum, term)?,
                 None => term,
             });
         }
@@ -361,7 +361,7 @@ impl Forward<'_> {
         let ty = self.build.ty(result).clone();
         let tangent = broadcast(self.build, tangent, ty.shape())?;
         let tangent = conformed(self.build, tangent, &ty)?;
-        self.build.info_mut(tangent).kin.get_or_insert(Kin::DerivativeOf(result));
+        self.build.info_mut(tangent).derived_from.get_or_insert(DerivedFrom::DerivativeOf(result));
         self.tangents.insert(result, tangent);
         Ok(())
     }

@@ -20,7 +20,7 @@ use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::errors::rank_too_large;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::{Control, ForLoop};
-use spmdc_ir::program::origin::{DerivativePart, Kin, Origin};
+use spmdc_ir::program::origin::{DerivativePart, DerivedFrom, Origin};
 use spmdc_ir::program::walk::defined_values;
 use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_kernel::scalar::BinaryOp;
@@ -179,7 +179,7 @@ pub(super) fn reverse(reverse: &mut Reverse<'_>, stmt: &mut Stmt) -> Result<(), 
 /// A new value of this type, as the gradient of another one.
 fn new_derivative(build: &mut CallBuilder, ty: Type, origin: &Origin, of: Value) -> Value {
     let value = build.new_value(ty, origin.clone());
-    build.info_mut(value).kin = Some(Kin::DerivativeOf(of));
+    build.info_mut(value).derived_from = Some(DerivedFrom::DerivativeOf(of));
     value
 }
 
@@ -251,7 +251,7 @@ fn with_residuals(
             let own = build.emit1(Index { dims: vec![0] }, &[stacked, position])?;
             let ty = build.ty(value).clone();
             let own = conformed(build, own, &ty)?;
-            build.info_mut(own).kin = Some(Kin::CopyOf(value));
+            build.info_mut(own).derived_from = Some(DerivedFrom::CopyOf(value));
             map.insert(value, own);
         }
         repeat(build, &found.repeated, &mut map)

@@ -36,15 +36,15 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::origin::{Kin, Lineage};
+use spmdc_ir::program::origin::{DerivedFrom, Lineage};
 use spmdc_ir::program::walk::{defined_values, free_values};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::{Derivative, PartialDerivative, is_differentiable};
 use spmdc_kernel::scalar::UnaryOp;
 use spmdc_layout::types::{AxisSet, Type};
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::collective::cast::cast_to;
 use spmdc_ops::derivative::{conformed, zeros};
-use spmdc_ops::terms::Terms;
 use std::collections::BTreeSet;
 
 /// Adds the values that depend on some others by statements that change them, those inside blocks included.
@@ -186,7 +186,7 @@ fn total_here(build: &mut CallBuilder, cotangent: Value, value: Value) -> Result
     }
     build.set_lineage(Lineage { of: Some(value), ..build.lineage() });
     let sum = summed_over(build, cotangent, axes)?;
-    build.info_mut(sum).kin = Some(Kin::DerivativeOf(value));
+    build.info_mut(sum).derived_from = Some(DerivedFrom::DerivativeOf(value));
     cast_to(build, sum, &wanted)
 }
 
@@ -195,14 +195,14 @@ fn product(build: &mut CallBuilder, partial: PartialDerivative, of: Value) -> Re
     Ok(match partial {
         PartialDerivative::Zero => None,
         PartialDerivative::One => Some(of),
-        PartialDerivative::MinusOne => Some(Terms(build).unary(UnaryOp::Neg, of)?),
-        PartialDerivative::Array(partial) => Some(Terms(build).mul(of, partial)?),
+        PartialDerivative::MinusOne => Some(Arithmetic(build).unary(UnaryOp::Neg, of)?),
+        PartialDerivative::Array(partial) => Some(Arithmetic(build).mul(of, partial)?),
         PartialDerivative::Double(half) => {
-            let twice = Terms(build).scaled(2.0, of)?;
-            Some(Terms(build).mul(twice, half)?)
+            let twice = Arithmetic(build).scaled(2.0, of)?;
+            Some(Arithmetic(build).mul(twice, half)?)
         }
         PartialDerivative::Where(condition) => {
-            let mut terms = Terms(build);
+            let mut terms = Arithmetic(build);
             let zero = terms.number(of, 0.0)?;
             Some(terms.select(condition, of, zero)?)
         }

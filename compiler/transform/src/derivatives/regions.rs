@@ -11,7 +11,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::{Control, ManualRegion};
-use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
+use spmdc_ir::program::origin::{DerivativePart, DerivedFrom, Lineage};
 use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_layout::mesh::AxisKind;
 use spmdc_layout::sharding::{DimSharding, Sharding};
@@ -110,8 +110,8 @@ impl Border {
     fn enter(&mut self, build: &mut CallBuilder, arg: Value, split: Sharding, local: Type) -> Value {
         let origin = build.origin();
         let param = build.new_value(local, origin);
-        let kin = build.info(arg).kin.unwrap_or(Kin::CopyOf(arg));
-        build.info_mut(param).kin = Some(kin);
+        let derived_from = build.info(arg).derived_from.unwrap_or(DerivedFrom::CopyOf(arg));
+        build.info_mut(param).derived_from = Some(derived_from);
         self.args.push(arg);
         self.inputs.push(split);
         self.params.push(param);

@@ -5,7 +5,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::origin::{Kin, Lineage, UnitId};
+use spmdc_ir::program::origin::{DerivedFrom, Lineage, UnitId};
 use spmdc_ir::program::units::{CustomRule, UnitCopies, UnitKind};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use std::collections::BTreeMap;
@@ -151,8 +151,9 @@ fn repeat_block(
             }
         };
         for (&value, &new) in stmt.results.iter().zip(&results) {
-            let kin = build.info(value).kin.map(|kin| kin.mapped(|of| named(build, map, of)));
-            build.info_mut(new).kin = kin.or(Some(Kin::CopyOf(value)));
+            let derived_from =
+                build.info(value).derived_from.map(|derived_from| derived_from.mapped(|of| named(build, map, of)));
+            build.info_mut(new).derived_from = derived_from.or(Some(DerivedFrom::CopyOf(value)));
             map.insert(value, new);
         }
     }
@@ -163,7 +164,7 @@ fn repeat_block(
 fn copied(build: &mut CallBuilder, value: Value) -> Value {
     let (ty, origin) = (build.ty(value).clone(), build.origin());
     let new = build.new_value(ty, origin);
-    build.info_mut(new).kin = build.info(value).kin;
+    build.info_mut(new).derived_from = build.info(value).derived_from;
     new
 }
 

@@ -9,13 +9,13 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::program::control::Control;
-use spmdc_ir::program::origin::{DerivativePart, Kin, Lineage};
+use spmdc_ir::program::origin::{DerivativePart, DerivedFrom, Lineage};
 use spmdc_ir::program::{Block, Stmt, StmtKind, Value};
 use spmdc_ir::rules::derivative::{Derivative, Linearity, Tangents, Weights};
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::derivative::summed_to;
 use spmdc_ops::reduce::reduced_shape;
 use spmdc_ops::reshape::reshape;
-use spmdc_ops::terms::Terms;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The cotangents of `inputs` for the cotangents of some values (`seeds`), which the statements of the innermost block from `start` on
@@ -44,7 +44,7 @@ pub fn pullback(
     for &output in outputs {
         let (ty, origin) = (build.gradient_type(output), build.origin());
         let seed = build.new_value(ty, origin);
-        build.info_mut(seed).kin = Some(Kin::DerivativeOf(output));
+        build.info_mut(seed).derived_from = Some(DerivedFrom::DerivativeOf(output));
         seeds.push((output, seed));
     }
     let (stmts, results) = reversed(build, start, inputs, &seeds)?;
@@ -276,5 +276,5 @@ fn spread(build: &mut CallBuilder, rule: &dyn Weights, stmt: &Stmt, cotangent: V
     let shape = build.ty(stmt.args[0]).shape().to_vec();
     let (axes, _) = rule.reduced();
     let cotangent = reshape(build, cotangent, &reduced_shape(&shape, axes, true))?;
-    Terms(build).mul(weights, cotangent)
+    Arithmetic(build).mul(weights, cotangent)
 }

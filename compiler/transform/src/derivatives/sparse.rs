@@ -5,11 +5,11 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::program::Value;
 use spmdc_ir::rules::{Elements, Placement};
+use spmdc_ops::arithmetic::Arithmetic;
 use spmdc_ops::pad::Pad;
 use spmdc_ops::region::Places;
 use spmdc_ops::scatter::{Onto, Scatter};
 use spmdc_ops::slice::SliceRange;
-use spmdc_ops::terms::Terms;
 use spmdc_ops::update::Update;
 
 /// In a loop, a part of an array is added in place if the array has at least this multiple of its elements.
@@ -42,7 +42,7 @@ pub(super) fn accumulated(
     in_loop: bool,
 ) -> Result<Value, Diagnostic> {
     let Some(AddedPlaces { op, onto, args }) = added_places(build, part, in_loop) else {
-        return Terms(build).add(sum, part);
+        return Arithmetic(build).add(sum, part);
     };
     let sum = match onto {
         None => sum,

@@ -10,7 +10,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::build::CallBuilder;
 use spmdc_ir::call::scoped::Scoped;
-use spmdc_ir::program::origin::{DerivativePart, Kin, UnitId};
+use spmdc_ir::program::origin::{DerivativePart, DerivedFrom, UnitId};
 use spmdc_ir::program::units::{CustomRule, UnitKind};
 use spmdc_ir::program::{Block, Stmt, Value};
 use spmdc_ops::barrier::OptimizationBarrier;
@@ -70,7 +70,7 @@ fn recomputed(reverse: &mut Reverse<'_>, stmts: &[Stmt], unit: UnitId, results: 
             continue;
         }
         let barrier = reverse.build.emit1(OptimizationBarrier, &[value])?;
-        reverse.build.info_mut(barrier).kin = Some(Kin::CopyOf(value));
+        reverse.build.info_mut(barrier).derived_from = Some(DerivedFrom::CopyOf(value));
         if reverse.depends.contains(&value) {
             reverse.depends.insert(barrier);
         }

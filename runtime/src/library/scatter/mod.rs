@@ -593,7 +593,7 @@ unsafe fn scatter(call: &LibraryCall<'_>, prepared: &PreparedScatter, parts: Ran
                     let part = ScatterPart { result, divided: 0, range, share: (share, shares.len) };
                     scatter_part(call, prepared, part)
                 });
-                each.fold(trap::NONE, crate::team::first_trap)
+                each.fold(trap::NONE, crate::run::team::first_trap)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::super::ViewDim;
 use super::super::radix::prefetch;
-use crate::team::first_trap;
+use crate::run::team::first_trap;
 use spmdc_abi::{DType, Kind, ScatterIndex, Width, trap};
 use std::mem::MaybeUninit;
 

@@ -106,7 +106,7 @@ impl NeededLoads {
 }
 
 /// Maximum number of parts into which a device's share of a range is cut to check whether they conflict.
-const MOST_PARTS: u64 = 256;
+const MAX_PARTS: u64 = 256;
 
 /// The steps besides kernels that run by panels, and the devices that divide the range.
 #[derive(Default)]
@@ -138,10 +138,10 @@ impl PanelSharers<'_> {
     }
 }
 
-/// The parts of a range, [`MOST_PARTS`] at most.
+/// The parts of a range, [`MAX_PARTS`] at most.
 fn cut(units: Range<i64>) -> impl Iterator<Item = Range<i64>> {
     debug_assert!(units.start <= units.end, "a range of {units:?}");
-    let len = ((units.end - units.start) as u64).div_ceil(MOST_PARTS).max(1) as i64;
+    let len = ((units.end - units.start) as u64).div_ceil(MAX_PARTS).max(1) as i64;
     units.clone().step_by(len as usize).map(move |begin| begin..(begin + len).min(units.end))
 }
 

@@ -34,7 +34,7 @@ use groups::GroupAccesses;
 use shadow::{Name, Shadow, ShadowMemory, Spot};
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{
-    FetchPart, FetchRun, GemmDim, GemmStep, GroupPanels, KernelStep, Layout, Place, Program, Shards, Step,
+    FetchBoxes, FetchRun, GemmDim, GemmStep, GroupPanels, KernelStep, Layout, Place, Program, Shards, Step,
 };
 use spmdc_ir::lower::work::Work;
 use spmdc_ir::program::{Func, Value};
@@ -54,13 +54,13 @@ pub struct MemoryPlan<'a> {
 }
 
 /// Maximum number of units of shadow memory; a unit takes 4 bytes, or 20 bytes where it is written.
-const MOST_UNITS: u64 = 1 << 27;
+const MAX_UNITS: u64 = 1 << 27;
 /// Maximum number of replays of loops and branches: deep nests whose flags share memory reach ever new states.
-const MOST_VISITS: u32 = 5_000;
+const MAX_VISITS: u32 = 5_000;
 /// The price of a loop or branch, in runs of neighbouring elements.
 const VISIT: u64 = 1_000;
 /// Maximum number of units of shadow memory that are kept for each loop or branch, besides its latest state.
-const MOST_KEPT: usize = 1 << 22;
+const MAX_KEPT: usize = 1 << 22;
 
 /// Replays a plan. True if it came to the end, false if it stopped because it would take more than `most` runs of neighbouring
 /// elements or more than `most` KiB of memory; the error is the first fault.
@@ -68,7 +68,7 @@ pub fn replay(plan: &MemoryPlan<'_>, most: u64) -> Result<bool, String> {
     let mesh = DeviceMesh::new(&plan.program.mesh)?;
     let unit = plan.schedule.types.iter().map(|ty| ty.dtype().size() as u64).min().unwrap_or(1);
     let units = shadow::units(&plan.program.arenas, &mesh, unit);
-    if units > MOST_UNITS || units.saturating_mul(unit) / 1024 > most {
+    if units > MAX_UNITS || units.saturating_mul(unit) / 1024 > most {
         return Ok(false);
     }
     let mut replay = Replay {
@@ -170,13 +170,13 @@ impl<'a> Replay<'a> {
 
     /// Replays tasks and the steps that were made from them.
     fn tasks(&mut self, tasks: &'a [Task], steps: &'a [Step]) -> Result<(), Stopped> {
-        let mut flat: Vec<(Flat<'a>, Option<PartOfGroup<'a>>)> = Vec::new();
+        let mut flat: Vec<(Flat<'a>, Option<GroupMember<'a>>)> = Vec::new();
         for step in steps {
             if let Step::GroupPanels(panels) = step {
                 let mut inner = Vec::new();
                 panels.steps.iter().for_each(|step| flatten(step, &mut inner));
                 let left = (0..inner.len()).rev();
-                flat.extend(inner.into_iter().zip(left).map(|(step, left)| (step, Some(PartOfGroup { panels, left }))));
+                flat.extend(inner.into_iter().zip(left).map(|(step, left)| (step, Some(GroupMember { panels, left }))));
             } else {
                 let mut own = Vec::new();
                 flatten(step, &mut own);
@@ -209,7 +209,7 @@ impl<'a> Replay<'a> {
                             }
                         }
                     }
-                    if let Some(PartOfGroup { panels, left }) = of_group {
+                    if let Some(GroupMember { panels, left }) = of_group {
                         group.add(work, step);
                         if left == 0 {
                             std::mem::take(&mut group).run(panels, self)?;
@@ -241,7 +241,7 @@ impl<'a> Replay<'a> {
         }
         self.count(VISIT)?;
         self.visits += 1;
-        if self.visits > MOST_VISITS {
+        if self.visits > MAX_VISITS {
             return Err(Stopped::Enough);
         }
         let diverged = self.diverged;
@@ -294,7 +294,7 @@ impl<'a> Replay<'a> {
         }
         self.diverged = diverged;
         let after = self.shadow.memory.clone();
-        let most = (MOST_KEPT / after.len().max(1)).max(1);
+        let most = (MAX_KEPT / after.len().max(1)).max(1);
         let known = self.looked.entry(key).or_default();
         // The latest states are searched first.
         known.truncate(most - 1);
@@ -512,7 +512,7 @@ impl<'a> Replay<'a> {
         })
     }
 
-    fn fetch(&mut self, (from, to): (Value, Value), part: &FetchPart) -> Result<(), Stopped> {
+    fn fetch(&mut self, (from, to): (Value, Value), part: &FetchBoxes) -> Result<(), Stopped> {
         let (name, other) = (self.name(from), self.name(to));
         let size = part.dtype.size() as u64;
         let lens = |len: fn(&spmdc_abi::FetchDim) -> usize| part.dims.iter().map(len).collect::<Vec<_>>();
@@ -645,7 +645,7 @@ fn flatten<'a>(step: &'a Step, flat: &mut Vec<Flat<'a>>) {
 
 /// The panels of a group that a step is a part of; `left` steps follow.
 #[derive(Clone, Copy)]
-struct PartOfGroup<'a> {
+struct GroupMember<'a> {
     panels: &'a GroupPanels,
     left: usize,
 }

@@ -1,0 +1,474 @@
+//! Matrix products: the `gemm` crate, one thread per call, over all batch and contracted dimensions of a step.
+//!
+//! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team takes them in
+//! any order. Cutting into panels changes no bits: `gemm` sums each element in an order that only depends on the length of the contraction.
+//! Small and narrow products are an exception, and are therefore never cut (see [`panels`]).
+
+use std::ops::Range;
+
+use gemm_common::Parallelism;
+
+use crate::processes::reads::DeviceReads;
+use crate::run::team::{Team, WORTH_SHARING};
+use spmdc_abi::mesh::{DeviceMesh, share};
+use spmdc_abi::{DType, GemmDim, GemmStep};
+
+/// Estimated nanoseconds of one multiplication and addition in f32 on a slow machine.
+const NANOSECONDS_PER_STEP: f64 = 0.03;
+
+/// A product of matrices. The arguments are the sizes; the result, its strides and whether it is accumulated into; and both operands, each
+/// with its strides along the contraction and the other dimension. Two factors, conjugations, and the number of threads follow.
+type Multiply<T> = unsafe fn(
+    usize,
+    usize,
+    usize,
+    *mut T,
+    isize,
+    isize,
+    bool,
+    *const T,
+    isize,
+    isize,
+    *const T,
+    isize,
+    isize,
+    T,
+    T,
+    bool,
+    bool,
+    bool,
+    Parallelism,
+);
+
+/// The code of products of one element type: multiplies matrices of these rows and columns at these element offsets of `a`, `b` and `c`.
+pub(crate) type ProductFn = unsafe fn(&PreparedProduct, GemmExtent, GemmExtent, [isize; 3]);
+
+/// # Safety
+/// As for [`PreparedProduct::run`].
+pub(crate) unsafe fn product_f32(product: &PreparedProduct, m: GemmExtent, n: GemmExtent, offsets: [isize; 3]) {
+    // SAFETY: as promised by the caller.
+    unsafe { product.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, offsets, 1.0) }
+}
+
+/// # Safety
+/// As for [`PreparedProduct::run`].
+pub(crate) unsafe fn product_f64(product: &PreparedProduct, m: GemmExtent, n: GemmExtent, offsets: [isize; 3]) {
+    // SAFETY: as promised by the caller.
+    unsafe { product.contract(gemm_f64::gemm::f64::get_gemm_fn(), m, n, offsets, 1.0) }
+}
+
+/// A dimension of the product on one device; strides are in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GemmExtent {
+    len: usize,
+    a: isize,
+    b: isize,
+    c: isize,
+}
+
+/// A step's product, or a device's share of it.
+#[derive(Clone, Debug)]
+pub(crate) struct PreparedProduct {
+    dtype: DType,
+    multiply: ProductFn,
+    a: *const u8,
+    b: *const u8,
+    c: *mut u8,
+    m: GemmExtent,
+    n: GemmExtent,
+    k: GemmExtent,
+    loops: Box<[GemmExtent]>,
+    contracted: Box<[GemmExtent]>,
+    /// The number of units along the rows, or the columns, of each matrix.
+    panels: usize,
+    /// Units that a thread takes at a time; 0 if the product is too small for a team.
+    chunk: i64,
+    /// Whether the product is added to the present contents of the result.
+    adds: bool,
+}
+
+// SAFETY: a product consists of data and pointers to the program's memory; `run` demands that threads run different units of it.
+unsafe impl Sync for PreparedProduct {}
+
+/// The device's share of a step, for a worker with a team of this many threads: one product, or one for each block of an operand
+/// that is distributed over several devices. The step has been checked.
+///
+/// The devices along `split` make a share each, whatever their process: the bits of small and narrow products depend on their cut. In a
+/// process that has some of these devices only, each makes several shares.
+pub(crate) fn plan(
+    reads: &mut DeviceReads<'_>,
+    step: &GemmStep,
+    device: usize,
+    (team, multiply): (usize, ProductFn),
+) -> Box<[PreparedProduct]> {
+    let mesh = reads.mesh();
+    let (rank, count) = mesh.rank(device, step.split);
+    let ranks = mesh.count(step.split.iter());
+    let mut products = Vec::new();
+    for (owner, adds) in owners(mesh, step, device) {
+        let own = if count == ranks { rank..rank + 1 } else { rank..ranks };
+        for share in own.step_by(count) {
+            products.push(part_of(reads, step, (device, owner, adds), (share, ranks), (team, multiply)));
+        }
+    }
+    products.into()
+}
+
+/// The devices whose blocks a device reads, in order, and whether their products are added to the present result.
+pub(crate) fn owners<'a>(
+    mesh: &'a DeviceMesh,
+    step: &'a GemmStep,
+    device: usize,
+) -> impl Iterator<Item = (usize, bool)> + 'a {
+    let axes = step.ring.as_ref().map_or(&[][..], |ring| &ring.axes);
+    let axes = move || axes.iter().map(|&axis| axis as usize);
+    let count = mesh.count(axes());
+    debug_assert!(device < mesh.devices(), "there is no device {device}");
+    // Sums are added in the same order on all devices, so that their copies have the same bits. Otherwise each device begins with
+    // its own block, so that no two devices read one block at the same time.
+    let summed = step.ring.as_ref().is_some_and(|ring| ring.c == 0);
+    let first = if summed { 0 } else { mesh.linear(device, axes()) };
+    (0..count).map(move |i| (mesh.at(device, axes(), (first + i) % count), summed && i > 0))
+}
+
+/// The extent of a dimension in the product of a device with an owner's block.
+pub(crate) fn extent(mesh: &DeviceMesh, step: &GemmStep, dim: &GemmDim, (device, owner): (usize, usize)) -> i64 {
+    let of_owner = step.ring.as_ref().is_some_and(|ring| if ring.is_b { dim.b != 0 } else { dim.a != 0 });
+    mesh.resolve(&dim.extent, if of_owner { owner } else { device })
+}
+
+/// The offsets of an owner's block in `a`, `b` and `c`, in elements.
+pub(crate) fn offsets(mesh: &DeviceMesh, step: &GemmStep, owner: usize) -> [i64; 3] {
+    let Some(ring) = &step.ring else { return [0; 3] };
+    let start = mesh.resolve(&ring.start, owner);
+    let other = start.saturating_mul(ring.other);
+    [if ring.is_b { other } else { 0 }, if ring.is_b { 0 } else { other }, start.saturating_mul(ring.c)]
+}
+
+/// The bytes of an owner's operand that a product reads: the first one, and their number.
+fn extent_of_reads(mesh: &DeviceMesh, step: &GemmStep, (device, owner): (usize, usize)) -> (i64, usize) {
+    let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
+    let [a, b, _] = offsets(mesh, step, owner);
+    let (mut least, mut last) = if is_b { (b, b) } else { (a, a) };
+    for dim in [&step.m, &step.n, &step.k].into_iter().chain(&step.loops).chain(&step.contracted) {
+        let len = extent(mesh, step, dim, (device, owner));
+        if len <= 0 {
+            return (0, 0);
+        }
+        let reach = (len - 1) * if is_b { dim.b } else { dim.a };
+        if reach < 0 { least += reach } else { last += reach }
+    }
+    debug_assert!(least <= last, "a block begins before it ends");
+    let size = step.dtype.size();
+    (least * size as i64, (last - least + 1) as usize * size)
+}
+
+fn part_of(
+    reads: &mut DeviceReads<'_>,
+    step: &GemmStep,
+    (device, owner, adds): (usize, usize, bool),
+    share: (usize, usize),
+    (team, multiply): (usize, ProductFn),
+) -> PreparedProduct {
+    let mesh = reads.mesh();
+    let read = extent_of_reads(mesh, step, (device, owner));
+    let extent = |dim: &GemmDim| GemmExtent {
+        len: extent(mesh, step, dim, (device, owner)).max(0) as usize,
+        a: dim.a as isize,
+        b: dim.b as isize,
+        c: dim.c as isize,
+    };
+    let size = step.dtype.size() as isize;
+    let [a, b, c] = offsets(mesh, step, owner).map(|elements| elements as isize * size);
+    let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
+    let mut product = PreparedProduct {
+        dtype: step.dtype,
+        multiply,
+        a: (if is_b { reads.own(step.a, device) } else { reads.span(owner, step.a, read) }).wrapping_offset(a),
+        b: (if is_b { reads.span(owner, step.b, read) } else { reads.own(step.b, device) }).wrapping_offset(b),
+        c: reads.own(step.c, device).wrapping_offset(c),
+        m: extent(&step.m),
+        n: extent(&step.n),
+        k: extent(&step.k),
+        loops: step.loops.iter().map(extent).collect(),
+        contracted: step.contracted.iter().map(extent).collect(),
+        panels: 1,
+        chunk: 0,
+        adds,
+    };
+    product.take_share(share);
+    product.divide(team);
+    debug_assert!(product.panels > 0 && product.chunk >= 0, "a product is of units");
+    product
+}
+
+impl PreparedProduct {
+    /// Keeps one share of the work that the devices along `split` divide.
+    fn take_share(&mut self, (rank, count): (usize, usize)) {
+        if count == 1 {
+            return;
+        }
+        // Cutting a batch dimension that divides well costs nothing; cutting rows or columns packs the other operand again.
+        let fits = |len: usize| len.is_multiple_of(count) || len >= 4 * count;
+        let size = self.dtype.size() as isize;
+        if let Some(outer) = self.loops.iter_mut().find(|dim| dim.len >= count && fits(dim.len)) {
+            let part = part(outer, rank, count, 1);
+            self.a = self.a.wrapping_offset(part.start as isize * outer.a * size);
+            self.b = self.b.wrapping_offset(part.start as isize * outer.b * size);
+            self.c = self.c.wrapping_offset(part.start as isize * outer.c * size);
+            outer.len = part.len();
+        } else if self.m.len >= self.n.len {
+            let part = part(&self.m, rank, count, 8);
+            self.a = self.a.wrapping_offset(part.start as isize * self.m.a * size);
+            self.c = self.c.wrapping_offset(part.start as isize * self.m.c * size);
+            self.m.len = part.len();
+        } else {
+            let part = part(&self.n, rank, count, 8);
+            self.b = self.b.wrapping_offset(part.start as isize * self.n.b * size);
+            self.c = self.c.wrapping_offset(part.start as isize * self.n.c * size);
+            self.n.len = part.len();
+        }
+    }
+
+    /// Chooses the units for a team of this size.
+    fn divide(&mut self, team: usize) {
+        let matrices = self.matrices();
+        let deep: usize = self.contracted.iter().map(|dim| dim.len).product();
+        let steps = self.m.len as f64 * self.n.len as f64 * self.k.len as f64 * deep as f64;
+        let scale = self.dtype.size() as f64 / 4.0;
+        let cost = steps * NANOSECONDS_PER_STEP * scale;
+        if team == 1 || cost * matrices as f64 <= WORTH_SHARING {
+            return;
+        }
+        if matrices < 2 * team && cost > WORTH_SHARING {
+            self.panels = panels(self.m.len.max(self.n.len), self.m.len.min(self.n.len), 2 * team);
+        }
+        let units = (matrices * self.panels) as i64;
+        let unit_cost = (cost / self.panels as f64).max(1.0);
+        self.chunk = ((WORTH_SHARING / 2.0 / unit_cost) as i64).clamp(1, (units / (2 * team as i64)).max(1));
+    }
+
+    /// Whether a team would help.
+    pub fn wants_team(&self) -> bool {
+        self.chunk > 0
+    }
+
+    /// The number of combinations of the batch dimensions.
+    fn matrices(&self) -> usize {
+        self.loops.iter().map(|dim| dim.len).product()
+    }
+
+    /// Computes the product; false if it panicked.
+    ///
+    /// # Safety
+    /// The memory that the step may read or write must be memory that this thread and the team's threads may access in this way; no other
+    /// thread may write it meanwhile.
+    pub unsafe fn run(&self, team: Option<&mut Team>) -> bool {
+        let units = (self.matrices() * self.panels) as i64;
+        let work = move |begin: i64, end: i64| {
+            // SAFETY: as promised by the caller; units write different elements.
+            (begin..end).for_each(|unit| unsafe { self.unit(unit as usize) });
+            0
+        };
+        match team {
+            Some(team) if self.chunk > 0 => team.run(0, units, self.chunk, &work) == 0,
+            _ => work(0, units) == 0,
+        }
+    }
+
+    /// One panel of one matrix.
+    ///
+    /// # Safety
+    /// As for `run`.
+    unsafe fn unit(&self, unit: usize) {
+        debug_assert!(unit < self.matrices() * self.panels, "there is no unit {unit}");
+        let mut index = unit / self.panels;
+        let panel = unit % self.panels;
+        let (mut a, mut b, mut c) = (0, 0, 0);
+        for dim in self.loops.iter().rev() {
+            let i = (index % dim.len) as isize;
+            index /= dim.len;
+            (a, b, c) = (a + i * dim.a, b + i * dim.b, c + i * dim.c);
+        }
+        let (mut m, mut n) = (self.m, self.n);
+        if m.len >= n.len {
+            let rows = part(&m, panel, self.panels, 8);
+            (a, c) = (a + rows.start as isize * m.a, c + rows.start as isize * m.c);
+            m.len = rows.len();
+        } else {
+            let columns = part(&n, panel, self.panels, 8);
+            (b, c) = (b + columns.start as isize * n.b, c + columns.start as isize * n.c);
+            n.len = columns.len();
+        }
+        // SAFETY: as promised by the caller. The product of an empty contraction still writes: zeros.
+        unsafe { (self.multiply)(self, m, n, [a, b, c]) }
+    }
+
+    /// Sums the products over all contracted dimensions, for operands at these element offsets.
+    ///
+    /// # Safety
+    /// As for `run`.
+    unsafe fn contract<T: Copy>(
+        &self,
+        multiply: Multiply<T>,
+        m: GemmExtent,
+        n: GemmExtent,
+        [a, b, c]: [isize; 3],
+        one: T,
+    ) {
+        debug_assert_eq!(size_of::<T>(), self.dtype.size(), "a product is computed in its type");
+        let to = self.c.cast::<T>().wrapping_offset(c);
+        let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
+        // For an empty contraction, one pass over no elements writes the zeros.
+        let depth = if passes == 0 { 0 } else { self.k.len };
+        if depth == 0 && self.adds {
+            return;
+        }
+        // The library's kernels write columns: a result with contiguous rows is computed as the transposed product.
+        let swapped = n.c.abs() < m.c.abs();
+        let (left, right) = (self.a.cast::<T>(), self.b.cast::<T>());
+        let (rows, columns, left, right, left_k, right_k) = match swapped {
+            true => (n, m, right, left, self.k.b, self.k.a),
+            false => (m, n, left, right, self.k.a, self.k.b),
+        };
+        debug_assert!(rows.c >= 0 && columns.c >= 0 && left_k >= 0, "strides of products count forward");
+        for pass in 0..passes.max(1) {
+            let (mut a, mut b) = (a, b);
+            let mut index = pass;
+            for dim in self.contracted.iter().rev().filter(|dim| dim.len > 0) {
+                let i = (index % dim.len) as isize;
+                index /= dim.len;
+                (a, b) = (a + i * dim.a, b + i * dim.b);
+            }
+            // SAFETY: as promised by the caller. With `read_dst` false the old contents are not read, so that a NaN among them
+            // does no harm.
+            unsafe {
+                multiply(
+                    rows.len,
+                    columns.len,
+                    depth,
+                    to,
+                    columns.c,
+                    rows.c,
+                    pass > 0 || self.adds,
+                    left.wrapping_offset(if swapped { b } else { a }),
+                    left_k,
+                    if swapped { rows.b } else { rows.a },
+                    right.wrapping_offset(if swapped { a } else { b }),
+                    if swapped { columns.a } else { columns.b },
+                    right_k,
+                    one,
+                    one,
+                    false,
+                    false,
+                    false,
+                    Parallelism::None,
+                );
+            }
+        }
+    }
+}
+
+/// MeshProgram `rank` of `count` of a dimension, cut at multiples of `grain` if it is long enough.
+fn part(dim: &GemmExtent, rank: usize, count: usize, grain: usize) -> Range<usize> {
+    debug_assert!(rank < count && grain > 0, "part {rank} of {count} in grains of {grain}");
+    let grain = if dim.len >= 2 * grain * count { grain } else { 1 };
+    let cuts = share(dim.len.div_ceil(grain) as i64, rank, count);
+    (cuts.start as usize * grain).min(dim.len)..(cuts.end as usize * grain).min(dim.len)
+}
+
+/// The maximum number of panels into which a matrix may be cut, given its rows and columns: the larger number, then the other.
+///
+/// The `gemm` crate has separate algorithms for products of at most 64 by 64 elements, and for those with one row or column, or of
+/// 256 elements. A panel must not become one of these if the whole matrix is not; nor may it be so thin that packing dominates.
+fn panels(long: usize, short: usize, wanted: usize) -> usize {
+    let least = match short {
+        0..=1 => return 1,
+        2..=64 => 96,
+        _ => 48,
+    };
+    (long / least).clamp(1, wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn noise(len: usize, seed: usize) -> Vec<f32> {
+        (0..len).map(|i| ((i * 7919 + seed * 104_729) % 1013) as f32 / 500.0 - 1.0).collect()
+    }
+
+    /// `c[l, m, n] = a[l, m, j, k] * b[j, k, n]`, summed over `j` and `k`, as row-major arrays.
+    fn product([l, m, n, j, k]: [usize; 5], a: &[f32], b: &[f32], c: &mut [f32]) -> PreparedProduct {
+        let extent =
+            |len: usize, a: usize, b: usize, c: usize| GemmExtent { len, a: a as isize, b: b as isize, c: c as isize };
+        assert!(a.len() >= l * m * j * k && b.len() >= j * k * n && c.len() >= l * m * n);
+        PreparedProduct {
+            dtype: DType::F32,
+            multiply: product_f32,
+            a: a.as_ptr().cast(),
+            b: b.as_ptr().cast(),
+            c: c.as_mut_ptr().cast(),
+            m: extent(m, j * k, 0, n),
+            n: extent(n, 0, 1, 1),
+            k: extent(k, 1, n, 0),
+            loops: Box::new([extent(l, m * j * k, 0, m * n)]),
+            contracted: Box::new([extent(j, k, k * n, 0)]),
+            panels: 1,
+            chunk: 0,
+            adds: false,
+        }
+    }
+
+    #[test]
+    fn products_match_the_definition() {
+        for (l, m, n, j, k) in
+            [(1, 1, 1, 1, 1), (2, 3, 5, 2, 4), (3, 70, 9, 1, 33), (2, 4, 4, 0, 3), (2, 4, 4, 2, 0), (0, 2, 2, 2, 2)]
+        {
+            let (a, b) = (noise(l * m * j * k, 1), noise(j * k * n, 2));
+            let mut c = vec![f32::NAN; l * m * n];
+            let product = product([l, m, n, j, k], &a, &b, &mut c);
+            // SAFETY: the arrays have the sizes that the product was made for.
+            assert!(unsafe { product.run(None) });
+            for (at, value) in c.iter().enumerate() {
+                let (row, column) = (at / n, at % n);
+                let expected: f64 = (0..j * k).map(|i| a[row * j * k + i] as f64 * b[i * n + column] as f64).sum();
+                assert!((*value as f64 - expected).abs() < 1e-4, "{value} instead of {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn cutting_into_panels_changes_no_bits() {
+        let mut team = Team::new(1).unwrap();
+        for (m, n, k) in
+            [(200, 64, 1030), (97, 300, 700), (1000, 70, 5), (400, 2, 900), (130, 130, 2), (66, 65, 513), (500, 17, 1)]
+        {
+            let (a, b) = (noise(m * k, 3), noise(k * n, 4));
+            let mut whole = vec![0.0; m * n];
+            // SAFETY: the arrays have the sizes that the products were made for.
+            unsafe { product([1, m, n, 1, k], &a, &b, &mut whole).run(None) };
+            for wanted in 2..9 {
+                let mut cut = vec![0.0; m * n];
+                let mut product = product([1, m, n, 1, k], &a, &b, &mut cut);
+                product.panels = panels(m.max(n), m.min(n), wanted);
+                product.chunk = 1;
+                // SAFETY: as above.
+                unsafe { product.run(Some(&mut team)) };
+                assert!(whole.iter().zip(&cut).all(|(a, b)| a.to_bits() == b.to_bits()), "{m} {n} {k} in {wanted}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_team_is_asked_only_for_long_products() {
+        let (a, b, mut c) = (noise(512 * 512, 1), noise(512 * 512, 2), vec![0.0; 512 * 512]);
+        let mut large = product([1, 512, 512, 1, 512], &a, &b, &mut c);
+        large.divide(2);
+        assert!(large.wants_team() && large.panels >= 2);
+        let mut small = product([1, 8, 8, 1, 8], &a, &b, &mut c);
+        small.divide(2);
+        assert!(!small.wants_team());
+    }
+}
