@@ -23,7 +23,7 @@ pub struct MeshProgram {
 /// A transfer between two parts.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Channel {
-    /// The part that sends, by its index in [`Program::parts`].
+    /// The part that sends, by its index in [`Program::mesh_programs`].
     pub from: u32,
     /// The part that receives; another one.
     pub to: u32,

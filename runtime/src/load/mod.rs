@@ -61,7 +61,7 @@ pub(crate) struct Loaded {
 /// Turns a step of a component into operations.
 pub(crate) type LoadFn<S> = fn(&mut Loader<'_>, &S) -> Result<(), RunError>;
 
-/// A [`Step::Print`](spmdc_abi::Step::Print).
+/// A [`Step::Print`].
 pub(crate) struct PrintedText<'a> {
     pub text: &'a str,
     pub values: &'a [PrintValue],
