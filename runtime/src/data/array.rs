@@ -125,12 +125,12 @@ impl ArrayView<'_> {
 ///
 /// ```
 /// use spmdc_abi::DType;
-/// use spmdc_runtime::array::{BlockSource, HostArray};
+/// use spmdc_runtime::data::array::{BlockSource, HostArray};
 /// let mut array = HostArray { dtype: DType::U8, shape: vec![2, 3], bytes: vec![0, 1, 2, 3, 4, 5] };
 /// let mut block = [0; 4];
 /// array.read_block(&[0, 1], &[2, 2], &mut block)?;
 /// assert_eq!(block, [1, 2, 4, 5]);
-/// # Ok::<(), spmdc_runtime::trap::RunError>(())
+/// # Ok::<(), spmdc_runtime::errors::trap::RunError>(())
 /// ```
 pub trait BlockSource {
     /// The element type.

@@ -4,7 +4,7 @@
 //! and the numbers are the same on every mesh.
 //!
 //! ```
-//! use spmdc_runtime::random;
+//! use spmdc_runtime::data::random;
 //! let key = random::key(42);
 //! assert_eq!(random::bits32(key, 0), 2098992034);
 //! assert_eq!(random::uniform_f32(key, 0), 0.48870957);

@@ -1,12 +1,12 @@
 //! The options after the program on the command line: the same for `spmdc run PROG ...` and for a built executable.
 //!
 //! ```
-//! use spmdc_runtime::args::RunArgs;
+//! use spmdc_runtime::run::args::RunArgs;
 //! let words = ["--arg", "x=iota", "--bench=3", "--timeout", "1.5"];
 //! let args = RunArgs::parse(words.map(Into::into))?;
 //! assert_eq!(args.bench, Some(3));
 //! assert_eq!(args.arguments[0].path, "x");
-//! # Ok::<(), spmdc_runtime::trap::RunError>(())
+//! # Ok::<(), spmdc_runtime::errors::trap::RunError>(())
 //! ```
 
 use std::ffi::OsString;

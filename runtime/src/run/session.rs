@@ -2,7 +2,9 @@
 //!
 //! ```no_run
 //! # use spmdc_abi::{Kernels, Program};
-//! # use spmdc_runtime::{array::HostArray, report::RunOptions, session::Session, trap::RunError};
+//! # use spmdc_runtime::data::array::HostArray;
+//! # use spmdc_runtime::errors::trap::RunError;
+//! # use spmdc_runtime::run::{report::RunOptions, session::Session};
 //! # fn example(program: Program, kernels: Kernels, mut x: HostArray) -> Result<HostArray, RunError> {
 //! let mut session = Session::load(program, kernels, RunOptions::default())?;
 //! session.write_param(0, &mut x)?;

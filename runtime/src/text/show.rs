@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use spmdc_abi::DType;
-//! use spmdc_runtime::{array::HostArray, show};
+//! use spmdc_runtime::{data::array::HostArray, text::show};
 //! let bytes = [1.5f32, 2.0, -0.25].iter().flat_map(|x| x.to_ne_bytes()).collect();
 //! let array = HostArray { dtype: DType::F32, shape: vec![3], bytes };
 //! assert_eq!(show::format(&array), "[ 1.5   2.   -0.25]");
