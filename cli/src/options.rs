@@ -231,6 +231,9 @@ pub struct RunSettings {
     #[allow(rustdoc::broken_intra_doc_links)]
     #[arg(long = "arg", value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub arguments: Vec<String>,
+    /// The values of all parameters, by their names: FILE.npz or FILE.safetensors; --arg overrides the value of a single parameter
+    #[arg(long = "args", value_name = "FILE")]
+    pub archive: Option<String>,
     /// Write a result to FILE.npy, or all of them to FILE.npz or FILE.safetensors, instead of printing
     #[arg(long = "out", value_name = "[NAME=]FILE")]
     pub outputs: Vec<String>,
@@ -275,6 +278,7 @@ impl RunSettings {
     pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
         let mut args = RunArgs { error_format: format.into(), progress: self.progress, ..RunArgs::default() };
         let single = [
+            ("--args", &self.archive),
             ("--bench", &self.bench),
             ("--stats", &self.stats),
             ("--trace", &self.trace),
@@ -508,10 +512,10 @@ mod tests {
 
     #[test]
     fn run_takes_what_an_executable_takes() {
-        let words = ["spmdc", "run", "p.spmd", "--mesh", "2x4", "--arg", "x=-1", "--bench", "3", "--stats=json"];
+        let words = "spmdc run p.spmd --mesh 2x4 --arg x=-1 --args all.npz --bench 3 --stats=json".split(' ');
         let Command::Run(run) = CommandLine::try_parse_from(words).unwrap().command else { panic!("another command") };
         let args = run.run_args(MessageFormat::Json).unwrap();
         assert_eq!((args.bench, args.stats, args.arguments.len()), (Some(3), true, 1));
-        assert_eq!(args.error_format, ErrorFormat::Json);
+        assert_eq!((args.archive.as_deref(), args.error_format), (Some("all.npz"), ErrorFormat::Json));
     }
 }

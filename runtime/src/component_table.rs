@@ -147,7 +147,7 @@ static ALL: &[&[&ComponentCode]] = &[
             &((|checker, step| checker.library(step, &TransferEnds)) as CheckFn<LibraryStep>)
         ),
         component!("spmd_prints", Component::Prints, &((|loader, text| loader.print(text)) as PrintFn)),
-        component!("spmd_inputs", Component::Inputs, &InputsCode { bind: inputs::bind_blocks, give: Session::give }),
+        component!("spmd_inputs", Component::Inputs, &InputsCode { bind: inputs::bind_all, give: Session::give }),
         component!("spmd_progress", Component::Progress, &(progress::shown as ShowFn)),
     ],
 ];

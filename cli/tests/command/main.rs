@@ -2,6 +2,7 @@
 //! limits run beside those that compute: `cargo test --test command launch` runs a part.
 #![allow(clippy::unwrap_used)]
 
+mod archives;
 mod built;
 mod commands;
 mod explained;

@@ -1,11 +1,14 @@
 //! Turns arguments of the command line into the sources of the program's parameters.
 //!
 //! `--arg x=@x.npy`, `--arg x=[1,2,3]`, `--arg x=uniform:7`; a leaf of a struct by its path, `--arg p.w=@w.npy`, or the whole
-//! struct from an archive, `--arg p=@p.npz` or `--arg p=@p.safetensors`. Shape and element type must match the parameter's.
+//! struct from an archive, `--arg p=@p.npz` or `--arg p=@p.safetensors`; all parameters from one archive, `--args all.npz`. Shape and
+//! element type must match the parameter's.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::data::archive::{Archive, check_members, holds, is_below, unknown_parameter};
 use crate::data::array::BlockSource;
 use crate::data::literal::Literal;
 use crate::data::process_files::{LocalBlocks, Placeholder, ProcessFile, ProcessFilesSource};
@@ -15,8 +18,6 @@ use crate::errors::trap::{RunCode, RunError};
 use crate::io::generated::{GeneratedPattern, GeneratedSource};
 use crate::io::in_file::ElementsInFile;
 use crate::io::npy::NpySource;
-use crate::io::npz::NpzArchive;
-use crate::io::safetensors::SafetensorsFile;
 use spmdc_abi::{Binding, DType, Plane};
 
 /// One `--arg`: `path=value`.
@@ -55,6 +56,12 @@ impl Argument {
             RunError::new(RunCode::E0702, format!("`--arg {text}` has an invalid value: {why}")).with_help(FORMS)
         })?;
         Ok(Argument { path: path.to_string(), text: value.to_string(), value: parsed })
+    }
+
+    /// `--arg NAME=@FILE:NAME`.
+    fn of_member(file: &Path, name: &str) -> Argument {
+        let value = ArgumentValue::File { path: file.to_path_buf(), member: Some(name.to_string()) };
+        Argument { path: name.to_string(), text: format!("@{}:{name}", file.display()), value }
     }
 }
 
@@ -206,22 +213,30 @@ pub type Source = Box<dyn BlockSource + Send>;
 
 /// The sources of all parameters, in their order.
 pub fn bind(params: &[Binding], arguments: &[Argument]) -> Result<Vec<Source>, RunError> {
-    bind_blocks(params, arguments, None)
+    bind_all(params, arguments, None, None)
 }
 
-/// As [`bind`], for a program without parameters.
-pub(crate) fn bind_none(arguments: &[Argument]) -> Result<Vec<Source>, RunError> {
+/// As [`bind_all`], for a program without parameters. It reads no file, so it refuses any archive.
+pub(crate) fn bind_none(arguments: &[Argument], archive: Option<&Path>) -> Result<Vec<Source>, RunError> {
     check_names(arguments)?;
-    match arguments.first() {
+    if let Some(argument) = arguments.first() {
+        return Err(unknown_parameter(&[], &argument.path));
+    }
+    match archive {
         None => Ok(Vec::new()),
-        Some(argument) => Err(unknown_parameter(&[], &argument.path)),
+        Some(file) => {
+            let why = format!("the program has no parameters for the arrays of `{}`", file.display());
+            Err(RunError::new(RunCode::E0702, why).with_help("leave out `--args`"))
+        }
     }
 }
 
-/// As [`bind`], also of files of one process or device, which have these blocks.
-pub fn bind_blocks(
+/// As [`bind`]. Parameters without an argument are read from the archive, each from the array with its name. Files of one process or device
+/// have these blocks.
+pub fn bind_all(
     params: &[Binding],
     arguments: &[Argument],
+    archive: Option<&Path>,
     blocks: Option<&LocalBlocks>,
 ) -> Result<Vec<Source>, RunError> {
     let mut sources: Vec<Option<Source>> = params.iter().map(|_| None).collect();
@@ -241,6 +256,9 @@ pub fn bind_blocks(
             give((argument, blocks), params, i, &mut sources)?;
         }
     }
+    if let Some(file) = archive {
+        bind_rest(params, file, blocks, &mut sources)?;
+    }
     let missing: Vec<String> = params
         .iter()
         .zip(&sources)
@@ -250,10 +268,11 @@ pub fn bind_blocks(
     if let Some(first) = params.iter().zip(&sources).find(|(_, source)| source.is_none()) {
         let verb = if missing.len() == 1 { "argument is" } else { "arguments are" };
         let name = &first.0.name;
-        return Err(RunError::new(RunCode::E0702, format!("{} {verb} missing: {}", missing.len(), missing.join(", ")))
-            .with_help(format!(
-                "pass a value with --arg {name}=VALUE, such as --arg {name}=@FILE.npy or --arg {name}=zeros"
-            )));
+        let place = archive.map_or_else(String::new, |file| format!(" from `{}`", file.display()));
+        let why = format!("{} {verb} missing{place}: {}", missing.len(), missing.join(", "));
+        return Err(RunError::new(RunCode::E0702, why).with_help(format!(
+            "pass a value with --arg {name}=VALUE, such as --arg {name}=@FILE.npy or --arg {name}=zeros"
+        )));
     }
     debug_assert!(sources.len() == params.len() && sources.iter().all(Option::is_some), "every parameter has a value");
     Ok(sources.into_iter().flatten().collect())
@@ -328,11 +347,6 @@ fn give_pieces(
     Ok(())
 }
 
-/// Whether the leaf is inside the struct or tuple: `p.w` in `p`.
-fn is_below(leaf: &str, path: &str) -> bool {
-    leaf.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'))
-}
-
 fn bind_struct(
     params: &[Binding],
     leaves: &[usize],
@@ -357,14 +371,10 @@ fn bind_struct(
             let names = archive.members_of(params, leaves, path, &shown)?;
             debug_assert_eq!(names.len(), leaves.len(), "every leaf has an array");
             for (&leaf, name) in leaves.iter().zip(&names) {
-                let absent = || RunError::internal(format!("`{}` lost its array `{name}`", file.display()));
-                if params[leaf].plane.is_some() || which.is_some() {
-                    let value = ArgumentValue::File { path: file.clone(), member: Some(name.clone()) };
-                    give((&Argument { value, ..argument.clone() }, blocks), params, leaf, sources)?;
-                    continue;
+                match which {
+                    None => give_member((&archive, file), name, params, leaf, sources)?,
+                    Some(_) => give((&Argument::of_member(file, name), blocks), params, leaf, sources)?,
                 }
-                let source = archive.array(name)?.ok_or_else(absent)?;
-                sources[leaf] = Some(check_type(source, &format!("{}:{name}", file.display()), &params[leaf])?);
             }
         }
         ArgumentValue::Zeros | ArgumentValue::Ones | ArgumentValue::Full(_) => {
@@ -381,109 +391,50 @@ fn bind_struct(
     Ok(())
 }
 
-fn unknown_parameter(params: &[Binding], path: &str) -> RunError {
-    let error = RunError::new(RunCode::E0702, format!("the program has no parameter `{path}`"));
-    let names = params.iter().map(|param| param.name.as_str());
-    let with_structs = names.clone().chain(names.clone().filter_map(|name| name.split('.').next()));
-    match suggest::nearest(path, with_structs) {
-        Some(near) => error.with_help(format!("did you mean `{near}`?")),
-        None if params.is_empty() => error.with_help("it has no parameters"),
-        None => {
-            let whole = params.iter().filter(|param| param.plane != Some(Plane::Imaginary));
-            let known: Vec<String> = whole.map(|param| format!("`{}: {}`", param.name, param.ty)).collect();
-            error.with_help(format!("its parameters are {}", known.join(", ")))
-        }
+/// Sets the source of a parameter to an array of an open archive.
+fn give_member(
+    (archive, file): (&Archive, &Path),
+    name: &str,
+    params: &[Binding],
+    at: usize,
+    sources: &mut [Option<Source>],
+) -> Result<(), RunError> {
+    if params[at].plane.is_some() {
+        return give((&Argument::of_member(file, name), None), params, at, sources);
     }
+    let absent = || RunError::internal(format!("`{}` lost its array `{name}`", file.display()));
+    let source = archive.array(name)?.ok_or_else(absent)?;
+    sources[at] = Some(check_type(source, &format!("{}:{name}", file.display()), &params[at])?);
+    Ok(())
 }
 
-fn has_extension(path: &Path, extension: &str) -> bool {
-    path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension))
-}
-
-/// A file that contains several arrays.
-enum Archive {
-    Npz(NpzArchive),
-    Safetensors(SafetensorsFile),
-}
-
-impl Archive {
-    fn is_one(path: &Path) -> bool {
-        has_extension(path, "npz") || has_extension(path, "safetensors")
+/// Sets the sources of all parameters that have none to the arrays with their names in an archive. A parameter without an array keeps no
+/// source. E0702 if an array has the name of no parameter.
+fn bind_rest(
+    params: &[Binding],
+    file: &Path,
+    blocks: Option<&LocalBlocks>,
+    sources: &mut [Option<Source>],
+) -> Result<(), RunError> {
+    let rest: Vec<usize> =
+        (0..params.len()).filter(|&at| sources[at].is_none() && params[at].plane != Some(Plane::Imaginary)).collect();
+    debug_assert_eq!(sources.len(), params.len(), "every parameter has a place for its source");
+    let Some((which, blocks)) = Placeholder::of(file).zip(blocks) else {
+        let archive = Archive::open(file)?;
+        check_members(params, &archive, file)?;
+        let names: BTreeSet<String> = archive.names().into_iter().collect();
+        return rest
+            .into_iter()
+            .filter(|&at| names.contains(&params[at].name))
+            .try_for_each(|at| give_member((&archive, file), &params[at].name, params, at, sources));
+    };
+    // A file of one device has only the parameters of its mesh.
+    let mut files = BTreeSet::new();
+    for at in rest {
+        files.extend(blocks.of_param(at, &params[at], file, which).into_iter().map(|piece| piece.path));
+        give((&Argument::of_member(file, &params[at].name), Some(blocks)), params, at, sources)?;
     }
-
-    fn open(path: &Path) -> Result<Archive, RunError> {
-        if has_extension(path, "safetensors") {
-            return SafetensorsFile::open(path).map(Archive::Safetensors);
-        }
-        NpzArchive::open(path).map(Archive::Npz)
-    }
-
-    fn names(&self) -> Vec<String> {
-        match self {
-            Archive::Npz(archive) => archive.names().map(str::to_string).collect(),
-            Archive::Safetensors(file) => file.names(),
-        }
-    }
-
-    /// The names of the arrays for these leaves of the struct or tuple `path`. They are their paths in it, as `--out p=p.npz` writes them,
-    /// or in the program, as `--out all.npz` does. An error if one is missing, or if an array matches no parameter.
-    fn members_of(
-        &self,
-        params: &[Binding],
-        leaves: &[usize],
-        path: &str,
-        file: &Path,
-    ) -> Result<Vec<String>, RunError> {
-        debug_assert!(leaves.iter().all(|&leaf| is_below(&params[leaf].name, path)), "leaves of `{path}`");
-        let names = self.names();
-        let shown = file.display();
-        let is_full = names.iter().any(|name| is_below(name, path));
-        let wanted = |leaf: usize| if is_full { &params[leaf].name } else { &params[leaf].name[path.len() + 1..] };
-        let missing: Vec<usize> =
-            leaves.iter().copied().filter(|&leaf| !names.iter().any(|name| name == wanted(leaf))).collect();
-        // Arrays of an archive with the names of the program belong to other values, unless they are below the struct.
-        let extra: Vec<&String> = names
-            .iter()
-            .filter(|name| !leaves.iter().any(|&leaf| wanted(leaf) == *name))
-            .filter(|name| if is_full { is_below(name, path) } else { !params.iter().any(|p| p.name == **name) })
-            .collect();
-        if let Some(&first) = missing.first() {
-            let texts = missing.iter().map(|&leaf| format!("`{}: {}`", params[leaf].name, params[leaf].ty));
-            let verb = if missing.len() == 1 { "is" } else { "are" };
-            let texts: Vec<String> = texts.collect();
-            let absent: Vec<String> = missing.iter().map(|&leaf| format!("`{}`", wanted(leaf))).collect();
-            let why = format!("{} {verb} missing: `{shown}` has no {}", texts.join(", "), absent.join(", "));
-            let near = suggest::nearest(wanted(first), extra.iter().map(|name| name.as_str()));
-            let help = near.map_or_else(|| holds(self), |near| format!("did you mean `{near}`? {}", holds(self)));
-            return Err(RunError::new(RunCode::E0702, why).with_help(help));
-        }
-        if let Some(first) = extra.first() {
-            let parts: Vec<String> = leaves.iter().map(|&leaf| format!("`{}`", wanted(leaf))).collect();
-            let listed: Vec<String> = extra.iter().map(|name| format!("`{name}`")).collect();
-            let why = format!("`{shown}` has arrays that `{path}` does not have: {}", listed.join(", "));
-            let near = suggest::nearest(first, leaves.iter().map(|&leaf| wanted(leaf)));
-            let near = near.map_or_else(String::new, |near| format!("did you mean `{near}`? "));
-            let leaf = &params[leaves[0]].name;
-            return Err(RunError::new(RunCode::E0702, why).with_help(format!(
-                "{near}the parts of `{path}` are {}; to read only some arrays of the file, write --arg {leaf}=@{shown}:KEY for each",
-                parts.join(", ")
-            )));
-        }
-        Ok(leaves.iter().map(|&leaf| wanted(leaf).to_string()).collect())
-    }
-
-    /// The array of this name, or `None` if there is none.
-    fn array(&self, name: &str) -> Result<Option<NpySource>, RunError> {
-        match self {
-            Archive::Npz(archive) => archive.array(name),
-            Archive::Safetensors(file) => file.array(name),
-        }
-    }
-}
-
-fn holds(archive: &Archive) -> String {
-    let names: Vec<String> = archive.names().iter().map(|name| format!("`{name}`")).collect();
-    if names.is_empty() { "it holds no arrays".to_string() } else { format!("it holds {}", names.join(", ")) }
+    files.iter().try_for_each(|file| check_members(params, &Archive::open(file)?, file))
 }
 
 fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Source, RunError> {
@@ -773,6 +724,31 @@ mod tests {
         assert!(bind_texts(&[param("w", DType::U8, &[2])], &[&archive.replacen('p', "w", 1)]).is_ok());
         let error = refusal(&[param("x", DType::U8, &[2])], &[&archive.replacen('p', "x", 1)]);
         assert!(error.message.contains("is an archive; name the array for `x`"), "{}", error.message);
+    }
+
+    #[test]
+    fn the_parameters_without_an_argument_come_from_an_archive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("all.npz");
+        let w = HostArray { dtype: DType::U8, shape: vec![2], bytes: vec![1, 2] };
+        let n = HostArray { dtype: DType::U8, shape: vec![], bytes: vec![3] };
+        write_npz(&path, &[("p.w", &w), ("n", &n)]).unwrap();
+        let bound = |params: &[Binding], texts: &[&str]| {
+            let arguments: Vec<Argument> = texts.iter().map(|text| Argument::parse(text).unwrap()).collect();
+            let sources = bind_all(params, &arguments, Some(&path), None);
+            sources.map(|mut sources| sources.iter_mut().map(whole).collect::<Vec<_>>())
+        };
+        let params = [param("n", DType::U8, &[]), param("p.w", DType::U8, &[2])];
+        assert_eq!(bound(&params, &[]).unwrap(), [vec![3], vec![1, 2]]);
+        assert_eq!(bound(&params, &["p=zeros"]).unwrap(), [vec![3], vec![0, 0]]);
+        let more = [&params[..], &[param("p.b", DType::U8, &[])]].concat();
+        assert_eq!(bound(&more, &["p.b=4"]).unwrap(), [vec![3], vec![1, 2], vec![4]]);
+        let missing = bound(&more, &[]).unwrap_err();
+        assert_eq!(missing.message, format!("1 argument is missing from `{}`: `p.b: u8`", path.display()));
+        let extra = bound(&params[..1], &[]).unwrap_err();
+        let words = "has arrays that are not parameters of the program: `p.w`";
+        assert!(extra.code == RunCode::E0702 && extra.message.contains(words), "{}", extra.message);
+        assert!(bind_none(&[], Some(&path)).is_err_and(|error| error.help.unwrap() == "leave out `--args`"));
     }
 
     #[test]

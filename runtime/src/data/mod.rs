@@ -1,5 +1,6 @@
 //! Arrays of the host, and their ways into and out of the memory of the devices.
 
+pub(crate) mod archive;
 pub mod array;
 pub(crate) mod blocks;
 pub(crate) mod boxes;

@@ -10,8 +10,10 @@
 //! ```
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
+use crate::data::archive::Archive;
 use crate::data::inputs::Argument;
 use crate::errors::suggest;
 use crate::errors::trap::{RunCode, RunError};
@@ -32,6 +34,8 @@ pub enum ErrorFormat {
 pub struct RunArgs {
     /// The values of parameters, from `--arg`.
     pub arguments: Vec<Argument>,
+    /// The archive of all other parameters, from `--args`.
+    pub archive: Option<String>,
     /// The texts after `--out`; the program decides which results they name.
     pub outputs: Vec<String>,
     /// The number of timed runs after the warm-up run.
@@ -62,12 +66,18 @@ struct RunOption {
 }
 
 /// All options except `--help`; `spmdc run` has the same.
-const OPTIONS: [RunOption; 12] = [
+const OPTIONS: [RunOption; 13] = [
     RunOption {
         name: "--arg",
         value: "NAME=VALUE",
         help: "the value of a parameter: @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY,\n\
                3.5, true, [1,2,3], zeros, ones, iota, full:V, uniform:SEED or normal:SEED",
+    },
+    RunOption {
+        name: "--args",
+        value: "FILE",
+        help: "the values of all parameters, by their names: FILE.npz or FILE.safetensors; --arg\n\
+               overrides the value of a single parameter",
     },
     RunOption {
         name: "--out",
@@ -146,6 +156,8 @@ impl RunArgs {
         };
         match name {
             "--arg" => self.arguments.push(Argument::parse(value)?),
+            "--args" if !Archive::is_one(Path::new(value)) => return Err(wrong("FILE.npz or FILE.safetensors")),
+            "--args" => self.archive = Some(value.to_string()),
             "--out" => self.outputs.push(value.to_string()),
             "--bench" => {
                 let runs = value.parse().ok().filter(|&runs| runs > 0);
@@ -252,7 +264,9 @@ mod tests {
 
     #[test]
     fn both_forms_of_an_option_are_read() {
-        let args = parse(&["--arg=p.w=@w.npy", "--arg", "x=-1", "--out", "y.npy", "--stats=json"]).unwrap();
+        let words = ["--arg=p.w=@w.npy", "--arg", "x=-1", "--args", "all.npz", "--out", "y.npy", "--stats=json"];
+        let args = parse(&words).unwrap();
+        assert_eq!(args.archive.as_deref(), Some("all.npz"));
         let paths: Vec<&str> = args.arguments.iter().map(|argument| argument.path.as_str()).collect();
         assert_eq!(paths, ["p.w", "x"]);
         assert_eq!(args.outputs, ["y.npy"]);
@@ -285,6 +299,7 @@ mod tests {
             (vec!["--timeout", "nan"], "invalid value `nan` of `--timeout`", "--timeout takes a number of seconds"),
             (vec!["--progress=1"], "unexpected value `1` of `--progress`", "--progress takes no value"),
             (vec!["--stats", "xml"], "invalid value `xml` of `--stats`", "--stats takes the word json"),
+            (vec!["--args", "x.npy"], "invalid value `x.npy` of `--args`", "--args takes FILE.npz or FILE.safetensors"),
             (vec!["--arg", "x"], "does not name a parameter", "write --arg NAME=VALUE"),
             (vec!["--arg", "x=zeroes"], "did you mean `zeros`?", "write @FILE.npy"),
             (vec!["--arg", "x=uniform"], "`uniform` requires an integer seed", "write @FILE"),
@@ -297,6 +312,8 @@ mod tests {
         }
         assert!(parse(&["--arg"]).unwrap_err().message.contains("requires a value"));
         assert_eq!(parse(&["--bench", "2", "--bench=3"]).unwrap_err().message, "`--bench` is given twice");
+        let twice = parse(&["--args=a.npz", "--args=b.npz"]).unwrap_err();
+        assert_eq!(twice.message, "`--args` is given twice");
         assert_eq!(parse(&["--out", "a=a.npy", "--out", "b=b.npy"]).unwrap().outputs.len(), 2);
     }
 }

@@ -60,13 +60,13 @@ pub struct Session {
 /// The component of arguments: how they become the elements of parameters.
 #[derive(Clone, Copy)]
 pub(crate) struct InputsCode {
-    /// See [`inputs::bind_blocks`](crate::data::inputs::bind_blocks).
+    /// See [`inputs::bind_all`](crate::data::inputs::bind_all).
     pub bind: BindFn,
     /// See [`Session::give`].
     pub give: fn(&mut Session, usize, Source) -> Result<(), RunError>,
 }
 
-type BindFn = fn(&[Binding], &[Argument], Option<&LocalBlocks>) -> Result<Vec<Source>, RunError>;
+type BindFn = fn(&[Binding], &[Argument], Option<&Path>, Option<&LocalBlocks>) -> Result<Vec<Source>, RunError>;
 
 /// The times of a recorded run.
 struct Recording {

@@ -17,6 +17,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -178,11 +179,13 @@ fn bind(
     job: Option<&JoinedJob>,
 ) -> Result<BoundArguments, RunError> {
     let (rank, count) = job.map_or((0, 1), |job| (job.process().rank(), job.process().count()));
-    let texts = args.arguments.iter().map(|argument| &argument.text).chain(&args.outputs);
+    let texts = args.arguments.iter().map(|argument| &argument.text).chain(&args.archive).chain(&args.outputs);
     let blocks = Placeholder::is_in(texts).then(|| LocalBlocks::new(program, rank, count)).transpose()?;
-    let sources = match program.params.as_slice() {
-        [] => inputs::bind_none(&args.arguments)?,
-        params => (components.code::<InputsCode>(Component::Inputs)?.bind)(params, &args.arguments, blocks.as_ref())?,
+    let archive = args.archive.as_deref().map(Path::new);
+    let sources = match (program.params.as_slice(), components.code::<InputsCode>(Component::Inputs)) {
+        // The executable of a program without parameters has no code that reads files.
+        ([], Err(_)) => inputs::bind_none(&args.arguments, archive)?,
+        (params, code) => (code?.bind)(params, &args.arguments, archive, blocks.as_ref())?,
     };
     // Of several processes the first one prints and writes what is not a file of one process.
     let outputs = Outputs::plan(&program.results, &args.outputs, rank == 0)?;
