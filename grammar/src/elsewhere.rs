@@ -273,6 +273,7 @@ pub const FUNCTIONS: &[(&[&str], &str)] = &[
     (&["reduce_and"], "did you mean `all`?"),
     (&["reduce_or"], "did you mean `any`?"),
     (&["convert_element_type"], "write `f32(x)` or `cast(x, f32)`"),
+    (&["bitcast_convert_type"], "write `bitcast(x, i32)`, for a type of the same size"),
     (&["reduce_precision"], "convert there and back: `f32(bf16(x))`"),
     (
         &["conv_general_dilated", "conv_with_general_padding", "conv1d", "conv2d", "conv3d"],

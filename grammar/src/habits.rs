@@ -39,7 +39,11 @@ pub const WORDS: &[(&[&str], &str)] = &[
     ),
     (&["unsqueeze", "newaxis"], "write `expand_dims(x, axis=0)` or `x[None]`"),
     (&["permute"], "write `transpose(x, (1, 0))`"),
-    (&["view", "flatten"], "write `reshape(x, (4, -1))`, or `reshape(x, -1)` for one dimension"),
+    (&["flatten"], "write `reshape(x, (4, -1))`, or `reshape(x, -1)` for one dimension"),
+    (
+        &["view"],
+        "write `reshape(x, (4, -1))` for another shape, or `bitcast(x, i32)` for the bits as another element type",
+    ),
     (
         &["item", "tolist", "cpu", "cuda", "detach", "clone", "copy", "contiguous"],
         "remove it: values are immutable, and scalars need no conversion",

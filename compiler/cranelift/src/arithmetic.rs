@@ -648,6 +648,14 @@ impl Vector<'_, '_> {
         }
     }
 
+    /// The bits of the elements as another number type of the same size. Registers hold narrow floats as f32; integer arithmetic converts
+    /// them, so that a NaN keeps its bits.
+    pub fn bits_as(&mut self, from: DType, to: DType, x: Bundle) -> Bundle {
+        let stored = self.encode_memory(from, x);
+        let stored = self.bitcast(memory_type(to), stored);
+        self.decode_memory(to, stored)
+    }
+
     fn float_to(&mut self, to: DType, x: Bundle) -> Bundle {
         let (lane, signed) = (register_type(to), to.is_signed_integer());
         if lane.bits() >= 32 {

@@ -529,6 +529,10 @@ impl<'n, 'f> Emitter<'n, 'f> {
                 let arg = self.operand(*arg, lanes);
                 self.vector(lanes).cast(*from, *to, arg)
             }
+            Inst::Bitcast { from, to, arg } => {
+                let arg = self.operand(*arg, lanes);
+                self.vector(lanes).bits_as(*from, *to, arg)
+            }
             Inst::RandomBits { dtype, .. } => self.drawn(elem, *dtype, lanes),
             // The loop has computed it.
             Inst::Carried { .. } | Inst::Last { .. } => return,
@@ -664,6 +668,7 @@ impl<'n, 'f> Emitter<'n, 'f> {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::Bitcast { .. }
             | Inst::RandomBits { .. }
             | Inst::Carried { .. }
             | Inst::Repeat { .. }

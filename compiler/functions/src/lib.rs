@@ -47,10 +47,10 @@ use spmdc_ir::call::signature::{Signature, Status};
 use spmdc_ir::call::term::Term;
 use spmdc_ir::rules::Rules;
 use spmdc_ops::{
-    barrier, broadcast, cast, check_indices, collective, combined, concatenate, constant, dynamic_slice, elementwise,
-    flip, fma, fold_in, gather, index, iota, keys, makers, margins, message, pad, print, random_bits, read_rows,
-    reduce, reshape, reshard, revise, roll, save, scan, scatter, slice, sort, transfer, transpose, update, window,
-    with_partials,
+    barrier, bitcast, broadcast, cast, check_indices, collective, combined, concatenate, constant, dynamic_slice,
+    elementwise, flip, fma, fold_in, gather, index, iota, keys, makers, margins, message, pad, print, random_bits,
+    read_rows, reduce, reshape, reshard, revise, roll, save, scan, scatter, slice, sort, transfer, transpose, update,
+    window, with_partials,
 };
 
 /// Emits the statements of a call of the function of this name.
@@ -175,6 +175,8 @@ ops! {
     fma::Fma = "fma",
     /// Another element type.
     cast::Cast = "cast",
+    /// The same bits as another element type.
+    bitcast::Bitcast = "bitcast",
     /// A reduction over dimensions.
     reduce::Reduce = "sum" | "prod" | "max" | "min" | "all" | "any",
     /// The position of the largest or smallest element.

@@ -426,7 +426,9 @@ fn bundle_work(inst: &Inst, work: f64) -> f64 {
         Inst::CheckIndex { dtype, .. } => work / registers_ratio(*dtype),
         Inst::Limit { .. } => work / registers_ratio(DType::I64),
         Inst::RandomBits { .. } => work / registers_ratio(DType::U32),
-        Inst::Cast { from, to, .. } => work / registers_ratio(*from).min(registers_ratio(*to)),
+        Inst::Cast { from, to, .. } | Inst::Bitcast { from, to, .. } => {
+            work / registers_ratio(*from).min(registers_ratio(*to))
+        }
         Inst::Load { .. }
         | Inst::Const { .. }
         | Inst::Index { .. }

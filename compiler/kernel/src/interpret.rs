@@ -241,6 +241,7 @@ impl NestInterpreter<'_> {
                 let arg = self.value(*arg);
                 number::cast(*from, *to, arg).expect(undefined)
             }
+            Inst::Bitcast { arg, .. } => self.value(*arg),
             Inst::RandomBits { dtype, key, at } => {
                 let key = number::cast(DType::Key, DType::U64, self.value(*key)).expect(undefined);
                 let counter = threefry::words(self.affine(at) as u64);

@@ -257,6 +257,15 @@ pub enum Inst {
         /// The operand.
         arg: Elem,
     },
+    /// The bits of the operand, unchanged, as another number type of the same size.
+    Bitcast {
+        /// The type of the operand.
+        from: DType,
+        /// The type of the result.
+        to: DType,
+        /// The operand.
+        arg: Elem,
+    },
     /// The random bits of a counter under a key, as [`spmdc_threefry::element`] has them.
     RandomBits {
         /// The type of the result: an unsigned integer, or a key.
@@ -419,6 +428,7 @@ impl Inst {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::Bitcast { .. }
             | Inst::RandomBits { .. }
             | Inst::Carried { .. }
             | Inst::Repeat { .. }
@@ -442,6 +452,7 @@ impl Inst {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::Bitcast { .. }
             | Inst::RandomBits { .. }
             | Inst::Carried { .. }
             | Inst::Repeat { .. }
@@ -490,6 +501,7 @@ pub fn operands(inst: &Inst) -> impl Iterator<Item = Elem> {
         | Inst::InRange { .. } => ([None; 3], [].as_slice()),
         Inst::Unary { arg, .. }
         | Inst::Cast { arg, .. }
+        | Inst::Bitcast { arg, .. }
         | Inst::CheckIndex { arg, .. }
         | Inst::RandomBits { key: arg, .. }
         | Inst::Carried { init: arg, .. }
@@ -515,6 +527,7 @@ pub fn operands_mut(inst: &mut Inst) -> impl Iterator<Item = &mut Elem> {
         | Inst::InRange { .. } => ([None, None, None], [].as_mut_slice()),
         Inst::Unary { arg, .. }
         | Inst::Cast { arg, .. }
+        | Inst::Bitcast { arg, .. }
         | Inst::CheckIndex { arg, .. }
         | Inst::RandomBits { key: arg, .. }
         | Inst::Carried { init: arg, .. }
@@ -546,6 +559,7 @@ pub fn affines(inst: &Inst) -> impl Iterator<Item = &Affine> {
         | Inst::Select { .. }
         | Inst::Fma { .. }
         | Inst::Cast { .. }
+        | Inst::Bitcast { .. }
         | Inst::Carried { .. }
         | Inst::Repeat { .. }
         | Inst::Last { .. } => [None; 3],
@@ -569,6 +583,7 @@ pub fn affines_mut(inst: &mut Inst) -> impl Iterator<Item = &mut Affine> {
         | Inst::Select { .. }
         | Inst::Fma { .. }
         | Inst::Cast { .. }
+        | Inst::Bitcast { .. }
         | Inst::Carried { .. }
         | Inst::Repeat { .. }
         | Inst::Last { .. } => [None, None, None],

@@ -197,7 +197,7 @@ impl Nest {
             | Inst::Last { dtype, .. }
             | Inst::Fma { dtype, .. } => *dtype,
             Inst::Unary { op, dtype, .. } => op.result_dtype(*dtype),
-            Inst::Cast { to, .. } => *to,
+            Inst::Cast { to, .. } | Inst::Bitcast { to, .. } => *to,
             Inst::LoopInvariant { .. } | Inst::CheckIndex { .. } | Inst::Limit { .. } | Inst::Repeat { .. } => {
                 DType::I64
             }
@@ -386,7 +386,8 @@ impl Nest {
                 | Inst::Select { .. }
                 | Inst::Fma { .. }
                 | Inst::RandomBits { .. }
-                | Inst::Cast { .. } => operands(inst).all(|operand| on_indices[operand.0 as usize]),
+                | Inst::Cast { .. }
+                | Inst::Bitcast { .. } => operands(inst).all(|operand| on_indices[operand.0 as usize]),
             };
             on_indices.push(known);
         }

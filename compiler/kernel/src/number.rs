@@ -3,7 +3,7 @@
 //! The evaluator, constant folding and the code generator's tests all rest on these functions. An element is its bits in the low
 //! bytes of a word. Narrow floats compute in f32 and round the result to nearest even; conversions to them go through f32.
 //! Integers wrap. Only NaNs are free: that a result is NaN is defined, its sign and payload are not; results leave a
-//! program with one NaN only (`HostArray::with_one_nan`).
+//! program with one NaN only (`HostArray::with_one_nan`). A bitcast keeps the bits of a NaN.
 //!
 //! ```
 //! use spmdc_kernel::{number, scalar::BinaryOp};

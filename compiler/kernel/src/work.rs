@@ -18,6 +18,7 @@ pub fn work(inst: &Inst) -> f64 {
         Inst::Compare { .. } | Inst::Select { .. } => 1.0,
         Inst::Fma { dtype, .. } => 1.0 + narrow(*dtype),
         Inst::Cast { from, to, .. } => 1.0 + narrow(*from) + narrow(*to),
+        Inst::Bitcast { from, to, .. } => narrow(*from) + narrow(*to),
         Inst::RandomBits { .. } => 200.0,
         Inst::InRange { .. } => 3.0,
         Inst::Carried { .. } | Inst::Last { .. } => 0.0,

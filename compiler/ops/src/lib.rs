@@ -8,6 +8,7 @@
 pub mod arithmetic;
 pub mod barrier;
 pub mod batching;
+pub mod bitcast;
 pub mod broadcast;
 pub mod cast;
 pub mod check_indices;

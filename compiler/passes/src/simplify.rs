@@ -10,6 +10,7 @@ use spmdc_ir::array::Array;
 use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_linalg_ops::minors::Minors;
+use spmdc_ops::bitcast::Bitcast;
 use spmdc_ops::cast::Cast;
 use spmdc_ops::constant::Constant;
 use spmdc_ops::elementwise::Binary;
@@ -115,6 +116,11 @@ impl Simplifier<'_> {
             && let [array] = folded.as_slice()
         {
             debug_assert_eq!(array.ty, self.func.ty(result).array, "`{}` is folded to another type", rules.name());
+            // A literal has one NaN only, and this one keeps its bits.
+            let is_nan = |bits| array.dtype().is_float() && array.dtype().widen(bits).is_nan();
+            if op.is::<Bitcast>() && array.bits.iter().any(|&bits| is_nan(bits)) {
+                return;
+            }
             let array = array.clone();
             stmt.kind = StmtKind::Op(Constant { array: array.clone() }.into());
             stmt.args.clear();

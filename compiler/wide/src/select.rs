@@ -137,6 +137,10 @@ impl Selector<'_> {
                 let arg = self.value(*arg)?;
                 self.graph.cast(*from, *to, arg)?
             }
+            Inst::Bitcast { from, to, arg } => {
+                let arg = self.value(*arg)?;
+                self.graph.bits_as(*from, *to, arg)?
+            }
             Inst::InRange { affine, low, high } => self.in_range(affine, low, high)?,
             Inst::Carried { dtype, init, .. } => {
                 let init = self.value(*init)?;
@@ -630,6 +634,17 @@ impl Graph {
                 Some(self.rounded(to, float))
             }
         }
+    }
+
+    /// The bits of an element as another number type of the same size. None for `f16`: the instructions that load and store it make every
+    /// NaN a quiet one.
+    fn bits_as(&mut self, from: DType, to: DType, x: Node) -> Option<Node> {
+        if from == DType::F16 || to == DType::F16 {
+            return None;
+        }
+        let bits = self.encode(from, x);
+        let bits = self.wrapped(to, bits);
+        Some(self.decode(to, bits))
     }
 
     /// A value in the form in which loops of the body carry it: bools have masks of one width.

@@ -3,8 +3,8 @@
 use super::call::Call;
 use super::orders::orders;
 use super::{
-    Array, Draw, all, axes, batching, composed, derivatives, draws, floats, gathers, ints, matrices, numbers, spectral,
-    windows,
+    Array, Draw, all, axes, batching, composed, derivatives, draws, floats, gathers, ints, matrices, numbers, of_size,
+    spectral, windows,
 };
 use spmdc_abi::DType;
 use spmdc_math::MathFn;
@@ -135,6 +135,17 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
         "cast" => {
             let (from, to) = (draw.pick(&all()), draw.pick(&all()));
             let expr = if draw.chance(50) { format!("cast(a, {})", to.name()) } else { format!("{}(a)", to.name()) };
+            Call::new(&[(from, &shape)], expr)
+        }
+        "bitcast" => {
+            let from = draw.pick(&numbers());
+            let (to, from_name) = (draw.pick(&of_size(from.size())).name(), from.name());
+            let expr = match draw.below(4) {
+                0 => format!("bitcast(-a, {to})"),
+                1 => format!("bitcast(bitcast(a, {to}), {from_name})"),
+                2 => format!("where(a == 1, bitcast(a, {to}), bitcast(a * 3, {to}))"),
+                _ => format!("bitcast(a, {to})"),
+            };
             Call::new(&[(from, &shape)], expr)
         }
         "print" => {

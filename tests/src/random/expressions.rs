@@ -2,7 +2,7 @@
 
 use super::precision::{Precision, fits};
 use super::programs::{Made, Variable, Writer};
-use super::{Array, all, floats, ints};
+use super::{Array, all, floats, ints, of_size};
 use spmdc_abi::{DType, Kind};
 use spmdc_ops::reduce::accumulated;
 
@@ -64,7 +64,7 @@ impl Writer {
             return made;
         }
         for _ in 0..20 {
-            let made = match self.draw.below(21) {
+            let made = match self.draw.below(22) {
                 0 | 1 => self.unary(&x),
                 2..=4 => self.binary(&x),
                 5 | 6 => self.product(&x),
@@ -76,6 +76,7 @@ impl Writer {
                 16 => self.windows(&x),
                 17 => self.noise(&x),
                 18 => self.multiplied(&x),
+                19 => self.bits(&x),
                 _ => self.conversion(&x),
             };
             if let Some(made) = made
@@ -217,6 +218,25 @@ impl Writer {
         let call =
             if self.draw.chance(50) { format!("{to_name}({inner})") } else { format!("cast({inner}, {to_name})") };
         Some((call + scale, array, Precision::of(to, size, 1.0, &[(1.0, x.precision)])))
+    }
+
+    /// The bits of integers as integers of another type, or the bits of any number as another type and back: there are no bounds for the
+    /// error of other results.
+    fn bits(&mut self, x: &Variable) -> Option<Made> {
+        let (name, from) = (&x.name, x.array.dtype);
+        if from == DType::Bool || !self.may_step(x) {
+            return None;
+        }
+        let to = self.draw.pick(&of_size(from.size()));
+        if from.is_integer() && to.is_integer() {
+            let array = Array::new(to, &x.array.shape);
+            return Some((format!("bitcast({name}, {})", to.name()), array, x.precision));
+        }
+        let inner = format!("bitcast({name}, {})", to.name());
+        // Moved in between, so that the bits are in memory as an array of the other type.
+        let moved = if x.array.shape.is_empty() { inner } else { format!("flip({inner}, axis=0)") };
+        let expr = format!("bitcast({moved}, {})", from.name());
+        Some((expr, x.array.clone(), x.precision))
     }
 
     /// Bools, of exact values.

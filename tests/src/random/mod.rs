@@ -160,6 +160,11 @@ pub fn numbers() -> Vec<DType> {
     [floats(), ints()].concat()
 }
 
+/// The numbers of this many bytes.
+pub fn of_size(size: usize) -> Vec<DType> {
+    numbers().into_iter().filter(|dtype| dtype.size() == size).collect()
+}
+
 pub fn all() -> Vec<DType> {
     [numbers(), vec![DType::Bool]].concat()
 }

@@ -24,6 +24,9 @@ fn with_dtype(text: &str, dtype: &str) -> Option<String> {
     Some(replaced.collect())
 }
 
+/// Functions that name a type of the same size in their example: another type is paired with itself.
+const OF_ONE_SIZE: &[&str] = &["bitcast"];
+
 #[test]
 fn element_types_are_those_of_the_table() {
     let mut wrong = Vec::new();
@@ -32,7 +35,10 @@ fn element_types_are_those_of_the_table() {
         if signature.dtypes == Dtypes::Nothing {
             continue;
         }
-        let text = program(signature);
+        let mut text = program(signature);
+        if OF_ONE_SIZE.contains(&function.name) {
+            text = text.replace("i32", "f32");
+        }
         let accepted = |dtype: &DType| {
             let text = with_dtype(&text, dtype.name()).unwrap_or_else(|| panic!("{text}"));
             compiled("example.spmd", &text, "", Some(Stage::Typed)).is_ok()

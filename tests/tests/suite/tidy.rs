@@ -546,7 +546,7 @@ const NAMED_OPS: [(&str, &[&str]); 37] = [
         &["Binary", "Cast", "Compare", "DynamicSlice", "Index", "Reshape", "Select", "Slice", "Unary", "Update"],
     ),
     ("compiler/passes/src/share_halos.rs", &["Halo", "Window"]),
-    ("compiler/passes/src/simplify.rs", &["Binary", "Cast", "Minors", "WithPartials"]),
+    ("compiler/passes/src/simplify.rs", &["Binary", "Bitcast", "Cast", "Minors", "WithPartials"]),
     ("compiler/schedule/src/fuse.rs", &["Reshard"]),
     ("compiler/src/totals.rs", &["ReceiveMessage", "SendMessage"]),
     ("compiler/tests/unit/pipeline.rs", &["Reshard"]),

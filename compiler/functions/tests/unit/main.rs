@@ -1,6 +1,7 @@
 //! The table of operations, and each operation: types, factors, values and text.
 #![allow(clippy::unwrap_used)]
 
+mod bitcast;
 mod cast;
 mod check_indices;
 mod combined;

@@ -125,6 +125,11 @@ impl<'a> Args<'a> {
         as_type(&self.required(name)?, name, self.function)
     }
 
+    /// An element type such as `f32`; E0210 for anything else.
+    pub fn dtype(&mut self, name: &str) -> Result<DType, Diagnostic> {
+        as_dtype(&self.required(name)?, name)
+    }
+
     /// `dtype=f32`
     pub fn optional_dtype(&mut self, name: &str) -> Result<Option<DType>, Diagnostic> {
         self.take(name).map(|arg| as_dtype(&arg, name)).transpose()

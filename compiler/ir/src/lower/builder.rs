@@ -214,6 +214,7 @@ impl<'a> KernelBuilder<'a> {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::Bitcast { .. }
             | Inst::RandomBits { .. }
             | Inst::Carried { .. }
             | Inst::Repeat { .. }
@@ -338,6 +339,48 @@ impl<'a> KernelBuilder<'a> {
         if from == to { arg } else { self.push(Inst::Cast { from, to, arg }) }
     }
 
+    /// The bits of the operand as another number type of the same size.
+    pub fn bitcast(&mut self, from: DType, to: DType, arg: Elem) -> Elem {
+        debug_assert_eq!(from.size(), to.size(), "the bits of {} are an element of {}", from.name(), to.name());
+        if from == to {
+            return arg;
+        }
+        self.moved(arg, to).unwrap_or_else(|| self.push(Inst::Bitcast { from, to, arg }))
+    }
+
+    /// The bits of an element that the kernel only moves, as an element of another type; None for an element that it computes. Registers
+    /// hold narrow floats as f32, so moved bits need not be converted, and the processor's conversions do not make a NaN quiet.
+    fn moved(&mut self, elem: Elem, to: DType) -> Option<Elem> {
+        let inst = match &self.kernel.insts[elem.0 as usize] {
+            Inst::Load { access, .. } => Inst::Load { access: access.clone(), dtype: to },
+            Inst::Const { bits, .. } => Inst::Const { dtype: to, bits: *bits },
+            Inst::Bitcast { from, arg, .. } => {
+                let (from, arg) = (*from, *arg);
+                return Some(self.bitcast(from, to, arg));
+            }
+            Inst::Select { cond, then, otherwise, .. } => {
+                let (cond, then, otherwise) = (*cond, *then, *otherwise);
+                let (then, otherwise) = (self.moved(then, to)?, self.moved(otherwise, to)?);
+                Inst::Select { dtype: to, cond, then, otherwise }
+            }
+            Inst::Index { .. }
+            | Inst::LoopInvariant { .. }
+            | Inst::CheckIndex { .. }
+            | Inst::Limit { .. }
+            | Inst::Unary { .. }
+            | Inst::Binary { .. }
+            | Inst::Compare { .. }
+            | Inst::Fma { .. }
+            | Inst::Cast { .. }
+            | Inst::RandomBits { .. }
+            | Inst::Carried { .. }
+            | Inst::Repeat { .. }
+            | Inst::Last { .. }
+            | Inst::InRange { .. } => return None,
+        };
+        Some(self.push(inst))
+    }
+
     /// A value that a loop of the body carries from trip to trip, from its first value on.
     pub fn carried(&mut self, dtype: DType, init: Elem) -> Elem {
         let number = self.kernel.insts.iter().filter(|inst| matches!(inst, Inst::Carried { .. })).count() as u32;
@@ -364,9 +407,18 @@ impl<'a> KernelBuilder<'a> {
 
     /// Writes an element of `value`'s block at every point.
     pub fn store(&mut self, value: Value, index: &[Affine], elem: Elem) {
-        let dtype = self.context.ty(value).dtype();
         let access = self.access(value, index, true);
+        let (dtype, elem) = self.in_memory(self.context.ty(value).dtype(), elem);
         self.kernel.stores.push(Store { access, dtype, value: elem, combine: None });
+    }
+
+    /// The type and the value with which an element of a narrow float type is stored: the bits, if the kernel has them.
+    fn in_memory(&mut self, dtype: DType, elem: Elem) -> (DType, Elem) {
+        if !dtype.is_narrow() {
+            return (dtype, elem);
+        }
+        let bits = if dtype.size() == 1 { DType::U8 } else { DType::U16 };
+        self.moved(elem, bits).map_or((dtype, elem), |moved| (bits, moved))
     }
 
     /// Combines `elem` (of type `dtype`) over the reduced dimensions into an element of `value`'s block.

@@ -106,6 +106,7 @@ fn has_no_sign(kernel: &KernelBuilder<'_>, term: Elem) -> bool {
         | Inst::Select { .. }
         | Inst::Fma { .. }
         | Inst::Cast { .. }
+        | Inst::Bitcast { .. }
         | Inst::RandomBits { .. }
         | Inst::Carried { .. }
         | Inst::Repeat { .. }

@@ -362,6 +362,7 @@ fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
             | Inst::Select { .. }
             | Inst::Fma { .. }
             | Inst::Cast { .. }
+            | Inst::Bitcast { .. }
             | Inst::RandomBits { .. }
             | Inst::Carried { .. }
             | Inst::Repeat { .. }

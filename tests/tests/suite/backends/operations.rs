@@ -192,3 +192,37 @@ fn selects_of_any_type_under_masks_of_any_width() {
     }
     check_elementwise(&kernels, len);
 }
+
+/// NaNs are compared bit by bit here: signalling ones, with payloads and signs.
+#[test]
+fn bitcasts_keep_every_bit() {
+    let mut random = Random(12);
+    let mut kernels = Vec::new();
+    let len = 131;
+    for from in numbers().into_iter().filter(|&dtype| dtype != DType::Bool) {
+        for to in numbers().into_iter().filter(|&dtype| dtype != DType::Bool && dtype.size() == from.size()) {
+            let mut kernel = elementwise(len, &[from, from], to, |x| {
+                vec![
+                    Inst::Compare { op: CompareOp::Lt, dtype: from, lhs: x[0], rhs: x[1] },
+                    Inst::Select { dtype: from, cond: Elem(2), then: x[1], otherwise: x[0] },
+                    Inst::Bitcast { from, to, arg: Elem(3) },
+                ]
+            });
+            // The result is compared as an integer.
+            let integer = numbers().into_iter().find(|dtype| dtype.is_integer() && dtype.size() == to.size());
+            kernel.buffers[2].dtype = integer.unwrap();
+            let all = u64::MAX >> (64 - 8 * from.size());
+            let special = [from, to].into_iter().filter_map(DType::format).flat_map(|format| {
+                let nan = [format.last(), format.last() + 1, format.nan(), format.nan() + 1, all];
+                nan.into_iter().flat_map(move |bits| [bits & all, (bits | format.sign()) & all])
+            });
+            let mut values: Vec<u64> = special.chain(edges(from)).chain(edges(to)).collect();
+            values.resize_with(len, || random.bits() & all);
+            let mut buffers = vec![bytes(from, &values)];
+            values.rotate_left(7);
+            buffers.extend([bytes(from, &values), vec![0; len * to.size()]]);
+            kernels.push((kernel, buffers));
+        }
+    }
+    check_elementwise(&kernels, len);
+}

@@ -313,10 +313,19 @@ fn random_inst(random: &mut Random, values: &[(Elem, DType)], rank: usize) -> Op
     let others: Vec<Elem> = values.iter().filter(|(_, other)| *other == dtype).map(|&(elem, _)| elem).collect();
     let other = random.pick(&others);
     let bools: Vec<Elem> = values.iter().filter(|(_, other)| *other == DType::Bool).map(|&(elem, _)| elem).collect();
-    Some(match random.below(8) {
+    Some(match random.below(9) {
         0 => {
             let to = random.pick(&numbers());
             (Inst::Cast { from: dtype, to, arg }, to)
+        }
+        // The bits of a NaN that was computed are free, so they become no integers.
+        8 if dtype.is_integer() => {
+            let of_size: Vec<DType> = numbers().into_iter().filter(|to| to.size() == dtype.size()).collect();
+            let to = random.pick(&of_size);
+            if to == DType::Bool {
+                return None;
+            }
+            (Inst::Bitcast { from: dtype, to, arg }, to)
         }
         1 => (Inst::Compare { op: random.pick(&COMPARE), dtype, lhs: arg, rhs: other }, DType::Bool),
         2 if !bools.is_empty() => {

@@ -578,6 +578,7 @@ impl Accesses<'_> {
                 },
                 Inst::Unary { arg, .. }
                 | Inst::Cast { arg, .. }
+                | Inst::Bitcast { arg, .. }
                 | Inst::CheckIndex { arg, .. }
                 | Inst::RandomBits { key: arg, .. }
                 | Inst::Limit { arg, .. } => stack.push(*arg),
@@ -618,7 +619,8 @@ impl Accesses<'_> {
             | Inst::Carried { .. }
             | Inst::Repeat { .. }
             | Inst::Last { .. }
-            | Inst::Cast { .. } => None,
+            | Inst::Cast { .. }
+            | Inst::Bitcast { .. } => None,
         }
     }
 }
