@@ -9,6 +9,7 @@ use miette::NamedSource;
 use spmdc_check::CheckOptions;
 use spmdc_check::sources::{Source, SourceSet, Sources};
 use spmdc_compiler::pipeline::HostOptions;
+use spmdc_compiler::sources;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{FileId, Lines, Span};
 use spmdc_kernel::machine::Machine;
@@ -92,7 +93,7 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedP
         _ => (options.program.to_string_lossy(), read(&options.program)),
     };
     let text = text.map_err(|why| RunError::new(RunCode::E0703, format!("cannot read the program `{name}`: {why}")))?;
-    let (set, diagnostics) = SourceSet::load(&name, &text, &DiskSources);
+    let (set, diagnostics) = sources::load(&name, &text, &DiskSources);
     set.files.iter().for_each(|file| texts.add(&file.name, &file.text));
     if has_errors(&diagnostics) {
         return Err(CommandError::Program(diagnostics));

@@ -6,4 +6,5 @@ pub mod backends;
 mod hosts;
 pub mod pipeline;
 pub mod report;
+pub mod sources;
 pub mod totals;

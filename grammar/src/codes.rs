@@ -49,6 +49,8 @@ codes! {
     E0107 "unknown constant in --set",
     E0108 "a form that is allowed in dumps only",
     E0109 "a dump that violates the invariants of its stage",
+    E0110 "malformed StableHLO text",
+    E0111 "an operation of StableHLO that the language cannot express",
     E0201 "wrong number of arguments",
     E0202 "unknown or repeated keyword argument",
     E0203 "types do not match",

@@ -6,6 +6,7 @@ use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Compilation, HostOptions, Options, compile};
+use spmdc_compiler::sources;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{Span, line_column};
 use spmdc_inspect::eval::evaluate;
@@ -116,7 +117,7 @@ fn parsed(name: &str, text: &str) -> Result<Rc<SourceSet>, Vec<Failure>> {
     if let Some(set) = LAST_READ.with_borrow(|last| last.as_ref().filter(is_same).cloned()) {
         return Ok(set);
     }
-    let (set, diagnostics) = SourceSet::load(name, text, &NoSources);
+    let (set, diagnostics) = sources::load(name, text, &NoSources);
     if !diagnostics.is_empty() {
         return Err(failures(text, &diagnostics));
     }

@@ -21,10 +21,25 @@ fn blocks(page: &Path) -> Vec<String> {
     text.split("```spmd\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_string()).collect()
 }
 
-/// Runs the command on a text, in a folder of its own. A line of the text may name variables of the environment.
+/// The first program of a page: of the language, or StableHLO text.
+fn first_block(page: &Path) -> Option<(&'static str, String)> {
+    let text = fs::read_to_string(page).unwrap();
+    let languages = [("spmd", "```spmd\n"), ("mlir", "```mlir\n")];
+    let first = languages.into_iter().filter_map(|(ending, fence)| Some((text.find(fence)?, ending, fence))).min()?;
+    let (at, ending, fence) = first;
+    let (block, _) = text[at + fence.len()..].split_once("```")?;
+    Some((ending, block.to_string()))
+}
+
+/// Runs the command on a program of the language.
 fn spmdc(command: &str, text: &str, words: &[&str]) -> Output {
+    spmdc_on("page.spmd", command, text, words)
+}
+
+/// Runs the command on a text in a file of this name, in a folder of its own. A line of the text may name variables of the environment.
+fn spmdc_on(file: &str, command: &str, text: &str, words: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("page.spmd");
+    let path = folder.path().join(file);
     fs::write(&path, text).unwrap();
     let mut spmdc = Command::new(env!("CARGO_BIN_EXE_spmdc"));
     let variables = text.lines().find_map(|line| line.strip_prefix("// environment: ")).unwrap_or_default();
@@ -39,12 +54,13 @@ fn every_example_of_a_diagnostic_raises_it() {
     let without_example = ["E0805", "E0808", "E0809", "E0999"];
     for page in pages(&docs().join("errors")) {
         let code = page.file_stem().unwrap().to_string_lossy().into_owned();
-        let Some(example) = blocks(&page).first().cloned() else {
+        let Some((ending, example)) = first_block(&page) else {
             assert!(without_example.contains(&code.as_str()), "{code} has no example");
             continue;
         };
         let words = example.lines().find_map(|line| line.strip_prefix("// run: ")).unwrap_or_default();
-        let output = spmdc("run", &example, &words.split_whitespace().collect::<Vec<_>>());
+        let output =
+            spmdc_on(&format!("page.{ending}"), "run", &example, &words.split_whitespace().collect::<Vec<_>>());
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let raised = errors.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let raised: Vec<String> = raised.filter_map(|line| Some(line["code"].as_str()?.to_string())).collect();

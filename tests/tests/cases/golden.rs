@@ -42,9 +42,10 @@ pub fn check(case: &Case) -> Vec<String> {
         return wrong;
     };
     let archive = NpzArchive::open(&case.path.with_extension("npz")).unwrap();
+    let name = case.path.file_name().unwrap().to_string_lossy().into_owned();
     let meshes = case.meshes.clone().unwrap_or_else(|| MESHES.map(str::to_string).to_vec());
     for mesh in &meshes {
-        let compilation = match engine::compiled("golden.spmd", &case.text, mesh, None) {
+        let compilation = match engine::compiled(&name, &case.text, mesh, None) {
             Ok(compilation) => compilation,
             Err(failures) => {
                 wrong.push(format!("on {mesh}: {failures:?}"));

@@ -6,6 +6,7 @@
 //! | `examples::NAME` | `examples/NAME.spmd` |
 //! | `pages::NAME::2` | the second program of `docs/rules/NAME.md` |
 //! | `golden::NAME` | `tests/golden/NAME.spmd`, compared with the results of another implementation |
+//! | `stablehlo::NAME` | `tests/stablehlo/NAME.mlir`, which JAX printed, compared with its results |
 
 #![allow(clippy::unwrap_used)]
 
@@ -69,6 +70,12 @@ fn main() -> ExitCode {
     assert!(golden.len() >= 40, "{} golden programs", golden.len());
     for (name, path) in golden {
         trials.push(trial(format!("golden::{name}"), move || Case::read(&path), golden::check));
+    }
+    let printed = files(&root().join("tests/stablehlo"), "mlir");
+    assert!(printed.len() >= 12, "{} programs of JAX", printed.len());
+    for path in printed {
+        let name = format!("stablehlo::{}", path.file_stem().unwrap().to_string_lossy());
+        trials.push(trial(name, move || Case::read(&path), golden::check));
     }
     libtest_mimic::run(&arguments, trials).exit_code()
 }

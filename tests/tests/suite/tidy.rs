@@ -27,7 +27,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 31] = [
+const CRATES: [(&str, &[&str]); 32] = [
     ("grammar", &[]),
     ("math", &[]),
     ("runtime/abi", &[]),
@@ -100,6 +100,7 @@ const CRATES: [(&str, &[&str]); 31] = [
             "spmdc-ops",
         ],
     ),
+    ("compiler/stablehlo", &["spmdc-grammar"]),
     (
         "compiler/check",
         &[
@@ -147,6 +148,7 @@ const CRATES: [(&str, &[&str]); 31] = [
             "spmdc-ops",
             "spmdc-passes",
             "spmdc-schedule",
+            "spmdc-stablehlo",
         ],
     ),
     ("cli/embed", &[]),

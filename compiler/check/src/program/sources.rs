@@ -89,6 +89,12 @@ impl SourceSet {
         (set, diagnostics)
     }
 
+    /// A program of one file that was read from another language: spans refer to its text.
+    pub fn of_program(name: &str, text: &str, program: ProgramNode) -> SourceSet {
+        let (name, text) = (name.to_string(), text.to_string());
+        SourceSet { files: vec![SourceFile { name, text, program, imports: BTreeMap::new(), is_shipped: false }] }
+    }
+
     /// The file with this number, which must be one of the set.
     pub fn file(&self, id: FileId) -> &SourceFile {
         &self.files[id.0 as usize]

@@ -1,0 +1,197 @@
+//! Loops and branches.
+
+use super::{FunctionReader, MlirValue, at, malformed};
+use crate::build::Build;
+use crate::cursor::Read;
+use crate::tree::{Attribute, DenseNumber, MlirBlock, MlirElement, MlirOp, ValueName};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, StmtNode, StmtNodeKind};
+
+/// A loop with a counter that no trip changes otherwise.
+struct CountedLoop {
+    /// The position of the counter among the carried values.
+    counter: usize,
+    start: i128,
+    end: i128,
+}
+
+impl FunctionReader<'_> {
+    pub(super) fn while_loop(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let [cond, body] = operation.regions.as_slice() else {
+            return Err(malformed(operation, "a loop has a condition and a body"));
+        };
+        let inits = self.all_operands(operation)?;
+        if inits.len() != cond.params.len() || inits.len() != body.params.len() {
+            return Err(malformed(operation, "a loop carries as many values as it is given"));
+        }
+        let counted = counted(cond, body, &inits);
+        let names: Vec<String> = body.params.iter().map(|(name, _)| self.fresh(name)).collect();
+        let carried: Vec<usize> =
+            (0..inits.len()).filter(|&at| counted.as_ref().is_none_or(|counted| counted.counter != at)).collect();
+        for &at in &carried {
+            self.stmts.push(build.bind_mutable(&names[at], inits[at].expr.clone()));
+        }
+        let statement = match &counted {
+            Some(CountedLoop { counter, start, end }) => {
+                let trip = self.fresh("i");
+                self.enter(build, body, &names);
+                let element = body.params[*counter].1.element;
+                let counter_value =
+                    MlirValue::new(build.cast(element, build.name(&trip)), body.params[*counter].1.clone());
+                self.values.insert(ValueName { base: body.params[*counter].0.clone(), index: 0 }, counter_value);
+                let block = self.trip(build, body, &names, &carried)?;
+                build.expr(ExprKind::For {
+                    pattern: build.pattern(&trip),
+                    start: Box::new(build.int(*start)),
+                    end: Box::new(build.int((*end).max(*start))),
+                    step: None,
+                    collect: false,
+                    body: block,
+                })
+            }
+            None => {
+                self.enter(build, cond, &names);
+                let condition = self.block(build, cond)?;
+                let condition = match condition.stmts.is_empty() {
+                    true => *condition.value.expect("a condition has a value"),
+                    false => build.expr(ExprKind::Block(condition)),
+                };
+                self.enter(build, body, &names);
+                let block = self.trip(build, body, &names, &carried)?;
+                build.expr(ExprKind::While { cond: Box::new(condition), body: block })
+            }
+        };
+        self.stmts.push(StmtNode { kind: StmtNodeKind::Expr(statement), span: build.0 });
+        for (at, (name, ty)) in Self::result_names(operation).into_iter().zip(&operation.types).enumerate() {
+            let expr = match &counted {
+                Some(counted) if counted.counter == at => {
+                    build.cast(ty.element, build.int(counted.end.max(counted.start)))
+                }
+                Some(_) | None => build.name(&names[at]),
+            };
+            self.values.insert(name, MlirValue::new(expr, ty.clone()));
+        }
+        Ok(())
+    }
+
+    /// Gives the parameters of a block these variables.
+    fn enter(&mut self, build: Build, block: &MlirBlock, names: &[String]) {
+        for ((param, ty), name) in block.params.iter().zip(names) {
+            let value = MlirValue::new(build.name(name), ty.clone());
+            self.values.insert(ValueName { base: param.clone(), index: 0 }, value);
+        }
+    }
+
+    /// A trip: the statements of the body, and the assignments of the values that it carries on.
+    fn trip(&mut self, build: Build, body: &MlirBlock, names: &[String], carried: &[usize]) -> Read<BlockNode> {
+        let (mut stmts, values) = self.body(&body.body)?;
+        let is_carried = |expr: &Expr| matches!(&expr.kind, ExprKind::Name(name) if names.contains(name));
+        let mut assignments = Vec::new();
+        for &at in carried {
+            let Some(value) = values.get(at) else { continue };
+            if matches!(&value.kind, ExprKind::Name(name) if *name == names[at]) {
+                continue;
+            }
+            // A carried value that another one takes is read before it is assigned.
+            let value = match is_carried(value) {
+                true => {
+                    let name = self.fresh("next");
+                    stmts.push(build.bind(build.pattern(&name), value.clone()));
+                    build.name(name)
+                }
+                false => value.clone(),
+            };
+            assignments.push(build.assign(&names[at], value));
+        }
+        stmts.extend(assignments);
+        Ok(build.block(stmts, None))
+    }
+
+    /// One of several branches, by a number; the last one for numbers without a branch.
+    pub(super) fn case(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let [index] = self.some_operands(operation)?;
+        let Some((last, first)) = operation.regions.split_last() else {
+            return Err(malformed(operation, "a case has branches"));
+        };
+        let index = self.variable(build, "branch", index.expr);
+        let mut chosen = build.expr(ExprKind::Block(self.branch(build, last)?));
+        for (number, region) in first.iter().enumerate().rev() {
+            let is_chosen = build.binary(spmdc_grammar::ast::InfixOp::Eq, index.clone(), build.int(number as i128));
+            let then = self.branch(build, region)?;
+            chosen = either(build, is_chosen, then, chosen);
+        }
+        self.emit_all(operation, chosen);
+        Ok(())
+    }
+
+    pub(super) fn if_else(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let [condition] = self.some_operands(operation)?;
+        let [then, otherwise] = operation.regions.as_slice() else {
+            return Err(malformed(operation, "an if has two branches"));
+        };
+        let then = self.branch(build, then)?;
+        let otherwise = build.expr(ExprKind::Block(self.branch(build, otherwise)?));
+        self.emit_all(operation, either(build, condition.expr, then, otherwise));
+        Ok(())
+    }
+
+    fn branch(&mut self, build: Build, region: &MlirBlock) -> Read<BlockNode> {
+        self.block(build, region)
+    }
+
+    /// A region as a function of its parameters: `|a, b| ..`.
+    pub(super) fn lambda(&mut self, operation: &MlirOp, region: &MlirBlock) -> Read<Expr> {
+        let build = at(operation);
+        let names: Vec<String> = region.params.iter().map(|(name, _)| self.fresh(name)).collect();
+        self.enter(build, region, &names);
+        let block = self.block(build, region)?;
+        let body = match block.stmts.is_empty() {
+            true => *block.value.expect("a region has a value"),
+            false => build.expr(ExprKind::Block(block)),
+        };
+        Ok(build.lambda(&names, body))
+    }
+}
+
+fn either(build: Build, cond: Expr, then: BlockNode, otherwise: Expr) -> Expr {
+    build.expr(ExprKind::If { cond: Box::new(cond), then, otherwise: Some(Box::new(otherwise)) })
+}
+
+/// The counter of a loop whose condition is `counter < end`, with a constant first value, and a step of 1.
+fn counted(cond: &MlirBlock, body: &MlirBlock, inits: &[MlirValue]) -> Option<CountedLoop> {
+    let constant_in = |block: &MlirBlock, name: &ValueName| {
+        let found = block.body.iter().find(|operation| operation.results.iter().any(|(base, _)| *base == name.base))?;
+        match found.attributes.get("value") {
+            Some(Attribute::Dense(dense)) if found.name == "stablehlo.constant" => match dense.elements.as_slice() {
+                [DenseNumber::Int(value)] => Some(*value),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    let last = cond.body.last()?;
+    let test = cond.body.iter().find(|operation| {
+        operation.results.first().is_some_and(|(name, _)| last.operands.first().is_some_and(|used| used.base == *name))
+    })?;
+    let is_less = matches!(test.attributes.get("comparison_direction"), Some(Attribute::Word(word)) if word == "LT");
+    if test.name != "stablehlo.compare" || !is_less {
+        return None;
+    }
+    let [left, right] = test.operands.as_slice() else { return None };
+    let counter = cond.params.iter().position(|(name, _)| *name == left.base)?;
+    let end = constant_in(cond, right)?;
+    let Some(DenseNumber::Int(start)) = inits[counter].splat() else { return None };
+    if !matches!(body.params[counter].1.element, MlirElement::Signed(_)) || body.params[counter].1.rank() > 0 {
+        return None;
+    }
+    let next = body.body.last()?.operands.get(counter)?;
+    let step = body.body.iter().find(|operation| operation.results.iter().any(|(name, _)| *name == next.base))?;
+    let own = &body.params[counter].0;
+    let is_step = step.name == "stablehlo.add"
+        && step.operands.first().is_some_and(|left| left.base == *own)
+        && step.operands.get(1).is_some_and(|right| constant_in(body, right) == Some(1));
+    let fits = |value: i128| i32::try_from(value).is_ok();
+    (is_step && fits(*start) && fits(end)).then_some(CountedLoop { counter, start: *start, end })
+}

@@ -1,0 +1,596 @@
+//! Elements at indices: gathers, scatters, and slices at dynamic places.
+
+use super::products::{custom_ints, in_order};
+use super::reductions::RegionFunction;
+use super::shapes::reshaped;
+use super::{FunctionReader, MlirValue, at, malformed, result_type, unsupported};
+use crate::build::Build;
+use crate::cursor::Read;
+use crate::tree::{Attribute, MlirElement, MlirOp, TensorType};
+use spmdc_grammar::ast::{Expr, IndexNode, InfixOp, StmtNode, StmtNodeKind};
+
+/// The dimension numbers of a gather or scatter.
+struct Numbers {
+    /// The dimensions of the slices in the result, or in the updates.
+    offset: Vec<usize>,
+    collapsed: Vec<usize>,
+    /// The dimensions of the operand that are batched, and those of the indices.
+    batch: Vec<usize>,
+    of_indices: Vec<usize>,
+    /// The dimension of the operand to which each index belongs.
+    map: Vec<usize>,
+    /// The dimension of the indices along which one element's indices lie.
+    vector: usize,
+}
+
+impl Numbers {
+    fn new(operation: &MlirOp, attribute: &str, names: [&str; 5]) -> Read<Numbers> {
+        let Some(Attribute::Custom(_, inside)) = operation.attributes.get(attribute) else {
+            return Err(malformed(operation, format!("`{}` requires dimension numbers", operation.name)));
+        };
+        let list = |name: &str| custom_ints(inside, name).into_iter().map(|dim| dim as usize).collect();
+        let [offset, collapsed, batch, of_indices, map] = names.map(list);
+        let vector = custom_ints(inside, "index_vector_dim").first().copied().unwrap_or(0) as usize;
+        Ok(Numbers { offset, collapsed, batch, of_indices, map, vector })
+    }
+}
+
+/// A dimension of `x[indices]`.
+#[derive(Clone, Copy, PartialEq)]
+enum SourceDim {
+    /// A dimension of the indices.
+    Index(usize),
+    /// A dimension of the operand.
+    Operand(usize),
+}
+
+/// Elements of an array in the form of `x[items]`.
+#[derive(Clone)]
+struct IndexedPlaces {
+    items: Vec<IndexNode>,
+    /// The dimensions of `x[items]`.
+    dims: Vec<SourceDim>,
+    /// Their sizes.
+    sizes: Vec<usize>,
+    /// Whether each index is inside of the array, for the dimensions of the indices.
+    inside: Option<Expr>,
+    /// The first indexed dimension.
+    first: Option<usize>,
+}
+
+/// The effect of an update on an element.
+enum ScatterUpdate {
+    Replace,
+    Combine(RegionFunction),
+    /// A function of the element and the update.
+    MlirFunction(Expr),
+}
+
+impl ScatterUpdate {
+    fn of(&self, build: Build, old: Expr, new: Expr) -> Expr {
+        match self {
+            ScatterUpdate::Replace => new,
+            ScatterUpdate::Combine(combination) => combination.of(build, old, new),
+            ScatterUpdate::MlirFunction(function) => build.call_of(function.clone(), [old, new], []),
+        }
+    }
+}
+
+/// The treatment of indices outside of an array.
+#[derive(Clone, Copy, PartialEq)]
+enum Outside {
+    /// They are moved inside.
+    Clamped,
+    /// They are one after the last element.
+    AfterEnd,
+}
+
+impl FunctionReader<'_> {
+    /// The places of slices of these sizes at the indices.
+    fn places(
+        &mut self,
+        operation: &MlirOp,
+        (x, indices): (&MlirValue, &MlirValue),
+        numbers: &Numbers,
+        sizes: &[usize],
+        outside: Outside,
+    ) -> Read<IndexedPlaces> {
+        let build = at(operation);
+        let rank = x.ty.rank();
+        let bad = || malformed(operation, "these dimension numbers do not fit the operands");
+        if sizes.len() != rank || numbers.vector > indices.ty.rank() || numbers.map.iter().any(|&dim| dim >= rank) {
+            return Err(bad());
+        }
+        let index_type = indices.ty.element;
+        // The shape of the indices without the dimension of vectors.
+        let has_vector = numbers.vector < indices.ty.rank();
+        let mut batch: Vec<usize> = indices.ty.shape.clone();
+        let vector = if has_vector { batch.remove(numbers.vector) } else { 1 };
+        if vector != numbers.map.len() {
+            return Err(bad());
+        }
+        // Windows of several elements along an indexed dimension add a dimension to the indices.
+        let is_window = |dim: usize| numbers.map.contains(&dim) && sizes[dim] != 1 && sizes[dim] != x.ty.shape[dim];
+        let windows: Vec<usize> = (0..rank).filter(|&dim| is_window(dim)).collect();
+        let all_rank = batch.len() + windows.len();
+        let one_of = |at: usize| -> Expr {
+            if !has_vector {
+                return indices.expr.clone();
+            }
+            if indices.ty.rank() == 1 {
+                return build.index(indices.expr.clone(), vec![IndexNode::Expr(build.int(at as i128))]);
+            }
+            let items = (0..indices.ty.rank())
+                .map(|dim| match dim == numbers.vector {
+                    true => IndexNode::Expr(build.int(at as i128)),
+                    false => IndexNode::Slice { start: None, stop: None, step: None, span: build.0 },
+                })
+                .collect();
+            build.index(indices.expr.clone(), items)
+        };
+        let mut inside: Option<Expr> = None;
+        let mut items = Vec::new();
+        let mut kept = Vec::new();
+        let mut indexed = Vec::new();
+        for (dim, (&all, &len)) in x.ty.shape.iter().zip(sizes).enumerate() {
+            if let Some(place) = numbers.batch.iter().position(|&own| own == dim) {
+                let of = *numbers.of_indices.get(place).ok_or_else(bad)?;
+                let along = if of > numbers.vector { of - 1 } else { of };
+                let mut shape = vec![1; all_rank];
+                *shape.get_mut(along).ok_or_else(bad)? = all;
+                let ty = TensorType { shape: vec![all], element: index_type };
+                let count = build.call("iota", [build.type_value(&ty)]);
+                items.push(IndexNode::Expr(reshaped(build, count, &shape)));
+                indexed.push(dim);
+                continue;
+            }
+            let of_index = numbers
+                .map
+                .iter()
+                .position(|&own| own == dim)
+                .filter(|_| len != all || all == 1 || outside == Outside::AfterEnd);
+            let Some(at) = of_index else {
+                let is_all = sizes[dim] == all;
+                items.push(IndexNode::Slice {
+                    start: None,
+                    stop: (!is_all).then(|| build.int(sizes[dim] as i128)),
+                    step: None,
+                    span: build.0,
+                });
+                kept.push(dim);
+                continue;
+            };
+            let most = all as i128 - sizes[dim] as i128;
+            if most < 0 {
+                return Err(bad());
+            }
+            let start = self.variable(build, "at", one_of(at));
+            let start = match outside {
+                Outside::Clamped => {
+                    let zero = build.cast(index_type, build.int(0));
+                    let most = build.cast(index_type, build.int(most));
+                    build.call("clamp", [zero, start, most])
+                }
+                Outside::AfterEnd => {
+                    let low = build.binary(InfixOp::Ge, start.clone(), build.int(0));
+                    let high = build.binary(InfixOp::Le, start.clone(), build.int(most));
+                    let own = build.binary(InfixOp::BitAnd, low, high);
+                    inside = Some(match inside.take() {
+                        Some(other) => build.binary(InfixOp::BitAnd, other, own),
+                        None => own,
+                    });
+                    start
+                }
+            };
+            let mut index = start;
+            if !windows.is_empty() && all_rank > 0 {
+                let mut shape = batch.clone();
+                shape.resize(all_rank, 1);
+                index = reshaped(build, index, &shape);
+            }
+            if let Some(place) = windows.iter().position(|&own| own == dim) {
+                let ty = TensorType { shape: vec![sizes[dim]], element: index_type };
+                let mut shape = vec![1; all_rank];
+                shape[batch.len() + place] = sizes[dim];
+                let count = reshaped(build, build.call("iota", [build.type_value(&ty)]), &shape);
+                index = build.binary(InfixOp::Add, index, count);
+            }
+            items.push(IndexNode::Expr(index));
+            indexed.push(dim);
+        }
+        // NumPy puts the dimensions of indices in front unless the indexed dimensions are neighbours.
+        let of_indices: Vec<(SourceDim, usize)> = (0..batch.len())
+            .map(|dim| (SourceDim::Index(dim), batch[dim]))
+            .chain(windows.iter().map(|&dim| (SourceDim::Operand(dim), sizes[dim])))
+            .collect();
+        let are_neighbours = indexed.windows(2).all(|pair| pair[1] == pair[0] + 1);
+        let before = match indexed.first() {
+            Some(&first) if are_neighbours => kept.iter().filter(|&&dim| dim < first).count(),
+            Some(_) | None => 0,
+        };
+        let mut all: Vec<(SourceDim, usize)> = kept.iter().map(|&dim| (SourceDim::Operand(dim), sizes[dim])).collect();
+        if indexed.is_empty() {
+            return Ok(IndexedPlaces {
+                items,
+                dims: all.iter().map(|&(dim, _)| dim).collect(),
+                sizes: all.iter().map(|&(_, size)| size).collect(),
+                inside,
+                first: None,
+            });
+        }
+        all.splice(before..before, of_indices);
+        Ok(IndexedPlaces {
+            items,
+            dims: all.iter().map(|&(dim, _)| dim).collect(),
+            sizes: all.iter().map(|&(_, size)| size).collect(),
+            inside,
+            first: indexed.first().copied(),
+        })
+    }
+
+    pub(super) fn gather(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let [x, indices] = self.some_operands(operation)?;
+        let names = [
+            "offset_dims",
+            "collapsed_slice_dims",
+            "operand_batching_dims",
+            "start_indices_batching_dims",
+            "start_index_map",
+        ];
+        let numbers = Numbers::new(operation, "dimension_numbers", names)?;
+        let sizes: Vec<usize> = super::ints(operation, "slice_sizes")?.into_iter().map(|size| size as usize).collect();
+        let ty = result_type(operation)?;
+        let places = self.places(operation, (&x, &indices), &numbers, &sizes, Outside::Clamped)?;
+        let found = match places.items.is_empty() {
+            true => x.expr.clone(),
+            false => build.index(x.expr.clone(), places.items.clone()),
+        };
+        // The dimensions of the result: offsets at their places, and the dimensions of the indices around them.
+        let window: Vec<usize> =
+            (0..x.ty.rank()).filter(|dim| !numbers.collapsed.contains(dim) && !numbers.batch.contains(dim)).collect();
+        let mut wanted = Vec::new();
+        let (mut next_index, mut next_offset) = (0, 0);
+        for dim in 0..ty.rank() {
+            if numbers.offset.contains(&dim) {
+                let of = window.get(next_offset).ok_or_else(|| malformed(operation, "too many offset dimensions"))?;
+                wanted.push(SourceDim::Operand(*of));
+                next_offset += 1;
+            } else {
+                wanted.push(SourceDim::Index(next_index));
+                next_index += 1;
+            }
+        }
+        let result = arranged(build, found, (&places.dims, &places.sizes), (&wanted, &ty.shape))
+            .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
+        self.emit(operation, result)
+    }
+
+    pub(super) fn scatter(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let operands = self.all_operands(operation)?;
+        let [x, indices, updates] = operands.as_slice() else {
+            return Err(unsupported(operation, "of several arrays"));
+        };
+        let names = [
+            "update_window_dims",
+            "inserted_window_dims",
+            "input_batching_dims",
+            "scatter_indices_batching_dims",
+            "scatter_dims_to_operand_dims",
+        ];
+        let numbers = Numbers::new(operation, "scatter_dimension_numbers", names)?;
+        let Some(region) = operation.regions.first() else {
+            return Err(malformed(operation, "a scatter has a function"));
+        };
+        let update = match RegionFunction::of_region(region) {
+            Some(combination) => ScatterUpdate::Combine(combination),
+            None if returns_update(region) => ScatterUpdate::Replace,
+            None => ScatterUpdate::MlirFunction(self.lambda(operation, region)?),
+        };
+        let window: Vec<usize> =
+            (0..x.ty.rank()).filter(|dim| !numbers.collapsed.contains(dim) && !numbers.batch.contains(dim)).collect();
+        let mut sizes = vec![1; x.ty.rank()];
+        for (&dim, &of) in window.iter().zip(&numbers.offset) {
+            sizes[dim] =
+                *updates.ty.shape.get(of).ok_or_else(|| malformed(operation, "an update has no such dimension"))?;
+        }
+        let mut batch = indices.ty.shape.clone();
+        if numbers.vector < batch.len() {
+            batch.remove(numbers.vector);
+        }
+        if batch.iter().all(|&size| size == 1) && numbers.batch.is_empty() {
+            return self.scatter_one(operation, (x, indices, updates), &numbers, &sizes, update);
+        }
+        let places = self.places(operation, (x, indices), &numbers, &sizes, Outside::AfterEnd)?;
+        // The updates in the order of `x[items]`.
+        let (mut next_index, mut next_offset) = (0, 0);
+        let mut given = Vec::new();
+        for dim in 0..updates.ty.rank() {
+            if numbers.offset.contains(&dim) {
+                given.push(SourceDim::Operand(window[next_offset]));
+                next_offset += 1;
+            } else {
+                given.push(SourceDim::Index(next_index));
+                next_index += 1;
+            }
+        }
+        let values = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&places.dims, &places.sizes))
+            .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
+        let Some(first) = places.first else {
+            return self.emit(operation, update.of(build, x.expr.clone(), values));
+        };
+        if let ScatterUpdate::Combine(combination @ (RegionFunction::Max | RegionFunction::Min)) = update {
+            return self.scatter_extremes(operation, x, &places, values, combination);
+        }
+        // Updates outside of the array go to an element after its end, which is dropped.
+        let inside = places.inside.clone().map(|inside| self.variable(build, "inside", inside));
+        let end = x.ty.shape[first];
+        let mut items = places.items;
+        let mut base = x.expr.clone();
+        if let Some(inside) = &inside {
+            let mut shape = x.ty.shape.clone();
+            let window = if sizes[first] == end { 1 } else { sizes[first] };
+            shape[first] = window;
+            let rest = build.call("zeros", [build.type_value(&TensorType { shape, element: x.ty.element })]);
+            let axis = build.int(first as i128);
+            base = build.call_with("concatenate", [build.list(vec![base, rest])], [("axis", axis)]);
+            for (dim, item) in items.iter_mut().enumerate() {
+                let IndexNode::Expr(index) = item else { continue };
+                if numbers.batch.contains(&dim) {
+                    continue;
+                }
+                let element = indices.ty.element;
+                let outside = build.cast(element, build.int(if dim == first { end as i128 } else { 0 }));
+                let inside = self.inside_for(build, inside, &numbers, indices, &sizes, &x.ty);
+                *index = build.call("where", [inside, index.clone(), outside]);
+            }
+        }
+        let name = self.fresh(operation.results.first().map_or("x", |(name, _)| name.as_str()));
+        self.stmts.push(build.bind_mutable(&name, base));
+        let target = build.index(build.name(&name), items);
+        let is_unique = matches!(operation.attributes.get("unique_indices"), Some(Attribute::Bool(true)));
+        let statement = match update {
+            ScatterUpdate::Replace => StmtNodeKind::Assign { target, op: None, value: values },
+            ScatterUpdate::Combine(RegionFunction::Add) => {
+                StmtNodeKind::Assign { target, op: Some(InfixOp::Add), value: values }
+            }
+            ScatterUpdate::Combine(RegionFunction::Multiply) => {
+                StmtNodeKind::Assign { target, op: Some(InfixOp::Mul), value: values }
+            }
+            // `+=` of bools is `or`.
+            ScatterUpdate::Combine(RegionFunction::Or) => {
+                StmtNodeKind::Assign { target, op: Some(InfixOp::Add), value: values }
+            }
+            ScatterUpdate::MlirFunction(_) if is_unique => {
+                let old = target.clone();
+                StmtNodeKind::Assign { target, op: None, value: update.of(build, old, values) }
+            }
+            ScatterUpdate::Combine(RegionFunction::Max | RegionFunction::Min | RegionFunction::And)
+            | ScatterUpdate::MlirFunction(_) => {
+                return Err(unsupported(operation, "with this function"));
+            }
+        };
+        self.stmts.push(StmtNode { kind: statement, span: build.0 });
+        let ty = result_type(operation)?;
+        let mut result = build.name(&name);
+        if inside.is_some() {
+            let mut ranges: Vec<(usize, usize, usize)> = ty.shape.iter().map(|&size| (0, size, 1)).collect();
+            ranges[first].1 = end;
+            result = build.sliced(result, &ranges);
+        }
+        self.emit(operation, result)
+    }
+
+    /// The update of one slice, unless it does not fit into the array.
+    fn scatter_one(
+        &mut self,
+        operation: &MlirOp,
+        (x, indices, updates): (&MlirValue, &MlirValue, &MlirValue),
+        numbers: &Numbers,
+        sizes: &[usize],
+        update: ScatterUpdate,
+    ) -> Read<()> {
+        let build = at(operation);
+        let flat = match indices.ty.rank() {
+            1 => indices.expr.clone(),
+            _ => reshaped(build, indices.expr.clone(), &[numbers.map.len()]),
+        };
+        let flat = self.variable(build, "starts", flat);
+        let mut starts = vec![build.int(0); x.ty.rank()];
+        let mut inside: Option<Expr> = None;
+        for (number, &dim) in numbers.map.iter().enumerate() {
+            let most = x.ty.shape[dim] as i128 - sizes[dim] as i128;
+            let start = build.index(flat.clone(), vec![IndexNode::Expr(build.int(number as i128))]);
+            let start = self.variable(build, "at", start);
+            let low = build.binary(InfixOp::Ge, start.clone(), build.int(0));
+            let high = build.binary(InfixOp::Le, start.clone(), build.int(most));
+            let own = build.binary(InfixOp::BitAnd, low, high);
+            inside = Some(match inside {
+                Some(other) => build.binary(InfixOp::BitAnd, other, own),
+                None => own,
+            });
+            starts[dim] = build.call("maximum", [start, build.int(0)]);
+        }
+        let window: Vec<SourceDim> =
+            numbers.offset.iter().zip(window_dims(x, numbers)).map(|(_, dim)| SourceDim::Operand(dim)).collect();
+        let mut given = Vec::new();
+        let (mut next_index, mut next) = (0, 0);
+        for dim in 0..updates.ty.rank() {
+            if numbers.offset.contains(&dim) {
+                given.push(window[next]);
+                next += 1;
+            } else {
+                given.push(SourceDim::Index(next_index));
+                next_index += 1;
+            }
+        }
+        let all: Vec<SourceDim> = (0..x.ty.rank()).map(SourceDim::Operand).collect();
+        let new = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&all, sizes))
+            .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
+        let starts = build.tuple(starts);
+        let Some(inside) = inside else {
+            return self.emit(operation, update.of(build, x.expr.clone(), new));
+        };
+        let lens = build.ints(sizes.iter().copied());
+        let old = self.variable(build, "old", build.call("dynamic_slice", [x.expr.clone(), starts.clone(), lens]));
+        let new = update.of(build, old.clone(), new);
+        let new = build.call("where", [inside, new, old]);
+        self.emit(operation, build.call("dynamic_update_slice", [x.expr.clone(), new, starts]))
+    }
+
+    /// The extremes of the updates of each element, by segments: the positions along the indexed dimensions as one number.
+    fn scatter_extremes(
+        &mut self,
+        operation: &MlirOp,
+        x: &MlirValue,
+        places: &IndexedPlaces,
+        values: Expr,
+        combination: RegionFunction,
+    ) -> Read<()> {
+        let build = at(operation);
+        let indexed: Vec<usize> =
+            (0..x.ty.rank()).filter(|&dim| matches!(places.items[dim], IndexNode::Expr(_))).collect();
+        if places.dims.iter().any(|dim| matches!(dim, SourceDim::Operand(dim) if indexed.contains(dim))) {
+            return Err(unsupported(operation, "of windows with this function"));
+        }
+        let (mut number, mut stride) = (None, 1);
+        for &dim in indexed.iter().rev() {
+            let IndexNode::Expr(index) = &places.items[dim] else { continue };
+            let scaled = build.binary(InfixOp::Mul, index.clone(), build.int(stride as i128));
+            number = Some(match number {
+                None => scaled,
+                Some(other) => build.binary(InfixOp::Add, scaled, other),
+            });
+            stride *= x.ty.shape[dim];
+        }
+        let Some(number) = number else { return Err(unsupported(operation, "without indices")) };
+        // The dimensions of the indices come first.
+        let of_index = |dim: &SourceDim| matches!(dim, SourceDim::Index(_));
+        let first: Vec<usize> = (0..places.dims.len()).filter(|&dim| of_index(&places.dims[dim])).collect();
+        let rest: Vec<usize> = (0..places.dims.len()).filter(|&dim| !of_index(&places.dims[dim])).collect();
+        let order: Vec<usize> = first.iter().chain(&rest).copied().collect();
+        let index_shape: Vec<usize> = first.iter().map(|&dim| places.sizes[dim]).collect();
+        let count: usize = index_shape.iter().product();
+        let mut shape = vec![count];
+        shape.extend(rest.iter().map(|&dim| places.sizes[dim]));
+        let data = reshaped(build, in_order(build, values, &order), &shape);
+        let number = match &places.inside {
+            Some(inside) => build.call("where", [inside.clone(), number, build.int(-1)]),
+            None => number,
+        };
+        let number = build.call("broadcast_to", [number, build.ints(index_shape)]);
+        let ids = reshaped(build, number, &[count]);
+        let function = if combination == RegionFunction::Max { "segment_max" } else { "segment_min" };
+        let segments = build.call_with(function, [data, ids], [("num_segments", build.int(stride as i128))]);
+        let mut shape: Vec<usize> = indexed.iter().map(|&dim| x.ty.shape[dim]).collect();
+        let kept: Vec<usize> = (0..x.ty.rank()).filter(|dim| !indexed.contains(dim)).collect();
+        shape.extend(kept.iter().map(|&dim| x.ty.shape[dim]));
+        let apart = reshaped(build, segments, &shape);
+        let mut back = vec![0; x.ty.rank()];
+        for (place, &dim) in indexed.iter().chain(&kept).enumerate() {
+            back[dim] = place;
+        }
+        self.emit(operation, combination.of(build, x.expr.clone(), in_order(build, apart, &back)))
+    }
+
+    /// The mask of indices with a dimension of one element for each window.
+    fn inside_for(
+        &mut self,
+        build: Build,
+        inside: &Expr,
+        numbers: &Numbers,
+        indices: &MlirValue,
+        sizes: &[usize],
+        ty: &TensorType,
+    ) -> Expr {
+        let windows = numbers.map.iter().filter(|&&dim| sizes[dim] != 1 && sizes[dim] != ty.shape[dim]).count();
+        let mut batch = indices.ty.shape.clone();
+        if numbers.vector < batch.len() {
+            batch.remove(numbers.vector);
+        }
+        if windows == 0 || batch.len() + windows == 0 {
+            return inside.clone();
+        }
+        batch.resize(batch.len() + windows, 1);
+        reshaped(build, inside.clone(), &batch)
+    }
+
+    pub(super) fn dynamic_slice(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let mut operands = self.all_operands(operation)?.into_iter();
+        let Some(x) = operands.next() else { return Err(malformed(operation, "an operand is missing")) };
+        let name = if operation.attributes.contains_key("sizes") { "sizes" } else { "slice_sizes" };
+        let sizes = super::ints(operation, name)?;
+        let starts: Vec<Expr> = operands.map(|start| not_negative(build, &start)).collect();
+        if starts.is_empty() {
+            return self.emit(operation, x.expr);
+        }
+        let sizes = build.tuple(sizes.into_iter().map(|size| build.int(size)).collect());
+        self.emit(operation, build.call("dynamic_slice", [x.expr, build.tuple(starts), sizes]))
+    }
+
+    pub(super) fn dynamic_update_slice(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let mut operands = self.all_operands(operation)?.into_iter();
+        let (Some(x), Some(update)) = (operands.next(), operands.next()) else {
+            return Err(malformed(operation, "an operand is missing"));
+        };
+        let starts: Vec<Expr> = operands.map(|start| not_negative(build, &start)).collect();
+        if starts.is_empty() {
+            return self.emit(operation, update.expr);
+        }
+        self.emit(operation, build.call("dynamic_update_slice", [x.expr, update.expr, build.tuple(starts)]))
+    }
+}
+
+/// The dimensions of the operand that slices have.
+fn window_dims(x: &MlirValue, numbers: &Numbers) -> Vec<usize> {
+    (0..x.ty.rank()).filter(|dim| !numbers.collapsed.contains(dim) && !numbers.batch.contains(dim)).collect()
+}
+
+/// A start index, of which negative ones are 0.
+fn not_negative(build: Build, start: &MlirValue) -> Expr {
+    match (start.splat(), start.ty.element) {
+        (Some(crate::tree::DenseNumber::Int(value)), _) => build.int((*value).max(0)),
+        (_, MlirElement::Unsigned(_)) => start.expr.clone(),
+        _ => build.call("maximum", [start.expr.clone(), build.int(0)]),
+    }
+}
+
+/// Whether the function of a scatter returns its second parameter.
+fn returns_update(region: &crate::tree::MlirBlock) -> bool {
+    let last = region.body.last().and_then(|last| last.operands.first());
+    region.params.get(1).zip(last).is_some_and(|((name, _), last)| *name == last.base)
+}
+
+/// An array whose dimensions come from these, in another order; dimensions of one element may be added or dropped.
+fn arranged(
+    build: Build,
+    value: Expr,
+    (from, from_sizes): (&[SourceDim], &[usize]),
+    (to, to_sizes): (&[SourceDim], &[usize]),
+) -> Option<Expr> {
+    // Dimensions that the other side lacks have one element.
+    let mut order = Vec::new();
+    for dim in to {
+        if let Some(place) = from.iter().position(|known| known == dim) {
+            order.push(place);
+        }
+    }
+    for (place, dim) in from.iter().enumerate() {
+        if !to.contains(dim) {
+            if from_sizes[place] != 1 {
+                return None;
+            }
+            order.push(place);
+        }
+    }
+    let moved = in_order(build, value, &order);
+    let sizes: Vec<usize> = order.iter().map(|&place| from_sizes[place]).collect();
+    let len = |sizes: &[usize]| sizes.iter().product::<usize>();
+    if len(&sizes) != len(to_sizes) {
+        return None;
+    }
+    Some(if sizes == to_sizes { moved } else { reshaped(build, moved, to_sizes) })
+}

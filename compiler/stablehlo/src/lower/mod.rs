@@ -1,0 +1,605 @@
+//! Functions and operations as items, statements and expressions of the language.
+
+mod collectives;
+mod control;
+mod elementwise;
+mod indexing;
+mod libraries;
+mod products;
+mod reductions;
+mod shapes;
+mod sharding;
+
+use crate::build::Build;
+use crate::cursor::Read;
+use crate::tree::{
+    Attribute, Dense, DenseNumber, MeshDeclaration, MlirBlock, MlirElement, MlirFunction, MlirModule, MlirOp,
+    TensorType, ValueName,
+};
+use spmdc_grammar::ast::{
+    BlockNode, Expr, ExprKind, FnItem, InfixOp, ItemKind, ItemNode, ProgramNode, StmtNode, TypeExpr, TypeExprKind,
+};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The program that computes what a module does.
+pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<ProgramNode> {
+    let mut names = BTreeMap::new();
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let axes: Vec<&str> =
+        module.meshes.iter().flat_map(|mesh| mesh.axes.iter().map(|(name, _)| name.as_str())).collect();
+    for function in &module.functions {
+        let mut name = identifier(&function.name);
+        while (name != "main" && is_shipped(&name)) || taken.contains(&name) || axes.contains(&name.as_str()) {
+            name.push('_');
+        }
+        taken.insert(name.clone());
+        names.insert(function.name.clone(), name);
+    }
+    let mut meshes = module.meshes.iter().filter(|mesh| !mesh.axes.is_empty());
+    let mesh = meshes.next();
+    if let Some((first, other)) = mesh.and_then(|first| Some((first, meshes.find(|mesh| mesh.axes != first.axes)?))) {
+        let message = format!("meshes with different axes, `@{}` and `@{}`, are not supported", first.name, other.name);
+        return Err(Diagnostic::error(Code::E0111, other.span, message));
+    }
+    let mut items = Vec::new();
+    items.extend(mesh.map(sharding::mesh_item));
+    let context = ModuleContext { names, mesh, is_shipped };
+    for function in &module.functions {
+        let mut lowering = FunctionReader::new(&context);
+        let item = lowering.function(function)?;
+        items.append(&mut lowering.items);
+        items.push(item);
+    }
+    Ok(ProgramNode { stage: None, items, comments: Vec::new() })
+}
+
+/// Words that cannot be names.
+const KEYWORDS: &[&str] = &[
+    "_", "P", "None", "as", "auto", "collect", "const", "devices", "else", "explicit", "false", "fn", "for", "if",
+    "import", "in", "let", "manual", "mesh", "mut", "on", "step", "stream", "true", "type", "while", "bool", "i8",
+    "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128",
+    "key",
+];
+
+/// A name of MLIR as one of the language.
+fn identifier(name: &str) -> String {
+    let mut text: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        text.insert(0, 'v');
+    }
+    if KEYWORDS.contains(&text.as_str()) {
+        text.push('_');
+    }
+    text
+}
+
+/// The parts of a module that every function sees.
+pub struct ModuleContext<'m> {
+    /// The names of functions in the program.
+    names: BTreeMap<String, String>,
+    mesh: Option<&'m MeshDeclaration>,
+    is_shipped: &'m dyn Fn(&str) -> bool,
+}
+
+/// A value of a function.
+#[derive(Clone)]
+pub struct MlirValue {
+    /// A name, or a literal.
+    expr: Expr,
+    ty: TensorType,
+    /// The elements, if they are constant.
+    constant: Option<Dense>,
+    /// A smaller array that becomes this one where NumPy broadcasts.
+    narrow: Option<Expr>,
+    /// The dimension along which it counts, if it is an `iota`.
+    counts_along: Option<usize>,
+    /// The matrices whose Householder vectors it has, possibly with others where the factorization failed.
+    factored: Option<Box<MlirValue>>,
+    /// In code for each device: the axes along which it may differ.
+    varying: BTreeSet<String>,
+    /// In code for each device: the call that gathers it from all devices, so that it is the same on them.
+    gathered: Option<Box<Expr>>,
+}
+
+impl MlirValue {
+    fn new(expr: Expr, ty: TensorType) -> MlirValue {
+        MlirValue {
+            expr,
+            ty,
+            constant: None,
+            narrow: None,
+            counts_along: None,
+            factored: None,
+            varying: BTreeSet::new(),
+            gathered: None,
+        }
+    }
+
+    /// The number that all elements are.
+    fn splat(&self) -> Option<&DenseNumber> {
+        self.constant.as_ref().filter(|dense| dense.is_splat()).and_then(|dense| dense.elements.first())
+    }
+
+    /// Whether all elements are this integer, or the float of the same value.
+    fn is_number(&self, number: i128) -> bool {
+        match self.splat() {
+            Some(DenseNumber::Int(one)) => *one == number,
+            Some(DenseNumber::Decimal(text)) => text.parse() == Ok(number as f64),
+            Some(DenseNumber::Bits(0)) => number == 0,
+            Some(DenseNumber::Bits(_)) | None => false,
+        }
+    }
+}
+
+/// A function of the program under construction.
+pub struct FunctionReader<'m> {
+    context: &'m ModuleContext<'m>,
+    values: BTreeMap<ValueName, MlirValue>,
+    /// The statements of the innermost block.
+    stmts: Vec<StmtNode>,
+    /// The names that are taken in this function.
+    names: BTreeSet<String>,
+    /// The items that the function needs besides itself.
+    items: Vec<ItemNode>,
+    /// The manual axes around, and the axes of each regional `manual_computation`.
+    manual: Vec<String>,
+}
+
+impl<'m> FunctionReader<'m> {
+    fn new(context: &'m ModuleContext<'m>) -> FunctionReader<'m> {
+        let mut names: BTreeSet<String> = context.names.values().cloned().collect();
+        names.extend(context.mesh.iter().flat_map(|mesh| mesh.axes.iter().map(|(name, _)| identifier(name))));
+        FunctionReader {
+            context,
+            values: BTreeMap::new(),
+            stmts: Vec::new(),
+            names,
+            items: Vec::new(),
+            manual: Vec::new(),
+        }
+    }
+
+    /// A name that nothing has yet.
+    fn fresh(&mut self, wanted: &str) -> String {
+        let base = identifier(wanted);
+        let mut name = base.clone();
+        let mut number = 1;
+        while (self.context.is_shipped)(&name) || !self.names.insert(name.clone()) {
+            number += 1;
+            name = format!("{base}_{number}");
+        }
+        name
+    }
+
+    fn function(&mut self, function: &MlirFunction) -> Read<ItemNode> {
+        let build = Build(function.span);
+        let mut params = Vec::new();
+        for param in &function.params {
+            let build = Build(param.span);
+            let name = match function.name.as_str() {
+                // The names of arguments are those by which the user passes them.
+                "main" => param.name.clone(),
+                _ => self.fresh(&param.name),
+            };
+            self.names.insert(name.clone());
+            let ty = self.param_type(build, &param.ty, param.attributes.get("sdy.sharding"))?;
+            params.push(build.param(&name, Some(ty)));
+            let value = MlirValue::new(build.name(name), param.ty.clone());
+            self.values.insert(ValueName { base: param.name.clone(), index: 0 }, value);
+        }
+        let (stmts, mut values) = self.body(&function.body)?;
+        let mut rets = Vec::new();
+        for (ty, attributes) in &function.results {
+            rets.push(self.param_type(build, ty, attributes.get("sdy.sharding"))?);
+        }
+        // A tuple of one result is that result.
+        let value = match values.len() {
+            1 => values.pop().expect("there is one"),
+            _ => build.tuple(values),
+        };
+        let ret = match rets.len() {
+            1 => rets.pop().expect("there is one"),
+            _ => TypeExpr { kind: TypeExprKind::Tuple(rets), span: function.span },
+        };
+        let name = build.ident(self.context.names[&function.name].clone());
+        let mut body = build.block(stmts, Some(value));
+        crate::tidy::remove_unused(&mut body);
+        let item = FnItem { region: None, name, size_params: Vec::new(), params, ret: Some(ret), body };
+        Ok(ItemNode { doc: Vec::new(), kind: ItemKind::Fn(item), span: function.span })
+    }
+
+    /// The statements of a body, and the values that it returns.
+    fn body(&mut self, operations: &[MlirOp]) -> Read<(Vec<StmtNode>, Vec<Expr>)> {
+        let outer = std::mem::take(&mut self.stmts);
+        let mut returned = Ok(Vec::new());
+        for operation in operations {
+            if matches!(operation.name.as_str(), "return" | "stablehlo.return" | "sdy.return") {
+                returned =
+                    operation.operands.iter().map(|name| Ok(self.value(operation, name)?.expr.clone())).collect();
+                break;
+            }
+            if let Err(error) = self.operation(operation) {
+                returned = Err(error);
+                break;
+            }
+        }
+        let stmts = std::mem::replace(&mut self.stmts, outer);
+        returned.map(|values| (stmts, values))
+    }
+
+    /// As [`FunctionReader::body`], as a block whose value is a tuple of the values, or the only one.
+    fn block(&mut self, build: Build, region: &MlirBlock) -> Read<BlockNode> {
+        let (stmts, mut values) = self.body(&region.body)?;
+        let value = match values.len() {
+            1 => values.pop().expect("there is one"),
+            _ => build.tuple(values),
+        };
+        Ok(build.block(stmts, Some(value)))
+    }
+
+    fn value(&self, operation: &MlirOp, name: &ValueName) -> Read<&MlirValue> {
+        self.values.get(name).ok_or_else(|| {
+            let message = format!("`%{}` is not defined here", name.base);
+            Diagnostic::error(Code::E0110, operation.span, message)
+        })
+    }
+
+    /// The operands of an operation, of which there must be `count`.
+    fn operands(&self, operation: &MlirOp, count: usize) -> Read<Vec<MlirValue>> {
+        if operation.operands.len() != count {
+            let message =
+                format!("`{}` has {count} operands, but {} were given", operation.name, operation.operands.len());
+            return Err(Diagnostic::error(Code::E0110, operation.span, message));
+        }
+        self.all_operands(operation)
+    }
+
+    fn all_operands(&self, operation: &MlirOp) -> Read<Vec<MlirValue>> {
+        operation.operands.iter().map(|name| self.value(operation, name).cloned()).collect()
+    }
+
+    /// Gives the only result of an operation this value.
+    fn define(&mut self, operation: &MlirOp, value: MlirValue) {
+        if let Some((name, _)) = operation.results.first() {
+            self.values.insert(ValueName { base: name.clone(), index: 0 }, value);
+        }
+    }
+
+    /// The names under which the results of an operation are used.
+    fn result_names(operation: &MlirOp) -> Vec<ValueName> {
+        let mut names = Vec::new();
+        for (base, count) in &operation.results {
+            names.extend((0..*count).map(|index| ValueName { base: base.clone(), index }));
+        }
+        names
+    }
+
+    /// `let name = expr;` for the only result.
+    fn emit(&mut self, operation: &MlirOp, expr: Expr) -> Read<()> {
+        let lowered = self.bound(operation, expr)?;
+        self.define(operation, lowered);
+        Ok(())
+    }
+
+    fn bound(&mut self, operation: &MlirOp, expr: Expr) -> Read<MlirValue> {
+        let build = Build(operation.span);
+        let ty = result_type(operation)?;
+        let wanted = operation.results.first().map_or("v", |(name, _)| name.as_str());
+        let name = self.fresh(wanted);
+        self.stmts.push(build.bind(build.pattern(&name), expr));
+        Ok(MlirValue::new(build.name(name), ty))
+    }
+
+    /// A new variable for an expression.
+    fn variable(&mut self, build: Build, wanted: &str, expr: Expr) -> Expr {
+        if let ExprKind::Name(_) = expr.kind {
+            return expr;
+        }
+        let name = self.fresh(wanted);
+        self.stmts.push(build.bind(build.pattern(&name), expr));
+        build.name(name)
+    }
+
+    /// `let (a, b) = expr;` for all results.
+    fn emit_all(&mut self, operation: &MlirOp, expr: Expr) {
+        let build = Build(operation.span);
+        let names = Self::result_names(operation);
+        let own: Vec<String> = names
+            .iter()
+            .map(|name| if names.len() == 1 { name.base.clone() } else { format!("{}_{}", name.base, name.index) })
+            .collect();
+        let own: Vec<String> = own.iter().map(|name| self.fresh(name)).collect();
+        if own.is_empty() {
+            self.stmts.push(build.bind(build.pattern("_unused"), expr));
+            return;
+        }
+        self.stmts.push(build.bind(build.patterns(&own), expr));
+        for ((name, own), ty) in names.into_iter().zip(own).zip(&operation.types) {
+            self.values.insert(name, MlirValue::new(build.name(own), ty.clone()));
+        }
+    }
+
+    fn operation(&mut self, operation: &MlirOp) -> Read<()> {
+        self.lower(operation)?;
+        self.note_varying(operation);
+        Ok(())
+    }
+
+    /// The results of an operation vary where its operands do, and where the values do that its regions use.
+    fn note_varying(&mut self, operation: &MlirOp) {
+        if self.manual.is_empty() {
+            return;
+        }
+        let mut varying = BTreeSet::new();
+        self.varying_of(operation, &mut varying);
+        if operation.name == "stablehlo.partition_id" {
+            varying.extend(self.manual.iter().cloned());
+        }
+        let ends = matches!(operation.name.as_str(), "stablehlo.all_reduce");
+        let axes = match (ends, self.context.mesh) {
+            (true, Some(mesh)) => self.axes_of_groups(operation, mesh).unwrap_or_default(),
+            (true, None) | (false, _) => Vec::new(),
+        };
+        varying.retain(|axis| !axes.contains(axis));
+        for name in Self::result_names(operation) {
+            if let Some(value) = self.values.get_mut(&name) {
+                value.varying.clone_from(&varying);
+            }
+        }
+    }
+
+    fn varying_of(&self, operation: &MlirOp, varying: &mut BTreeSet<String>) {
+        for name in &operation.operands {
+            if let Some(value) = self.values.get(name) {
+                varying.extend(value.varying.iter().cloned());
+            }
+        }
+        for inner in operation.regions.iter().flat_map(|region| &region.body) {
+            if inner.name == "stablehlo.partition_id" {
+                varying.extend(self.manual.iter().cloned());
+            }
+            self.varying_of(inner, varying);
+        }
+    }
+
+    fn lower(&mut self, operation: &MlirOp) -> Read<()> {
+        match operation.name.as_str() {
+            "stablehlo.constant" => self.constant(operation),
+            "call" => self.call(operation),
+            "stablehlo.while" => self.while_loop(operation),
+            "stablehlo.case" => self.case(operation),
+            "stablehlo.if" => self.if_else(operation),
+            "stablehlo.optimization_barrier" => self.same_as_operands(operation),
+            "stablehlo.reduce" => self.reduce(operation),
+            "stablehlo.reduce_window" => self.reduce_window(operation),
+            "stablehlo.select_and_scatter" => self.select_and_scatter(operation),
+            "stablehlo.sort" => self.sort(operation),
+            "chlo.top_k" => self.top_k(operation),
+            "stablehlo.gather" => self.gather(operation),
+            "stablehlo.scatter" => self.scatter(operation),
+            "stablehlo.dynamic_slice" => self.dynamic_slice(operation),
+            "stablehlo.dynamic_update_slice" => self.dynamic_update_slice(operation),
+            "stablehlo.dot_general" => self.dot_general(operation),
+            "stablehlo.convolution" => self.convolution(operation),
+            "stablehlo.fft" => self.fft(operation),
+            "stablehlo.custom_call" => self.custom_call(operation),
+            "sdy.sharding_constraint" | "sdy.reshard" => self.sharding_constraint(operation),
+            "sdy.manual_computation" => self.manual_computation(operation),
+            "sdy.propagation_barrier" => self.same_as_operands(operation),
+            "sdy.sharding_group" => Ok(()),
+            "stablehlo.all_reduce"
+            | "stablehlo.all_gather"
+            | "stablehlo.reduce_scatter"
+            | "stablehlo.all_to_all"
+            | "stablehlo.collective_permute"
+            | "stablehlo.partition_id" => self.collective(operation),
+            _ => match self.shape_operation(operation)? {
+                true => Ok(()),
+                false => self.elementwise(operation),
+            },
+        }
+    }
+
+    /// Each result is another name of the operand at its position.
+    fn same_as_operands(&mut self, operation: &MlirOp) -> Read<()> {
+        let values = self.all_operands(operation)?;
+        for (name, value) in Self::result_names(operation).into_iter().zip(values) {
+            self.values.insert(name, value);
+        }
+        Ok(())
+    }
+
+    fn constant(&mut self, operation: &MlirOp) -> Read<()> {
+        let Some(Attribute::Dense(dense)) = operation.attributes.get("value") else {
+            return Err(malformed(operation, "a constant has elements"));
+        };
+        let build = Build(operation.span);
+        let expr = constant(build, dense);
+        // A scalar is written where it is used.
+        let value = match dense.ty.rank() {
+            0 => MlirValue::new(expr, dense.ty.clone()),
+            _ => self.bound(operation, expr)?,
+        };
+        self.define(operation, MlirValue { constant: Some(dense.clone()), ..value });
+        Ok(())
+    }
+
+    fn call(&mut self, operation: &MlirOp) -> Read<()> {
+        let Some(Attribute::Symbol(callee)) = operation.attributes.get("callee") else {
+            return Err(malformed(operation, "a call names its function"));
+        };
+        let Some(name) = self.context.names.get(callee).cloned() else {
+            return Err(malformed(operation, format!("the function `@{callee}` is not defined")));
+        };
+        let operands = self.all_operands(operation)?;
+        let call = Build(operation.span).call(&name, operands.into_iter().map(|operand| operand.expr));
+        self.emit_all(operation, call);
+        Ok(())
+    }
+}
+
+/// The type of the only result.
+fn result_type(operation: &MlirOp) -> Read<TensorType> {
+    match operation.types.as_slice() {
+        [ty] => Ok(ty.clone()),
+        types => Err(malformed(operation, format!("`{}` has one result, not {}", operation.name, types.len()))),
+    }
+}
+
+fn malformed(operation: &MlirOp, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::error(Code::E0110, operation.span, message)
+}
+
+/// E0111
+fn unsupported(operation: &MlirOp, what: impl Into<String>) -> Diagnostic {
+    let message = format!("`{}` is not supported {}", operation.name, what.into());
+    let diagnostic = Diagnostic::error(Code::E0111, operation.span, message.trim_end().to_string());
+    match &operation.location {
+        Some(location) => diagnostic.help(format!("JAX prints it for {location}")),
+        None => diagnostic,
+    }
+}
+
+/// The integers of an attribute.
+fn ints(operation: &MlirOp, name: &str) -> Read<Vec<i128>> {
+    let found = operation.attributes.get(name).and_then(Attribute::ints);
+    found.ok_or_else(|| malformed(operation, format!("`{}` requires integers as `{name}`", operation.name)))
+}
+
+/// The integers of an attribute, or none if it is absent.
+fn optional_ints(operation: &MlirOp, name: &str) -> Vec<i128> {
+    operation.attributes.get(name).and_then(Attribute::ints).unwrap_or_default()
+}
+
+/// Dimensions that exist.
+fn dims(operation: &MlirOp, name: &str, rank: usize) -> Read<Vec<usize>> {
+    let found = ints(operation, name)?;
+    let dims: Option<Vec<usize>> =
+        found.iter().map(|&dim| usize::try_from(dim).ok().filter(|&dim| dim < rank)).collect();
+    dims.ok_or_else(|| malformed(operation, format!("`{name}` names a dimension that does not exist")))
+}
+
+/// The elements of a constant as an expression of its type.
+fn constant(build: Build, dense: &Dense) -> Expr {
+    let element = dense.ty.element;
+    if dense.is_splat() {
+        let number = constant_number(build, element, &dense.elements);
+        return match dense.ty.rank() {
+            0 => number,
+            _ => build.call("full", [build.type_value(&dense.ty), number]),
+        };
+    }
+    let parts = if element.is_complex() { 2 } else { 1 };
+    if element.is_complex() {
+        let plane = |at: usize| {
+            let numbers = dense.elements.iter().skip(at).step_by(2).cloned().collect();
+            constant(build, &Dense { ty: dense.ty.with(part_of(element)), elements: numbers })
+        };
+        return build.call("complex", [plane(0), plane(1)]);
+    }
+    if dense.elements.is_empty() {
+        return build.call("zeros", [build.type_value(&dense.ty)]);
+    }
+    let mut rows: Vec<Expr> = dense.elements.chunks(parts).map(|number| literal(build, element, &number[0])).collect();
+    for &size in dense.ty.shape.iter().rev() {
+        rows = rows.chunks(size).map(|row| build.list(row.to_vec())).collect();
+    }
+    build.cast(element, rows.pop().expect("a constant has elements"))
+}
+
+/// The type of the parts of complex numbers.
+fn part_of(element: MlirElement) -> MlirElement {
+    match element == MlirElement::C128 {
+        true => MlirElement::F64,
+        false => MlirElement::F32,
+    }
+}
+
+/// A scalar of this type.
+fn constant_number(build: Build, element: MlirElement, numbers: &[DenseNumber]) -> Expr {
+    match numbers {
+        [re, im] => {
+            let part = part_of(element);
+            build.call("complex", [re, im].map(|number| build.cast(part, literal(build, part, number))))
+        }
+        [number, ..] if element == MlirElement::Bool => literal(build, element, number),
+        [number, ..] => build.cast(element, literal(build, element, number)),
+        [] => build.int(0),
+    }
+}
+
+/// A number as it is written in a program.
+fn literal(build: Build, element: MlirElement, number: &DenseNumber) -> Expr {
+    match number {
+        DenseNumber::Int(value) if element == MlirElement::Bool => build.flag(*value != 0),
+        DenseNumber::Int(value) if element.is_float() => build.float(&format!("{value}.0")),
+        DenseNumber::Int(value) => build.int(*value),
+        DenseNumber::Decimal(text) => build.float(&decimal(text)),
+        DenseNumber::Bits(bits) => of_bits(build, element, *bits),
+    }
+}
+
+/// A decimal number with digits on both sides of its point.
+fn decimal(text: &str) -> String {
+    text.replace("e+", "e").replace("E+", "e").replace('E', "e")
+}
+
+/// The float with these bits.
+fn of_bits(build: Build, element: MlirElement, bits: u64) -> Expr {
+    let value = match element {
+        MlirElement::F64 => f64::from_bits(bits),
+        MlirElement::F32 => f64::from(f32::from_bits(bits as u32)),
+        MlirElement::Bf16 => f64::from(f32::from_bits((bits as u32) << 16)),
+        MlirElement::F16 => small_float(bits, 5, 10, true),
+        MlirElement::F8e5m2 => small_float(bits, 5, 2, true),
+        MlirElement::F8e4m3 => small_float(bits, 4, 3, false),
+        MlirElement::Bool
+        | MlirElement::Signed(_)
+        | MlirElement::Unsigned(_)
+        | MlirElement::C64
+        | MlirElement::C128 => {
+            return build.int(i128::from(bits));
+        }
+    };
+    float(build, value)
+}
+
+/// The value of a float with so many bits of exponent and fraction; `has_infinity` if the largest exponent is that of infinities.
+fn small_float(bits: u64, exponents: u32, fractions: u32, has_infinity: bool) -> f64 {
+    let sign = if bits >> (exponents + fractions) & 1 == 1 { -1.0 } else { 1.0 };
+    let exponent = (bits >> fractions & ((1 << exponents) - 1)) as i32;
+    let fraction = (bits & ((1 << fractions) - 1)) as f64 / f64::from(1u32 << fractions);
+    let bias = (1 << (exponents - 1)) - 1;
+    let largest = (1 << exponents) - 1;
+    let all_ones = bits & ((1 << (exponents + fractions)) - 1) == (1 << (exponents + fractions)) - 1;
+    if exponent == largest && has_infinity {
+        return if fraction == 0.0 { sign * f64::INFINITY } else { f64::NAN };
+    }
+    if !has_infinity && all_ones {
+        return f64::NAN;
+    }
+    match exponent {
+        0 => sign * fraction * 2f64.powi(1 - bias),
+        _ => sign * (1.0 + fraction) * 2f64.powi(exponent - bias),
+    }
+}
+
+/// A number that is rounded to the same float again.
+fn float(build: Build, value: f64) -> Expr {
+    let number = |text: &str| build.float(text);
+    if value.is_nan() {
+        return build.binary(InfixOp::Div, number("0.0"), number("0.0"));
+    }
+    if value.is_infinite() {
+        let infinity = build.binary(InfixOp::Div, number("1.0"), number("0.0"));
+        return if value < 0.0 { build.negative(infinity) } else { infinity };
+    }
+    number(&format!("{value:e}"))
+}
+
+/// The place of a whole operation, for expressions that belong to it.
+fn at(operation: &MlirOp) -> Build {
+    Build(operation.span)
+}

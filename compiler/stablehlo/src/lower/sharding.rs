@@ -1,0 +1,335 @@
+//! Meshes and shardings of Shardy.
+
+use super::{FunctionReader, at, identifier, malformed, unsupported};
+use crate::build::Build;
+use crate::cursor::{Cursor, Read};
+use crate::tree::{Attribute, MeshDeclaration, MlirBlock, MlirOp, TensorType, ValueName};
+use spmdc_grammar::ast::{
+    AxisKind, BlockNode, DimAxes, DimExpr, Expr, ExprKind, FnItem, ItemKind, ItemNode, MeshAxisNode, MeshItem,
+    MeshKind, RegionNode, ShardingExpr, TypeExpr, TypeExprKind,
+};
+use spmdc_grammar::codes::Code;
+use spmdc_grammar::diagnostic::Diagnostic;
+
+/// A sharding: `<@mesh, [{"X"}, {?}], unreduced={"Y"}>`.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SdySharding {
+    pub dims: Vec<SplitDim>,
+    pub unreduced: Vec<String>,
+    pub replicated: Vec<String>,
+}
+
+/// The split of a dimension.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SplitDim {
+    pub axes: Vec<String>,
+    pub is_open: bool,
+}
+
+/// The mesh of the program.
+pub(super) fn mesh_item(mesh: &MeshDeclaration) -> ItemNode {
+    let build = Build(mesh.span);
+    let axis = |(name, size): &(String, usize)| MeshAxisNode {
+        name: build.ident(identifier(name)),
+        kind: None,
+        size: build.int(*size as i128),
+    };
+    let in_order = |devices: &Vec<usize>| devices.iter().enumerate().all(|(at, &device)| at == device);
+    let devices = mesh.devices.as_ref().filter(|devices| !in_order(devices));
+    let devices = devices.map(|devices| devices.iter().map(|&device| build.int(device as i128)).collect());
+    let kind = MeshKind::Axes { axes: mesh.axes.iter().map(axis).collect(), devices };
+    ItemNode { doc: Vec::new(), kind: ItemKind::Mesh(MeshItem { name: None, kind }), span: mesh.span }
+}
+
+/// Reads a sharding; None for one of a mesh without axes.
+pub(super) fn read_sharding(text: &str, place: Diagnostic) -> Read<Option<SdySharding>> {
+    let mut cursor = Cursor::of_part(text);
+    let mut read = || -> Read<Option<SdySharding>> {
+        let mesh = match cursor.looks_at("mesh<") {
+            true => {
+                cursor.expect("mesh<")?;
+                cursor.until_closed('<')?.to_string()
+            }
+            false => cursor.name_after('@')?,
+        };
+        let mut sharding = SdySharding::default();
+        cursor.expect(",")?;
+        cursor.expect("[")?;
+        sharding.dims = cursor.list("]", |cursor| {
+            cursor.expect("{")?;
+            let mut dim = SplitDim::default();
+            let axes = cursor.list("}", |cursor| {
+                if cursor.take("?") {
+                    return Ok(None);
+                }
+                axis(cursor).map(Some)
+            })?;
+            for entry in axes {
+                match entry {
+                    Some(name) => dim.axes.push(name),
+                    None => dim.is_open = true,
+                }
+            }
+            // A priority, `p1`, orders propagation; the compiler chooses by cost.
+            if cursor.peek() == Some('p') {
+                cursor.word()?;
+            }
+            Ok(dim)
+        })?;
+        while cursor.take(",") {
+            let kind = cursor.word()?;
+            cursor.expect("=")?;
+            cursor.expect("{")?;
+            let axes = cursor.list("}", axis)?;
+            match kind {
+                "unreduced" => sharding.unreduced = axes,
+                _ => sharding.replicated = axes,
+            }
+        }
+        Ok((mesh != "empty_mesh").then_some(sharding))
+    };
+    read().map_err(|error| Diagnostic { span: place.span, ..error })
+}
+
+/// The name of an axis; a part of one has a name of its own: `"x":(2)4`.
+fn axis(cursor: &mut Cursor<'_>) -> Read<String> {
+    let name = cursor.string()?;
+    if !cursor.take(":") {
+        return Ok(name);
+    }
+    cursor.expect("(")?;
+    let before = cursor.unsigned()?;
+    cursor.expect(")")?;
+    let size = cursor.unsigned()?;
+    Ok(format!("{name}:({before}){size}"))
+}
+
+impl SdySharding {
+    /// The sharding that an attribute states; None if it states nothing.
+    pub fn of(place: Diagnostic, attribute: &Attribute) -> Read<Option<SdySharding>> {
+        let Attribute::Custom(_, inside) = attribute else { return Err(place) };
+        read_sharding(inside, place)
+    }
+
+    /// Whether it says nothing at all.
+    fn is_silent(&self) -> bool {
+        self.unreduced.is_empty()
+            && self.replicated.is_empty()
+            && self.dims.iter().all(|dim| dim.axes.is_empty() && dim.is_open)
+    }
+
+    fn dim_axes(build: Build, dim: &SplitDim, hidden: &[String]) -> DimAxes {
+        let axes =
+            dim.axes.iter().filter(|axis| !hidden.contains(axis)).map(|axis| build.ident(identifier(axis))).collect();
+        DimAxes { axes, open: dim.is_open, alignment: None, span: build.0 }
+    }
+
+    /// `P(X, _, ?)`, without these axes.
+    fn literal(&self, build: Build, hidden: &[String]) -> Expr {
+        let dims = self.dims.iter().map(|dim| SdySharding::dim_axes(build, dim, hidden)).collect();
+        let unreduced = self.unreduced.iter().map(|axis| build.ident(identifier(axis))).collect();
+        build.expr(ExprKind::Sharding(ShardingExpr { dims, unreduced, reduced: Vec::new(), span: build.0 }))
+    }
+
+    /// `f32[8@X, 16]`
+    fn ty(&self, build: Build, ty: &TensorType) -> TypeExpr {
+        let dims = ty
+            .shape
+            .iter()
+            .zip(&self.dims)
+            .map(|(&size, dim)| DimExpr {
+                size: build.int(size as i128),
+                axes: Some(SdySharding::dim_axes(build, dim, &[])),
+            })
+            .collect();
+        let mut found = build.ty_of(ty.element, dims);
+        if let TypeExprKind::Array { unreduced, .. } = &mut found.kind {
+            *unreduced = self.unreduced.iter().map(|axis| build.ident(identifier(axis))).collect();
+        }
+        found
+    }
+}
+
+impl FunctionReader<'_> {
+    /// The type of a parameter or result with its sharding.
+    pub(super) fn param_type(&self, build: Build, ty: &TensorType, sharding: Option<&Attribute>) -> Read<TypeExpr> {
+        let Some(attribute) = sharding else { return Ok(build.ty(ty)) };
+        let place = Diagnostic::error(Code::E0110, build.0, "this sharding is malformed");
+        let Some(sharding) = SdySharding::of(place.clone(), attribute)? else { return Ok(build.ty(ty)) };
+        if sharding.dims.len() != ty.rank() {
+            return Err(place);
+        }
+        if sharding.is_silent() || ty.rank() == 0 {
+            return Ok(build.ty(ty));
+        }
+        self.check_axes(build, &sharding)?;
+        Ok(sharding.ty(build, ty))
+    }
+
+    /// E0111 for parts of axes, which a mesh of the language cannot name.
+    fn check_axes(&self, build: Build, sharding: &SdySharding) -> Read<()> {
+        let mut axes = sharding.dims.iter().flat_map(|dim| &dim.axes).chain(&sharding.unreduced);
+        match axes.find(|axis| axis.contains(':')) {
+            Some(axis) => {
+                let message = format!("a part of a mesh axis, `{axis}`, is not supported");
+                Err(Diagnostic::error(Code::E0111, build.0, message))
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn sharding_constraint(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let [x] = self.some_operands(operation)?;
+        let place = malformed(operation, "this sharding is malformed");
+        let Some(attribute) = operation.attributes.get("sharding") else { return Err(place) };
+        let Some(sharding) = SdySharding::of(place.clone(), attribute)? else {
+            return self.same_as_operands(operation);
+        };
+        if sharding.dims.len() != x.ty.rank() {
+            return Err(place);
+        }
+        self.check_axes(build, &sharding)?;
+        // Inside of `manual` functions their axes are used up.
+        let is_left = |axis: &String| !self.manual.contains(axis);
+        let states = sharding.dims.iter().any(|dim| dim.axes.iter().any(is_left));
+        let is_closed = sharding.dims.iter().any(|dim| !dim.is_open);
+        let has_all_manual = self.context.mesh.is_some_and(|mesh| mesh.axes.iter().all(|(axis, _)| !is_left(axis)));
+        if sharding.is_silent() || x.ty.rank() == 0 || has_all_manual || (!states && !is_closed) {
+            return self.same_as_operands(operation);
+        }
+        let literal = sharding.literal(build, &self.manual);
+        self.emit(operation, build.call("reshard", [x.expr, literal]))
+    }
+
+    /// `custom_call @Sharding`, which JAX printed before Shardy.
+    pub(super) fn old_sharding(&mut self, operation: &MlirOp) -> Read<()> {
+        match operation.attributes.get("mhlo.sharding") {
+            Some(Attribute::Text(text)) if text.contains("replicated") || text.contains("maximal") => {
+                self.same_as_operands(operation)
+            }
+            _ => Err(unsupported(operation, "with shardings of GSPMD: print the program with Shardy")),
+        }
+    }
+
+    /// A region of code for each device as a `manual` function.
+    pub(super) fn manual_computation(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let operands = self.all_operands(operation)?;
+        let [region] = operation.regions.as_slice() else {
+            return Err(malformed(operation, "a manual computation has a body"));
+        };
+        let axes: Vec<String> = match operation.attributes.get("manual_axes") {
+            Some(Attribute::List(axes)) => axes
+                .iter()
+                .filter_map(|axis| if let Attribute::Text(name) = axis { Some(name.clone()) } else { None })
+                .collect(),
+            _ => return Err(malformed(operation, "a manual computation has axes")),
+        };
+        let ins = self.shardings(operation, "in_shardings", operands.len())?;
+        let outs = self.shardings(operation, "out_shardings", operation.types.len())?;
+        let name = self.fresh("per_device");
+        let manual_only = |sharding: &SdySharding| {
+            let dims = sharding.dims.iter().map(|dim| SplitDim {
+                axes: dim.axes.iter().filter(|axis| axes.contains(axis)).cloned().collect(),
+                is_open: false,
+            });
+            SdySharding { dims: dims.collect(), ..SdySharding::default() }
+        };
+        let outer_manual = self.manual.clone();
+        let outer_values = std::mem::take(&mut self.values);
+        let outer_names = self.names.clone();
+        self.manual.extend(axes.iter().cloned());
+        let mut params = Vec::new();
+        for (((param, local), operand), sharding) in region.params.iter().zip(&operands).zip(&ins) {
+            let own = self.fresh(param);
+            params.push(build.param(&own, Some(manual_only(sharding).ty(build, &operand.ty))));
+            let varying = sharding.dims.iter().flat_map(|dim| &dim.axes).filter(|axis| axes.contains(axis)).cloned();
+            let varying = varying.collect();
+            let value = super::MlirValue { varying, ..super::MlirValue::new(build.name(own), local.clone()) };
+            self.values.insert(ValueName { base: param.clone(), index: 0 }, value);
+        }
+        let body = self.per_device_body(build, region, (&axes, &outs));
+        self.values = outer_values;
+        self.names = outer_names;
+        self.names.insert(name.clone());
+        self.manual = outer_manual;
+        let mut body = body?;
+        crate::tidy::remove_unused(&mut body);
+        let mut rets: Vec<TypeExpr> =
+            operation.types.iter().zip(&outs).map(|(ty, sharding)| manual_only(sharding).ty(build, ty)).collect();
+        let ret = match rets.len() {
+            1 => rets.pop().expect("there is one"),
+            _ => TypeExpr { kind: TypeExprKind::Tuple(rets), span: build.0 },
+        };
+        let all = self.context.mesh.map_or(0, |mesh| mesh.axes.len());
+        let named = if axes.len() == all && self.manual.is_empty() {
+            Vec::new()
+        } else {
+            axes.iter().map(|axis| build.ident(identifier(axis))).collect()
+        };
+        let item = FnItem {
+            region: Some(RegionNode { kind: AxisKind::Manual, axes: named }),
+            name: build.ident(&name),
+            size_params: Vec::new(),
+            params,
+            ret: Some(ret),
+            body,
+        };
+        self.items.push(ItemNode { doc: Vec::new(), kind: ItemKind::Fn(item), span: build.0 });
+        let call = build.call(&name, operands.into_iter().map(|operand| operand.expr));
+        self.emit_all(operation, call);
+        Ok(())
+    }
+
+    /// The body of a `manual` function. Along axes that do not split a result, all devices have the same value, which the text does not
+    /// say: it is gathered as such, or is the largest of the devices' equal values.
+    fn per_device_body(
+        &mut self,
+        build: Build,
+        region: &MlirBlock,
+        (axes, outs): (&[String], &[SdySharding]),
+    ) -> Read<BlockNode> {
+        let (stmts, mut values) = self.body(&region.body)?;
+        let names = region.body.last().map_or(&[][..], |last| &last.operands);
+        for ((value, name), sharding) in values.iter_mut().zip(names).zip(outs) {
+            let Some(lowered) = self.values.get(name).cloned() else { continue };
+            let splits = |axis: &&String| sharding.dims.iter().any(|dim| dim.axes.contains(axis));
+            let same: Vec<&String> =
+                axes.iter().filter(|axis| lowered.varying.contains(*axis) && !splits(axis)).collect();
+            if same.is_empty() {
+                continue;
+            }
+            if let Some(gathered) = &lowered.gathered {
+                *value = (**gathered).clone();
+                continue;
+            }
+            for axis in same {
+                *value = build.call("pmax", [value.clone(), build.name(identifier(axis))]);
+            }
+        }
+        let value = match values.len() {
+            1 => values.pop().expect("there is one"),
+            _ => build.tuple(values),
+        };
+        Ok(build.block(stmts, Some(value)))
+    }
+
+    fn shardings(&self, operation: &MlirOp, name: &str, count: usize) -> Read<Vec<SdySharding>> {
+        let place = malformed(operation, format!("`{name}` has a sharding for each value"));
+        let list = match operation.attributes.get(name) {
+            Some(Attribute::List(list)) => list.clone(),
+            // `#sdy.sharding_per_value<[<@mesh, [..]>]>`
+            Some(Attribute::Custom(_, inside)) => match Cursor::of_part(inside).attribute() {
+                Ok(Attribute::List(list)) => list,
+                _ => return Err(place),
+            },
+            _ => return Err(place),
+        };
+        if list.len() != count {
+            return Err(place);
+        }
+        let read = |attribute: &Attribute| SdySharding::of(place.clone(), attribute).map(Option::unwrap_or_default);
+        list.iter().map(read).collect()
+    }
+}

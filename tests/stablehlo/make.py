@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Makes the programs of this folder: what JAX prints for functions, with arguments and answers in `.npz` files beside them.
+
+    pip install "jax==0.10.2" ml_dtypes
+    python3 tests/stablehlo/make.py [NAME..]
+
+Only for development: the tests read the files. Eight devices on one processor stand for the meshes.
+"""
+
+import os
+import pathlib
+import sys
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.sharding import NamedSharding
+from jax.sharding import PartitionSpec as P
+
+HERE = pathlib.Path(__file__).resolve().parent
+MESH = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+PROGRAMS = {}
+
+
+def program(*shapes, tolerance="reduction", meshes="2x4 1x1 3x2", specs=None, debug_info=False):
+    """Registers a function of arrays: floats from a normal distribution, or arrays that are given."""
+
+    def register(function):
+        rng = np.random.default_rng(len(PROGRAMS))
+        args = [rng.standard_normal(s).astype(np.float32) if isinstance(s, tuple) else np.asarray(s) for s in shapes]
+        PROGRAMS[function.__name__] = (function, args, tolerance, meshes, specs, debug_info)
+        return function
+
+    return register
+
+
+def split(x, *spec):
+    return lax.with_sharding_constraint(x, NamedSharding(MESH, P(*spec)))
+
+
+@program((16, 12), (12, 20), (20,), (20, 6), (16, 6), specs=[("X",), (None, "Y"), ("Y",), ("Y",), ("X",)])
+def training_step(x, w, b, v, t):
+    def loss(w, b, v):
+        h = jax.nn.gelu(split(x @ w + b, "X", "Y"))
+        y = jax.nn.log_softmax(h @ v)
+        return -jnp.mean(jnp.sum(y * jax.nn.softmax(t), axis=1))
+
+    value, grads = jax.value_and_grad(loss, argnums=(0, 1, 2))(w, b, v)
+    return (value, *(p - 0.1 * g for p, g in zip((w, b, v), grads)))
+
+
+@program((2, 12, 8), (2, 12, 8), (2, 12, 8), specs=[("X",), ("X",), ("X",)])
+def attention(q, k, v):
+    s = jnp.einsum("bqd,bkd->bqk", q, k) / jnp.sqrt(8.0)
+    s = jnp.where(jnp.tril(jnp.ones((12, 12), bool)), s, -jnp.inf)
+    return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(s), v)
+
+
+@program((10, 6), np.array([3, -1, 12, 0, 3], np.int32), (5, 6), meshes="1 2 3")
+def indexing(x, i, v):
+    two = x[i[:4], jnp.array([0, 5, 2, 2])]
+    rows = x.at[i].add(v).at[i, 2].set(7.0)
+    best = x.at[i].max(v, mode="drop")
+    windows = jax.vmap(lambda k: lax.dynamic_slice(x, (k, k), (4, 3)))(i)
+    put = lax.dynamic_update_slice(x, v[:2, :3], (i[0], i[1]))
+    filled = x.at[i].get(mode="fill", fill_value=-1.0)
+    one = x.at[4].multiply(2.0).at[-2, 1].set(0.5)
+    along = jnp.take_along_axis(x, jnp.argsort(x, axis=1)[:, :3], axis=1)
+    return x[i], two, rows, best, windows, put, filled, one, along, x[2:9:3, ::-1]
+
+
+@program((7, 5), np.float32(0.3), np.int32(2), meshes="1 2")
+def loops(x, s, n):
+    carry, ys = lax.scan(lambda c, r: (jnp.tanh(c + r), c * r), jnp.zeros(5), x)
+    steps, root = lax.while_loop(lambda c: jnp.abs(c[1] * c[1] - 2.0) > 1e-6, lambda c: (c[0] + 1, (c[1] + 2.0 / c[1]) / 2), (0, 1.0 + s))
+    low = lax.fori_loop(0, n, lambda k, c: c * 2 + k, s)
+    either = lax.cond(s > 0, lambda a: a * 2, lambda a: a - 1, x)
+    chosen = lax.switch(n, [lambda a: a, jnp.sin, lambda a: a + 1.0], x)
+    swapped = lax.fori_loop(0, 3, lambda _, c: (c[1], c[0] + 1), (x, -x))
+    return carry, ys, steps, root, low, either, chosen, *swapped
+
+
+@program((6, 9), np.array([[3, 1, 2, 1], [0, 5, -2, 7]], np.int32), meshes="1 2")
+def orders(x, k):
+    keys = lax.sort((k, x[:2, :4]), num_keys=2)
+    top = lax.top_k(x, 3)
+    arg = jnp.argmax(x, axis=1), jnp.argmin(x, axis=0)
+    sums = jnp.cumsum(x, axis=1), lax.cummax(x, axis=0, reverse=True), jnp.cumprod(x, axis=1)
+    logs = lax.cumlogsumexp(x, axis=1)
+    windows = lax.reduce_window(x, 0.0, lax.add, (2, 3), (2, 1), ((1, 0), (1, 1)))
+    lse = lax.reduce(x, -jnp.inf, jnp.logaddexp, (1,))
+    return *keys, *top, *arg, *sums, logs, windows, lse, jnp.sort(x, axis=0, descending=True), jnp.any(x > 2, axis=1), jnp.median(x, axis=1)
+
+
+@program((4, 9, 10, 6), (3, 3, 2, 6), (3, 3, 6, 4), meshes="1 2")
+def convolutions(x, g, w):
+    dims = ("NHWC", "HWIO", "NHWC")
+    grouped = lax.conv_general_dilated(x, g, (2, 1), "SAME", dimension_numbers=dims, feature_group_count=3)
+    dilated = lax.conv_general_dilated(x, w, (1, 1), ((2, 1), (0, 3)), lhs_dilation=(2, 1), rhs_dilation=(1, 2), dimension_numbers=dims)
+    pooled, pull = jax.vjp(lambda a: lax.reduce_window(a, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME"), x)
+    grads = jax.grad(lambda w: jnp.sum(jnp.sin(lax.conv_general_dilated(x, w, (2, 2), "VALID", dimension_numbers=dims))))(w)
+    return grouped, dilated, pooled, pull(jnp.ones_like(pooled))[0], grads
+
+
+@program((6, 6), (6, 2), (7, 4), meshes="1 2")
+def factorizations(x, b, y):
+    a = x @ x.T + 6 * jnp.eye(6)
+    q, r = jnp.linalg.qr(y)
+    full, _ = jnp.linalg.qr(y, mode="complete")
+    w, v = jnp.linalg.eigh(a)
+    s = jnp.linalg.svd(y, compute_uv=False)
+    u, _, vt = jnp.linalg.svd(y, full_matrices=False)
+    return (jnp.linalg.cholesky(a), jnp.linalg.solve(x, b), jnp.linalg.inv(a), jnp.linalg.det(x), q @ r, jnp.abs(full.T @ full), w,
+            (v * w) @ v.T, s, (u * s) @ vt, jnp.linalg.cholesky(-a))
+
+
+@program((8, 12), (8, 8), meshes="2x4", specs=[("X", "Y"), ("X", "Y")])
+def per_device(x, y):
+    def body(x, y):
+        total = lax.psum(x, "X")
+        most = lax.pmax(jnp.max(y), ("X", "Y"))
+        moved = lax.ppermute(x, "Y", [(0, 1), (1, 2), (2, 3), (3, 0)]) if x.shape[1] == 3 else x
+        gathered = lax.all_gather(y, "X", axis=0, tiled=True)
+        part = lax.psum_scatter(gathered, "X", scatter_dimension=0, tiled=True)
+        place = lax.axis_index("X") * 10 + lax.axis_index("Y")
+        return total, most, moved, part, x + place
+
+    outs = (P(None, "Y"), P(), P("X", "Y"), P("X", "Y"), P("X", "Y"))
+    return jax.shard_map(body, mesh=MESH, in_specs=(P("X", "Y"), P("X", "Y")), out_specs=outs)(x, y)
+
+
+@program(np.array([7, -7, 7, -7, 0, 2**31 - 1], np.int32), np.array([3, 3, -3, -3, 5, -1], np.int32), np.array([1, 250, 77], np.uint8), (6,), meshes="1 2")
+def integers(a, b, u, x):
+    shifts = lax.shift_right_logical(a, jnp.int32(3)), lax.shift_right_arithmetic(a, jnp.int32(1)), a << 2
+    parts = lax.div(a, b), lax.rem(a, b), a // b, a % b, u // 7, lax.population_count(u), lax.clz(a)
+    floats = lax.rem(x, jnp.float32(0.3)), lax.round(x * 2.5), jnp.round(x * 2.5), jnp.float32(a), jnp.int32(x * 3), lax.nextafter(x, 2 * x)
+    return *shifts, *parts, *floats, a ^ b, ~u, a & b, a | b, lax.reduce_precision(x, 5, 10), lax.pad(x, 9.0, ((1, -1, 2),))
+
+
+@program((4, 16), meshes="1 2")
+def transforms(x):
+    z = jnp.fft.fft(x)
+    return z, jnp.fft.rfft(x), jnp.fft.irfft(jnp.fft.rfft(x)), jnp.real(jnp.fft.ifft2(z * 1j)), jnp.conj(z), jnp.abs(z), z / (1 + z), jnp.exp(z / 10)
+
+
+@program(np.array([1, 2], np.uint32), meshes="1 2")
+def draws(k):
+    k = jax.random.wrap_key_data(k)
+    a, b = jax.random.split(k)
+    return jax.random.uniform(a, (5, 3)), jax.random.normal(b, (7,)), jax.random.randint(k, (6,), 0, 100), jax.random.key_data(a)
+
+
+@program((3, 8), (8, 5), meshes="1 2")
+def narrow(x, w):
+    h = x.astype(jnp.bfloat16)
+    q = jnp.dot(x.astype(jnp.float8_e4m3fn), w.astype(jnp.float8_e4m3fn), preferred_element_type=jnp.float32)
+    i = jnp.dot((x * 20).astype(jnp.int8), (w * 20).astype(jnp.int8), preferred_element_type=jnp.int32)
+    return jnp.float32(h), q, i, jnp.float32(w.astype(jnp.float8_e5m2)), jnp.float32(jnp.float16(w) + 1)
+
+
+@program((6, 2), (2,), (10, 6), debug_info=True, meshes="1 2")
+def named(w, b, x):
+    return {"prediction": x @ w + b, "sizes": (jnp.sum(w * w), jnp.sum(b * b))}
+
+
+def main():
+    only = set(sys.argv[1:])
+    for name, (function, args, tolerance, meshes, specs, debug_info) in PROGRAMS.items():
+        if only and name not in only:
+            continue
+        options = {}
+        if specs is not None:
+            options["in_shardings"] = tuple(NamedSharding(MESH, P(*spec)) for spec in specs)
+        lowered = jax.jit(function, **options).lower(*args)
+        text = lowered.as_text(debug_info=debug_info)
+        answers = jax.tree.leaves(lowered.compile()(*args))
+        arrays = {f"in.arg{at}": arg for at, arg in enumerate(args)}
+        for at, answer in enumerate(answers):
+            answer = np.asarray(answer)
+            # Complex numbers are pairs of floats.
+            pairs = np.stack([answer.real, answer.imag], axis=-1) if np.iscomplexobj(answer) else answer
+            arrays[f"out.{at}"] = pairs
+        np.savez(HERE / f"{name}.npz", **arrays)
+        (HERE / f"{name}.mlir").write_text(f"//! tolerance: {tolerance}\n//! meshes: {meshes}\n{text}")
+        print(name, len(text.splitlines()), "lines")
+
+
+main()
