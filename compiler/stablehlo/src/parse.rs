@@ -11,6 +11,9 @@ use crate::tree::{
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::FileId;
 
+/// Maximum number of devices of a mesh.
+const MAX_DEVICES: usize = 1 << 20;
+
 /// A module's text as functions and operations. The first error ends the reading.
 pub fn parse(text: &str, file: FileId) -> Result<MlirModule, Diagnostic> {
     let mut cursor = Cursor::new(text, file);
@@ -133,6 +136,13 @@ impl Cursor<'_> {
             self.attributes("}")?;
         }
         let span = self.span(start);
+        let count = axes.iter().try_fold(1usize, |count, (_, size)| count.checked_mul(*size));
+        if count.is_none_or(|count| count == 0 || count > MAX_DEVICES) {
+            return Err(self.malformed(start, "a mesh has at least one device, and not more than a million"));
+        }
+        if devices.as_ref().is_some_and(|devices| !axes.is_empty() && Some(devices.len()) != count) {
+            return Err(self.malformed(start, "a mesh lists each of its devices once"));
+        }
         self.location()?;
         Ok(MeshDeclaration { name, axes, devices, span })
     }

@@ -33,6 +33,21 @@ impl Numbers {
         let vector = custom_ints(inside, "index_vector_dim").first().copied().unwrap_or(0) as usize;
         Ok(Numbers { offset, collapsed, batch, of_indices, map, vector })
     }
+
+    /// E0110 unless these numbers name dimensions of an array and of its indices, and as many offsets as slices have dimensions.
+    fn check(&self, op: &MlirOp, x: &MlirValue, indices: &MlirValue) -> Read<()> {
+        let mut own: Vec<usize> = self.collapsed.iter().chain(&self.batch).copied().collect();
+        own.sort_unstable();
+        let are_distinct = own.windows(2).all(|pair| pair[0] < pair[1]);
+        let vector = indices.ty.shape.get(self.vector).copied().unwrap_or(1);
+        let fits = are_distinct
+            && own.iter().chain(&self.map).all(|&dim| dim < x.ty.rank())
+            && self.vector <= indices.ty.rank()
+            && vector == self.map.len()
+            && self.batch.len() == self.of_indices.len()
+            && self.offset.len() == x.ty.rank() - own.len();
+        if fits { Ok(()) } else { Err(malformed(op, "these dimension numbers do not fit the operands")) }
+    }
 }
 
 /// A dimension of `x[indices]`.
@@ -239,6 +254,7 @@ impl FunctionReader<'_> {
             "start_index_map",
         ];
         let numbers = Numbers::new(operation, "dimension_numbers", names)?;
+        numbers.check(operation, &x, &indices)?;
         let sizes: Vec<usize> = super::ints(operation, "slice_sizes")?.into_iter().map(|size| size as usize).collect();
         let ty = result_type(operation)?;
         let places = self.places(operation, (&x, &indices), &numbers, &sizes, Outside::Clamped)?;
@@ -280,6 +296,7 @@ impl FunctionReader<'_> {
             "scatter_dims_to_operand_dims",
         ];
         let numbers = Numbers::new(operation, "scatter_dimension_numbers", names)?;
+        numbers.check(operation, x, indices)?;
         let Some(region) = operation.regions.first() else {
             return Err(malformed(operation, "a scatter has a function"));
         };

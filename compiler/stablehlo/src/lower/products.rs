@@ -72,6 +72,9 @@ impl FunctionReader<'_> {
         let Some([of_x, of_w, of_out]) = orders else {
             return Err(malformed(operation, "the dimension numbers of this convolution are malformed"));
         };
+        if rank < 2 {
+            return Err(malformed(operation, "a convolution has images with features"));
+        }
         let space = rank - 2;
         // The dimension of an array with each name: numbers are those of space.
         let find = |order: &[String], name: &str| order.iter().position(|known| known == name);

@@ -296,6 +296,9 @@ impl FunctionReader<'_> {
         let Some(region) = operation.regions.first() else {
             return Err(malformed(operation, "a sort has a comparator"));
         };
+        if operands.is_empty() || region.params.len() != 2 * operands.len() {
+            return Err(malformed(operation, "a comparator has two parameters for each operand"));
+        }
         let keys = sort_keys(region).ok_or_else(|| unsupported(operation, "with this comparator"))?;
         let axis_node = || build.int(axis as i128);
         if let ([x], [key]) = (operands.as_slice(), keys.as_slice()) {

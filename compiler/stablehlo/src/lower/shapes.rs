@@ -67,6 +67,13 @@ impl FunctionReader<'_> {
                 if [&start, &limit, &stride].iter().any(|list| list.len() != x.ty.rank()) {
                     return Err(malformed(operation, "a slice has one range for each dimension"));
                 }
+                let is_inside = |dim: usize| {
+                    let size = x.ty.shape[dim] as i128;
+                    0 <= start[dim] && start[dim] <= limit[dim] && limit[dim] <= size && stride[dim] >= 1
+                };
+                if !(0..start.len()).all(is_inside) {
+                    return Err(malformed(operation, "this slice does not lie in its array"));
+                }
                 let ranges: Vec<(usize, usize, usize)> = (0..start.len())
                     .map(|dim| (start[dim] as usize, limit[dim] as usize, stride[dim] as usize))
                     .collect();
@@ -140,7 +147,9 @@ impl FunctionReader<'_> {
         let low = either("low", "edge_padding_low");
         let high = either("high", "edge_padding_high");
         let between = either("interior", "interior_padding");
-        if [&low, &high, &between].iter().any(|list| list.len() != rank) {
+        let is_width = |&width: &i128| width.unsigned_abs() < 1 << 40;
+        let are_widths = low.iter().chain(&high).chain(&between).all(is_width) && between.iter().all(|&gap| gap >= 0);
+        if [&low, &high, &between].iter().any(|list| list.len() != rank) || !are_widths {
             return Err(malformed(operation, "a pad has widths for each dimension"));
         }
         if rank == 0 {

@@ -229,10 +229,11 @@ impl FunctionReader<'_> {
         let ins = self.shardings(operation, "in_shardings", operands.len())?;
         let outs = self.shardings(operation, "out_shardings", operation.types.len())?;
         let name = self.fresh("per_device");
+        let is_partial = self.context.mesh.is_some_and(|mesh| mesh.axes.len() > axes.len() + self.manual.len());
         let manual_only = |sharding: &SdySharding| {
             let dims = sharding.dims.iter().map(|dim| SplitDim {
                 axes: dim.axes.iter().filter(|axis| axes.contains(axis)).cloned().collect(),
-                is_open: false,
+                is_open: dim.is_open && is_partial,
             });
             SdySharding { dims: dims.collect(), ..SdySharding::default() }
         };
