@@ -34,6 +34,8 @@ pub enum Command {
     Launch(LaunchCommand),
     /// Report the errors of a program
     Check(CheckCommand),
+    /// Print a JAX program, which is StableHLO text, as a program of the language
+    Import(ImportCommand),
     /// Print the program after a stage of the compiler
     Dump(DumpCommand),
     /// Draw how parameters, results and named values are laid out over the devices
@@ -164,6 +166,12 @@ pub struct CheckCommand {
     /// Print nothing if the program has no errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ImportCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
 }
 
 #[derive(Debug, Args)]

@@ -17,5 +17,6 @@ mod pages;
 mod pieces;
 mod resume;
 mod sizes;
+mod stablehlo;
 mod timeline;
 mod trace;

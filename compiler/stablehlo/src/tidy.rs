@@ -1,7 +1,7 @@
-//! Removes variables that nothing uses, so that a program has the statements of its results.
+//! Removes variables that nothing uses, and writes those that are used once where they are used: a program reads like one that was written.
 
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, IndexNode, PatternKind, PatternNode, StmtNode, StmtNodeKind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Removes `let`s of a block, and of the blocks inside, whose names no later statement uses. All of them compute without an effect.
 pub fn remove_unused(block: &mut BlockNode) {
@@ -116,5 +116,217 @@ fn of_expr(expr: &mut Expr, used: &mut BTreeSet<String>) {
             of_block(body, used);
             of_expr(cond, used);
         }
+    }
+}
+
+/// The number of nodes up to which an expression is written where it is used.
+const MAX_NODES: usize = 14;
+
+/// Puts the values of variables that one later statement of the same block uses once into that statement.
+pub fn inline_once(block: &mut BlockNode) {
+    let mut uses = BTreeMap::new();
+    let mut assigned = BTreeSet::new();
+    count_block(block, &mut uses, &mut assigned);
+    inline_block(block, &uses, &assigned);
+}
+
+fn count_block(block: &mut BlockNode, uses: &mut BTreeMap<String, usize>, assigned: &mut BTreeSet<String>) {
+    for stmt in &mut block.stmts {
+        if let StmtNodeKind::Let { mutable: true, pattern, .. } = &stmt.kind {
+            assigned.extend(names(pattern).into_iter().map(str::to_string));
+        }
+        each_expr(stmt, &mut |expr| count(expr, uses, assigned));
+    }
+    if let Some(value) = &mut block.value {
+        count(value, uses, assigned);
+    }
+}
+
+fn count(expr: &mut Expr, uses: &mut BTreeMap<String, usize>, assigned: &mut BTreeSet<String>) {
+    if let ExprKind::Name(name) = &expr.kind {
+        *uses.entry(name.clone()).or_default() += 1;
+    }
+    each_part(expr, &mut |part| count(part, uses, assigned));
+    each_block(expr, &mut |block| count_block(block, uses, assigned));
+    if let ExprKind::Lambda { body, .. } = &mut expr.kind {
+        count(body, uses, assigned);
+    }
+}
+
+fn inline_block(block: &mut BlockNode, uses: &BTreeMap<String, usize>, assigned: &BTreeSet<String>) {
+    let mut waiting: BTreeMap<String, Expr> = BTreeMap::new();
+    let mut kept: Vec<StmtNode> = Vec::new();
+    for mut stmt in std::mem::take(&mut block.stmts) {
+        each_expr(&mut stmt, &mut |expr| inline(expr, &mut waiting, uses, assigned));
+        if let StmtNodeKind::Let { mutable: false, pattern, value, .. } = &stmt.kind
+            && let PatternKind::Name(name) = &pattern.kind
+            && uses.get(name) == Some(&1)
+            && is_short(value, assigned)
+        {
+            waiting.insert(name.clone(), value.clone());
+        }
+        kept.push(stmt);
+    }
+    if let Some(value) = &mut block.value {
+        inline(value, &mut waiting, uses, assigned);
+    }
+    block.stmts = kept;
+}
+
+/// Whether an expression may stand elsewhere in its block: it has few nodes, no blocks, and no variable that is assigned.
+fn is_short(expr: &Expr, assigned: &BTreeSet<String>) -> bool {
+    let mut expr = expr.clone();
+    let (mut nodes, mut moves) = (0, true);
+    measure(&mut expr, assigned, &mut nodes, &mut moves);
+    moves && nodes <= MAX_NODES
+}
+
+fn measure(expr: &mut Expr, assigned: &BTreeSet<String>, nodes: &mut usize, moves: &mut bool) {
+    *nodes += 1;
+    match &expr.kind {
+        ExprKind::Name(name) => *moves &= !assigned.contains(name),
+        ExprKind::Lambda { .. }
+        | ExprKind::Block(_)
+        | ExprKind::If { .. }
+        | ExprKind::For { .. }
+        | ExprKind::While { .. } => {
+            *moves = false;
+        }
+        ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Str(_)
+        | ExprKind::Wildcard
+        | ExprKind::None
+        | ExprKind::Sharding(_)
+        | ExprKind::Type(_)
+        | ExprKind::Unary { .. }
+        | ExprKind::Binary { .. }
+        | ExprKind::Call { .. }
+        | ExprKind::Index { .. }
+        | ExprKind::Field { .. }
+        | ExprKind::TupleField { .. }
+        | ExprKind::Tuple(_)
+        | ExprKind::List(_)
+        | ExprKind::Struct(_) => {}
+    }
+    each_part(expr, &mut |part| measure(part, assigned, nodes, moves));
+}
+
+fn inline(
+    expr: &mut Expr,
+    waiting: &mut BTreeMap<String, Expr>,
+    uses: &BTreeMap<String, usize>,
+    assigned: &BTreeSet<String>,
+) {
+    if let ExprKind::Name(name) = &expr.kind
+        && let Some(value) = waiting.remove(name)
+    {
+        *expr = value;
+        return;
+    }
+    each_part(expr, &mut |part| inline(part, waiting, uses, assigned));
+    each_block(expr, &mut |block| inline_block(block, uses, assigned));
+    if let ExprKind::Lambda { body, .. } = &mut expr.kind {
+        inline(body, &mut BTreeMap::new(), uses, assigned);
+    }
+}
+
+/// The expressions of a statement; the target of a plain assignment to a variable is none of them.
+fn each_expr(stmt: &mut StmtNode, visit: &mut dyn FnMut(&mut Expr)) {
+    match &mut stmt.kind {
+        StmtNodeKind::Let { value, .. } | StmtNodeKind::Expr(value) => visit(value),
+        StmtNodeKind::Assign { target, value, .. } => {
+            if !matches!(target.kind, ExprKind::Name(_)) {
+                each_part(target, visit);
+            }
+            visit(value);
+        }
+    }
+}
+
+/// The expressions that are computed as often as this one.
+fn each_part(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
+    match &mut expr.kind {
+        ExprKind::Name(_)
+        | ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Str(_)
+        | ExprKind::Wildcard
+        | ExprKind::None
+        | ExprKind::Sharding(_)
+        | ExprKind::Type(_)
+        | ExprKind::Lambda { .. }
+        | ExprKind::Block(_)
+        | ExprKind::While { .. } => {}
+        ExprKind::Unary { arg, .. } => visit(arg),
+        ExprKind::Binary { lhs, rhs, .. } => {
+            visit(lhs);
+            visit(rhs);
+        }
+        ExprKind::Call { callee, args } => {
+            visit(callee);
+            args.iter_mut().for_each(|arg| visit(&mut arg.value));
+        }
+        ExprKind::Index { base, indices } => {
+            visit(base);
+            for index in indices {
+                match index {
+                    IndexNode::Expr(index) => visit(index),
+                    IndexNode::Slice { start, stop, step, .. } => {
+                        [start, stop, step].into_iter().flatten().for_each(&mut *visit);
+                    }
+                    IndexNode::Ellipsis(_) => {}
+                }
+            }
+        }
+        ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } => visit(base),
+        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter_mut().for_each(visit),
+        ExprKind::Struct(fields) => fields.iter_mut().filter_map(|(_, value)| value.as_mut()).for_each(visit),
+        ExprKind::If { cond, .. } => visit(cond),
+        ExprKind::For { start, end, step, .. } => {
+            visit(start);
+            visit(end);
+            step.iter_mut().for_each(|step| visit(step));
+        }
+    }
+}
+
+/// The blocks inside of an expression, and conditions that each trip computes again, as blocks of their own.
+fn each_block(expr: &mut Expr, visit: &mut dyn FnMut(&mut BlockNode)) {
+    match &mut expr.kind {
+        ExprKind::Block(block) | ExprKind::For { body: block, .. } => visit(block),
+        ExprKind::While { cond, body } => {
+            let mut alone = BlockNode { stmts: Vec::new(), value: Some(cond.clone()), span: cond.span };
+            visit(&mut alone);
+            *cond = alone.value.expect("it has the condition");
+            visit(body);
+        }
+        ExprKind::If { then, otherwise, .. } => {
+            visit(then);
+            if let Some(otherwise) = otherwise {
+                each_block(otherwise, visit);
+            }
+        }
+        ExprKind::Name(_)
+        | ExprKind::Int(_)
+        | ExprKind::Float(_)
+        | ExprKind::Bool(_)
+        | ExprKind::Str(_)
+        | ExprKind::Wildcard
+        | ExprKind::None
+        | ExprKind::Sharding(_)
+        | ExprKind::Type(_)
+        | ExprKind::Lambda { .. }
+        | ExprKind::Unary { .. }
+        | ExprKind::Binary { .. }
+        | ExprKind::Call { .. }
+        | ExprKind::Index { .. }
+        | ExprKind::Field { .. }
+        | ExprKind::TupleField { .. }
+        | ExprKind::Tuple(_)
+        | ExprKind::List(_)
+        | ExprKind::Struct(_) => {}
     }
 }

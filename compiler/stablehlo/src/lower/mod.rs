@@ -206,6 +206,8 @@ impl<'m> FunctionReader<'m> {
         let name = build.ident(self.context.names[&function.name].clone());
         let mut body = build.block(stmts, Some(value));
         crate::tidy::remove_unused(&mut body);
+        crate::tidy::inline_once(&mut body);
+        crate::tidy::remove_unused(&mut body);
         let item = FnItem { region: None, name, size_params: Vec::new(), params, ret: Some(ret), body };
         Ok(ItemNode { doc: Vec::new(), kind: ItemKind::Fn(item), span: function.span })
     }
@@ -536,14 +538,27 @@ fn literal(build: Build, element: MlirElement, number: &DenseNumber) -> Expr {
         DenseNumber::Int(value) if element == MlirElement::Bool => build.flag(*value != 0),
         DenseNumber::Int(value) if element.is_float() => build.float(&format!("{value}.0")),
         DenseNumber::Int(value) => build.int(*value),
-        DenseNumber::Decimal(text) => build.float(&decimal(text)),
+        DenseNumber::Decimal(text) => build.float(&decimal(element, text)),
         DenseNumber::Bits(bits) => of_bits(build, element, *bits),
     }
 }
 
-/// A decimal number with digits on both sides of its point.
-fn decimal(text: &str) -> String {
-    text.replace("e+", "e").replace("E+", "e").replace('E', "e")
+/// The shortest decimal number that is rounded to the same float.
+fn decimal(element: MlirElement, text: &str) -> String {
+    let shortest = match element {
+        MlirElement::F64 | MlirElement::C128 => text.parse().map(|value: f64| format!("{value:?}")),
+        // A float of fewer bits is one of 32 bits, too.
+        MlirElement::Bool
+        | MlirElement::Signed(_)
+        | MlirElement::Unsigned(_)
+        | MlirElement::F8e4m3
+        | MlirElement::F8e5m2
+        | MlirElement::F16
+        | MlirElement::Bf16
+        | MlirElement::F32
+        | MlirElement::C64 => text.parse().map(|value: f32| format!("{value:?}")),
+    };
+    shortest.ok().filter(|text| !text.contains("inf")).unwrap_or_else(|| text.replace("e+", "e").replace('E', "e"))
 }
 
 /// The float with these bits.
@@ -596,7 +611,7 @@ fn float(build: Build, value: f64) -> Expr {
         let infinity = build.binary(InfixOp::Div, number("1.0"), number("0.0"));
         return if value < 0.0 { build.negative(infinity) } else { infinity };
     }
-    number(&format!("{value:e}"))
+    number(&format!("{value:?}"))
 }
 
 /// The place of a whole operation, for expressions that belong to it.

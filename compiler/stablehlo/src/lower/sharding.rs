@@ -257,6 +257,8 @@ impl FunctionReader<'_> {
         self.manual = outer_manual;
         let mut body = body?;
         crate::tidy::remove_unused(&mut body);
+        crate::tidy::inline_once(&mut body);
+        crate::tidy::remove_unused(&mut body);
         let mut rets: Vec<TypeExpr> =
             operation.types.iter().zip(&outs).map(|(ty, sharding)| manual_only(sharding).ty(build, ty)).collect();
         let ret = match rets.len() {

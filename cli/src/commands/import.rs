@@ -1,0 +1,19 @@
+//! `spmdc import`: a JAX program as a program of the language.
+
+use spmdc_runtime::errors::trap::{RunCode, RunError};
+
+use crate::CommandError;
+use crate::options::ImportCommand;
+use crate::sources::{SourceTexts, load};
+use spmdc_check::sources::SourceSet;
+
+/// The text of a program that computes what StableHLO text does.
+pub fn import(command: &ImportCommand, texts: &mut SourceTexts) -> Result<String, CommandError> {
+    let name = command.program.program.display();
+    if command.program.program.extension().is_none_or(|extension| extension != "mlir") {
+        let message = format!("cannot import `{name}`: expected StableHLO text, in a file whose name ends in .mlir");
+        return Err(RunError::new(RunCode::E0703, message).into());
+    }
+    let parsed = load(&command.program, texts)?;
+    Ok(spmdc_grammar::print(&parsed.set.file(SourceSet::ROOT).program))
+}
