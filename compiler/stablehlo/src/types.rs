@@ -139,10 +139,12 @@ impl Cursor<'_> {
         let text = self.number()?;
         let found = match text.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).ok().map(DenseNumber::Bits),
-            None if text.contains(['.', 'e', 'E']) => Some(DenseNumber::Decimal(text.to_string())),
+            None if text.contains(['.', 'e', 'E']) => {
+                text.parse::<f64>().ok().map(|_| DenseNumber::Decimal(text.to_string()))
+            }
             None => text.parse().ok().map(DenseNumber::Int),
         };
-        found.ok_or_else(|| self.malformed(start, "this number is too large"))
+        found.ok_or_else(|| self.malformed(start, "this number is malformed or too large"))
     }
 
     /// `"0x00112233"`: the bytes of a constant.

@@ -110,3 +110,15 @@ fn deep_nesting_is_an_error() {
     let deep = format!("module {{ func.func @main(%0: tensor<i32>) {{ {regions}");
     assert!(spmdc_stablehlo::read(&deep, FileId::default(), &is_shipped).is_err());
 }
+
+#[test]
+fn malformed_numbers_are_errors() {
+    for number in ["1.0e+", "e5", "0x", "1_0", "0xFFFFFFFFFFFFFFFFF", "--1"] {
+        let text = format!(
+            "module {{ func.func @main() -> tensor<f32> {{ %0 = stablehlo.constant dense<{number}> : tensor<f32>\n\
+             return %0 : tensor<f32> }} }}"
+        );
+        let error = spmdc_stablehlo::read(&text, FileId::default(), &|_| false).unwrap_err();
+        assert_eq!(error.code.name(), "E0110", "{number}");
+    }
+}
