@@ -56,6 +56,22 @@ impl Build {
         self.expr(ExprKind::Tuple(items))
     }
 
+    /// Several values as a tuple, or the only one.
+    pub fn together(self, mut values: Vec<Expr>) -> Expr {
+        match values.len() {
+            1 => values.pop().expect("there is one"),
+            _ => self.tuple(values),
+        }
+    }
+
+    /// The type of several values, or of the only one.
+    pub fn types_together(self, mut types: Vec<TypeExpr>) -> TypeExpr {
+        match types.len() {
+            1 => types.pop().expect("there is one"),
+            _ => TypeExpr { kind: TypeExprKind::Tuple(types), span: self.0 },
+        }
+    }
+
     pub fn list(self, items: Vec<Expr>) -> Expr {
         self.expr(ExprKind::List(items))
     }

@@ -3,10 +3,17 @@
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, IndexNode, PatternKind, PatternNode, StmtNode, StmtNodeKind};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Writes values where they are used, and removes what is left over.
+pub fn simplify(block: &mut BlockNode) {
+    // Unused statements use variables, too.
+    remove_unused(block);
+    inline_once(block);
+    remove_unused(block);
+}
+
 /// Removes `let`s of a block, and of the blocks inside, whose names no later statement uses. All of them compute without an effect.
-pub fn remove_unused(block: &mut BlockNode) {
-    let mut used = BTreeSet::new();
-    of_block(block, &mut used);
+fn remove_unused(block: &mut BlockNode) {
+    of_block(block, &mut BTreeSet::new());
 }
 
 /// Removes unused statements from the last to the first, and adds the names that the others use.
@@ -21,7 +28,7 @@ fn of_block(block: &mut BlockNode, used: &mut BTreeSet<String>) {
         {
             continue;
         }
-        of_stmt(&mut stmt, used);
+        each_expr(&mut stmt, &mut |expr| of_expr(expr, used));
         kept.push(stmt);
     }
     kept.reverse();
@@ -38,84 +45,14 @@ fn names(pattern: &PatternNode) -> Vec<&str> {
     }
 }
 
-fn of_stmt(stmt: &mut StmtNode, used: &mut BTreeSet<String>) {
-    match &mut stmt.kind {
-        StmtNodeKind::Let { value, .. } => of_expr(value, used),
-        StmtNodeKind::Assign { target, value, .. } => {
-            of_expr(value, used);
-            of_expr(target, used);
-        }
-        StmtNodeKind::Expr(value) => of_expr(value, used),
-    }
-}
-
 fn of_expr(expr: &mut Expr, used: &mut BTreeSet<String>) {
-    match &mut expr.kind {
-        ExprKind::Name(name) => {
-            used.insert(name.clone());
-        }
-        ExprKind::Int(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::Str(_)
-        | ExprKind::Wildcard
-        | ExprKind::None
-        | ExprKind::Sharding(_)
-        | ExprKind::Type(_) => {}
-        ExprKind::Unary { arg, .. } => of_expr(arg, used),
-        ExprKind::Binary { lhs, rhs, .. } => {
-            of_expr(lhs, used);
-            of_expr(rhs, used);
-        }
-        ExprKind::Call { callee, args } => {
-            of_expr(callee, used);
-            args.iter_mut().for_each(|arg| of_expr(&mut arg.value, used));
-        }
-        ExprKind::Index { base, indices } => {
-            of_expr(base, used);
-            for index in indices {
-                match index {
-                    IndexNode::Expr(index) => of_expr(index, used),
-                    IndexNode::Slice { start, stop, step, .. } => {
-                        [start, stop, step].into_iter().flatten().for_each(|bound| of_expr(bound, used));
-                    }
-                    IndexNode::Ellipsis(_) => {}
-                }
-            }
-        }
-        ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } => of_expr(base, used),
-        ExprKind::Lambda { body, .. } => of_expr(body, used),
-        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter_mut().for_each(|item| of_expr(item, used)),
-        ExprKind::Struct(fields) => {
-            for (name, value) in fields {
-                match value {
-                    Some(value) => of_expr(value, used),
-                    None => {
-                        used.insert(name.name.clone());
-                    }
-                }
-            }
-        }
-        ExprKind::Block(block) => of_block(block, used),
-        ExprKind::If { cond, then, otherwise } => {
-            of_block(then, used);
-            if let Some(otherwise) = otherwise {
-                of_expr(otherwise, used);
-            }
-            of_expr(cond, used);
-        }
-        ExprKind::For { start, end, step, body, .. } => {
-            of_block(body, used);
-            of_expr(start, used);
-            of_expr(end, used);
-            if let Some(step) = step {
-                of_expr(step, used);
-            }
-        }
-        ExprKind::While { cond, body } => {
-            of_block(body, used);
-            of_expr(cond, used);
-        }
+    if let ExprKind::Name(name) = &expr.kind {
+        used.insert(name.clone());
+    }
+    each_part(expr, &mut |part| of_expr(part, used));
+    each_block(expr, &mut |block| of_block(block, used));
+    if let ExprKind::Lambda { body, .. } = &mut expr.kind {
+        of_expr(body, used);
     }
 }
 
@@ -123,7 +60,7 @@ fn of_expr(expr: &mut Expr, used: &mut BTreeSet<String>) {
 const MAX_NODES: usize = 14;
 
 /// Puts the values of variables that one later statement of the same block uses once into that statement.
-pub fn inline_once(block: &mut BlockNode) {
+fn inline_once(block: &mut BlockNode) {
     let mut uses = BTreeMap::new();
     let mut assigned = BTreeSet::new();
     count_block(block, &mut uses, &mut assigned);
@@ -284,7 +221,13 @@ fn each_part(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
         ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } => visit(base),
         ExprKind::Tuple(items) | ExprKind::List(items) => items.iter_mut().for_each(visit),
         ExprKind::Struct(fields) => fields.iter_mut().filter_map(|(_, value)| value.as_mut()).for_each(visit),
-        ExprKind::If { cond, .. } => visit(cond),
+        ExprKind::If { cond, otherwise, .. } => {
+            visit(cond);
+            // The condition of `else if`.
+            if let Some(otherwise) = otherwise {
+                each_part(otherwise, visit);
+            }
+        }
         ExprKind::For { start, end, step, .. } => {
             visit(start);
             visit(end);

@@ -40,10 +40,7 @@ impl FunctionReader<'_> {
                 for operand in &operands {
                     all.push(build.call(function, [operand.expr.clone(), axis.clone()]));
                 }
-                let result = match all.len() {
-                    1 => all.pop().expect("there is one"),
-                    _ => build.tuple(all),
-                };
+                let result = build.together(all);
                 self.emit_all(operation, result);
                 Ok(())
             }

@@ -34,6 +34,28 @@ impl Numbers {
         Ok(Numbers { offset, collapsed, batch, of_indices, map, vector })
     }
 
+    /// The dimensions of an array that slices of it have.
+    fn slice_dims(&self, x: &MlirValue) -> Vec<usize> {
+        (0..x.ty.rank()).filter(|dim| !self.collapsed.contains(dim) && !self.batch.contains(dim)).collect()
+    }
+
+    /// The shape of the indices without the dimension along which one element's indices lie.
+    fn index_shape(&self, indices: &MlirValue) -> Vec<usize> {
+        let mut shape = indices.ty.shape.clone();
+        if self.vector < shape.len() {
+            shape.remove(self.vector);
+        }
+        shape
+    }
+
+    /// The origin of each dimension of the result of a gather, or of the updates of a scatter, of this rank.
+    fn sources(&self, x: &MlirValue, rank: usize) -> Vec<SourceDim> {
+        let mut of_slices = self.slice_dims(x).into_iter().map(SourceDim::Operand);
+        let mut of_indices = (0..).map(SourceDim::Index);
+        let source = |dim: usize| if self.offset.contains(&dim) { of_slices.next() } else { of_indices.next() };
+        (0..rank).filter_map(source).collect()
+    }
+
     /// E0110 unless these numbers name dimensions of an array and of its indices, and as many offsets as slices have dimensions.
     fn check(&self, op: &MlirOp, x: &MlirValue, indices: &MlirValue) -> Read<()> {
         let mut own: Vec<usize> = self.collapsed.iter().chain(&self.batch).copied().collect();
@@ -113,17 +135,12 @@ impl FunctionReader<'_> {
         let build = at(operation);
         let rank = x.ty.rank();
         let bad = || malformed(operation, "these dimension numbers do not fit the operands");
-        if sizes.len() != rank || numbers.vector > indices.ty.rank() || numbers.map.iter().any(|&dim| dim >= rank) {
+        if sizes.len() != rank {
             return Err(bad());
         }
         let index_type = indices.ty.element;
-        // The shape of the indices without the dimension of vectors.
         let has_vector = numbers.vector < indices.ty.rank();
-        let mut batch: Vec<usize> = indices.ty.shape.clone();
-        let vector = if has_vector { batch.remove(numbers.vector) } else { 1 };
-        if vector != numbers.map.len() {
-            return Err(bad());
-        }
+        let batch = numbers.index_shape(indices);
         // Windows of several elements along an indexed dimension add a dimension to the indices.
         let is_window = |dim: usize| numbers.map.contains(&dim) && sizes[dim] != 1 && sizes[dim] != x.ty.shape[dim];
         let windows: Vec<usize> = (0..rank).filter(|&dim| is_window(dim)).collect();
@@ -263,20 +280,7 @@ impl FunctionReader<'_> {
             false => build.index(x.expr.clone(), places.items.clone()),
         };
         // The dimensions of the result: offsets at their places, and the dimensions of the indices around them.
-        let window: Vec<usize> =
-            (0..x.ty.rank()).filter(|dim| !numbers.collapsed.contains(dim) && !numbers.batch.contains(dim)).collect();
-        let mut wanted = Vec::new();
-        let (mut next_index, mut next_offset) = (0, 0);
-        for dim in 0..ty.rank() {
-            if numbers.offset.contains(&dim) {
-                let of = window.get(next_offset).ok_or_else(|| malformed(operation, "too many offset dimensions"))?;
-                wanted.push(SourceDim::Operand(*of));
-                next_offset += 1;
-            } else {
-                wanted.push(SourceDim::Index(next_index));
-                next_index += 1;
-            }
-        }
+        let wanted = numbers.sources(&x, ty.rank());
         let result = arranged(build, found, (&places.dims, &places.sizes), (&wanted, &ty.shape))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
         self.emit(operation, result)
@@ -305,33 +309,17 @@ impl FunctionReader<'_> {
             None if returns_update(region) => ScatterUpdate::Replace,
             None => ScatterUpdate::MlirFunction(self.lambda(operation, region)?),
         };
-        let window: Vec<usize> =
-            (0..x.ty.rank()).filter(|dim| !numbers.collapsed.contains(dim) && !numbers.batch.contains(dim)).collect();
         let mut sizes = vec![1; x.ty.rank()];
-        for (&dim, &of) in window.iter().zip(&numbers.offset) {
+        for (dim, &of) in numbers.slice_dims(x).into_iter().zip(&numbers.offset) {
             sizes[dim] =
                 *updates.ty.shape.get(of).ok_or_else(|| malformed(operation, "an update has no such dimension"))?;
         }
-        let mut batch = indices.ty.shape.clone();
-        if numbers.vector < batch.len() {
-            batch.remove(numbers.vector);
-        }
-        if batch.iter().all(|&size| size == 1) && numbers.batch.is_empty() {
+        if numbers.index_shape(indices).iter().all(|&size| size == 1) && numbers.batch.is_empty() {
             return self.scatter_one(operation, (x, indices, updates), &numbers, &sizes, update);
         }
         let places = self.places(operation, (x, indices), &numbers, &sizes, Outside::AfterEnd)?;
         // The updates in the order of `x[items]`.
-        let (mut next_index, mut next_offset) = (0, 0);
-        let mut given = Vec::new();
-        for dim in 0..updates.ty.rank() {
-            if numbers.offset.contains(&dim) {
-                given.push(SourceDim::Operand(window[next_offset]));
-                next_offset += 1;
-            } else {
-                given.push(SourceDim::Index(next_index));
-                next_index += 1;
-            }
-        }
+        let given = numbers.sources(x, updates.ty.rank());
         let values = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&places.dims, &places.sizes))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
         let Some(first) = places.first else {
@@ -429,19 +417,7 @@ impl FunctionReader<'_> {
             });
             starts[dim] = build.call("maximum", [start, build.int(0)]);
         }
-        let window: Vec<SourceDim> =
-            numbers.offset.iter().zip(window_dims(x, numbers)).map(|(_, dim)| SourceDim::Operand(dim)).collect();
-        let mut given = Vec::new();
-        let (mut next_index, mut next) = (0, 0);
-        for dim in 0..updates.ty.rank() {
-            if numbers.offset.contains(&dim) {
-                given.push(window[next]);
-                next += 1;
-            } else {
-                given.push(SourceDim::Index(next_index));
-                next_index += 1;
-            }
-        }
+        let given = numbers.sources(x, updates.ty.rank());
         let all: Vec<SourceDim> = (0..x.ty.rank()).map(SourceDim::Operand).collect();
         let new = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&all, sizes))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
@@ -522,10 +498,7 @@ impl FunctionReader<'_> {
         ty: &TensorType,
     ) -> Expr {
         let windows = numbers.map.iter().filter(|&&dim| sizes[dim] != 1 && sizes[dim] != ty.shape[dim]).count();
-        let mut batch = indices.ty.shape.clone();
-        if numbers.vector < batch.len() {
-            batch.remove(numbers.vector);
-        }
+        let mut batch = numbers.index_shape(indices);
         if windows == 0 || batch.len() + windows == 0 {
             return inside.clone();
         }
@@ -559,11 +532,6 @@ impl FunctionReader<'_> {
         }
         self.emit(operation, build.call("dynamic_update_slice", [x.expr, update.expr, build.tuple(starts)]))
     }
-}
-
-/// The dimensions of the operand that slices have.
-fn window_dims(x: &MlirValue, numbers: &Numbers) -> Vec<usize> {
-    (0..x.ty.rank()).filter(|dim| !numbers.collapsed.contains(dim) && !numbers.batch.contains(dim)).collect()
 }
 
 /// A start index, of which negative ones are 0.

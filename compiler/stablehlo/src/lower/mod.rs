@@ -16,9 +16,7 @@ use crate::tree::{
     Attribute, Dense, DenseNumber, MeshDeclaration, MlirBlock, MlirElement, MlirFunction, MlirModule, MlirOp,
     TensorType, ValueName,
 };
-use spmdc_grammar::ast::{
-    BlockNode, Expr, ExprKind, FnItem, InfixOp, ItemKind, ItemNode, ProgramNode, StmtNode, TypeExpr, TypeExprKind,
-};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, FnItem, InfixOp, ItemKind, ItemNode, ProgramNode, StmtNode};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use std::collections::{BTreeMap, BTreeSet};
@@ -189,25 +187,16 @@ impl<'m> FunctionReader<'m> {
             let value = MlirValue::new(build.name(name), param.ty.clone());
             self.values.insert(ValueName { base: param.name.clone(), index: 0 }, value);
         }
-        let (stmts, mut values) = self.body(&function.body)?;
+        let (stmts, values) = self.body(&function.body)?;
         let mut rets = Vec::new();
         for (ty, attributes) in &function.results {
             rets.push(self.param_type(build, ty, attributes.get("sdy.sharding"))?);
         }
-        // A tuple of one result is that result.
-        let value = match values.len() {
-            1 => values.pop().expect("there is one"),
-            _ => build.tuple(values),
-        };
-        let ret = match rets.len() {
-            1 => rets.pop().expect("there is one"),
-            _ => TypeExpr { kind: TypeExprKind::Tuple(rets), span: function.span },
-        };
+        let value = build.together(values);
+        let ret = build.types_together(rets);
         let name = build.ident(self.context.names[&function.name].clone());
         let mut body = build.block(stmts, Some(value));
-        crate::tidy::remove_unused(&mut body);
-        crate::tidy::inline_once(&mut body);
-        crate::tidy::remove_unused(&mut body);
+        crate::tidy::simplify(&mut body);
         let item = FnItem { region: None, name, size_params: Vec::new(), params, ret: Some(ret), body };
         Ok(ItemNode { doc: Vec::new(), kind: ItemKind::Fn(item), span: function.span })
     }
@@ -233,11 +222,8 @@ impl<'m> FunctionReader<'m> {
 
     /// As [`FunctionReader::body`], as a block whose value is a tuple of the values, or the only one.
     fn block(&mut self, build: Build, region: &MlirBlock) -> Read<BlockNode> {
-        let (stmts, mut values) = self.body(&region.body)?;
-        let value = match values.len() {
-            1 => values.pop().expect("there is one"),
-            _ => build.tuple(values),
-        };
+        let (stmts, values) = self.body(&region.body)?;
+        let value = build.together(values);
         Ok(build.block(stmts, Some(value)))
     }
 

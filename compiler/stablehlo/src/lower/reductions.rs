@@ -183,7 +183,7 @@ impl FunctionReader<'_> {
         let combine = self.pair_function(operation, region, arrays.len())?;
         let mut axes = axes.to_vec();
         axes.sort_unstable_by(|a, b| b.cmp(a));
-        let mut values = together(build, arrays.iter().map(|array| array.expr.clone()).collect());
+        let mut values = build.together(arrays.iter().map(|array| array.expr.clone()).collect());
         for &axis in &axes {
             let args = [combine.clone(), values];
             let scanned = build.call_with("associative_scan", args, [("axis", build.int(axis as i128))]);
@@ -193,9 +193,9 @@ impl FunctionReader<'_> {
                 build.call_with("take", [value, build.int(-1)], [("axis", along)])
             };
             let parts = (0..arrays.len()).map(|at| last(part(build, &scanned, at, arrays.len()))).collect();
-            values = together(build, parts);
+            values = build.together(parts);
         }
-        let inits = together(build, inits.iter().map(|init| init.expr.clone()).collect());
+        let inits = build.together(inits.iter().map(|init| init.expr.clone()).collect());
         let values = self.variable(build, "values", values);
         let result = build.call_of(combine, [values, inits], []);
         self.emit_all(operation, result);
@@ -324,10 +324,7 @@ impl FunctionReader<'_> {
                 _ => build.call_with("take_along_axis", [operand.expr.clone(), order.clone()], [("axis", axis_node())]),
             });
         }
-        let result = match sorted.len() {
-            1 => sorted.pop().expect("there is one"),
-            _ => build.tuple(sorted),
-        };
+        let result = build.together(sorted);
         self.emit_all(operation, result);
         Ok(())
     }
@@ -355,14 +352,6 @@ pub(super) fn reduced(build: Build, combination: RegionFunction, x: &MlirValue, 
     let is_small = matches!(x.ty.element, MlirElement::Signed(8 | 16) | MlirElement::Unsigned(8 | 16));
     let is_widened = is_small && matches!(combination, RegionFunction::Add | RegionFunction::Multiply);
     if is_widened { build.cast(x.ty.element, reduced) } else { reduced }
-}
-
-/// Several values as a tuple, or the only one.
-fn together(build: Build, mut values: Vec<Expr>) -> Expr {
-    match values.len() {
-        1 => values.pop().expect("there is one"),
-        _ => build.tuple(values),
-    }
 }
 
 fn part(build: Build, values: &Expr, at: usize, count: usize) -> Expr {

@@ -256,15 +256,10 @@ impl FunctionReader<'_> {
         self.names.insert(name.clone());
         self.manual = outer_manual;
         let mut body = body?;
-        crate::tidy::remove_unused(&mut body);
-        crate::tidy::inline_once(&mut body);
-        crate::tidy::remove_unused(&mut body);
-        let mut rets: Vec<TypeExpr> =
+        crate::tidy::simplify(&mut body);
+        let rets: Vec<TypeExpr> =
             operation.types.iter().zip(&outs).map(|(ty, sharding)| manual_only(sharding).ty(build, ty)).collect();
-        let ret = match rets.len() {
-            1 => rets.pop().expect("there is one"),
-            _ => TypeExpr { kind: TypeExprKind::Tuple(rets), span: build.0 },
-        };
+        let ret = build.types_together(rets);
         let all = self.context.mesh.map_or(0, |mesh| mesh.axes.len());
         let named = if axes.len() == all && self.manual.is_empty() {
             Vec::new()
@@ -311,10 +306,7 @@ impl FunctionReader<'_> {
                 *value = build.call("pmax", [value.clone(), build.name(identifier(axis))]);
             }
         }
-        let value = match values.len() {
-            1 => values.pop().expect("there is one"),
-            _ => build.tuple(values),
-        };
+        let value = build.together(values);
         Ok(build.block(stmts, Some(value)))
     }
 
