@@ -10,6 +10,7 @@ use spmdc_runtime::run::start::{Failure, JsonMessage};
 
 use crate::options::{Color, MessageFormat, MessageOptions};
 use crate::sources::{SourceText, SourceTexts};
+use spmdc_compiler::sources::python_line;
 
 /// Writes messages to standard error in the requested format.
 pub struct Reporter {
@@ -41,12 +42,19 @@ impl Reporter {
         let file = place.and_then(|(site, name)| Some((site, sources.iter().find(|file| file.name == *name)?)));
         let text = match (self.format, file) {
             (MessageFormat::Text, Some((site, file))) => {
-                let label = LabeledSpan::new(None, offset_of(&file.text, site.line, site.column), 0);
+                let start = offset_of(&file.text, site.line, site.column);
+                let label = LabeledSpan::new(None, start, 0);
+                // An operation without regions ends with its location on the same line.
+                let line = file.text[start..].lines().next().unwrap_or_default();
+                let end = line.rfind("loc(").map(|end| start + end);
+                let python = end.and_then(|end| python_line(&file.name, &file.text, end));
+                let help = failure.error.help.iter().cloned().chain(python.as_deref().map(in_python));
+                let help = Some(help.collect::<Vec<_>>().join("\n")).filter(|help| !help.is_empty());
                 let shown = MietteDiagnostic {
                     code: failure.error.code.name(),
                     severity: miette::Severity::Error,
                     message: failure.error.message.clone(),
-                    help: failure.error.help.clone(),
+                    help,
                     labels: vec![label],
                     file: Some(file),
                     related: Vec::new(),
@@ -113,7 +121,7 @@ fn file_of<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> Option<&'a 
 fn json_line(diagnostic: &Diagnostic, sources: &SourceTexts) -> String {
     let file = file_of(diagnostic, sources);
     let (line, column) = file.map(|file| line_column(&file.text, diagnostic.span.start as usize)).unzip();
-    let help = help_text(diagnostic);
+    let help = help_text(diagnostic, file);
     let message = JsonMessage {
         code: diagnostic.code.name(),
         severity: severity_name(diagnostic.severity),
@@ -133,9 +141,14 @@ fn severity_name(severity: Severity) -> &'static str {
     }
 }
 
+/// The last line of the help of a JAX program: the line of Python.
+fn in_python(line: &str) -> String {
+    format!("the line of Python is {line}")
+}
+
 /// The help, and the edits as changed source lines, except edits that the help already spells out. Without either, a reference to
-/// the page of the code.
-fn help_text(diagnostic: &Diagnostic) -> Option<String> {
+/// the page of the code. For a JAX program with locations, the line of Python.
+fn help_text(diagnostic: &Diagnostic, file: Option<&SourceText>) -> Option<String> {
     let help = diagnostic.help.as_deref().unwrap_or_default();
     let edits = || diagnostic.edits.iter().filter(|edit| !help.contains(&format!("`{}`", edit.replacement.trim())));
     let width = edits().map(|edit| edit.replacement.chars().count()).max().unwrap_or(0);
@@ -151,6 +164,8 @@ fn help_text(diagnostic: &Diagnostic) -> Option<String> {
     if lines.is_empty() && diagnostic.severity == Severity::Error {
         lines.push(format!("see `spmdc explain {}`", diagnostic.code.name()));
     }
+    let python = file.and_then(|file| python_line(&file.name, &file.text, diagnostic.span.end as usize));
+    lines.extend(python.as_deref().map(in_python));
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
@@ -197,7 +212,7 @@ fn shown<'a>(diagnostic: &Diagnostic, sources: &'a SourceTexts) -> MietteDiagnos
             Severity::Warning => miette::Severity::Warning,
         },
         message: diagnostic.message.clone(),
-        help: help_text(diagnostic),
+        help: help_text(diagnostic, file),
         labels,
         file,
         related,

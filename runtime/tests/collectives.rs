@@ -92,6 +92,7 @@ fn a_gather_in_place_copies_nothing() {
     let place = maker.param(&whole, AxisSet::EMPTY);
     maker.program.results.push(Binding {
         name: "0".into(),
+        second_name: None,
         ty: "?".into(),
         plane: None,
         layout: whole.clone(),

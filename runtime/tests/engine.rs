@@ -692,6 +692,7 @@ fn only_the_blocks_of_a_device_are_read() {
     let param = maker.param(&whole, maker.all());
     maker.program.results.push(Binding {
         name: "0".into(),
+        second_name: None,
         ty: "?".into(),
         plane: None,
         layout: whole.clone(),

@@ -23,6 +23,7 @@ fn program() -> Program {
     let scalar = Layout { dtype: DType::I32, dims: Vec::new() };
     let binding = |name: &str, ty: &str, layout: &Layout, offset| Binding {
         name: name.to_string(),
+        second_name: None,
         ty: ty.to_string(),
         plane: None,
         layout: layout.clone(),

@@ -64,6 +64,61 @@ fn an_executable_of_a_jax_program_writes_the_same_results() {
     assert!(built == run, "the executable has other results");
 }
 
+const TREE: &str = r#"#loc1 = loc("state.params['w']")
+module @jit_f {
+  func.func public @main(%arg0: tensor<2xf32> loc(#loc1), %arg1: tensor<2xf32> loc("state.extra[0]")) -> (tensor<2xf32> {jax.result_info = "result['a'][0]"}, tensor<2xf32> {jax.result_info = "result['a'][1]"}) {
+    %0 = stablehlo.add %arg0, %arg1 : tensor<2xf32> loc(#loc4)
+    %1 = stablehlo.subtract %arg0, %arg1 : tensor<2xf32> loc(#loc4)
+    return %0, %1 : tensor<2xf32>, tensor<2xf32>
+  }
+}
+#loc2 = loc("model.py":12:8 to :24)
+#loc3 = loc("loss"(#loc2))
+#loc4 = loc("jit(f)/add"(#loc3))
+"#;
+
+#[test]
+fn paths_of_jax_name_parameters_and_results() {
+    let folder = Folder::with(&[("f.mlir", TREE)]);
+    let run = |arguments: &[&str]| folder.spmdc(&[&["run", "f.mlir"], arguments].concat());
+    let by_name = run(&["--arg", "arg0=[1,2]", "--arg", "arg1=[3,4]"]);
+    assert_eq!((by_name.status, by_name.out.as_str()), (0, "0: f32[2]\n[4. 6.]\n1: f32[2]\n[-2. -2.]\n"));
+    for arguments in [
+        ["--arg", "state.params['w']=[1,2]", "--arg", "state.extra[0]=[3,4]"],
+        ["--arg", "state.params.w=[1,2]", "--arg", "arg1=[3,4]"],
+    ] {
+        assert_eq!(run(&arguments).out, by_name.out);
+    }
+    assert_eq!(run(&["--arg", "state=ones"]).out, "0: f32[2]\n[2. 2.]\n1: f32[2]\n[0. 0.]\n");
+    let twice = run(&["--arg", "arg0=ones", "--arg", "state.params['w']=ones"]);
+    let words = "error[E0702]: `state.params['w']` is given twice, also as `arg0`";
+    assert!(twice.status == 2 && twice.err.contains(words), "{}", twice.err);
+
+    // Results go into files by either name, and the file of all arguments has either name for each.
+    let files = ["--out", "result['a'][1]=one.npy", "--out", "result['a']=a.npz", "--out", "all.npz"];
+    assert_eq!(run(&[&["--arg", "state=ones"][..], &files[..]].concat()).status, 0);
+    let foreign = run(&["--args", "a.npz"]);
+    let words = "`a.npz` has arrays that are not parameters of the program: `0`, `1`";
+    assert!(foreign.status == 2 && foreign.err.contains(words), "{}", foreign.err);
+    fs::write(
+        folder.path().join("save.spmd"),
+        "fn main(w: f32[2], e: f32[2]) -> { state: { params: { w: f32[2] }, extra: (f32[2],) } } {\n  \
+         { state: { params: { w: w }, extra: (e,) } }\n}\n",
+    )
+    .unwrap();
+    let saved = folder.spmdc(&["run", "save.spmd", "--arg", "arg0=[1,2]", "--arg", "arg1=[3,4]", "--out", "args.npz"]);
+    assert_eq!((saved.status, saved.err.as_str()), (0, ""), "the position of a parameter is a name, too");
+    assert_eq!(run(&["--args", "args.npz"]).out, by_name.out);
+}
+
+#[test]
+fn messages_name_the_line_of_python() {
+    let folder = Folder::with(&[("f.mlir", &TREE.replace("stablehlo.add", "stablehlo.unheard"))]);
+    let refused = folder.spmdc(&["check", "f.mlir"]);
+    assert!(refused.status == 1 && refused.err.contains("the line of Python is model.py:12"), "{}", refused.err);
+    assert!(refused.err.contains("f.mlir:4:5"), "{}", refused.err);
+}
+
 #[test]
 fn only_stablehlo_text_is_imported() {
     let folder = Folder::with(&[("p.spmd", "fn main() { 1 }\n")]);

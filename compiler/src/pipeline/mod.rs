@@ -26,9 +26,9 @@ pub use spmdc_check::CheckOptions;
 use self::meshes::compile_meshes;
 use self::one_mesh::PipelineRun;
 use crate::hosts::all_devices;
-use spmdc_abi::{Program, Site};
+use spmdc_abi::{Binding, Program, Site};
 use spmdc_check::check;
-use spmdc_check::sources::SourceSet;
+use spmdc_check::sources::{SecondNames, SourceSet};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{FileId, Lines, Span};
@@ -76,6 +76,7 @@ fn compile_once(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<D
     if let Some(program) = &mut out.program {
         program.fingerprint = fingerprint(program, &out.kernels);
         program.files = set.files.iter().map(|file| file.name.clone()).collect();
+        name_again(program, &set.second_names);
         program.compile_ms = out.timings.iter().map(|(_, time)| time.as_secs_f64() * 1e3).sum();
     }
     Ok(out)
@@ -89,6 +90,16 @@ fn untrue(module: &Module, violations: Vec<Violation>) -> Vec<Diagnostic> {
         Diagnostic::error(Code::E0109, violation.span, message)
     };
     violations.into_iter().map(error).collect()
+}
+
+/// Gives the parameters and results of `main` their second names.
+fn name_again(program: &mut Program, names: &SecondNames) {
+    if program.entry != "main" {
+        return;
+    }
+    for (bindings, names) in [(&mut program.params, &names.params), (&mut program.results, &names.results)] {
+        bindings.iter_mut().for_each(|binding| binding.second_name = names.get(&binding.name).cloned());
+    }
 }
 
 /// A hash of a program without files and times, the same on every 64-bit little-endian machine: FNV-1a. Processes of a job compare it.
@@ -108,7 +119,9 @@ fn fingerprint(program: &Program, kernels: &[Kernel]) -> u64 {
             bytes.into_iter().for_each(|byte| self.write(&[byte]));
         }
     }
-    debug_assert!(program.files.is_empty() && program.compile_ms == 0.0, "these are set later");
+    let is_named = |binding: &Binding| binding.second_name.is_some();
+    let has_names = !program.files.is_empty() || program.params.iter().chain(&program.results).any(is_named);
+    debug_assert!(!has_names && program.compile_ms == 0.0, "these are set later");
     let mut hash = postcard::to_extend(program, Fnv(0xcbf2_9ce4_8422_2325)).expect("every program can be encoded");
     kernels.hash(&mut hash);
     hash.finish()

@@ -55,6 +55,7 @@ pub(super) fn joined(
         let dims = ty.shape().iter().map(|&size| LayoutDim { size, axes: Vec::new() }).collect();
         Binding {
             name: whole_name(name, plane),
+            second_name: None,
             ty: shown,
             plane,
             layout: Layout { dtype: ty.dtype(), dims },

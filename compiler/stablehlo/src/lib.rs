@@ -8,19 +8,50 @@
 mod attributes;
 mod build;
 mod cursor;
+mod locations;
 mod lower;
 mod parse;
 mod tidy;
 mod tree;
 mod types;
 
+pub use crate::locations::python_line;
+
+use crate::locations::{named_locations, resolve};
+use crate::tree::{Attribute, Attributes, MlirParam, TensorType};
 use spmdc_grammar::ast::ProgramNode;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::FileId;
+use std::collections::BTreeMap;
+
+/// A module as a program of the language.
+#[derive(Debug, Default)]
+pub struct JaxProgram {
+    /// Its syntax tree.
+    pub program: ProgramNode,
+    /// The paths of the parameters of `main` in JAX, by their names: `state.params['w']` by `arg1`. Only texts with locations have them.
+    pub param_paths: BTreeMap<String, String>,
+    /// The paths of the results of `main` in JAX, by their names: `result[0]['loss']` by `2`.
+    pub result_paths: BTreeMap<String, String>,
+}
 
 /// The program that computes what a module does. `is_shipped` says whether the language has a function of this name, so that no function of
 /// the module hides it. E0110 for a text that is not a module, E0111 for what the language cannot express.
-pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<ProgramNode, Diagnostic> {
+pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<JaxProgram, Diagnostic> {
     let module = parse::parse(text, file)?;
-    lower::program(&module, is_shipped)
+    let program = lower::program(&module, is_shipped)?;
+    let main = module.functions.iter().find(|function| function.name == "main");
+    let locations = named_locations(text);
+    let path = |param: &MlirParam| {
+        let location = resolve(param.location.as_ref()?, &locations);
+        let is_path = location.line.is_none();
+        Some((param.name.clone(), location.name.filter(|_| is_path)?))
+    };
+    let param_paths = main.iter().flat_map(|main| &main.params).filter_map(path).collect();
+    let results = main.iter().flat_map(|main| &main.results).enumerate();
+    let path = |(at, (_, attributes)): (usize, &(TensorType, Attributes))| match attributes.get("jax.result_info") {
+        Some(Attribute::Text(path)) => Some((at.to_string(), path.clone())),
+        Some(_) | None => None,
+    };
+    Ok(JaxProgram { program, param_paths, result_paths: results.filter_map(path).collect() })
 }

@@ -162,8 +162,7 @@ impl Cursor<'_> {
             let ty = cursor.tensor_type()?;
             let attributes = if cursor.take("{") { cursor.attributes("}")? } else { Attributes::new() };
             let span = cursor.span(start);
-            cursor.location()?;
-            Ok(MlirParam { name, ty, attributes, span })
+            Ok(MlirParam { name, ty, attributes, location: cursor.location()?, span })
         })?;
         let mut results = Vec::new();
         if self.take("->") {

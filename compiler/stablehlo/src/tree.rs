@@ -49,6 +49,8 @@ pub struct MlirParam {
     pub ty: TensorType,
     /// `sdy.sharding`, `jax.buffer_donor` and others.
     pub attributes: Attributes,
+    /// The location, as the text has it between the brackets of `loc(..)`.
+    pub location: Option<String>,
     /// Its place in the text.
     pub span: Span,
 }
@@ -71,7 +73,7 @@ pub struct MlirOp {
     pub regions: Vec<MlirBlock>,
     /// The types of the results.
     pub types: Vec<TensorType>,
-    /// The location, as the text has it: `loc(#loc3)`.
+    /// The location, as the text has it between the brackets of `loc(..)`.
     pub location: Option<String>,
     /// Its place in the text.
     pub span: Span,

@@ -53,7 +53,7 @@ pub use panels::GroupPanels;
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 24;
+pub const ABI_VERSION: u32 = 25;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -287,6 +287,8 @@ pub struct BufferInfo {
 pub struct Binding {
     /// The path of the leaf.
     pub name: String,
+    /// Its path in the JAX program from which it comes: `state.params['w']`.
+    pub second_name: Option<String>,
     /// As printed, with its sharding: `f32[8@X, 8@Y]`; both planes of complex numbers have the type of these.
     pub ty: String,
     /// Set for a plane of complex numbers: two bindings of one name, the real one first, are one array.

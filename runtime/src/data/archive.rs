@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use crate::data::second_names::dotted;
 use crate::errors::suggest;
 use crate::errors::trap::{RunCode, RunError};
 use crate::io::npy::NpySource;
@@ -130,11 +131,13 @@ fn known_parameters(params: &[Binding], near: Option<&str>) -> String {
     }
 }
 
-/// Checks that every array of the archive of a whole program has the name of a parameter; E0702 otherwise.
-pub(crate) fn check_members(params: &[Binding], archive: &Archive, file: &Path) -> Result<(), RunError> {
+/// Checks that every array of the archive of a whole program has the name or the second name of a parameter; E0702 otherwise.
+pub(crate) fn check_members([params, second]: [&[Binding]; 2], archive: &Archive, file: &Path) -> Result<(), RunError> {
     let known: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
+    let paths: BTreeSet<&str> = second.iter().map(|param| param.name.as_str()).collect();
     let names = archive.names();
-    let extra: Vec<&String> = names.iter().filter(|name| !known.contains(name.as_str())).collect();
+    let is_extra = |name: &&String| !known.contains(name.as_str()) && !paths.contains(&*dotted(name));
+    let extra: Vec<&String> = names.iter().filter(is_extra).collect();
     let Some(first) = extra.first() else { return Ok(()) };
     let listed: Vec<String> = extra.iter().map(|name| format!("`{name}`")).collect();
     let why = format!("`{}` has arrays that are not parameters of the program: {}", file.display(), listed.join(", "));

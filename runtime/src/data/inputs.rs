@@ -4,7 +4,8 @@
 //! struct from an archive, `--arg p=@p.npz` or `--arg p=@p.safetensors`; all parameters from one archive, `--args all.npz`. Shape and
 //! element type must match the parameter's.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -13,6 +14,7 @@ use crate::data::array::BlockSource;
 use crate::data::literal::Literal;
 use crate::data::process_files::{LocalBlocks, Placeholder, ProcessFile, ProcessFilesSource};
 use crate::data::random::{self, Distribution, RandomSource};
+use crate::data::second_names::{dotted, under_second_names};
 use crate::errors::suggest;
 use crate::errors::trap::{RunCode, RunError};
 use crate::io::generated::{GeneratedPattern, GeneratedSource};
@@ -241,23 +243,41 @@ pub fn bind_all(
 ) -> Result<Vec<Source>, RunError> {
     let mut sources: Vec<Option<Source>> = params.iter().map(|_| None).collect();
     check_names(arguments)?;
-    // Whole structs first: a leaf with an argument of its own overrides them.
+    let second = under_second_names(params);
+    // Each argument with the parameters under the names of which it has one.
+    let mut named: Vec<(Argument, &[Binding])> = Vec::new();
     for argument in arguments {
+        let has = |params: &[Binding], path: &str| {
+            params.iter().any(|param| param.name == path || is_below(&param.name, path))
+        };
+        let path = dotted(&argument.path);
+        if has(params, &argument.path) {
+            named.push((argument.clone(), params));
+        } else if has(&second, &path) {
+            named.push((Argument { path: path.into_owned(), ..argument.clone() }, &second));
+        } else {
+            return Err(unknown_parameter(params, &argument.path));
+        }
+    }
+    // Whole structs first: a leaf with an argument of its own overrides them.
+    for (argument, params) in &named {
         let leaves: Vec<usize> = (0..params.len())
             .filter(|&i| is_below(&params[i].name, &argument.path) && params[i].plane != Some(Plane::Imaginary))
             .collect();
-        if leaves.is_empty() && !params.iter().any(|param| param.name == argument.path) {
-            return Err(unknown_parameter(params, &argument.path));
-        }
         bind_struct(params, &leaves, (argument, blocks), &mut sources)?;
     }
-    for argument in arguments {
+    let mut given: Vec<Option<&str>> = vec![None; params.len()];
+    for ((argument, params), asked) in named.iter().zip(arguments) {
         if let Some(i) = params.iter().position(|param| param.name == argument.path) {
+            if let Some(earlier) = given[i].replace(&asked.path) {
+                let why = format!("`{}` is given twice, also as `{earlier}`", asked.path);
+                return Err(RunError::new(RunCode::E0702, why));
+            }
             give((argument, blocks), params, i, &mut sources)?;
         }
     }
     if let Some(file) = archive {
-        bind_rest(params, file, blocks, &mut sources)?;
+        bind_rest([params, &second], file, blocks, &mut sources)?;
     }
     let missing: Vec<String> = params
         .iter()
@@ -408,10 +428,10 @@ fn give_member(
     Ok(())
 }
 
-/// Sets the sources of all parameters that have none to the arrays with their names in an archive. A parameter without an array keeps no
-/// source. E0702 if an array has the name of no parameter.
+/// Sets the sources of all parameters that have none to the arrays with their names, or their second names, in an archive. A parameter
+/// without an array keeps no source. E0702 if an array has the name of no parameter.
 fn bind_rest(
-    params: &[Binding],
+    [params, second]: [&[Binding]; 2],
     file: &Path,
     blocks: Option<&LocalBlocks>,
     sources: &mut [Option<Source>],
@@ -421,12 +441,17 @@ fn bind_rest(
     debug_assert_eq!(sources.len(), params.len(), "every parameter has a place for its source");
     let Some((which, blocks)) = Placeholder::of(file).zip(blocks) else {
         let archive = Archive::open(file)?;
-        check_members(params, &archive, file)?;
-        let names: BTreeSet<String> = archive.names().into_iter().collect();
-        return rest
-            .into_iter()
-            .filter(|&at| names.contains(&params[at].name))
-            .try_for_each(|at| give_member((&archive, file), &params[at].name, params, at, sources));
+        check_members([params, second], &archive, file)?;
+        let names = archive.names();
+        let by_name: BTreeMap<&str, &String> = names.iter().map(|name| (name.as_str(), name)).collect();
+        let by_path: BTreeMap<Cow<'_, str>, &String> = names.iter().map(|name| (dotted(name), name)).collect();
+        for at in rest {
+            let own = by_name.get(params[at].name.as_str());
+            if let Some(name) = own.or_else(|| by_path.get(second[at].name.as_str())) {
+                give_member((&archive, file), name, params, at, sources)?;
+            }
+        }
+        return Ok(());
     };
     // A file of one device has only the parameters of its mesh.
     let mut files = BTreeSet::new();
@@ -434,7 +459,7 @@ fn bind_rest(
         files.extend(blocks.of_param(at, &params[at], file, which).into_iter().map(|piece| piece.path));
         give((&Argument::of_member(file, &params[at].name), Some(blocks)), params, at, sources)?;
     }
-    files.iter().try_for_each(|file| check_members(params, &Archive::open(file)?, file))
+    files.iter().try_for_each(|file| check_members([params, second], &Archive::open(file)?, file))
 }
 
 fn read_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<Source, RunError> {
@@ -619,6 +644,7 @@ mod tests {
         let ty = type_text(dtype, shape);
         Binding {
             name: name.to_string(),
+            second_name: None,
             ty,
             plane: None,
             layout: Layout { dtype, dims },
@@ -745,6 +771,14 @@ mod tests {
         assert_eq!(bound(&more, &["p.b=4"]).unwrap(), [vec![3], vec![1, 2], vec![4]]);
         let missing = bound(&more, &[]).unwrap_err();
         assert_eq!(missing.message, format!("1 argument is missing from `{}`: `p.b: u8`", path.display()));
+        // An array has the name of its parameter, the path of the parameter in JAX, or its position.
+        let named = |name: &str, path: &str| Binding { second_name: Some(path.into()), ..param(name, DType::U8, &[]) };
+        let w = HostArray { dtype: DType::U8, shape: vec![], bytes: vec![1] };
+        write_npz(&path, &[("p['w'][0]", &w), ("arg1", &n), ("arg2", &n)]).unwrap();
+        let params = [named("arg0", "p['w'][0]"), named("arg1", "q"), param("r", DType::U8, &[])];
+        assert_eq!(bound(&params, &[]).unwrap(), [vec![1], vec![3], vec![3]]);
+        write_npz(&path, &[("p.w", &HostArray { shape: vec![2], bytes: vec![1, 2], ..w }), ("n", &n)]).unwrap();
+        let params = [param("n", DType::U8, &[]), param("p.w", DType::U8, &[2])];
         let extra = bound(&params[..1], &[]).unwrap_err();
         let words = "has arrays that are not parameters of the program: `p.w`";
         assert!(extra.code == RunCode::E0702 && extra.message.contains(words), "{}", extra.message);

@@ -9,3 +9,4 @@ pub mod literal;
 pub mod outputs;
 pub mod process_files;
 pub mod random;
+pub(crate) mod second_names;

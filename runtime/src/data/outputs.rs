@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use crate::data::array::HostArray;
 use crate::data::process_files::{LocalBlocks, Placeholder, ProcessFile, RangedBlock};
+use crate::data::second_names::dotted;
 use crate::errors::suggest;
 use crate::errors::trap::{RunCode, RunError};
 use crate::io::arrays::{WholeArray, write_arrays};
@@ -21,6 +22,8 @@ use spmdc_abi::{Binding, Plane};
 #[derive(Clone, Debug, PartialEq)]
 struct WholeResult {
     name: String,
+    /// Its path in the JAX program from which it comes, as a path of the language.
+    second_name: Option<String>,
     ty: String,
     array: usize,
     imaginary: Option<usize>,
@@ -34,7 +37,8 @@ fn whole(results: &[Binding]) -> Vec<WholeResult> {
             (Some(Plane::Imaginary), Some(last)) => last.imaginary = Some(index),
             (Some(_) | None, _) => {
                 let (name, ty) = (result.name.clone(), result.ty.clone());
-                found.push(WholeResult { name, ty, array: index, imaginary: None });
+                let second_name = result.second_name.as_deref().map(|name| dotted(name).into_owned());
+                found.push(WholeResult { name, second_name, ty, array: index, imaginary: None });
             }
         }
     }
@@ -237,13 +241,10 @@ impl OutputFile {
                 .with_help("write --out NAME=FILE.npy, or all of them with --out FILE.npz"));
             }
             (Some(name), _) => {
-                let exact = results.iter().position(|result| result.name == name);
-                let prefix = format!("{name}.");
-                let parts: Vec<(String, usize)> = results
-                    .iter()
-                    .enumerate()
-                    .filter_map(|(i, result)| Some((result.name.strip_prefix(&prefix)?.to_string(), i)))
-                    .collect();
+                let (mut exact, mut parts) = named(results, name, |result| Some(&result.name));
+                if exact.is_none() && parts.is_empty() {
+                    (exact, parts) = named(results, &dotted(name), |result| result.second_name.as_ref());
+                }
                 match (exact, archive) {
                     (Some(index), None) => OutputContent::Array(index),
                     (Some(index), Some(format)) => OutputContent::Archive(format, vec![(name.to_string(), index)]),
@@ -274,6 +275,18 @@ impl OutputFile {
     }
 }
 
+/// The result with this name, and those below it, each with the rest of its name. `name_of` is the name of a result.
+fn named(
+    results: &[WholeResult],
+    name: &str,
+    name_of: impl Fn(&WholeResult) -> Option<&String>,
+) -> (Option<usize>, Vec<(String, usize)>) {
+    let exact = results.iter().position(|result| name_of(result).is_some_and(|own| own == name));
+    let prefix = format!("{name}.");
+    let part = |(i, result)| Some((name_of(result)?.strip_prefix(&prefix)?.to_string(), i));
+    (exact, results.iter().enumerate().filter_map(part).collect())
+}
+
 fn unknown_result(results: &[WholeResult], name: &str) -> RunError {
     let names = || results.iter().map(|result| result.name.as_str());
     let error = RunError::new(RunCode::E0702, format!("the program has no result `{name}`"));
@@ -301,6 +314,7 @@ mod tests {
         let place = Place { arena: 0, offset: 0 };
         let result = |name: &&str| Binding {
             name: name.to_string(),
+            second_name: None,
             ty: "i32".to_string(),
             plane: None,
             layout: layout.clone(),

@@ -80,6 +80,7 @@ impl Maker {
         let place = self.buffer(layout, axes);
         self.program.params.push(Binding {
             name: "x".into(),
+            second_name: None,
             ty: "?".into(),
             plane: None,
             layout: layout.clone(),
@@ -92,6 +93,7 @@ impl Maker {
         let place = self.buffer(layout, axes);
         self.program.results.push(Binding {
             name: "0".into(),
+            second_name: None,
             ty: "?".into(),
             plane: None,
             layout: layout.clone(),

@@ -68,6 +68,17 @@ pub struct SourceFile {
 pub struct SourceSet {
     /// The main file, then the imported ones in the order in which they were found.
     pub files: Vec<SourceFile>,
+    /// The paths of the parameters and results of `main` in the JAX program from which it comes.
+    pub second_names: SecondNames,
+}
+
+/// The paths of parameters and results in a JAX program, by their names in the language: `state.params['w']` by `arg1`.
+#[derive(Clone, Debug, Default)]
+pub struct SecondNames {
+    /// The paths of parameters.
+    pub params: BTreeMap<String, String>,
+    /// The paths of results.
+    pub results: BTreeMap<String, String>,
 }
 
 impl SourceSet {
@@ -76,7 +87,7 @@ impl SourceSet {
 
     /// Reads the program's main file and all its imports. Returns all syntax errors of all files.
     pub fn load(name: &str, text: &str, sources: &dyn Sources) -> (SourceSet, Vec<Diagnostic>) {
-        let mut set = SourceSet { files: Vec::new() };
+        let mut set = SourceSet { files: Vec::new(), second_names: SecondNames::default() };
         let mut diagnostics = Vec::new();
         set.add(name.to_string(), text.to_string(), false, &mut diagnostics);
         // Files are appended during the iteration.
@@ -90,9 +101,10 @@ impl SourceSet {
     }
 
     /// A program of one file that was read from another language: spans refer to its text.
-    pub fn of_program(name: &str, text: &str, program: ProgramNode) -> SourceSet {
+    pub fn of_program(name: &str, text: &str, program: ProgramNode, second_names: SecondNames) -> SourceSet {
         let (name, text) = (name.to_string(), text.to_string());
-        SourceSet { files: vec![SourceFile { name, text, program, imports: BTreeMap::new(), is_shipped: false }] }
+        let file = SourceFile { name, text, program, imports: BTreeMap::new(), is_shipped: false };
+        SourceSet { files: vec![file], second_names }
     }
 
     /// The file with this number, which must be one of the set.

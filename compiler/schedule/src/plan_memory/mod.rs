@@ -97,6 +97,7 @@ pub fn plan_memory(
     streams::mark(&body, &mut kernels, mesh.device_count() as u64, mesh.machine.streamed_bytes);
     let binding = |(name, plane): (&String, Option<Plane>), value: Value| Binding {
         name: whole_name(name, plane),
+        second_name: None,
         ty: shown_type(func.ty(value), plane, mesh),
         plane,
         layout: layout_of(func.ty(value)),

@@ -443,11 +443,7 @@ fn malformed(operation: &MlirOp, message: impl Into<String>) -> Diagnostic {
 /// E0111
 fn unsupported(operation: &MlirOp, what: impl Into<String>) -> Diagnostic {
     let message = format!("`{}` is not supported {}", operation.name, what.into());
-    let diagnostic = Diagnostic::error(Code::E0111, operation.span, message.trim_end().to_string());
-    match &operation.location {
-        Some(location) => diagnostic.help(format!("JAX prints it for {location}")),
-        None => diagnostic,
-    }
+    Diagnostic::error(Code::E0111, operation.span, message.trim_end().to_string())
 }
 
 /// The integers of an attribute.
