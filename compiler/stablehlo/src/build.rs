@@ -190,15 +190,14 @@ impl Build {
         self.expr(ExprKind::Lambda { params, body: Box::new(body) })
     }
 
-    /// `x[start:stop:step, ..]`
-    pub fn sliced(self, base: Expr, ranges: &[(usize, usize, usize)]) -> Expr {
-        let range = |&(start, stop, step): &(usize, usize, usize)| IndexNode::Slice {
-            start: Some(self.int(start as i128)),
-            stop: Some(self.int(stop as i128)),
+    /// `start:stop:step` of a dimension of this size; `:` for all of it.
+    pub fn range(self, (start, stop, step): (usize, usize, usize), size: usize) -> IndexNode {
+        IndexNode::Slice {
+            start: (start != 0).then(|| self.int(start as i128)),
+            stop: (stop != size).then(|| self.int(stop as i128)),
             step: (step != 1).then(|| self.int(step as i128)),
             span: self.0,
-        };
-        self.index(base, ranges.iter().map(range).collect())
+        }
     }
 
     pub fn index(self, base: Expr, indices: Vec<IndexNode>) -> Expr {

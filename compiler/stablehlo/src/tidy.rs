@@ -62,66 +62,109 @@ const MAX_NODES: usize = 14;
 /// Puts the values of variables that one later statement of the same block uses once into that statement.
 fn inline_once(block: &mut BlockNode) {
     let mut uses = BTreeMap::new();
-    let mut assigned = BTreeSet::new();
-    count_block(block, &mut uses, &mut assigned);
-    inline_block(block, &uses, &assigned);
+    count_block(block, &mut uses);
+    inline_block(block, &uses);
 }
 
-fn count_block(block: &mut BlockNode, uses: &mut BTreeMap<String, usize>, assigned: &mut BTreeSet<String>) {
-    for stmt in &mut block.stmts {
-        if let StmtNodeKind::Let { mutable: true, pattern, .. } = &stmt.kind {
-            assigned.extend(names(pattern).into_iter().map(str::to_string));
-        }
-        each_expr(stmt, &mut |expr| count(expr, uses, assigned));
-    }
+fn count_block(block: &mut BlockNode, uses: &mut BTreeMap<String, usize>) {
+    block.stmts.iter_mut().for_each(|stmt| each_expr(stmt, &mut |expr| count(expr, uses)));
     if let Some(value) = &mut block.value {
-        count(value, uses, assigned);
+        count(value, uses);
     }
 }
 
-fn count(expr: &mut Expr, uses: &mut BTreeMap<String, usize>, assigned: &mut BTreeSet<String>) {
+fn count(expr: &mut Expr, uses: &mut BTreeMap<String, usize>) {
     if let ExprKind::Name(name) = &expr.kind {
         *uses.entry(name.clone()).or_default() += 1;
     }
-    each_part(expr, &mut |part| count(part, uses, assigned));
-    each_block(expr, &mut |block| count_block(block, uses, assigned));
+    each_part(expr, &mut |part| count(part, uses));
+    each_block(expr, &mut |block| count_block(block, uses));
     if let ExprKind::Lambda { body, .. } = &mut expr.kind {
-        count(body, uses, assigned);
+        count(body, uses);
     }
 }
 
-fn inline_block(block: &mut BlockNode, uses: &BTreeMap<String, usize>, assigned: &BTreeSet<String>) {
+fn inline_block(block: &mut BlockNode, uses: &BTreeMap<String, usize>) {
     let mut waiting: BTreeMap<String, Expr> = BTreeMap::new();
     let mut kept: Vec<StmtNode> = Vec::new();
-    for mut stmt in std::mem::take(&mut block.stmts) {
-        each_expr(&mut stmt, &mut |expr| inline(expr, &mut waiting, uses, assigned));
+    // The last statement moves past nothing if the block returns its value.
+    let last = block.value.as_ref().and_then(|value| match &value.kind {
+        ExprKind::Name(name) => Some(name.clone()),
+        _ => None,
+    });
+    let count = block.stmts.len();
+    for (at, mut stmt) in std::mem::take(&mut block.stmts).into_iter().enumerate() {
+        let mut changed = BTreeSet::new();
+        assigned_names(&mut stmt, &mut changed);
+        // A statement of one assignment reads its operands before.
+        let is_assignment = matches!(stmt.kind, StmtNodeKind::Assign { .. });
+        if !is_assignment {
+            waiting.retain(|_, value| !mentions(value, &changed));
+        }
+        each_expr(&mut stmt, &mut |expr| inline(expr, &mut waiting, uses));
+        if is_assignment {
+            waiting.retain(|_, value| !mentions(value, &changed));
+        }
         if let StmtNodeKind::Let { mutable: false, pattern, value, .. } = &stmt.kind
             && let PatternKind::Name(name) = &pattern.kind
             && uses.get(name) == Some(&1)
-            && is_short(value, assigned)
+            && (is_short(value) || last.as_ref() == Some(name) && at + 1 == count)
         {
             waiting.insert(name.clone(), value.clone());
         }
         kept.push(stmt);
     }
     if let Some(value) = &mut block.value {
-        inline(value, &mut waiting, uses, assigned);
+        inline(value, &mut waiting, uses);
     }
     block.stmts = kept;
 }
 
-/// Whether an expression may stand elsewhere in its block: it has few nodes, no blocks, and no variable that is assigned.
-fn is_short(expr: &Expr, assigned: &BTreeSet<String>) -> bool {
+/// The variables that a statement, or a block inside of it, assigns.
+fn assigned_names(stmt: &mut StmtNode, names: &mut BTreeSet<String>) {
+    if let StmtNodeKind::Assign { target, .. } = &mut stmt.kind {
+        all_names(target, names);
+    }
+    each_expr(stmt, &mut |expr| assigned_inside(expr, names));
+}
+
+fn assigned_inside(expr: &mut Expr, names: &mut BTreeSet<String>) {
+    each_part(expr, &mut |part| assigned_inside(part, names));
+    each_block(expr, &mut |block| {
+        block.stmts.iter_mut().for_each(|stmt| assigned_names(stmt, names));
+        if let Some(value) = &mut block.value {
+            assigned_inside(value, names);
+        }
+    });
+}
+
+fn all_names(expr: &mut Expr, names: &mut BTreeSet<String>) {
+    if let ExprKind::Name(name) = &expr.kind {
+        names.insert(name.clone());
+    }
+    each_part(expr, &mut |part| all_names(part, names));
+}
+
+/// Whether one of these variables is in an expression without blocks.
+fn mentions(expr: &mut Expr, names: &BTreeSet<String>) -> bool {
+    let mut found = matches!(&expr.kind, ExprKind::Name(name) if names.contains(name));
+    if !names.is_empty() {
+        each_part(expr, &mut |part| found |= mentions(part, names));
+    }
+    found
+}
+
+/// Whether an expression may stand elsewhere in its block: it has few nodes and no blocks.
+fn is_short(expr: &Expr) -> bool {
     let mut expr = expr.clone();
     let (mut nodes, mut moves) = (0, true);
-    measure(&mut expr, assigned, &mut nodes, &mut moves);
+    measure(&mut expr, &mut nodes, &mut moves);
     moves && nodes <= MAX_NODES
 }
 
-fn measure(expr: &mut Expr, assigned: &BTreeSet<String>, nodes: &mut usize, moves: &mut bool) {
+fn measure(expr: &mut Expr, nodes: &mut usize, moves: &mut bool) {
     *nodes += 1;
     match &expr.kind {
-        ExprKind::Name(name) => *moves &= !assigned.contains(name),
         ExprKind::Lambda { .. }
         | ExprKind::Block(_)
         | ExprKind::If { .. }
@@ -129,7 +172,8 @@ fn measure(expr: &mut Expr, assigned: &BTreeSet<String>, nodes: &mut usize, move
         | ExprKind::While { .. } => {
             *moves = false;
         }
-        ExprKind::Int(_)
+        ExprKind::Name(_)
+        | ExprKind::Int(_)
         | ExprKind::Float(_)
         | ExprKind::Bool(_)
         | ExprKind::Str(_)
@@ -147,25 +191,22 @@ fn measure(expr: &mut Expr, assigned: &BTreeSet<String>, nodes: &mut usize, move
         | ExprKind::List(_)
         | ExprKind::Struct(_) => {}
     }
-    each_part(expr, &mut |part| measure(part, assigned, nodes, moves));
+    if *moves && *nodes <= MAX_NODES {
+        each_part(expr, &mut |part| measure(part, nodes, moves));
+    }
 }
 
-fn inline(
-    expr: &mut Expr,
-    waiting: &mut BTreeMap<String, Expr>,
-    uses: &BTreeMap<String, usize>,
-    assigned: &BTreeSet<String>,
-) {
+fn inline(expr: &mut Expr, waiting: &mut BTreeMap<String, Expr>, uses: &BTreeMap<String, usize>) {
     if let ExprKind::Name(name) = &expr.kind
         && let Some(value) = waiting.remove(name)
     {
         *expr = value;
         return;
     }
-    each_part(expr, &mut |part| inline(part, waiting, uses, assigned));
-    each_block(expr, &mut |block| inline_block(block, uses, assigned));
+    each_part(expr, &mut |part| inline(part, waiting, uses));
+    each_block(expr, &mut |block| inline_block(block, uses));
     if let ExprKind::Lambda { body, .. } = &mut expr.kind {
-        inline(body, &mut BTreeMap::new(), uses, assigned);
+        inline(body, &mut BTreeMap::new(), uses);
     }
 }
 
@@ -244,6 +285,12 @@ fn each_block(expr: &mut Expr, visit: &mut dyn FnMut(&mut BlockNode)) {
             let mut alone = BlockNode { stmts: Vec::new(), value: Some(cond.clone()), span: cond.span };
             visit(&mut alone);
             *cond = alone.value.expect("it has the condition");
+            if let ExprKind::Block(block) = &mut cond.kind
+                && block.stmts.is_empty()
+                && let Some(value) = block.value.take()
+            {
+                *cond = value;
+            }
             visit(body);
         }
         ExprKind::If { then, otherwise, .. } => {

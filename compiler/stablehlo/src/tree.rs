@@ -209,6 +209,11 @@ impl TensorType {
         self.shape.len()
     }
 
+    /// An array of these elements with another shape.
+    pub fn with_shape(&self, shape: &[usize]) -> TensorType {
+        TensorType { shape: shape.to_vec(), element: self.element }
+    }
+
     /// An array of this shape with other elements.
     pub fn with(&self, element: MlirElement) -> TensorType {
         TensorType { shape: self.shape.clone(), element }

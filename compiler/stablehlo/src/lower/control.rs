@@ -4,7 +4,7 @@ use super::{FunctionReader, MlirValue, at, malformed};
 use crate::build::Build;
 use crate::cursor::Read;
 use crate::tree::{Attribute, DenseNumber, MlirBlock, MlirElement, MlirOp, ValueName};
-use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, StmtNode, StmtNodeKind};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, PatternKind, StmtNode, StmtNodeKind};
 
 /// A loop with a counter that no trip changes otherwise.
 struct CountedLoop {
@@ -26,8 +26,13 @@ impl FunctionReader<'_> {
         }
         let counted = counted(cond, body, &inits);
         let names: Vec<String> = body.params.iter().map(|(name, _)| self.fresh(name)).collect();
-        let carried: Vec<usize> =
-            (0..inits.len()).filter(|&at| counted.as_ref().is_none_or(|counted| counted.counter != at)).collect();
+        // A value that every trip passes on as it is has the same elements in all of them.
+        let is_constant = |at: usize| {
+            let next = body.body.last().and_then(|last| last.operands.get(at));
+            next.is_some_and(|next| next.base == body.params[at].0)
+        };
+        let is_counter = |at: usize| counted.as_ref().is_some_and(|counted| counted.counter == at);
+        let carried: Vec<usize> = (0..inits.len()).filter(|&at| !is_counter(at) && !is_constant(at)).collect();
         for &at in &carried {
             self.stmts.push(build.bind_mutable(&names[at], inits[at].expr.clone()));
         }
@@ -35,6 +40,7 @@ impl FunctionReader<'_> {
             Some(CountedLoop { counter, start, end }) => {
                 let trip = self.fresh("i");
                 self.enter(build, body, &names);
+                self.keep(body, &inits, &is_constant);
                 let element = body.params[*counter].1.element;
                 let counter_value =
                     MlirValue::new(build.cast(element, build.name(&trip)), body.params[*counter].1.clone());
@@ -51,25 +57,28 @@ impl FunctionReader<'_> {
             }
             None => {
                 self.enter(build, cond, &names);
+                self.keep(cond, &inits, &is_constant);
                 let condition = self.block(build, cond)?;
                 let condition = match condition.stmts.is_empty() {
                     true => *condition.value.expect("a condition has a value"),
                     false => build.expr(ExprKind::Block(condition)),
                 };
                 self.enter(build, body, &names);
+                self.keep(body, &inits, &is_constant);
                 let block = self.trip(build, body, &names, &carried)?;
                 build.expr(ExprKind::While { cond: Box::new(condition), body: block })
             }
         };
         self.stmts.push(StmtNode { kind: StmtNodeKind::Expr(statement), span: build.0 });
         for (at, (name, ty)) in Self::result_names(operation).into_iter().zip(&operation.types).enumerate() {
-            let expr = match &counted {
+            let value = match &counted {
                 Some(counted) if counted.counter == at => {
-                    build.cast(ty.element, build.int(counted.end.max(counted.start)))
+                    MlirValue::new(build.cast(ty.element, build.int(counted.end.max(counted.start))), ty.clone())
                 }
-                Some(_) | None => build.name(&names[at]),
+                Some(_) | None if is_constant(at) => inits[at].clone(),
+                Some(_) | None => MlirValue::new(build.name(&names[at]), ty.clone()),
             };
-            self.values.insert(name, MlirValue::new(expr, ty.clone()));
+            self.values.insert(name, value);
         }
         Ok(())
     }
@@ -82,9 +91,22 @@ impl FunctionReader<'_> {
         }
     }
 
+    /// Gives the parameters of a block that no trip changes their first values.
+    fn keep(&mut self, block: &MlirBlock, inits: &[MlirValue], is_constant: &dyn Fn(usize) -> bool) {
+        for (at, ((param, _), init)) in block.params.iter().zip(inits).enumerate() {
+            if is_constant(at) {
+                self.values.insert(ValueName { base: param.clone(), index: 0 }, init.clone());
+            }
+        }
+    }
+
     /// A trip: the statements of the body, and the assignments of the values that it carries on.
     fn trip(&mut self, build: Build, body: &MlirBlock, names: &[String], carried: &[usize]) -> Read<BlockNode> {
         let (mut stmts, values) = self.body(&body.body)?;
+        if let Some(assigned) = assigned_together(&mut stmts, &values, names, carried) {
+            stmts.push(assigned);
+            return Ok(build.block(stmts, None));
+        }
         let is_carried = |expr: &Expr| matches!(&expr.kind, ExprKind::Name(name) if names.contains(name));
         let mut assignments = Vec::new();
         for &at in carried {
@@ -153,6 +175,34 @@ impl FunctionReader<'_> {
         };
         Ok(build.lambda(&names, body))
     }
+}
+
+/// The last statement of a trip as `(a, b) = f(..);`, if it makes all carried values in their order and nothing else.
+fn assigned_together(
+    stmts: &mut Vec<StmtNode>,
+    values: &[Expr],
+    names: &[String],
+    carried: &[usize],
+) -> Option<StmtNode> {
+    let last = stmts.last()?;
+    let StmtNodeKind::Let { mutable: false, pattern, value, .. } = &last.kind else { return None };
+    let PatternKind::Tuple(parts) = &pattern.kind else { return None };
+    let mut targets = Vec::new();
+    for part in parts {
+        let PatternKind::Name(made) = &part.kind else { return None };
+        let own = |&at: &usize| matches!(&values[at].kind, ExprKind::Name(name) if name == made);
+        let mut places = carried.iter().filter(|at| own(at));
+        let (Some(&at), None) = (places.next(), places.next()) else { return None };
+        targets.push(Build(last.span).name(&names[at]));
+    }
+    if targets.len() != carried.len() {
+        return None;
+    }
+    let target = Build(last.span).tuple(targets);
+    let kind = StmtNodeKind::Assign { target, op: None, value: value.clone() };
+    let span = last.span;
+    stmts.pop();
+    Some(StmtNode { kind, span })
 }
 
 fn either(build: Build, cond: Expr, then: BlockNode, otherwise: Expr) -> Expr {

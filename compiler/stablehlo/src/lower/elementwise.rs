@@ -1,9 +1,10 @@
 //! Elementwise operations.
 
-use super::{FunctionReader, MlirValue, at, malformed, result_type, unsupported};
+use super::reductions::RegionFunction;
+use super::{FunctionReader, MlirReduction, MlirValue, ShapedExpr, ValueForm, at, malformed, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, DenseNumber, MlirElement, MlirOp, TensorType};
+use crate::tree::{Attribute, Dense, DenseNumber, MlirElement, MlirOp, TensorType};
 use spmdc_grammar::ast::{Expr, InfixOp};
 
 /// Functions of one operand that have another name in the language.
@@ -59,11 +60,21 @@ const BINARY: &[(&str, &str)] = &[
     ("chlo.zeta", "zeta"),
 ];
 
+/// The function of a reduction that is the logarithm of a sum of exponentials.
+const LOG_SUM_EXP: &str = "log(sum(exp(x)))";
+
 impl FunctionReader<'_> {
     /// An elementwise operation; E0111 for one that is not known.
     pub(super) fn elementwise(&mut self, operation: &MlirOp) -> Read<()> {
         let build = at(operation);
         let name = operation.name.as_str();
+        if let Some(known) = self.known_result(operation)? {
+            self.define(operation, known);
+            return Ok(());
+        }
+        if self.part_of_softmax(operation)? {
+            return Ok(());
+        }
         if let Some((_, function)) = UNARY.iter().find(|(known, _)| *known == name) {
             let [x] = self.some_operands(operation)?;
             return self.emit(operation, build.call(function, [x.expr]));
@@ -106,11 +117,20 @@ impl FunctionReader<'_> {
             }
             "stablehlo.compare" => self.compare(operation)?,
             "stablehlo.select" => {
-                let [p, mut x, mut y] = self.some_operands(operation)?;
-                match (number(&x), number(&y)) {
-                    (Some(one), None) => x.expr = super::literal(build, x.ty.element, &one),
-                    (None, Some(one)) => y.expr = super::literal(build, y.ty.element, &one),
-                    (Some(_), Some(_)) | (None, None) => {}
+                if let [p, x, y] = self.some_operands(operation)?
+                    && let Some(chosen) = p.splat().map(|_| if p.is_number(0) { y } else { x })
+                {
+                    self.define(operation, chosen);
+                    return Ok(());
+                }
+                let [p, mut x, mut y] = self.broadcast_operands(operation)?;
+                let is_scalar_choice = p.ty.rank() == 0;
+                if let (Some(one), Some(_)) = (number(&x), number(&y)) {
+                    match is_scalar_choice {
+                        // Nothing else has the shape.
+                        true => [x, y] = self.some_operands(operation).map(|[_, x, y]| [x, y])?,
+                        false => x.expr = build.cast(x.ty.element, super::literal(build, x.ty.element, &one)),
+                    }
                 }
                 let factored = x.factored.or(y.factored);
                 let value = self.bound(operation, build.call("where", [p.expr, x.expr, y.expr]))?;
@@ -156,6 +176,103 @@ impl FunctionReader<'_> {
         self.emit(operation, expr)
     }
 
+    /// Whether the operation is one of those of which `softmax` and `log_softmax` consist; then it is done.
+    fn part_of_softmax(&mut self, operation: &MlirOp) -> Read<bool> {
+        let build = at(operation);
+        let operands = self.all_operands(operation)?;
+        let is_wide = |x: &MlirValue| matches!(x.ty.element, MlirElement::F32 | MlirElement::F64);
+        let call = |function: &str, of: &ShapedExpr, axis: usize| {
+            build.call_with(function, [of.expr.clone()], [("axis", build.int(axis as i128))])
+        };
+        let (expr, form, repeats) = match (operation.name.as_str(), operands.as_slice()) {
+            ("stablehlo.subtract", [x, least]) if is_wide(x) => {
+                let Some(repeated) = &least.repeats else { return Ok(false) };
+                if let ValueForm::Shifted(of, axis) = &x.form
+                    && repeated.axis_of(LOG_SUM_EXP, &x.expr) == Some(*axis)
+                {
+                    (call("log_softmax", of, *axis), ValueForm::Other, None)
+                } else if let Some(axis) = repeated.axis_of("max", &x.expr) {
+                    (self.infix(operation, InfixOp::Sub)?, ValueForm::Shifted(x.shaped(), axis), None)
+                } else {
+                    return Ok(false);
+                }
+            }
+            ("stablehlo.exponential", [x]) => {
+                let ValueForm::Shifted(of, axis) = &x.form else { return Ok(false) };
+                let form = ValueForm::Exponentials(of.clone(), *axis);
+                // The sum of these is one of the shifted numbers, too.
+                let of = MlirReduction { function: "exp", of: x.shaped(), axes: vec![*axis] };
+                (build.call("exp", [x.expr.clone()]), form, Some(Box::new(of)))
+            }
+            ("stablehlo.log", [x]) => {
+                let Some(repeated) = &x.repeats else { return Ok(false) };
+                let Some(shifted) = self.exponentials_of(&repeated.of.expr) else { return Ok(false) };
+                if repeated.function != "sum" || repeated.axes != shifted.axes {
+                    return Ok(false);
+                }
+                let of = MlirReduction { function: LOG_SUM_EXP, ..shifted };
+                (build.call("log", [x.expr.clone()]), ValueForm::Other, Some(Box::new(of)))
+            }
+            ("stablehlo.divide", [x, sums]) => {
+                let (ValueForm::Exponentials(of, axis), Some(repeated)) = (&x.form, &sums.repeats) else {
+                    return Ok(false);
+                };
+                if repeated.axis_of("sum", &x.expr) != Some(*axis) {
+                    return Ok(false);
+                }
+                (call("softmax", of, *axis), ValueForm::Other, None)
+            }
+            _ => return Ok(false),
+        };
+        let value = self.bound(operation, expr)?;
+        self.define(operation, MlirValue { form, repeats, ..value });
+        Ok(true)
+    }
+
+    /// The numbers of which a variable has the exponentials, with the dimension along which they were shifted.
+    fn exponentials_of(&self, x: &Expr) -> Option<MlirReduction> {
+        let own = self.values.values().find(|value| value.expr.kind == x.kind)?;
+        own.repeats.as_deref().filter(|repeated| repeated.function == "exp").cloned()
+    }
+
+    /// The result of an operation that computes nothing: an operand, or a number.
+    fn known_result(&self, operation: &MlirOp) -> Read<Option<MlirValue>> {
+        let operands = self.all_operands(operation)?;
+        let ty = result_type(operation)?;
+        if let Some(number) = folded(&operation.name, &operands, &ty) {
+            let dense = Dense { ty, elements: vec![number] };
+            let value = MlirValue::new(super::constant(at(operation), &dense), dense.ty.clone());
+            return Ok(Some(MlirValue { constant: Some(dense), ..value }));
+        }
+        let [x, y] = operands.as_slice() else { return Ok(None) };
+        if x.ty != ty && x.ty.element != MlirElement::Bool || x.ty != y.ty {
+            return Ok(None);
+        }
+        let element = ty.element;
+        let drops = |x: &MlirValue| match operation.name.as_str() {
+            "stablehlo.compare" => {
+                let direction = direction(operation);
+                let is_bool = x.ty.element == MlirElement::Bool;
+                is_bool && (direction == "NE" && x.is_number(0) || direction == "EQ" && x.is_number(1))
+            }
+            name => RegionFunction::of_operation(name, element).is_some_and(|function| match function {
+                // The sum of -0 and 0 is 0.
+                RegionFunction::Add => element.is_integer() && function.is_identity(x),
+                RegionFunction::And => element == MlirElement::Bool && function.is_identity(x),
+                RegionFunction::Multiply | RegionFunction::Max | RegionFunction::Min | RegionFunction::Or => {
+                    !element.is_complex() && function.is_identity(x)
+                }
+            }),
+        };
+        Ok(if drops(y) {
+            Some(x.clone())
+        } else if drops(x) {
+            Some(y.clone())
+        } else {
+            None
+        })
+    }
+
     /// Exactly `N` operands.
     pub(super) fn some_operands<const N: usize>(&self, operation: &MlirOp) -> Read<[MlirValue; N]> {
         let operands = self.operands(operation, N)?;
@@ -167,10 +284,19 @@ impl FunctionReader<'_> {
     fn broadcast_operands<const N: usize>(&self, operation: &MlirOp) -> Read<[MlirValue; N]> {
         let mut operands = self.some_operands::<N>(operation)?;
         let is_number = |operand: &MlirValue| number(operand).is_some();
-        let has_shape = |operand: &MlirValue| operand.narrow.is_none() && !is_number(operand);
+        let shape = result_type(operation)?.shape;
+        let fits = |operand: &MlirValue| operand.ty.shape == shape && !is_number(operand);
+        let has_shape = |operand: &MlirValue| operand.narrow.is_none() && fits(operand);
+        if !operands.iter().any(has_shape) && together(&operands) == Some(shape.clone()) {
+            for operand in &mut operands {
+                if let Some(narrow) = &operand.narrow {
+                    operand.expr = narrow.expr.clone();
+                }
+            }
+            return Ok(operands);
+        }
         // Without another one, the first one that is no number keeps its shape.
-        let keeps =
-            operands.iter().position(has_shape).or_else(|| operands.iter().position(|operand| !is_number(operand)));
+        let keeps = operands.iter().position(has_shape).or_else(|| operands.iter().position(fits));
         let Some(keeps) = keeps else { return Ok(operands) };
         let build = at(operation);
         for (place, operand) in operands.iter_mut().enumerate() {
@@ -180,7 +306,7 @@ impl FunctionReader<'_> {
             if let Some(number) = number(operand) {
                 operand.expr = super::literal(build, operand.ty.element, &number);
             } else if let Some(narrow) = &operand.narrow {
-                operand.expr = narrow.clone();
+                operand.expr = narrow.expr.clone();
             }
         }
         Ok(operands)
@@ -272,13 +398,7 @@ impl FunctionReader<'_> {
 
     fn compare(&self, operation: &MlirOp) -> Read<Expr> {
         let [x, y] = self.broadcast_operands(operation)?;
-        let direction = match operation.attributes.get("comparison_direction") {
-            Some(Attribute::Word(word)) => word.clone(),
-            // `#stablehlo<comparison_direction LT>`
-            Some(Attribute::Custom(_, inside)) => inside.rsplit(' ').next().unwrap_or_default().to_string(),
-            _ => String::new(),
-        };
-        let op = match direction.as_str() {
+        let op = match direction(operation) {
             "EQ" => InfixOp::Eq,
             "NE" => InfixOp::Ne,
             "LT" => InfixOp::Lt,
@@ -315,6 +435,64 @@ impl FunctionReader<'_> {
         let rounded = build.cast(through, x.expr);
         self.emit(operation, build.cast(x.ty.element, rounded))
     }
+}
+
+/// The shape to which NumPy broadcasts the narrow forms of these operands; None if one has none.
+fn together(operands: &[MlirValue]) -> Option<Vec<usize>> {
+    let mut shape: Vec<usize> = Vec::new();
+    for operand in operands {
+        let narrow = &operand.narrow.as_ref()?.shape;
+        let missing = narrow.len().saturating_sub(shape.len());
+        shape.splice(0..0, vec![1; missing]);
+        let offset = shape.len() - narrow.len();
+        for (dim, &size) in narrow.iter().enumerate().filter(|(_, size)| **size != 1) {
+            shape[offset + dim] = size;
+        }
+    }
+    Some(shape)
+}
+
+/// `LT` of a comparison; empty if it has no direction.
+fn direction(operation: &MlirOp) -> &str {
+    match operation.attributes.get("comparison_direction") {
+        Some(Attribute::Word(word)) => word,
+        // `#stablehlo<comparison_direction LT>`
+        Some(Attribute::Custom(_, inside)) => inside.rsplit(' ').next().unwrap_or_default(),
+        _ => "",
+    }
+}
+
+/// The value of an operation on numbers whose result IEEE 754 defines exactly.
+fn folded(name: &str, operands: &[MlirValue], ty: &TensorType) -> Option<DenseNumber> {
+    if ty.rank() > 0 || !matches!(ty.element, MlirElement::F32 | MlirElement::F64) {
+        return None;
+    }
+    let of = |operand: &MlirValue| match (operand.ty.element, operand.splat()?) {
+        (MlirElement::F32, DenseNumber::Decimal(text)) => text.parse().ok().map(|value: f32| f64::from(value)),
+        (MlirElement::F64, DenseNumber::Decimal(text)) => text.parse().ok(),
+        (MlirElement::Signed(_) | MlirElement::Unsigned(_), DenseNumber::Int(value)) if name == "stablehlo.convert" => {
+            // Other integers would be rounded twice.
+            Some(*value as f64).filter(|_| value.unsigned_abs() < 1 << 24)
+        }
+        _ => None,
+    };
+    let numbers: Option<Vec<f64>> = operands.iter().map(of).collect();
+    // The double holds sums, products, quotients and roots of singles with enough bits to be rounded again.
+    let value = match (name, numbers?.as_slice()) {
+        ("stablehlo.add", [x, y]) => x + y,
+        ("stablehlo.subtract", [x, y]) => x - y,
+        ("stablehlo.multiply", [x, y]) => x * y,
+        ("stablehlo.divide", [x, y]) => x / y,
+        ("stablehlo.sqrt", [x]) => x.sqrt(),
+        ("stablehlo.negate", [x]) => -x,
+        ("stablehlo.convert", [x]) => *x,
+        _ => return None,
+    };
+    let text = match ty.element == MlirElement::F32 {
+        true => Some(value as f32).filter(|value| value.is_finite()).map(|value| format!("{value:?}")),
+        false => Some(value).filter(|value| value.is_finite()).map(|value| format!("{value:?}")),
+    };
+    text.map(DenseNumber::Decimal)
 }
 
 /// The number that all elements are, if it can be written without its type beside another operand.

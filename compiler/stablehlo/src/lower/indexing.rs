@@ -3,7 +3,7 @@
 use super::products::{custom_ints, in_order};
 use super::reductions::RegionFunction;
 use super::shapes::reshaped;
-use super::{FunctionReader, MlirValue, at, malformed, result_type, unsupported};
+use super::{FunctionReader, MlirValue, ValueForm, at, malformed, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
 use crate::tree::{Attribute, MlirElement, MlirOp, TensorType};
@@ -148,6 +148,12 @@ impl FunctionReader<'_> {
         let one_of = |at: usize| -> Expr {
             if !has_vector {
                 return indices.expr.clone();
+            }
+            if let ValueForm::Reshaped(from) = &indices.form
+                && from.shape == batch
+                && numbers.map.len() == 1
+            {
+                return from.expr.clone();
             }
             if indices.ty.rank() == 1 {
                 return build.index(indices.expr.clone(), vec![IndexNode::Expr(build.int(at as i128))]);
@@ -382,7 +388,9 @@ impl FunctionReader<'_> {
         if inside.is_some() {
             let mut ranges: Vec<(usize, usize, usize)> = ty.shape.iter().map(|&size| (0, size, 1)).collect();
             ranges[first].1 = end;
-            result = build.sliced(result, &ranges);
+            let mut shape = ty.shape.clone();
+            shape[first] = end + 1;
+            result = super::shapes::sliced(build, result, &shape, &ranges);
         }
         self.emit(operation, result)
     }

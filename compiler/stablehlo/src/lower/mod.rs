@@ -90,7 +90,11 @@ pub struct MlirValue {
     /// The elements, if they are constant.
     constant: Option<Dense>,
     /// A smaller array that becomes this one where NumPy broadcasts.
-    narrow: Option<Expr>,
+    narrow: Option<ShapedExpr>,
+    /// The way in which it was made.
+    form: ValueForm,
+    /// The reduction whose numbers it has for all elements along the reduced dimensions.
+    repeats: Option<Box<MlirReduction>>,
     /// The dimension along which it counts, if it is an `iota`.
     counts_along: Option<usize>,
     /// The matrices whose Householder vectors it has, possibly with others where the factorization failed.
@@ -101,13 +105,67 @@ pub struct MlirValue {
     gathered: Option<Box<Expr>>,
 }
 
+/// An expression with its shape.
+#[derive(Clone)]
+struct ShapedExpr {
+    expr: Expr,
+    shape: Vec<usize>,
+}
+
+/// The way in which a value was made, as far as a later operation has a shorter form because of it.
+#[derive(Clone)]
+enum ValueForm {
+    Other,
+    /// The elements of another array, in the same order.
+    Reshaped(ShapedExpr),
+    /// The start, stop and step of each dimension of another array.
+    Sliced(ShapedExpr, Vec<(usize, usize, usize)>),
+    Reduced(MlirReduction),
+    /// An array minus its largest numbers along a dimension.
+    Shifted(ShapedExpr, usize),
+    /// The exponentials of these.
+    Exponentials(ShapedExpr, usize),
+}
+
+/// A reduction of an array along some dimensions.
+#[derive(Clone)]
+struct MlirReduction {
+    /// The function of the language, or `log(sum(x))`.
+    function: &'static str,
+    of: ShapedExpr,
+    axes: Vec<usize>,
+}
+
+impl MlirReduction {
+    /// The shape of the result if the reduced dimensions are kept, with one element.
+    fn kept_shape(&self) -> Vec<usize> {
+        let size = |(dim, &size): (usize, &usize)| if self.axes.contains(&dim) { 1 } else { size };
+        self.of.shape.iter().enumerate().map(size).collect()
+    }
+
+    /// Whether it reduces this value along one dimension by this function; that dimension.
+    fn axis_of(&self, function: &str, x: &Expr) -> Option<usize> {
+        match self.axes.as_slice() {
+            [axis] if self.function == function && self.of.expr.kind == x.kind => Some(*axis),
+            _ => None,
+        }
+    }
+}
+
 impl MlirValue {
+    /// As an expression with its shape.
+    fn shaped(&self) -> ShapedExpr {
+        ShapedExpr { expr: self.expr.clone(), shape: self.ty.shape.clone() }
+    }
+
     fn new(expr: Expr, ty: TensorType) -> MlirValue {
         MlirValue {
             expr,
             ty,
             constant: None,
             narrow: None,
+            form: ValueForm::Other,
+            repeats: None,
             counts_along: None,
             factored: None,
             varying: BTreeSet::new(),

@@ -51,8 +51,13 @@ impl FunctionReader<'_> {
             true => operand.expr.clone(),
             false => build.cast(to, operand.expr.clone()),
         });
-        let is_matmul =
-            x.ty.rank() == 2 && y.ty.rank() == 2 && batch_x.is_empty() && (sum_x[..] == [1]) && (sum_y[..] == [0]);
+        let batch: Vec<usize> = (0..batch_x.len()).collect();
+        let are_first = batch_x == batch && batch_y == batch;
+        let is_product = |rank: usize| sum_x[..] == [x.ty.rank().max(1) - 1] && sum_y[..] == [rank - 2];
+        let is_matmul = match y.ty.rank() {
+            2 => batch.is_empty() && x.ty.rank() >= 2 && is_product(2),
+            rank => rank > 2 && rank == x.ty.rank() && are_first && batch.len() + 2 == rank && is_product(rank),
+        };
         if is_matmul {
             return self.emit(operation, build.binary(InfixOp::MatMul, x_expr, y_expr));
         }

@@ -1,6 +1,8 @@
 //! Reductions, windows and sorts: regions that combine elements are recognized, or taken as functions.
 
-use super::{FunctionReader, MlirValue, at, dims, ints, malformed, optional_ints, unsupported};
+use super::{
+    FunctionReader, MlirReduction, MlirValue, ValueForm, at, dims, ints, malformed, optional_ints, unsupported,
+};
 use crate::build::Build;
 use crate::cursor::Read;
 use crate::tree::{Attribute, DenseNumber, MlirBlock, MlirElement, MlirOp, ValueName};
@@ -19,7 +21,7 @@ pub(super) enum RegionFunction {
 }
 
 impl RegionFunction {
-    fn of_operation(name: &str, element: MlirElement) -> Option<RegionFunction> {
+    pub fn of_operation(name: &str, element: MlirElement) -> Option<RegionFunction> {
         let is_bool = element == MlirElement::Bool;
         Some(match name {
             "stablehlo.add" | "stablehlo.maximum" | "stablehlo.or" if is_bool => RegionFunction::Or,
@@ -43,7 +45,7 @@ impl RegionFunction {
     }
 
     /// Whether a number does not change what it is combined with.
-    fn is_identity(self, value: &MlirValue) -> bool {
+    pub fn is_identity(self, value: &MlirValue) -> bool {
         match self {
             RegionFunction::Add | RegionFunction::Or => value.is_number(0),
             RegionFunction::Multiply | RegionFunction::And => value.is_number(1),
@@ -145,11 +147,13 @@ impl FunctionReader<'_> {
         };
         if let (Some(combination), [x], [init]) = (combination, arrays, inits) {
             let reduced = reduced(build, combination, x, &axes);
-            let whole = match combination.is_identity(init) {
-                true => reduced,
-                false => combination.of(build, reduced, init.expr.clone()),
-            };
-            return self.emit(operation, whole);
+            if !combination.is_identity(init) {
+                return self.emit(operation, combination.of(build, reduced, init.expr.clone()));
+            }
+            let form = ValueForm::Reduced(MlirReduction { function: combination.reduction(), of: x.shaped(), axes });
+            let value = self.bound(operation, reduced)?;
+            self.define(operation, MlirValue { form, ..value });
+            return Ok(());
         }
         if let [x, places] = arrays
             && let [axis] = axes.as_slice()
@@ -162,7 +166,12 @@ impl FunctionReader<'_> {
             let index = build.call_with(find, [x.expr.clone()], [("axis", axis.clone())]);
             let index = build.cast(places.ty.element, index);
             let value = build.call_with(value, [x.expr.clone()], [("axis", axis)]);
-            self.emit_all(operation, build.tuple(vec![value, index]));
+            for ((name, ty), expr) in
+                Self::result_names(operation).into_iter().zip(&operation.types).zip([value, index])
+            {
+                let variable = self.variable(build, find, expr);
+                self.values.insert(name, MlirValue::new(variable, ty.clone()));
+            }
             return Ok(());
         }
         let Some(region) = operation.regions.first() else {

@@ -1,10 +1,10 @@
 //! Operations that move elements without computing.
 
-use super::{FunctionReader, MlirValue, at, dims, ints, malformed, optional_ints, result_type};
+use super::{FunctionReader, MlirValue, ShapedExpr, ValueForm, at, dims, ints, malformed, optional_ints, result_type};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Dense, MlirOp};
-use spmdc_grammar::ast::Expr;
+use crate::tree::{Dense, MlirElement, MlirOp, TensorType, ValueName};
+use spmdc_grammar::ast::{Expr, ExprKind, IndexNode};
 
 impl FunctionReader<'_> {
     /// Whether the operation moves elements only; then it is done.
@@ -14,10 +14,24 @@ impl FunctionReader<'_> {
             "stablehlo.iota" => {
                 let ty = result_type(operation)?;
                 let dim = first_of(operation, &["iota_dimension", "dim"])?;
+                let Some(&size) = ty.shape.get(dim) else {
+                    return Err(malformed(operation, "an iota counts along one of its dimensions"));
+                };
+                let line = counts(build, size, ty.element);
+                if ty.rank() == 1 {
+                    let value = self.bound(operation, line)?;
+                    self.define(operation, MlirValue { counts_along: Some(dim), ..value });
+                    return Ok(true);
+                }
+                let mut shape = vec![1; ty.rank() - dim];
+                shape[0] = size;
+                let line = MlirValue::new(self.variable(build, "count", line), ty.with_shape(&[size]));
+                let narrow = self.variable(build, "count", in_shape(build, &line, &shape).0);
+                let narrow = Some(ShapedExpr { expr: narrow, shape });
                 let axis = build.int(dim as i128);
                 let value =
                     self.bound(operation, build.call_with("iota", [build.type_value(&ty)], [("axis", axis)]))?;
-                self.define(operation, MlirValue { counts_along: Some(dim), ..value });
+                self.define(operation, MlirValue { counts_along: Some(dim), narrow, ..value });
             }
             "stablehlo.broadcast_in_dim" => self.broadcast(operation)?,
             "stablehlo.reshape" => {
@@ -33,7 +47,7 @@ impl FunctionReader<'_> {
                         let value = if dense.ty.rank() == 0 { value } else { self.bound(operation, value.expr)? };
                         self.define(operation, MlirValue { constant: Some(dense), ..value });
                     }
-                    None => self.emit(operation, reshaped(build, x.expr, &ty.shape))?,
+                    None => self.reshape(operation, build, &x, &ty.shape, None)?,
                 }
             }
             "stablehlo.transpose" => {
@@ -42,6 +56,9 @@ impl FunctionReader<'_> {
                 let order = dims(operation, name, x.ty.rank())?;
                 if order.iter().enumerate().all(|(at, &dim)| at == dim) {
                     self.same_as_operands(operation)?;
+                } else if order == [1, 0] {
+                    let kind = ExprKind::Field { base: Box::new(x.expr), name: build.ident("T") };
+                    self.emit(operation, build.expr(kind))?;
                 } else {
                     self.emit(operation, build.call("transpose", [x.expr, build.ints(order)]))?;
                 }
@@ -77,8 +94,10 @@ impl FunctionReader<'_> {
                 let ranges: Vec<(usize, usize, usize)> = (0..start.len())
                     .map(|dim| (start[dim] as usize, limit[dim] as usize, stride[dim] as usize))
                     .collect();
+                let of = x.shaped();
                 let value = self.bound(operation, sliced(build, x.expr, &x.ty.shape, &ranges))?;
-                self.define(operation, MlirValue { factored: x.factored, ..value });
+                let form = ValueForm::Sliced(of, ranges);
+                self.define(operation, MlirValue { factored: x.factored, form, ..value });
             }
             "stablehlo.pad" => self.pad(operation)?,
             _ => return Ok(false),
@@ -110,29 +129,63 @@ impl FunctionReader<'_> {
         let is_ordered = order.iter().enumerate().all(|(at, &dim)| at == dim);
         let is_last = places.iter().enumerate().all(|(at, &place)| place == ty.rank() - x.ty.rank() + at);
         let counts_along = x.counts_along.map(|dim| places[dim]);
-        let narrow = match is_last {
-            true => x.narrow.clone().unwrap_or(x.expr.clone()),
+        let own = x.narrow.clone().unwrap_or_else(|| without_leading_ones(&x));
+        let narrow = match is_last || own.shape.is_empty() {
+            true => own,
             false => {
-                let ordered = if is_ordered {
-                    x.expr.clone()
-                } else {
-                    build.call("transpose", [x.expr.clone(), build.ints(order)])
-                };
                 let first = places.iter().copied().min().unwrap_or(0);
                 let mut shape = vec![1; ty.rank() - first];
                 for (dim, &place) in places.iter().enumerate() {
                     shape[place - first] = x.ty.shape[dim];
                 }
-                self.variable(build, "wide", reshaped(build, ordered, &shape))
+                let wide = match is_ordered {
+                    true => in_shape(build, &x, &shape).0,
+                    false => reshaped(build, build.call("transpose", [x.expr.clone(), build.ints(order)]), &shape),
+                };
+                ShapedExpr { expr: self.variable(build, "wide", wide), shape }
             }
         };
-        let is_whole = ty.len() == x.ty.len();
-        let value = match is_whole {
-            true => self.bound(operation, reshaped(build, narrow.clone(), &ty.shape))?,
-            false => self
-                .bound(operation, build.call("broadcast_to", [narrow.clone(), build.ints(ty.shape.iter().copied())]))?,
-        };
-        self.define(operation, MlirValue { narrow: Some(narrow), counts_along, ..value });
+        if is_ordered && ty.len() == x.ty.len() {
+            self.reshape(operation, build, &x, &ty.shape, Some(narrow))?;
+        } else {
+            let shape = build.ints(ty.shape.iter().copied());
+            let value = self.bound(operation, build.call("broadcast_to", [narrow.expr.clone(), shape]))?;
+            let is_same_rank = places.len() == ty.rank();
+            let mut repeats = x.repeats.clone();
+            repeats = repeats.filter(|reduction| is_same_rank && is_ordered && reduction.of.shape == ty.shape);
+            if let ValueForm::Reduced(reduction) = &x.form
+                && reduction.of.shape == ty.shape
+                && places.iter().copied().eq((0..ty.rank()).filter(|dim| !reduction.axes.contains(dim)))
+            {
+                repeats = Some(Box::new(reduction.clone()));
+            }
+            self.define(operation, MlirValue { narrow: Some(narrow), repeats, ..value });
+        }
+        let result = operation.results.first().map(|(name, _)| ValueName { base: name.clone(), index: 0 });
+        if let Some(value) = result.and_then(|name| self.values.get_mut(&name)) {
+            value.counts_along = counts_along;
+        }
+        Ok(())
+    }
+
+    /// The elements in another shape.
+    fn reshape(
+        &mut self,
+        operation: &MlirOp,
+        build: Build,
+        x: &MlirValue,
+        shape: &[usize],
+        narrow: Option<ShapedExpr>,
+    ) -> Read<()> {
+        let (expr, from) = in_shape(build, x, shape);
+        let value = self.bound(operation, expr)?;
+        let mut repeats = x.repeats.clone().filter(|_| x.ty.shape == shape);
+        if let ValueForm::Reduced(reduction) = &x.form
+            && reduction.kept_shape() == shape
+        {
+            repeats = Some(Box::new(reduction.clone()));
+        }
+        self.define(operation, MlirValue { form: ValueForm::Reshaped(from), narrow, repeats, ..value });
         Ok(())
     }
 
@@ -223,6 +276,121 @@ fn padded(
     value
 }
 
+/// 0, 1, 2 and so on.
+fn counts(build: Build, size: usize, element: MlirElement) -> Expr {
+    if element == MlirElement::Signed(32) && size > 0 {
+        return build.call("arange", [build.int(size as i128)]);
+    }
+    build.call("iota", [build.type_value(&TensorType { shape: vec![size], element })])
+}
+
+/// An array without the dimensions of one element that a reshape has put before its own.
+fn without_leading_ones(x: &MlirValue) -> ShapedExpr {
+    match &x.form {
+        ValueForm::Reshaped(from) if x.ty.shape.ends_with(&from.shape) && x.ty.len() == from.shape.iter().product() => {
+            from.clone()
+        }
+        ValueForm::Reshaped(_)
+        | ValueForm::Other
+        | ValueForm::Sliced(..)
+        | ValueForm::Reduced(_)
+        | ValueForm::Shifted(..)
+        | ValueForm::Exponentials(..) => x.shaped(),
+    }
+}
+
+/// The elements of an array in another shape, and the array from which they come.
+pub(super) fn in_shape(build: Build, x: &MlirValue, shape: &[usize]) -> (Expr, ShapedExpr) {
+    let from = match &x.form {
+        ValueForm::Reshaped(from) => from.clone(),
+        ValueForm::Other
+        | ValueForm::Sliced(..)
+        | ValueForm::Reduced(_)
+        | ValueForm::Shifted(..)
+        | ValueForm::Exponentials(..) => x.shaped(),
+    };
+    if from.shape == shape {
+        return (from.expr.clone(), from);
+    }
+    if let ValueForm::Reduced(reduction) = &x.form
+        && reduction.kept_shape() == shape
+    {
+        let named = [("axis", axes_of(build, &reduction.axes)), ("keepdims", build.flag(true))];
+        return (build.call_with(reduction.function, [reduction.of.expr.clone()], named), from);
+    }
+    if let ValueForm::Sliced(of, ranges) = &x.form
+        && let Some(items) = indexed(build, of, ranges, shape)
+    {
+        return (build.index(of.expr.clone(), items), from);
+    }
+    match with_new_dimensions(build, &from.shape, shape) {
+        Some(items) => (build.index(from.expr.clone(), items), from),
+        None => (reshaped(build, from.expr.clone(), shape), from),
+    }
+}
+
+/// `0`, or `(0, 1)`
+pub(super) fn axes_of(build: Build, axes: &[usize]) -> Expr {
+    match axes {
+        [axis] => build.int(*axis as i128),
+        _ => build.ints(axes.iter().copied()),
+    }
+}
+
+/// `0, :, 2:4`: the ranges of an array, of which those of one element that `shape` does not have are indices.
+fn indexed(build: Build, of: &ShapedExpr, ranges: &[(usize, usize, usize)], shape: &[usize]) -> Option<Vec<IndexNode>> {
+    let mut left = shape.iter().peekable();
+    let mut items = Vec::new();
+    for (&range, &size) in ranges.iter().zip(&of.shape) {
+        let (start, stop, step) = range;
+        let len = stop.saturating_sub(start).div_ceil(step);
+        if left.next_if(|next| **next == len).is_some() {
+            items.push(build.range(range, size));
+        } else if len == 1 {
+            items.push(IndexNode::Expr(build.int(start as i128)));
+        } else {
+            return None;
+        }
+    }
+    left.next().is_none().then(|| without_whole_end(items))
+}
+
+/// `:, None`: an array of one shape with one or two dimensions of one element more, if `to` is such a shape.
+fn with_new_dimensions(build: Build, from: &[usize], to: &[usize]) -> Option<Vec<IndexNode>> {
+    let more = to.len().checked_sub(from.len()).filter(|more| (1..=2).contains(more))?;
+    if from.is_empty() {
+        return None;
+    }
+    let mut left = from.iter().peekable();
+    let mut items = Vec::new();
+    for &size in to {
+        if left.next_if(|next| **next == size).is_some() {
+            items.push(build.range((0, size, 1), size));
+        } else if size == 1 {
+            items.push(IndexNode::Expr(build.expr(ExprKind::None)));
+        } else {
+            return None;
+        }
+    }
+    if left.next().is_some() {
+        return None;
+    }
+    let are_last = items[..from.len()].iter().all(|item| matches!(item, IndexNode::Slice { .. }));
+    if are_last && from.len() > 1 {
+        items.splice(..items.len() - more, [IndexNode::Ellipsis(build.0)]);
+    }
+    Some(without_whole_end(items))
+}
+
+/// Without the whole dimensions at the end, which need no index.
+fn without_whole_end(mut items: Vec<IndexNode>) -> Vec<IndexNode> {
+    while items.len() > 1 && matches!(items.last(), Some(IndexNode::Slice { start: None, stop: None, step: None, .. }))
+    {
+        items.pop();
+    }
+    items
+}
+
 /// `reshape(x, (..))`
 pub(super) fn reshaped(build: Build, value: Expr, shape: &[usize]) -> Expr {
     build.call("reshape", [value, build.ints(shape.iter().copied())])
@@ -231,7 +399,11 @@ pub(super) fn reshaped(build: Build, value: Expr, shape: &[usize]) -> Expr {
 /// The part of an array of this shape, or the array if it is all of it.
 pub(super) fn sliced(build: Build, value: Expr, shape: &[usize], ranges: &[(usize, usize, usize)]) -> Expr {
     let is_all = ranges.iter().zip(shape).all(|(&(start, stop, step), &size)| (start, stop, step) == (0, size, 1));
-    if is_all { value } else { build.sliced(value, ranges) }
+    if is_all {
+        return value;
+    }
+    let items = ranges.iter().zip(shape).map(|(&range, &size)| build.range(range, size)).collect();
+    build.index(value, without_whole_end(items))
 }
 
 /// The dimension that one of these attributes names.
