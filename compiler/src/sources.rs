@@ -1,6 +1,7 @@
 //! The text of a program in either of its languages, as a set of files with syntax trees.
 
 use spmdc_check::sources::{SecondNames, SourceSet, Sources};
+use spmdc_grammar::ast::ProgramNode;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_stablehlo::JaxProgram;
 
@@ -24,4 +25,10 @@ pub fn load(name: &str, text: &str, sources: &dyn Sources) -> (SourceSet, Vec<Di
     };
     let second_names = SecondNames { params: read.param_paths, results: read.result_paths };
     (SourceSet::of_program(name, text, read.program, second_names), errors)
+}
+
+/// The program of the language that StableHLO text becomes, for people.
+pub fn import(text: &str) -> Result<ProgramNode, Diagnostic> {
+    let is_shipped = |name: &str| spmdc_functions::builtin(name).is_some();
+    spmdc_stablehlo::import(text, SourceSet::ROOT, &is_shipped)
 }

@@ -32,9 +32,11 @@ pub mod strip_spans;
 mod syntax_error;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod token;
+mod wrap;
 
 pub use parse::parse;
 pub use print::program as print;
+pub use wrap::wrap;
 
 /// Generated from `grammar.lalrpop` by `build.rs`.
 #[allow(clippy::all, clippy::unwrap_used, clippy::wildcard_enum_match_arm, unused)]

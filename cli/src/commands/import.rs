@@ -6,6 +6,10 @@ use crate::CommandError;
 use crate::options::ImportCommand;
 use crate::sources::{SourceTexts, load};
 use spmdc_check::sources::SourceSet;
+use spmdc_compiler::sources::import as import_text;
+
+/// Maximum length of a line, where it can be broken.
+const COLUMNS: usize = 120;
 
 /// The text of a program that computes what StableHLO text does.
 pub fn import(command: &ImportCommand, texts: &mut SourceTexts) -> Result<String, CommandError> {
@@ -15,5 +19,7 @@ pub fn import(command: &ImportCommand, texts: &mut SourceTexts) -> Result<String
         return Err(RunError::new(RunCode::E0703, message).into());
     }
     let parsed = load(&command.program, texts)?;
-    Ok(spmdc_grammar::print(&parsed.set.file(SourceSet::ROOT).program))
+    let program = import_text(&parsed.set.file(SourceSet::ROOT).text);
+    let program = program.map_err(|error| CommandError::Program(vec![error]))?;
+    Ok(spmdc_grammar::wrap(&spmdc_grammar::print(&program), COLUMNS))
 }

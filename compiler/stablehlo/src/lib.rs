@@ -8,12 +8,15 @@
 mod attributes;
 mod build;
 mod cursor;
+mod layers;
 mod locations;
 mod lower;
 mod parse;
+mod paths;
 mod tidy;
 mod tree;
 mod types;
+mod visit;
 
 pub use crate::locations::python_line;
 
@@ -39,7 +42,7 @@ pub struct JaxProgram {
 /// the module hides it. E0110 for a text that is not a module, E0111 for what the language cannot express.
 pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<JaxProgram, Diagnostic> {
     let module = parse::parse(text, file)?;
-    let program = lower::program(&module, is_shipped)?;
+    let program = lower::program(&module, is_shipped, None)?;
     let main = module.functions.iter().find(|function| function.name == "main");
     let locations = named_locations(text);
     let path = |param: &MlirParam| {
@@ -54,4 +57,11 @@ pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Resu
         Some(_) | None => None,
     };
     Ok(JaxProgram { program, param_paths, result_paths: results.filter_map(path).collect() })
+}
+
+/// As [`read`], as a program that a person reads: parameters have their paths as names, with a struct for each tree, and repeated layers
+/// are functions.
+pub fn import(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<ProgramNode, Diagnostic> {
+    let module = parse::parse(text, file)?;
+    lower::program(&module, is_shipped, Some(&named_locations(text)))
 }

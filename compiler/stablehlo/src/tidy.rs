@@ -1,6 +1,7 @@
 //! Removes variables that nothing uses, and writes those that are used once where they are used: a program reads like one that was written.
 
-use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, IndexNode, PatternKind, PatternNode, StmtNode, StmtNodeKind};
+use crate::visit::{each_block, each_expr, each_part, names};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, PatternKind, PatternNode, StmtNode, StmtNodeKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Writes values where they are used, and removes what is left over.
@@ -12,7 +13,7 @@ pub fn simplify(block: &mut BlockNode) {
 }
 
 /// Removes `let`s of a block, and of the blocks inside, whose names no later statement uses. All of them compute without an effect.
-fn remove_unused(block: &mut BlockNode) {
+pub fn remove_unused(block: &mut BlockNode) {
     of_block(block, &mut BTreeSet::new());
 }
 
@@ -33,16 +34,6 @@ fn of_block(block: &mut BlockNode, used: &mut BTreeSet<String>) {
     }
     kept.reverse();
     block.stmts = kept;
-}
-
-fn names(pattern: &PatternNode) -> Vec<&str> {
-    match &pattern.kind {
-        PatternKind::Name(name) => vec![name],
-        PatternKind::Wildcard => Vec::new(),
-        PatternKind::Tuple(parts) => parts.iter().flat_map(names).collect(),
-        // No pattern of this crate has fields.
-        PatternKind::Struct(fields) => fields.iter().map(|(name, _)| name.name.as_str()).collect(),
-    }
 }
 
 fn of_expr(expr: &mut Expr, used: &mut BTreeSet<String>) {
@@ -145,6 +136,84 @@ fn all_names(expr: &mut Expr, names: &mut BTreeSet<String>) {
     each_part(expr, &mut |part| all_names(part, names));
 }
 
+/// Numbers the variables again that have the name of a scope, `dense_0_7`, without the numbers of removed ones. `taken` are other names.
+pub fn number_again(block: &mut BlockNode, scopes: &BTreeMap<String, String>, taken: &BTreeSet<String>) {
+    let mut taken: BTreeSet<String> = taken.iter().filter(|name| !scopes.contains_key(*name)).cloned().collect();
+    let mut renamed = BTreeMap::new();
+    bound_names(block, &mut |name| {
+        let Some(scope) = scopes.get(name.as_str()) else { return };
+        let mut new = scope.clone();
+        let mut number = 1;
+        while !taken.insert(new.clone()) {
+            number += 1;
+            new = format!("{scope}_{number}");
+        }
+        renamed.insert(std::mem::replace(name, new.clone()), new);
+    });
+    rename_block(block, &renamed);
+}
+
+/// The names that the patterns of a block bind, and those of the blocks inside.
+fn bound_names(block: &mut BlockNode, visit: &mut dyn FnMut(&mut String)) {
+    for stmt in &mut block.stmts {
+        if let StmtNodeKind::Let { pattern, .. } = &mut stmt.kind {
+            pattern_names(pattern, visit);
+        }
+        each_expr(stmt, &mut |expr| bound_inside(expr, visit));
+    }
+    if let Some(value) = &mut block.value {
+        bound_inside(value, visit);
+    }
+}
+
+fn bound_inside(expr: &mut Expr, visit: &mut dyn FnMut(&mut String)) {
+    each_part(expr, &mut |part| bound_inside(part, visit));
+    each_block(expr, &mut |block| bound_names(block, visit));
+    if let ExprKind::Lambda { body, .. } = &mut expr.kind {
+        bound_inside(body, visit);
+    }
+}
+
+fn pattern_names(pattern: &mut PatternNode, visit: &mut dyn FnMut(&mut String)) {
+    match &mut pattern.kind {
+        PatternKind::Name(name) => visit(name),
+        PatternKind::Wildcard | PatternKind::Struct(_) => {}
+        PatternKind::Tuple(parts) => parts.iter_mut().for_each(|part| pattern_names(part, visit)),
+    }
+}
+
+fn rename_block(block: &mut BlockNode, renamed: &BTreeMap<String, String>) {
+    for stmt in &mut block.stmts {
+        each_expr(stmt, &mut |expr| rename(expr, renamed));
+        if let StmtNodeKind::Assign { target, .. } = &mut stmt.kind {
+            rename(target, renamed);
+        }
+    }
+    if let Some(value) = &mut block.value {
+        rename(value, renamed);
+    }
+}
+
+fn rename(expr: &mut Expr, renamed: &BTreeMap<String, String>) {
+    if let ExprKind::Name(name) = &mut expr.kind
+        && let Some(new) = renamed.get(name)
+    {
+        name.clone_from(new);
+    }
+    each_part(expr, &mut |part| rename(part, renamed));
+    each_block(expr, &mut |block| rename_block(block, renamed));
+    if let ExprKind::Lambda { body, .. } = &mut expr.kind {
+        rename(body, renamed);
+    }
+}
+
+/// Whether a statement, or a block inside of it, uses one of these variables.
+pub fn uses(stmt: &StmtNode, names: &BTreeSet<String>) -> bool {
+    let mut used = BTreeMap::new();
+    each_expr(&mut stmt.clone(), &mut |expr| count(expr, &mut used));
+    names.iter().any(|name| used.contains_key(name))
+}
+
 /// Whether one of these variables is in an expression without blocks.
 fn mentions(expr: &mut Expr, names: &BTreeSet<String>) -> bool {
     let mut found = matches!(&expr.kind, ExprKind::Name(name) if names.contains(name));
@@ -207,116 +276,5 @@ fn inline(expr: &mut Expr, waiting: &mut BTreeMap<String, Expr>, uses: &BTreeMap
     each_block(expr, &mut |block| inline_block(block, uses));
     if let ExprKind::Lambda { body, .. } = &mut expr.kind {
         inline(body, &mut BTreeMap::new(), uses);
-    }
-}
-
-/// The expressions of a statement; the target of a plain assignment to a variable is none of them.
-fn each_expr(stmt: &mut StmtNode, visit: &mut dyn FnMut(&mut Expr)) {
-    match &mut stmt.kind {
-        StmtNodeKind::Let { value, .. } | StmtNodeKind::Expr(value) => visit(value),
-        StmtNodeKind::Assign { target, value, .. } => {
-            if !matches!(target.kind, ExprKind::Name(_)) {
-                each_part(target, visit);
-            }
-            visit(value);
-        }
-    }
-}
-
-/// The expressions that are computed as often as this one.
-fn each_part(expr: &mut Expr, visit: &mut dyn FnMut(&mut Expr)) {
-    match &mut expr.kind {
-        ExprKind::Name(_)
-        | ExprKind::Int(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::Str(_)
-        | ExprKind::Wildcard
-        | ExprKind::None
-        | ExprKind::Sharding(_)
-        | ExprKind::Type(_)
-        | ExprKind::Lambda { .. }
-        | ExprKind::Block(_)
-        | ExprKind::While { .. } => {}
-        ExprKind::Unary { arg, .. } => visit(arg),
-        ExprKind::Binary { lhs, rhs, .. } => {
-            visit(lhs);
-            visit(rhs);
-        }
-        ExprKind::Call { callee, args } => {
-            visit(callee);
-            args.iter_mut().for_each(|arg| visit(&mut arg.value));
-        }
-        ExprKind::Index { base, indices } => {
-            visit(base);
-            for index in indices {
-                match index {
-                    IndexNode::Expr(index) => visit(index),
-                    IndexNode::Slice { start, stop, step, .. } => {
-                        [start, stop, step].into_iter().flatten().for_each(&mut *visit);
-                    }
-                    IndexNode::Ellipsis(_) => {}
-                }
-            }
-        }
-        ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } => visit(base),
-        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter_mut().for_each(visit),
-        ExprKind::Struct(fields) => fields.iter_mut().filter_map(|(_, value)| value.as_mut()).for_each(visit),
-        ExprKind::If { cond, otherwise, .. } => {
-            visit(cond);
-            // The condition of `else if`.
-            if let Some(otherwise) = otherwise {
-                each_part(otherwise, visit);
-            }
-        }
-        ExprKind::For { start, end, step, .. } => {
-            visit(start);
-            visit(end);
-            step.iter_mut().for_each(|step| visit(step));
-        }
-    }
-}
-
-/// The blocks inside of an expression, and conditions that each trip computes again, as blocks of their own.
-fn each_block(expr: &mut Expr, visit: &mut dyn FnMut(&mut BlockNode)) {
-    match &mut expr.kind {
-        ExprKind::Block(block) | ExprKind::For { body: block, .. } => visit(block),
-        ExprKind::While { cond, body } => {
-            let mut alone = BlockNode { stmts: Vec::new(), value: Some(cond.clone()), span: cond.span };
-            visit(&mut alone);
-            *cond = alone.value.expect("it has the condition");
-            if let ExprKind::Block(block) = &mut cond.kind
-                && block.stmts.is_empty()
-                && let Some(value) = block.value.take()
-            {
-                *cond = value;
-            }
-            visit(body);
-        }
-        ExprKind::If { then, otherwise, .. } => {
-            visit(then);
-            if let Some(otherwise) = otherwise {
-                each_block(otherwise, visit);
-            }
-        }
-        ExprKind::Name(_)
-        | ExprKind::Int(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::Str(_)
-        | ExprKind::Wildcard
-        | ExprKind::None
-        | ExprKind::Sharding(_)
-        | ExprKind::Type(_)
-        | ExprKind::Lambda { .. }
-        | ExprKind::Unary { .. }
-        | ExprKind::Binary { .. }
-        | ExprKind::Call { .. }
-        | ExprKind::Index { .. }
-        | ExprKind::Field { .. }
-        | ExprKind::TupleField { .. }
-        | ExprKind::Tuple(_)
-        | ExprKind::List(_)
-        | ExprKind::Struct(_) => {}
     }
 }

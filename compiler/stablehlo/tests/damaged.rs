@@ -86,7 +86,12 @@ fn damaged_texts_are_read_without_a_panic() {
     let (mut read, mut panics, mut draw) = (0, Vec::new(), Draw(7));
     for number in 0..count {
         let text = damaged(&texts[number % texts.len()], &mut draw);
-        let outcome = std::panic::catch_unwind(|| spmdc_stablehlo::read(&text, FileId::default(), &is_shipped));
+        let outcome = std::panic::catch_unwind(|| {
+            let imported = spmdc_stablehlo::import(&text, FileId::default(), &is_shipped);
+            let outcome = spmdc_stablehlo::read(&text, FileId::default(), &is_shipped);
+            assert_eq!(imported.is_ok(), outcome.is_ok(), "both forms read the same texts");
+            outcome
+        });
         let Ok(outcome) = outcome else {
             panics.push(number);
             continue;

@@ -4,7 +4,9 @@ use super::{FunctionReader, MlirValue, at, malformed};
 use crate::build::Build;
 use crate::cursor::Read;
 use crate::tree::{Attribute, DenseNumber, MlirBlock, MlirElement, MlirOp, ValueName};
+use crate::visit::names as names_of;
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, PatternKind, StmtNode, StmtNodeKind};
+use std::collections::BTreeSet;
 
 /// A loop with a counter that no trip changes otherwise.
 struct CountedLoop {
@@ -177,20 +179,28 @@ impl FunctionReader<'_> {
     }
 }
 
-/// The last statement of a trip as `(a, b) = f(..);`, if it makes all carried values in their order and nothing else.
+/// A statement of a trip as `(a, b) = f(..);` at its end, if it makes exactly the values that are carried on.
 fn assigned_together(
     stmts: &mut Vec<StmtNode>,
     values: &[Expr],
     names: &[String],
     carried: &[usize],
 ) -> Option<StmtNode> {
-    let last = stmts.last()?;
+    let is_tuple = |stmt: &StmtNode| matches!(&stmt.kind, StmtNodeKind::Let { mutable: false, pattern, .. } if matches!(pattern.kind, PatternKind::Tuple(_)));
+    let at = stmts.iter().rposition(is_tuple)?;
+    let last = &stmts[at];
     let StmtNodeKind::Let { mutable: false, pattern, value, .. } = &last.kind else { return None };
     let PatternKind::Tuple(parts) = &pattern.kind else { return None };
+    let made: BTreeSet<String> = names_of(pattern).into_iter().map(str::to_string).collect();
+    // Statements after it do not use what it makes, so it may run after them.
+    if stmts[at + 1..].iter().any(|stmt| crate::tidy::uses(stmt, &made)) {
+        return None;
+    }
     let mut targets = Vec::new();
     for part in parts {
         let PatternKind::Name(made) = &part.kind else { return None };
-        let own = |&at: &usize| matches!(&values[at].kind, ExprKind::Name(name) if name == made);
+        let own =
+            |&at: &usize| matches!(values.get(at).map(|value| &value.kind), Some(ExprKind::Name(name)) if name == made);
         let mut places = carried.iter().filter(|at| own(at));
         let (Some(&at), None) = (places.next(), places.next()) else { return None };
         targets.push(Build(last.span).name(&names[at]));
@@ -201,7 +211,7 @@ fn assigned_together(
     let target = Build(last.span).tuple(targets);
     let kind = StmtNodeKind::Assign { target, op: None, value: value.clone() };
     let span = last.span;
-    stmts.pop();
+    stmts.remove(at);
     Some(StmtNode { kind, span })
 }
 

@@ -12,6 +12,9 @@ mod sharding;
 
 use crate::build::Build;
 use crate::cursor::Read;
+use crate::layers::ProgramNames;
+use crate::locations::{NamedLocations, resolve};
+use crate::paths::{FlatParam, PathParams, by_path, last_field};
 use crate::tree::{
     Attribute, Dense, DenseNumber, MeshDeclaration, MlirBlock, MlirElement, MlirFunction, MlirModule, MlirOp,
     TensorType, ValueName,
@@ -19,10 +22,16 @@ use crate::tree::{
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, FnItem, InfixOp, ItemKind, ItemNode, ProgramNode, StmtNode};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::print;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The program that computes what a module does.
-pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<ProgramNode> {
+/// The program that computes what a module does. With locations it is one for people, with names from them.
+pub fn program(
+    module: &MlirModule,
+    is_shipped: &dyn Fn(&str) -> bool,
+    locations: Option<&NamedLocations<'_>>,
+) -> Read<ProgramNode> {
     let mut names = BTreeMap::new();
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let axes: Vec<&str> =
@@ -43,7 +52,8 @@ pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<P
     }
     let mut items = Vec::new();
     items.extend(mesh.map(sharding::mesh_item));
-    let context = ModuleContext { names, mesh, is_shipped };
+    taken.extend(axes.iter().map(|axis| identifier(axis)));
+    let context = ModuleContext { names, mesh, is_shipped, locations, items: RefCell::new(taken) };
     for function in &module.functions {
         let mut lowering = FunctionReader::new(&context);
         let item = lowering.function(function)?;
@@ -55,20 +65,51 @@ pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<P
 
 /// Words that cannot be names.
 const KEYWORDS: &[&str] = &[
-    "_", "P", "None", "as", "auto", "collect", "const", "devices", "else", "explicit", "false", "fn", "for", "if",
-    "import", "in", "let", "manual", "mesh", "mut", "on", "step", "stream", "true", "type", "while", "bool", "i8",
-    "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128",
-    "key",
+    "P", "None", "as", "auto", "collect", "const", "devices", "else", "explicit", "false", "fn", "for", "if", "import",
+    "in", "let", "manual", "mesh", "mut", "on", "step", "stream", "true", "type", "while", "bool", "i8", "i16", "i32",
+    "i64", "u8", "u16", "u32", "u64", "f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128", "key",
 ];
+
+/// A name of MLIR as that of a field, which may be a word of the language.
+pub fn field_name(name: &str) -> String {
+    let mut text: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') || text == "_" {
+        text.insert(0, 'v');
+    }
+    text
+}
 
 /// A name of MLIR as one of the language.
 fn identifier(name: &str) -> String {
-    let mut text: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        text.insert(0, 'v');
-    }
+    let mut text = field_name(name);
     if KEYWORDS.contains(&text.as_str()) {
         text.push('_');
+    }
+    text
+}
+
+/// Maximum length of the results of `main` on one line.
+const MAX_RESULT_LINE: usize = 100;
+
+/// The last scope of `jit(f)/Model/Dense_0/dot_general` that a person has named. The transformations of JAX and the parts of loops are none.
+fn scope_of(name: &str) -> Option<&str> {
+    let (scopes, _) = name.rsplit_once('/')?;
+    let unnamed = ["while", "body", "cond", "scan", "closed_call", "checkpoint", "remat", "branch", "custom_jvp_call"];
+    let is_named = |scope: &&str| {
+        let is_word = scope.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        is_word && !scope.is_empty() && !unnamed.iter().any(|word| scope.starts_with(word))
+    };
+    scopes.rsplit('/').find(is_named)
+}
+
+/// `dense_layer` for `DenseLayer`.
+pub fn snake_case(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for c in name.chars() {
+        if c.is_ascii_uppercase() && text.ends_with(|last: char| last.is_ascii_lowercase()) {
+            text.push('_');
+        }
+        text.push(c.to_ascii_lowercase());
     }
     text
 }
@@ -79,6 +120,26 @@ pub struct ModuleContext<'m> {
     names: BTreeMap<String, String>,
     mesh: Option<&'m MeshDeclaration>,
     is_shipped: &'m dyn Fn(&str) -> bool,
+    /// The locations by their names, if the program is one for people.
+    locations: Option<&'m NamedLocations<'m>>,
+    /// The names of items and axes.
+    items: RefCell<BTreeSet<String>>,
+}
+
+impl ProgramNames for ModuleContext<'_> {
+    fn is_item(&self, name: &str) -> bool {
+        (self.is_shipped)(name) || self.items.borrow().contains(name)
+    }
+
+    fn function(&self, wanted: &str) -> String {
+        let mut name = wanted.to_string();
+        let mut number = 1;
+        while (self.is_shipped)(&name) || !self.items.borrow_mut().insert(name.clone()) {
+            number += 1;
+            name = format!("{wanted}_{number}");
+        }
+        name
+    }
 }
 
 /// A value of a function.
@@ -199,6 +260,8 @@ pub struct FunctionReader<'m> {
     names: BTreeSet<String>,
     /// The items that the function needs besides itself.
     items: Vec<ItemNode>,
+    /// The name scopes after which variables are named.
+    scopes: BTreeMap<String, String>,
     /// The manual axes around, and the axes of each regional `manual_computation`.
     manual: Vec<String>,
 }
@@ -213,6 +276,7 @@ impl<'m> FunctionReader<'m> {
             stmts: Vec::new(),
             names,
             items: Vec::new(),
+            scopes: BTreeMap::new(),
             manual: Vec::new(),
         }
     }
@@ -232,7 +296,11 @@ impl<'m> FunctionReader<'m> {
     fn function(&mut self, function: &MlirFunction) -> Read<ItemNode> {
         let build = Build(function.span);
         let mut params = Vec::new();
-        for param in &function.params {
+        let locations = self.context.locations.filter(|_| function.name == "main");
+        if let Some(locations) = locations {
+            params = self.params_by_path(function, locations)?;
+        }
+        for param in function.params.iter().filter(|_| locations.is_none()) {
             let build = Build(param.span);
             let name = match function.name.as_str() {
                 // The names of arguments are those by which the user passes them.
@@ -254,9 +322,78 @@ impl<'m> FunctionReader<'m> {
         let ret = build.types_together(rets);
         let name = build.ident(self.context.names[&function.name].clone());
         let mut body = build.block(stmts, Some(value));
+        if self.context.locations.is_some() {
+            crate::tidy::remove_unused(&mut body);
+            self.items.extend(crate::layers::outline(&mut body, self.context));
+        }
         crate::tidy::simplify(&mut body);
+        if locations.is_some() {
+            self.name_results(function, &mut body);
+        }
+        if self.context.locations.is_some() {
+            crate::tidy::number_again(&mut body, &self.scopes, &self.names);
+            for item in &mut self.items {
+                if let ItemKind::Fn(function) = &mut item.kind {
+                    let params = function.params.iter().flat_map(|param| crate::visit::names(&param.pattern));
+                    let taken = params.map(str::to_string).chain(self.context.items.borrow().iter().cloned()).collect();
+                    crate::tidy::number_again(&mut function.body, &self.scopes, &taken);
+                }
+            }
+        }
         let item = FnItem { region: None, name, size_params: Vec::new(), params, ret: Some(ret), body };
         Ok(ItemNode { doc: Vec::new(), kind: ItemKind::Fn(item), span: function.span })
+    }
+
+    /// The parameters by their paths in Python; the types of structs become items.
+    fn params_by_path(
+        &mut self,
+        function: &MlirFunction,
+        locations: &NamedLocations<'_>,
+    ) -> Read<Vec<spmdc_grammar::ast::ParamNode>> {
+        let mut flat = Vec::new();
+        for param in &function.params {
+            let build = Build(param.span);
+            let ty = self.param_type(build, &param.ty, param.attributes.get("sdy.sharding"))?;
+            let location = param.location.as_ref().map(|location| resolve(location, locations)).unwrap_or_default();
+            let path = location.name.filter(|_| location.line.is_none());
+            flat.push(FlatParam { path, name: param.name.clone(), ty, build });
+        }
+        let items = self.context.items.borrow().clone();
+        let name = |name: &str| {
+            let name = identifier(name);
+            if (self.context.is_shipped)(&name) { format!("{name}_") } else { name }
+        };
+        let PathParams { params, types, exprs } = by_path(&flat, &items, &name);
+        for (param, expr) in function.params.iter().zip(exprs) {
+            let value = MlirValue::new(expr, param.ty.clone());
+            self.values.insert(ValueName { base: param.name.clone(), index: 0 }, value);
+        }
+        for param in &params {
+            self.names.extend(crate::visit::names(&param.pattern).into_iter().map(str::to_string));
+        }
+        self.items.extend(types);
+        Ok(params)
+    }
+
+    /// Gives long results of `main` variables with their names in Python.
+    fn name_results(&mut self, function: &MlirFunction, body: &mut BlockNode) {
+        let Some(Expr { kind: ExprKind::Tuple(items), .. }) = body.value.as_deref_mut() else { return };
+        if items.iter().map(|item| print::expr(item).len()).sum::<usize>() <= MAX_RESULT_LINE {
+            return;
+        }
+        for (at, (item, (_, attributes))) in items.iter_mut().zip(&function.results).enumerate() {
+            if matches!(item.kind, ExprKind::Name(_) | ExprKind::Field { .. } | ExprKind::TupleField { .. }) {
+                continue;
+            }
+            let field = match attributes.get("jax.result_info") {
+                Some(Attribute::Text(path)) => last_field(path),
+                Some(_) | None => None,
+            };
+            let build = Build(item.span);
+            let name = self.fresh(&field.unwrap_or_else(|| format!("out{at}")));
+            let value = std::mem::replace(item, build.name(&name));
+            body.stmts.push(build.bind(build.pattern(&name), value));
+        }
     }
 
     /// The statements of a body, and the values that it returns.
@@ -332,10 +469,22 @@ impl<'m> FunctionReader<'m> {
     fn bound(&mut self, operation: &MlirOp, expr: Expr) -> Read<MlirValue> {
         let build = Build(operation.span);
         let ty = result_type(operation)?;
-        let wanted = operation.results.first().map_or("v", |(name, _)| name.as_str());
-        let name = self.fresh(wanted);
+        let number = operation.results.first().map_or("v", |(name, _)| name.as_str());
+        let scope = self.scope(operation);
+        let name = self.fresh(scope.as_deref().unwrap_or(number));
+        if let Some(scope) = scope {
+            self.scopes.insert(name.clone(), identifier(&scope));
+        }
         self.stmts.push(build.bind(build.pattern(&name), expr));
         Ok(MlirValue::new(build.name(name), ty))
+    }
+
+    /// The innermost name scope of an operation, such as a layer: `dense_0` for `jit(f)/Model/Dense_0/dot_general`.
+    fn scope(&self, operation: &MlirOp) -> Option<String> {
+        let location = resolve(operation.location.as_ref()?, self.context.locations?);
+        let name = location.name?;
+        // Variables begin with small letters.
+        scope_of(&name).map(snake_case)
     }
 
     /// A new variable for an expression.

@@ -146,6 +146,11 @@ impl FunctionReader<'_> {
             _ => None,
         };
         if let (Some(combination), [x], [init]) = (combination, arrays, inits) {
+            let is_trivial = axes.iter().all(|&axis| x.ty.shape[axis] == 1);
+            if is_trivial && combination.is_identity(init) {
+                let shape = operation.types[0].shape.clone();
+                return self.reshape(operation, build, x, &shape, None);
+            }
             let reduced = reduced(build, combination, x, &axes);
             if !combination.is_identity(init) {
                 return self.emit(operation, combination.of(build, reduced, init.expr.clone()));

@@ -169,7 +169,7 @@ impl FunctionReader<'_> {
     }
 
     /// The elements in another shape.
-    fn reshape(
+    pub(super) fn reshape(
         &mut self,
         operation: &MlirOp,
         build: Build,

@@ -1,0 +1,68 @@
+//! Programs for people: names from locations, structs for trees, and functions for repeated layers.
+
+#![allow(clippy::unwrap_used)]
+
+use spmdc_grammar::span::FileId;
+
+fn imported(text: &str) -> String {
+    let is_shipped = |name: &str| ["maximum", "sum", "square", "exp", "max"].contains(&name);
+    spmdc_grammar::print(&spmdc_stablehlo::import(text, FileId(0), &is_shipped).unwrap())
+}
+
+/// A perceptron with as many equal layers as paths are given; each divides by its largest number.
+fn layers(paths: &[&str]) -> String {
+    let params: Vec<String> = paths
+        .iter()
+        .enumerate()
+        .map(|(at, path)| {
+            let (w, b) = (2 * at, 2 * at + 1);
+            format!("%arg{w}: tensor<4x4xf32> loc(\"{path}['w']\"), %arg{b}: tensor<4xf32> loc(\"{path}['b']\")")
+        })
+        .collect();
+    let mut body = String::new();
+    let mut last = "%x".to_string();
+    for at in 0..paths.len() {
+        let (w, b, n) = (2 * at, 2 * at + 1, 10 * at);
+        let name = |number: usize| format!("%{}", n + number);
+        let ty = "tensor<8x4xf32>";
+        body += &format!(
+            "    {} = stablehlo.dot_general {last}, %arg{w}, contracting_dims = [1] x [0] : ({ty}, tensor<4x4xf32>) -> {ty}\n",
+            name(0)
+        );
+        body +=
+            &format!("    {} = stablehlo.broadcast_in_dim %arg{b}, dims = [1] : (tensor<4xf32>) -> {ty}\n", name(1));
+        let steps = [("add", 0, 1, 2), ("multiply", 2, 2, 3), ("subtract", 3, 2, 4), ("maximum", 4, 2, 5)];
+        for (op, x, y, to) in steps {
+            body += &format!("    {} = stablehlo.{op} {}, {} : {ty}\n", name(to), name(x), name(y));
+        }
+        body += &format!("    {} = stablehlo.exponential {} : {ty}\n", name(6), name(5));
+        body += &format!("    {} = stablehlo.add {}, {last} : {ty}\n", name(7), name(6));
+        last = name(7);
+    }
+    format!(
+        "module @jit_f {{\n  func.func public @main({}, %x: tensor<8x4xf32> loc(\"x\")) -> tensor<8x4xf32> {{\n{body}    \
+         return {last} : tensor<8x4xf32>\n  }}\n}}\n",
+        params.join(", ")
+    )
+}
+
+#[test]
+fn repeated_layers_are_calls_of_one_function() {
+    let text = imported(&layers(&["p.layers[0]", "p.layers[1]", "p.layers[2]"]));
+    assert_eq!(
+        text,
+        "type Layer = { w: f32[4, 4], b: f32[4] };\n\
+         type P = { layers: (Layer, Layer, Layer) };\n\n\
+         fn layer(x, p) {\n  let v2 = x @ p.w + p.b;\n  exp(maximum(v2 * v2 - v2, v2)) + x\n}\n\n\
+         fn main(p: P, x: f32[8, 4]) -> f32[8, 4] {\n  \
+         layer(layer(layer(x, p.layers.0), p.layers.1), p.layers.2)\n}\n"
+    );
+}
+
+#[test]
+fn a_tree_with_a_gap_keeps_flat_names() {
+    // The second parameter of the text is between two fields of one struct.
+    let text = layers(&["p"]).replace("p['b']", "q").replace("loc(\"x\")", "loc(\"p['z']\")");
+    let text = imported(&text);
+    assert!(text.contains("fn main(p: P, q: f32[4], x: f32[8, 4]) -> f32[8, 4] {"), "{text}");
+}
