@@ -5,7 +5,7 @@
 //! others are parameters. A statement with an index that differs, such as `w[0]` and `w[1]`, is left before the calls.
 
 use crate::build::Build;
-use crate::lower::snake_case;
+use crate::identifiers::snake_case;
 use crate::visit::{each_block, each_expr, each_part, names};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, FnItem, IndexNode, ItemKind, ItemNode, StmtNode, StmtNodeKind};
 use spmdc_grammar::print;
@@ -53,7 +53,7 @@ struct RepeatedRun {
     count: usize,
 }
 
-/// The functions of the longest repetition; none if there is no repetition.
+/// The functions that the longest repetition becomes; empty without one.
 fn outline_one(block: &mut BlockNode, names: &dyn ProgramNames) -> Vec<ItemNode> {
     let mut forms = BTreeMap::new();
     let statements: Vec<OutlinedStmt> =
@@ -78,13 +78,13 @@ fn outline_one(block: &mut BlockNode, names: &dyn ProgramNames) -> Vec<ItemNode>
         }
     }
     found.sort_by_key(|run| (std::cmp::Reverse(run.period * (run.count - 1)), run.period, run.start));
-    let mut best: Option<(usize, RepeatedRun, Outline)> = None;
+    let mut best: Option<(usize, RepeatedRun, OutlinedFunction)> = None;
     for run in found.into_iter().take(MAX_TRIED) {
         let saved = run.period * (run.count - 1);
         if best.as_ref().is_some_and(|(_, known, _)| known.period * (known.count - 1) > saved) {
             break;
         }
-        let Some(outline) = Outline::of(&statements, run, block.value.as_deref()) else { continue };
+        let Some(outline) = OutlinedFunction::of(&statements, run, block.value.as_deref()) else { continue };
         let values = outline.params.len() + outline.results.len();
         if best.as_ref().is_none_or(|(least, ..)| values < *least) {
             best = Some((values, run, outline));
@@ -210,7 +210,7 @@ fn root(text: &str) -> &str {
 }
 
 /// The function of a repetition.
-struct Outline {
+struct OutlinedFunction {
     /// The statements that stay before the calls, by their position in a copy.
     before: BTreeSet<usize>,
     /// For each parameter its arguments in all copies.
@@ -219,9 +219,9 @@ struct Outline {
     results: Vec<(usize, usize)>,
 }
 
-impl Outline {
+impl OutlinedFunction {
     /// The function of a repetition, if the variables of its copies correspond.
-    fn of(statements: &[OutlinedStmt], run: RepeatedRun, value: Option<&Expr>) -> Option<Outline> {
+    fn of(statements: &[OutlinedStmt], run: RepeatedRun, value: Option<&Expr>) -> Option<OutlinedFunction> {
         let RepeatedRun { start, period, count } = run;
         let copies: Vec<&[OutlinedStmt]> =
             (0..count).map(|copy| &statements[start + copy * period..][..period]).collect();
@@ -285,7 +285,7 @@ impl Outline {
         let is_small = params.len() <= MAX_VALUES && results.len() <= MAX_VALUES;
         let statements = period - before.len();
         let has_body = statements >= MIN_STATEMENTS.max(3 * results.len());
-        (is_small && has_body && !results.is_empty()).then_some(Outline { before, params, results })
+        (is_small && has_body && !results.is_empty()).then_some(OutlinedFunction { before, params, results })
     }
 
     /// Puts the calls into the block, and returns the function, with those of the repetitions in it.
@@ -367,7 +367,7 @@ struct OutlinedParam {
     parts: Vec<(String, Vec<String>)>,
 }
 
-impl Outline {
+impl OutlinedFunction {
     /// The parameters. Fields of one struct that stands in the same place of each copy, such as `layers.0` and `layers.1`, are passed
     /// together.
     fn arguments(&self, first: &[StmtNode]) -> Vec<OutlinedParam> {
@@ -419,12 +419,12 @@ impl Outline {
 
 /// The struct of which this many fields in each other were taken.
 fn without_fields(expr: &Expr, count: usize) -> Expr {
-    match &expr.kind {
-        ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } if count > 0 => {
-            without_fields(base, count - 1)
-        }
-        _ => expr.clone(),
+    if let ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } = &expr.kind
+        && count > 0
+    {
+        return without_fields(base, count - 1);
     }
+    expr.clone()
 }
 
 /// The variables that a statement of a copy makes.

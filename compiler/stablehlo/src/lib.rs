@@ -8,6 +8,7 @@
 mod attributes;
 mod build;
 mod cursor;
+mod identifiers;
 mod layers;
 mod locations;
 mod lower;

@@ -6,12 +6,12 @@
 use crate::cursor::{Cursor, Read};
 use std::collections::BTreeMap;
 
-/// Maximum number of locations that are inside or behind each other.
+/// Maximum number of locations inside each other.
 const MAX_NESTED: usize = 64;
 
 /// A location.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Location {
+pub struct PythonLocation {
     /// The path of a parameter, or the scopes of an operation: `jit(f)/mul`.
     pub name: Option<String>,
     /// The file and the line of the innermost call in it.
@@ -31,15 +31,15 @@ pub fn named_locations(text: &str) -> NamedLocations<'_> {
 }
 
 /// The location that the text inside of `loc(..)` describes; nothing is known of one that cannot be read.
-pub fn resolve(inside: &str, named: &NamedLocations<'_>) -> Location {
-    let mut found = Location::default();
+pub fn resolve(inside: &str, named: &NamedLocations<'_>) -> PythonLocation {
+    let mut found = PythonLocation::default();
     // An unreadable part ends the search.
     let _ = look(&mut Cursor::of_part(inside), named, MAX_NESTED, &mut found);
     found
 }
 
 /// Adds the first name and the first place to the location.
-fn look(cursor: &mut Cursor<'_>, named: &NamedLocations<'_>, left: usize, found: &mut Location) -> Read<()> {
+fn look(cursor: &mut Cursor<'_>, named: &NamedLocations<'_>, left: usize, found: &mut PythonLocation) -> Read<()> {
     if left == 0 {
         return Ok(());
     }
@@ -112,10 +112,10 @@ mod tests {
                     #loop = loc(#loop)\n%0 = a %1 loc(#loc6)\n%1 = b loc(fused<1>[unknown, \"b.py\":7:1])\n";
         let named = named_locations(text);
         let line = |file: &str, line| Some((file.to_string(), line));
-        assert_eq!(resolve("#loc1", &named), Location { name: Some("x".into()), line: None });
-        assert_eq!(resolve("#loc6", &named), Location { name: Some("jit(f)/mul".into()), line: line("a.py", 3) });
-        assert_eq!(resolve("#loop", &named), Location::default());
-        assert_eq!(resolve("callsite(", &named), Location::default());
+        assert_eq!(resolve("#loc1", &named), PythonLocation { name: Some("x".into()), line: None });
+        assert_eq!(resolve("#loc6", &named), PythonLocation { name: Some("jit(f)/mul".into()), line: line("a.py", 3) });
+        assert_eq!(resolve("#loop", &named), PythonLocation::default());
+        assert_eq!(resolve("callsite(", &named), PythonLocation::default());
         let at = |op: &str| python_line(text, text.find(op).map_or(0, |at| at + op.len()));
         assert_eq!(at("a %1"), Some("a.py:3".to_string()));
         assert_eq!(at("= b"), Some("b.py:7".to_string()));

@@ -1,7 +1,7 @@
 //! Parameters of `main` by their paths in Python: `state.params['w']` and `state.params['b']` are fields of one parameter `state`.
 
 use crate::build::Build;
-use crate::lower::field_name;
+use crate::identifiers::field_name;
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, ItemKind, ItemNode, ParamNode, TypeExpr, TypeExprKind};
 use spmdc_grammar::print;
 use std::collections::BTreeSet;
@@ -186,10 +186,13 @@ fn camel_case(name: &str) -> String {
     if text.starts_with(|c: char| c.is_ascii_alphabetic()) { text } else { format!("Struct{text}") }
 }
 
+/// The flat parameters below one name: the keys and the position of each.
+type RootParams = (String, Vec<(Vec<PathKey>, usize)>);
+
 /// The parameters by their paths. Those without a path, and trees that the language cannot express, keep their flat names. `taken` are
 /// the names of the module's items and axes.
 pub fn by_path(params: &[FlatParam], taken: &BTreeSet<String>, identifier: &dyn Fn(&str) -> String) -> PathParams {
-    let mut roots: Vec<(String, Vec<(Vec<PathKey>, usize)>)> = Vec::new();
+    let mut roots: Vec<RootParams> = Vec::new();
     for (at, param) in params.iter().enumerate() {
         let read = param.path.as_deref().and_then(read_path);
         let (root, keys) = read.unwrap_or_else(|| (param.name.clone(), Vec::new()));

@@ -79,10 +79,11 @@ fn inline_block(block: &mut BlockNode, uses: &BTreeMap<String, usize>) {
     let mut waiting: BTreeMap<String, Expr> = BTreeMap::new();
     let mut kept: Vec<StmtNode> = Vec::new();
     // The last statement moves past nothing if the block returns its value.
-    let last = block.value.as_ref().and_then(|value| match &value.kind {
-        ExprKind::Name(name) => Some(name.clone()),
-        _ => None,
-    });
+    let last = if let Some(Expr { kind: ExprKind::Name(name), .. }) = block.value.as_deref() {
+        Some(name.clone())
+    } else {
+        None
+    };
     let count = block.stmts.len();
     for (at, mut stmt) in std::mem::take(&mut block.stmts).into_iter().enumerate() {
         let mut changed = BTreeSet::new();

@@ -9,7 +9,7 @@ fn imported(text: &str) -> String {
     spmdc_grammar::print(&spmdc_stablehlo::import(text, FileId(0), &is_shipped).unwrap())
 }
 
-/// A perceptron with as many equal layers as paths are given; each divides by its largest number.
+/// A perceptron with one layer for each path.
 fn layers(paths: &[&str]) -> String {
     let params: Vec<String> = paths
         .iter()

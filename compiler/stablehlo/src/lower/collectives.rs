@@ -2,9 +2,10 @@
 
 use super::reductions::RegionFunction;
 use super::shapes::first_of;
-use super::{FunctionReader, MlirValue, at, identifier, malformed, result_type, unsupported};
+use super::{FunctionReader, MlirValue, at, malformed, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
+use crate::identifiers::identifier;
 use crate::tree::{Attribute, MeshDeclaration, MlirOp};
 use spmdc_grammar::ast::{Expr, InfixOp};
 

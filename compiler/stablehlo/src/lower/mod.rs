@@ -12,6 +12,7 @@ mod sharding;
 
 use crate::build::Build;
 use crate::cursor::Read;
+use crate::identifiers::{identifier, snake_case};
 use crate::layers::ProgramNames;
 use crate::locations::{NamedLocations, resolve};
 use crate::paths::{FlatParam, PathParams, by_path, last_field};
@@ -63,31 +64,6 @@ pub fn program(
     Ok(ProgramNode { stage: None, items, comments: Vec::new() })
 }
 
-/// Words that cannot be names.
-const KEYWORDS: &[&str] = &[
-    "P", "None", "as", "auto", "collect", "const", "devices", "else", "explicit", "false", "fn", "for", "if", "import",
-    "in", "let", "manual", "mesh", "mut", "on", "step", "stream", "true", "type", "while", "bool", "i8", "i16", "i32",
-    "i64", "u8", "u16", "u32", "u64", "f8e4m3", "f8e5m2", "f16", "bf16", "f32", "f64", "c64", "c128", "key",
-];
-
-/// A name of MLIR as that of a field, which may be a word of the language.
-pub fn field_name(name: &str) -> String {
-    let mut text: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') || text == "_" {
-        text.insert(0, 'v');
-    }
-    text
-}
-
-/// A name of MLIR as one of the language.
-fn identifier(name: &str) -> String {
-    let mut text = field_name(name);
-    if KEYWORDS.contains(&text.as_str()) {
-        text.push('_');
-    }
-    text
-}
-
 /// Maximum length of the results of `main` on one line.
 const MAX_RESULT_LINE: usize = 100;
 
@@ -100,18 +76,6 @@ fn scope_of(name: &str) -> Option<&str> {
         is_word && !scope.is_empty() && !unnamed.iter().any(|word| scope.starts_with(word))
     };
     scopes.rsplit('/').find(is_named)
-}
-
-/// `dense_layer` for `DenseLayer`.
-pub fn snake_case(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    for c in name.chars() {
-        if c.is_ascii_uppercase() && text.ends_with(|last: char| last.is_ascii_lowercase()) {
-            text.push('_');
-        }
-        text.push(c.to_ascii_lowercase());
-    }
-    text
 }
 
 /// The parts of a module that every function sees.

@@ -1,8 +1,9 @@
 //! Meshes and shardings of Shardy.
 
-use super::{FunctionReader, at, identifier, malformed, unsupported};
+use super::{FunctionReader, at, malformed, unsupported};
 use crate::build::Build;
 use crate::cursor::{Cursor, Read};
+use crate::identifiers::identifier;
 use crate::tree::{Attribute, MeshDeclaration, MlirBlock, MlirOp, TensorType, ValueName};
 use spmdc_grammar::ast::{
     AxisKind, BlockNode, DimAxes, DimExpr, Expr, ExprKind, FnItem, ItemKind, ItemNode, MeshAxisNode, MeshItem,
