@@ -4,6 +4,7 @@
 //! - `project`: every module has one mesh; values move between modules by `send` and `receive`.
 //! - `erase_reduced`: no type has a state that only concerns gradients.
 //! - `commute_reshapes`: no pair of inverse reshapes surrounds statements that do not depend on the shape.
+//! - `keep_sums`: no sum is combined of which the program asks for the parts.
 //! - `propagate`: every sharding is decided; no dimension is open.
 //! - `local_argmax`: no array is gathered for `argmax` or `argmin` where two small reductions cost less.
 //! - `revise_regions`: no device waits for its own elements from which it computes new ones.
@@ -46,6 +47,7 @@ pub mod exchange_halos;
 pub mod hoist;
 pub mod inline_loops;
 pub mod insert_reshards;
+pub mod keep_sums;
 pub mod local_argmax;
 pub mod order_cuts;
 pub mod orient_products;

@@ -23,6 +23,7 @@ use spmdc_passes::exchange_halos::exchange_halos;
 use spmdc_passes::hoist::hoist;
 use spmdc_passes::inline_loops::inline_loops;
 use spmdc_passes::insert_reshards::insert_reshards;
+use spmdc_passes::keep_sums::keep_sums;
 use spmdc_passes::local_argmax::local_argmax;
 use spmdc_passes::order_cuts::order_cuts;
 use spmdc_passes::orient_products::orient_products;
@@ -55,8 +56,8 @@ macro_rules! between {
 /// No expression is computed twice or without a use. Of a program with several meshes, before each gets a module.
 pub const TIDY: &[Pass] = &[pass!(simplify), pass!(cse), pass!(dce)];
 
-/// Removes forms that propagation should not see: partial sums of derivatives, and pairs of reshapes.
-pub const BEFORE_LAYOUT: &[Pass] = &[pass!(erase_reduced), pass!(commute_reshapes)];
+/// Removes forms that propagation should not see: partial sums of derivatives, pairs of reshapes, and whole sums between partial ones.
+pub const BEFORE_LAYOUT: &[Pass] = &[pass!(erase_reduced), pass!(commute_reshapes), pass!(keep_sums)];
 
 /// From `propagated` to `partitioned`.
 pub const PARTITION: &[Pass] = &[

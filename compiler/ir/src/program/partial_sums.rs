@@ -4,7 +4,7 @@
 //! of one with a large factor may overflow where the product of the sum does not. Zero, which some devices hold, times infinity is NaN.
 //! Integers wrap around, which commutes with every product.
 //!
-//! On auto axes the sum is combined before any other op. On explicit axes the program has chosen partial sums, so all ops that commute
+//! On auto axes the sum is combined before any other op, unless the program asks for parts of its result. On explicit axes the program has chosen partial sums, so all ops that commute
 //! with the sum keep them, and any other op is an error (E0306).
 
 use crate::op::Op;

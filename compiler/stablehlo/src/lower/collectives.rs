@@ -8,14 +8,14 @@ use crate::cursor::Read;
 use crate::identifiers::identifier;
 use crate::tree::{Attribute, MeshDeclaration, MlirOp};
 use spmdc_grammar::ast::{Expr, InfixOp};
+use std::ops::Range;
 
 impl FunctionReader<'_> {
     pub(super) fn collective(&mut self, operation: &MlirOp) -> Read<()> {
         let build = at(operation);
         let Some(mesh) = self.context.mesh else { return Err(unsupported(operation, "without a mesh")) };
         if operation.name == "stablehlo.partition_id" {
-            let number = partition_id(build, mesh);
-            return self.emit(operation, build.cast(result_type(operation)?.element, number));
+            return self.device_number(operation, mesh, 0..mesh.axes.len());
         }
         let operands = self.all_operands(operation)?;
         let Some(x) = operands.first() else { return Err(malformed(operation, "an operand is missing")) };
@@ -175,10 +175,45 @@ impl FunctionReader<'_> {
     }
 }
 
-/// The number of the device: its coordinates as one number.
-fn partition_id(build: Build, mesh: &MeshDeclaration) -> Expr {
+impl FunctionReader<'_> {
+    /// The number of the device among those along these axes of the mesh.
+    fn device_number(&mut self, operation: &MlirOp, mesh: &MeshDeclaration, axes: Range<usize>) -> Read<()> {
+        let build = at(operation);
+        let number = device_number(build, &mesh.axes[axes.clone()]);
+        let value = self.bound(operation, build.cast(result_type(operation)?.element, number))?;
+        self.define(operation, MlirValue { device: Some(axes), ..value });
+        Ok(())
+    }
+
+    /// Whether the operation is the quotient or the remainder of a device's number by the number of devices along some axes, so that it is
+    /// the number along other axes; then it is done.
+    pub(super) fn coordinate(&mut self, operation: &MlirOp) -> Read<bool> {
+        let Some(mesh) = self.context.mesh else { return Ok(false) };
+        let operands = self.all_operands(operation)?;
+        let axes = match (operation.name.as_str(), operands.as_slice()) {
+            ("stablehlo.convert", [MlirValue { device: Some(axes), .. }]) => axes.clone(),
+            ("stablehlo.divide" | "stablehlo.remainder", [MlirValue { device: Some(axes), .. }, divisor]) => {
+                let is_quotient = operation.name == "stablehlo.divide";
+                let size = |from: usize| mesh.axes[from..axes.end].iter().map(|(_, size)| *size as i128).product();
+                let Some(cut) = (axes.start..=axes.end).find(|&cut| divisor.is_number(size(cut))) else {
+                    return Ok(false);
+                };
+                if is_quotient { axes.start..cut } else { cut..axes.end }
+            }
+            _ => return Ok(false),
+        };
+        let is_integer = result_type(operation)?.element.is_integer();
+        if is_integer {
+            self.device_number(operation, mesh, axes)?;
+        }
+        Ok(is_integer)
+    }
+}
+
+/// The coordinates of a device along these axes as one number.
+fn device_number(build: Build, axes: &[(String, usize)]) -> Expr {
     let mut number: Option<Expr> = None;
-    for (axis, size) in &mesh.axes {
+    for (axis, size) in axes {
         let own = build.call("axis_index", [build.name(identifier(axis))]);
         number = Some(match number {
             None => own,

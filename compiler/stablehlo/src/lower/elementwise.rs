@@ -72,7 +72,7 @@ impl FunctionReader<'_> {
             self.define(operation, known);
             return Ok(());
         }
-        if self.part_of_softmax(operation)? {
+        if self.part_of_softmax(operation)? || self.coordinate(operation)? {
             return Ok(());
         }
         if let Some((_, function)) = UNARY.iter().find(|(known, _)| *known == name) {

@@ -26,6 +26,7 @@ use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// The program that computes what a module does. With locations it is one for people, with names from them.
 pub fn program(
@@ -124,6 +125,8 @@ pub struct MlirValue {
     counts_along: Option<usize>,
     /// The matrices whose Householder vectors it has, possibly with others where the factorization failed.
     factored: Option<Box<MlirValue>>,
+    /// In code for each device: it is the number of the device among those along these axes, by their positions in the mesh.
+    device: Option<Range<usize>>,
     /// In code for each device: the axes along which it may differ.
     varying: BTreeSet<String>,
     /// In code for each device: the call that gathers it from all devices, so that it is the same on them.
@@ -193,6 +196,7 @@ impl MlirValue {
             repeats: None,
             counts_along: None,
             factored: None,
+            device: None,
             varying: BTreeSet::new(),
             gathered: None,
         }
@@ -505,6 +509,11 @@ impl<'m> FunctionReader<'m> {
         for name in Self::result_names(operation) {
             if let Some(value) = self.values.get_mut(&name) {
                 value.varying.clone_from(&varying);
+                // A coordinate differs along its own axis alone.
+                if let (Some(range), Some(mesh)) = (&value.device, self.context.mesh) {
+                    let own: BTreeSet<&String> = mesh.axes[range.clone()].iter().map(|(axis, _)| axis).collect();
+                    value.varying.retain(|axis| own.contains(axis));
+                }
             }
         }
     }
