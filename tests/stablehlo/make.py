@@ -162,6 +162,41 @@ def narrow(x, w):
     return jnp.float32(h), q, i, jnp.float32(w.astype(jnp.float8_e5m2)), jnp.float32(jnp.float16(w) + 1)
 
 
+@program((8, 6), np.array([3, 99, 3, 0], np.int32), (4, 6), (8,), np.array([1, 9, 0, 2, 5, 5, -7, 3], np.int32), meshes="1 2 3")
+def scatters(x, i, v, u, k):
+    rows = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    window = lax.ScatterDimensionNumbers((1, 2), (), (0, 1))
+    starts = jnp.array([[1, 2], [6, 4], [0, 1], [7, 0]])
+    row = jnp.array([[0], [3], [1], [0]])
+    applied = x.at[i].apply(jnp.sin)
+    powers = lax.scatter_min(x, starts, v[:, :4].reshape(4, 2, 2), window)
+    outside = jax.vmap(lambda r, at, value: r.at[at].add(value))(x, k, u)
+    whole = jax.vmap(lambda r, at, value: lax.dynamic_update_slice(r, value, (at,)))(x[:4], i, v)
+    masks = jnp.zeros(5, bool).at[i].set(True).at[jnp.array([0, 0, 3])].min(jnp.array([True, False, True]))
+    return applied, powers, outside, whole, masks, lax.scatter_max(x, row, v, rows)
+
+
+@program((4, 6, 5), np.float32(0.25), np.array([7, 12, 250, 3], np.uint8), (4, 4), meshes="1 2 3")
+def windows(x, s, u, y):
+    pair = lax.reduce_window((x, 2 * x), (0.0, -jnp.inf), lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (1, 2, 3), (1, 2, 1), "SAME")
+    places = lax.broadcasted_iota(jnp.int32, x.shape, 1)
+    first = lax.reduce_window((x, places), (-jnp.inf, -1), lambda a, b: (jnp.where(b[0] > a[0], b[0], a[0]), jnp.where(b[0] > a[0], b[1], a[1])), (1, 3, 1), (1, 2, 1), "VALID")
+    begun = lax.reduce_window(x, s, lax.add, (1, 2, 2), (1, 1, 2), "VALID")
+    grown = lax.reduce_window(x, 0.0, lambda a, b: a + b * (1 + a * 0), (1, 2, 2), (1, 1, 1), ((0, 0), (1, 0), (0, 2)), base_dilation=(1, 2, 1), window_dilation=(1, 1, 2))
+    bends = jax.hessian(lambda v: jnp.sum(lax.reduce_window(v, -jnp.inf, lax.max, (2,), (1,), "VALID") ** 2))(x[0, 0])
+    bits = lax.reduce_and(u, (0,)), lax.reduce_or(u, (0,)), lax.reduce_xor(u, (0,))
+    last = lax.reduce((y, lax.broadcasted_iota(jnp.int32, (4, 4), 0)), (-jnp.inf, 0), lambda a, b: (jnp.where(a[0] > b[0], a[0], b[0]), jnp.where(a[0] > b[0], a[1], b[1])), (0,))
+    z = lax.complex(jnp.round(y), y.T)
+    return *pair, *first, begun, grown, bends, *bits, *last, jnp.sort(z, axis=1), jnp.prod(z, axis=(0, 1)), lax.reduce(z, jnp.complex64(1j), lax.add, (0,))
+
+
+@program(np.array([1e-6, 6.0e-5, 6.2e-5, 65519, 65520, -1e-9, np.nan, -np.inf, 1.0, 0.1], np.float32), np.arange(24, dtype=np.uint32).reshape(3, 4, 2) * 77777777, meshes="1 2")
+def bits(x, u):
+    formats = [lax.reduce_precision(x, *format) for format in ((5, 10), (5, 2), (4, 3), (8, 7), (8, 3), (2, 23))]
+    bytes_ = lax.bitcast_convert_type(x, jnp.uint8)
+    return *formats, bytes_, lax.bitcast_convert_type(bytes_, jnp.int32), lax.bitcast_convert_type(lax.bitcast_convert_type(x, jnp.float16), jnp.uint16), lax.reduce_precision(x.astype(jnp.bfloat16), 5, 3).astype(jnp.float32)
+
+
 @program((6, 2), (2,), (10, 6), debug_info=True, meshes="1 2")
 def named(w, b, x):
     return {"prediction": x @ w + b, "sizes": (jnp.sum(w * w), jnp.sum(b * b))}

@@ -141,12 +141,20 @@ impl FunctionReader<'_> {
         self.block(build, region)
     }
 
+    /// As [`FunctionReader::block`], of a function of numbers that is applied to arrays.
+    pub(super) fn lifted_block(&mut self, build: Build, region: &MlirBlock) -> Read<BlockNode> {
+        let outer = std::mem::replace(&mut self.is_lifted, true);
+        let block = self.block(build, region);
+        self.is_lifted = outer;
+        block
+    }
+
     /// A region as a function of its parameters: `|a, b| ..`.
     pub(super) fn lambda(&mut self, operation: &MlirOp, region: &MlirBlock) -> Read<Expr> {
         let build = at(operation);
         let names: Vec<String> = region.params.iter().map(|(name, _)| self.fresh(name)).collect();
         self.enter(build, region, &names);
-        let block = self.block(build, region)?;
+        let block = self.lifted_block(build, region)?;
         let body = match block.stmts.is_empty() {
             true => *block.value.expect("a region has a value"),
             false => build.expr(ExprKind::Block(block)),

@@ -3,7 +3,7 @@
 use super::{FunctionReader, MlirValue, at, malformed, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, DenseNumber, MlirElement, MlirOp, TensorType};
+use crate::tree::{Attribute, DenseNumber, MlirElement, MlirOp};
 use spmdc_grammar::ast::{Expr, InfixOp};
 
 /// Functions of one operand that have another name in the language.
@@ -129,14 +129,7 @@ impl FunctionReader<'_> {
                 }
                 convert(build, &x, to)
             }
-            "stablehlo.bitcast_convert" => {
-                let [x] = self.some_operands(operation)?;
-                let ty = result_type(operation)?;
-                if ty.element.bits() != x.ty.element.bits() {
-                    return Err(unsupported(operation, "between types of different sizes"));
-                }
-                build.call("bitcast", [x.expr, build.type_value(&scalar(ty.element))])
-            }
+            "stablehlo.bitcast_convert" => return self.bitcast_convert(operation),
             "stablehlo.round_nearest_afz" => {
                 let [x] = self.some_operands(operation)?;
                 let x = self.variable(build, "x", x.expr);
@@ -289,32 +282,6 @@ impl FunctionReader<'_> {
         };
         Ok(at(operation).binary(op, x.expr, y.expr))
     }
-
-    /// Rounding to a float with fewer bits, which is the element type of the same bits.
-    fn reduce_precision(&mut self, operation: &MlirOp) -> Read<()> {
-        let build = at(operation);
-        let [x] = self.some_operands(operation)?;
-        let format = match operation.attributes.get("format") {
-            Some(Attribute::Word(word)) => word.clone(),
-            _ => {
-                let bits = |name: &str| super::ints(operation, name).map(|bits| bits.first().copied().unwrap_or(0));
-                format!("e{}m{}", bits("exponent_bits")?, bits("mantissa_bits")?)
-            }
-        };
-        let through = match format.as_str() {
-            "e5m10" => MlirElement::F16,
-            "e8m7" => MlirElement::Bf16,
-            "e8m23" => MlirElement::F32,
-            "e11m52" => MlirElement::F64,
-            "e5m2" => MlirElement::F8e5m2,
-            _ => return Err(unsupported(operation, format!("to `{format}`"))),
-        };
-        if through.bits() >= x.ty.element.bits() {
-            return self.same_as_operands(operation);
-        }
-        let rounded = build.cast(through, x.expr);
-        self.emit(operation, build.cast(x.ty.element, rounded))
-    }
 }
 
 /// The number that all elements are, if it can be written without its type beside another operand.
@@ -330,8 +297,4 @@ pub(super) fn convert(build: Build, x: &MlirValue, to: MlirElement) -> Expr {
         (from, to) if from.is_complex() && !to.is_complex() => build.cast(to, build.call("real", [x.expr.clone()])),
         (_, to) => build.cast(to, x.expr.clone()),
     }
-}
-
-fn scalar(element: MlirElement) -> TensorType {
-    TensorType { shape: Vec::new(), element }
 }

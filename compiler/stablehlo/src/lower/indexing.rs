@@ -10,37 +10,37 @@ use crate::tree::{Attribute, MlirElement, MlirOp, TensorType};
 use spmdc_grammar::ast::{Expr, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 
 /// The dimension numbers of a gather or scatter.
-struct Numbers {
+pub(super) struct DimensionNumbers {
     /// The dimensions of the slices in the result, or in the updates.
     offset: Vec<usize>,
     collapsed: Vec<usize>,
     /// The dimensions of the operand that are batched, and those of the indices.
-    batch: Vec<usize>,
-    of_indices: Vec<usize>,
+    pub batch: Vec<usize>,
+    pub of_indices: Vec<usize>,
     /// The dimension of the operand to which each index belongs.
-    map: Vec<usize>,
+    pub map: Vec<usize>,
     /// The dimension of the indices along which one element's indices lie.
-    vector: usize,
+    pub vector: usize,
 }
 
-impl Numbers {
-    fn new(operation: &MlirOp, attribute: &str, names: [&str; 5]) -> Read<Numbers> {
+impl DimensionNumbers {
+    fn new(operation: &MlirOp, attribute: &str, names: [&str; 5]) -> Read<DimensionNumbers> {
         let Some(Attribute::Custom(_, inside)) = operation.attributes.get(attribute) else {
             return Err(malformed(operation, format!("`{}` requires dimension numbers", operation.name)));
         };
         let list = |name: &str| custom_ints(inside, name).into_iter().map(|dim| dim as usize).collect();
         let [offset, collapsed, batch, of_indices, map] = names.map(list);
         let vector = custom_ints(inside, "index_vector_dim").first().copied().unwrap_or(0) as usize;
-        Ok(Numbers { offset, collapsed, batch, of_indices, map, vector })
+        Ok(DimensionNumbers { offset, collapsed, batch, of_indices, map, vector })
     }
 
-    /// The dimensions of an array that slices of it have.
-    fn slice_dims(&self, x: &MlirValue) -> Vec<usize> {
-        (0..x.ty.rank()).filter(|dim| !self.collapsed.contains(dim) && !self.batch.contains(dim)).collect()
+    /// The dimensions of an array of this rank that slices of it have.
+    fn slice_dims(&self, rank: usize) -> Vec<usize> {
+        (0..rank).filter(|dim| !self.collapsed.contains(dim) && !self.batch.contains(dim)).collect()
     }
 
     /// The shape of the indices without the dimension along which one element's indices lie.
-    fn index_shape(&self, indices: &MlirValue) -> Vec<usize> {
+    pub fn index_shape(&self, indices: &MlirValue) -> Vec<usize> {
         let mut shape = indices.ty.shape.clone();
         if self.vector < shape.len() {
             shape.remove(self.vector);
@@ -48,9 +48,9 @@ impl Numbers {
         shape
     }
 
-    /// The origin of each dimension of the result of a gather, or of the updates of a scatter, of this rank.
-    fn sources(&self, x: &MlirValue, rank: usize) -> Vec<SourceDim> {
-        let mut of_slices = self.slice_dims(x).into_iter().map(SourceDim::Operand);
+    /// The origin of each dimension of the result of a gather, or of the updates of a scatter, of this `rank`; the array has rank `of`.
+    pub fn sources(&self, of: usize, rank: usize) -> Vec<SourceDim> {
+        let mut of_slices = self.slice_dims(of).into_iter().map(SourceDim::Operand);
         let mut of_indices = (0..).map(SourceDim::Index);
         let source = |dim: usize| if self.offset.contains(&dim) { of_slices.next() } else { of_indices.next() };
         (0..rank).filter_map(source).collect()
@@ -74,7 +74,7 @@ impl Numbers {
 
 /// A dimension of `x[indices]`.
 #[derive(Clone, Copy, PartialEq)]
-enum SourceDim {
+pub(super) enum SourceDim {
     /// A dimension of the indices.
     Index(usize),
     /// A dimension of the operand.
@@ -91,7 +91,7 @@ struct IndexedPlaces {
     sizes: Vec<usize>,
     /// Whether each index is inside of the array, for the dimensions of the indices.
     inside: Option<Expr>,
-    /// The first indexed dimension.
+    /// The first dimension to which indices belong.
     first: Option<usize>,
 }
 
@@ -128,7 +128,7 @@ impl FunctionReader<'_> {
         &mut self,
         operation: &MlirOp,
         (x, indices): (&MlirValue, &MlirValue),
-        numbers: &Numbers,
+        numbers: &DimensionNumbers,
         sizes: &[usize],
         outside: Outside,
     ) -> Read<IndexedPlaces> {
@@ -256,7 +256,7 @@ impl FunctionReader<'_> {
             dims: all.iter().map(|&(dim, _)| dim).collect(),
             sizes: all.iter().map(|&(_, size)| size).collect(),
             inside,
-            first: indexed.first().copied(),
+            first: indexed.iter().find(|dim| !numbers.batch.contains(dim)).or(indexed.first()).copied(),
         })
     }
 
@@ -270,7 +270,7 @@ impl FunctionReader<'_> {
             "start_indices_batching_dims",
             "start_index_map",
         ];
-        let numbers = Numbers::new(operation, "dimension_numbers", names)?;
+        let numbers = DimensionNumbers::new(operation, "dimension_numbers", names)?;
         numbers.check(operation, &x, &indices)?;
         let sizes: Vec<usize> = super::ints(operation, "slice_sizes")?.into_iter().map(|size| size as usize).collect();
         let ty = result_type(operation)?;
@@ -280,7 +280,7 @@ impl FunctionReader<'_> {
             false => build.index(x.expr.clone(), places.items.clone()),
         };
         // The dimensions of the result: offsets at their places, and the dimensions of the indices around them.
-        let wanted = numbers.sources(&x, ty.rank());
+        let wanted = numbers.sources(x.ty.rank(), ty.rank());
         let result = arranged(build, found, (&places.dims, &places.sizes), (&wanted, &ty.shape))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
         self.emit(operation, result)
@@ -289,9 +289,13 @@ impl FunctionReader<'_> {
     pub(super) fn scatter(&mut self, operation: &MlirOp) -> Read<()> {
         let build = at(operation);
         let operands = self.all_operands(operation)?;
-        let [x, indices, updates] = operands.as_slice() else {
-            return Err(unsupported(operation, "of several arrays"));
-        };
+        let count = operands.len() / 2;
+        if operands.len() != 2 * count + 1 || count == 0 {
+            return Err(malformed(operation, "a scatter has indices, and updates for each array"));
+        }
+        let (arrays, rest) = operands.split_at(count);
+        let (x, indices, all_updates) = (&arrays[0], &rest[0], &rest[1..]);
+        let updates = &all_updates[0];
         let names = [
             "update_window_dims",
             "inserted_window_dims",
@@ -299,27 +303,48 @@ impl FunctionReader<'_> {
             "scatter_indices_batching_dims",
             "scatter_dims_to_operand_dims",
         ];
-        let numbers = Numbers::new(operation, "scatter_dimension_numbers", names)?;
+        let numbers = DimensionNumbers::new(operation, "scatter_dimension_numbers", names)?;
         numbers.check(operation, x, indices)?;
         let Some(region) = operation.regions.first() else {
             return Err(malformed(operation, "a scatter has a function"));
         };
-        let update = match RegionFunction::of_region(region) {
+        let mut sizes = vec![1; x.ty.rank()];
+        for (dim, &of) in numbers.slice_dims(x.ty.rank()).into_iter().zip(&numbers.offset) {
+            sizes[dim] =
+                *updates.ty.shape.get(of).ok_or_else(|| malformed(operation, "an update has no such dimension"))?;
+        }
+        let are_alike = |all: &[MlirValue]| all.iter().all(|one| one.ty.shape == all[0].ty.shape);
+        let fit = sizes.iter().zip(&x.ty.shape).all(|(size, all)| size <= all);
+        if !are_alike(arrays) || !are_alike(all_updates) || !fit {
+            return Err(malformed(operation, "the updates do not fit the arrays"));
+        }
+        let combination = RegionFunction::of_region(region);
+        let is_unique = matches!(operation.attributes.get("unique_indices"), Some(Attribute::Bool(true)));
+        let is_one = numbers.index_shape(indices).iter().all(|&size| size == 1) && numbers.batch.is_empty();
+        let is_window = |dim: &usize| sizes[*dim] != 1 && numbers.map.contains(dim);
+        let has_windows = (0..sizes.len()).any(|dim| is_window(&dim));
+        let is_whole = |dim: usize| is_window(&dim) && sizes[dim] == x.ty.shape[dim];
+        let is_expressible = match combination {
+            Some(RegionFunction::Max | RegionFunction::Min) => !has_windows,
+            Some(RegionFunction::Add | RegionFunction::Multiply | RegionFunction::Or) => true,
+            Some(RegionFunction::And) => false,
+            None => is_unique || returns_update(region),
+        };
+        let needs_order = count > 1 || !is_one && (!is_expressible || (0..sizes.len()).any(is_whole));
+        if needs_order {
+            return self.scatter_in_order(operation, (arrays, indices, all_updates), &numbers, &sizes);
+        }
+        let update = match combination {
             Some(combination) => ScatterUpdate::Combine(combination),
             None if returns_update(region) => ScatterUpdate::Replace,
             None => ScatterUpdate::MlirFunction(self.lambda(operation, region)?),
         };
-        let mut sizes = vec![1; x.ty.rank()];
-        for (dim, &of) in numbers.slice_dims(x).into_iter().zip(&numbers.offset) {
-            sizes[dim] =
-                *updates.ty.shape.get(of).ok_or_else(|| malformed(operation, "an update has no such dimension"))?;
-        }
-        if numbers.index_shape(indices).iter().all(|&size| size == 1) && numbers.batch.is_empty() {
+        if is_one {
             return self.scatter_one(operation, (x, indices, updates), &numbers, &sizes, update);
         }
         let places = self.places(operation, (x, indices), &numbers, &sizes, Outside::AfterEnd)?;
         // The updates in the order of `x[items]`.
-        let given = numbers.sources(x, updates.ty.rank());
+        let given = numbers.sources(x.ty.rank(), updates.ty.rank());
         let values = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&places.dims, &places.sizes))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
         let Some(first) = places.first else {
@@ -354,7 +379,6 @@ impl FunctionReader<'_> {
         let name = self.fresh(operation.results.first().map_or("x", |(name, _)| name.as_str()));
         self.stmts.push(build.bind_mutable(&name, base));
         let target = build.index(build.name(&name), items);
-        let is_unique = matches!(operation.attributes.get("unique_indices"), Some(Attribute::Bool(true)));
         let statement = match update {
             ScatterUpdate::Replace => StmtNodeKind::Assign { target, op: None, value: values },
             ScatterUpdate::Combine(RegionFunction::Add) => {
@@ -367,12 +391,11 @@ impl FunctionReader<'_> {
             ScatterUpdate::Combine(RegionFunction::Or) => {
                 StmtNodeKind::Assign { target, op: Some(InfixOp::Add), value: values }
             }
-            ScatterUpdate::MlirFunction(_) if is_unique => {
+            ScatterUpdate::MlirFunction(_) => {
                 let old = target.clone();
                 StmtNodeKind::Assign { target, op: None, value: update.of(build, old, values) }
             }
-            ScatterUpdate::Combine(RegionFunction::Max | RegionFunction::Min | RegionFunction::And)
-            | ScatterUpdate::MlirFunction(_) => {
+            ScatterUpdate::Combine(RegionFunction::Max | RegionFunction::Min | RegionFunction::And) => {
                 return Err(unsupported(operation, "with this function"));
             }
         };
@@ -392,7 +415,7 @@ impl FunctionReader<'_> {
         &mut self,
         operation: &MlirOp,
         (x, indices, updates): (&MlirValue, &MlirValue, &MlirValue),
-        numbers: &Numbers,
+        numbers: &DimensionNumbers,
         sizes: &[usize],
         update: ScatterUpdate,
     ) -> Read<()> {
@@ -417,7 +440,7 @@ impl FunctionReader<'_> {
             });
             starts[dim] = build.call("maximum", [start, build.int(0)]);
         }
-        let given = numbers.sources(x, updates.ty.rank());
+        let given = numbers.sources(x.ty.rank(), updates.ty.rank());
         let all: Vec<SourceDim> = (0..x.ty.rank()).map(SourceDim::Operand).collect();
         let new = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&all, sizes))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
@@ -492,7 +515,7 @@ impl FunctionReader<'_> {
         &mut self,
         build: Build,
         inside: &Expr,
-        numbers: &Numbers,
+        numbers: &DimensionNumbers,
         indices: &MlirValue,
         sizes: &[usize],
         ty: &TensorType,
@@ -550,7 +573,7 @@ fn returns_update(region: &crate::tree::MlirBlock) -> bool {
 }
 
 /// An array whose dimensions come from these, in another order; dimensions of one element may be added or dropped.
-fn arranged(
+pub(super) fn arranged(
     build: Build,
     value: Expr,
     (from, from_sizes): (&[SourceDim], &[usize]),

@@ -1,5 +1,6 @@
 //! Functions and operations as items, statements and expressions of the language.
 
+mod bits;
 mod collectives;
 mod control;
 mod elementwise;
@@ -7,8 +8,11 @@ mod indexing;
 mod libraries;
 mod products;
 mod reductions;
+mod scatter_loops;
 mod shapes;
 mod sharding;
+mod sorting;
+mod windows;
 
 use crate::build::Build;
 use crate::cursor::Read;
@@ -43,7 +47,8 @@ pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<P
     }
     let mut items = Vec::new();
     items.extend(mesh.map(sharding::mesh_item));
-    let context = ModuleContext { names, mesh, is_shipped };
+    let functions = module.functions.iter().map(|function| (function.name.as_str(), function)).collect();
+    let context = ModuleContext { names, functions, mesh, is_shipped };
     for function in &module.functions {
         let mut lowering = FunctionReader::new(&context);
         let item = lowering.function(function)?;
@@ -77,6 +82,8 @@ fn identifier(name: &str) -> String {
 pub struct ModuleContext<'m> {
     /// The names of functions in the program.
     names: BTreeMap<String, String>,
+    /// The functions by their names in the text.
+    functions: BTreeMap<&'m str, &'m MlirFunction>,
     mesh: Option<&'m MeshDeclaration>,
     is_shipped: &'m dyn Fn(&str) -> bool,
 }
@@ -115,9 +122,14 @@ impl MlirValue {
         }
     }
 
-    /// The number that all elements are.
+    /// The real number that all elements are.
     fn splat(&self) -> Option<&DenseNumber> {
-        self.constant.as_ref().filter(|dense| dense.is_splat()).and_then(|dense| dense.elements.first())
+        let dense = self.constant.as_ref().filter(|dense| dense.is_splat())?;
+        match dense.elements.as_slice() {
+            [number] => Some(number),
+            [real, imaginary] => Some(real).filter(|_| imaginary.is_zero()),
+            _ => None,
+        }
     }
 
     /// Whether all elements are this integer, or the float of the same value.
@@ -143,7 +155,14 @@ pub struct FunctionReader<'m> {
     items: Vec<ItemNode>,
     /// The manual axes around, and the axes of each regional `manual_computation`.
     manual: Vec<String>,
+    /// Whether the statements are those of a function of numbers that is applied to arrays.
+    is_lifted: bool,
+    /// The number of operations of functions that were put in the place of their calls.
+    inlined: usize,
 }
+
+/// Maximum number of operations of functions that are put in the place of their calls, so that a short text has a bounded meaning.
+const MAX_INLINED: usize = 100_000;
 
 impl<'m> FunctionReader<'m> {
     fn new(context: &'m ModuleContext<'m>) -> FunctionReader<'m> {
@@ -156,6 +175,8 @@ impl<'m> FunctionReader<'m> {
             names,
             items: Vec::new(),
             manual: Vec::new(),
+            is_lifted: false,
+            inlined: 0,
         }
     }
 
@@ -204,20 +225,9 @@ impl<'m> FunctionReader<'m> {
     /// The statements of a body, and the values that it returns.
     fn body(&mut self, operations: &[MlirOp]) -> Read<(Vec<StmtNode>, Vec<Expr>)> {
         let outer = std::mem::take(&mut self.stmts);
-        let mut returned = Ok(Vec::new());
-        for operation in operations {
-            if matches!(operation.name.as_str(), "return" | "stablehlo.return" | "sdy.return") {
-                returned =
-                    operation.operands.iter().map(|name| Ok(self.value(operation, name)?.expr.clone())).collect();
-                break;
-            }
-            if let Err(error) = self.operation(operation) {
-                returned = Err(error);
-                break;
-            }
-        }
+        let returned = self.statements(operations);
         let stmts = std::mem::replace(&mut self.stmts, outer);
-        returned.map(|values| (stmts, values))
+        returned.map(|values| (stmts, values.into_iter().map(|value| value.expr).collect()))
     }
 
     /// As [`FunctionReader::body`], as a block whose value is a tuple of the values, or the only one.
@@ -422,9 +432,51 @@ impl<'m> FunctionReader<'m> {
             return Err(malformed(operation, format!("the function `@{callee}` is not defined")));
         };
         let operands = self.all_operands(operation)?;
+        if self.is_lifted {
+            return self.inline(operation, callee, operands);
+        }
         let call = Build(operation.span).call(&name, operands.into_iter().map(|operand| operand.expr));
         self.emit_all(operation, call);
         Ok(())
+    }
+}
+
+impl FunctionReader<'_> {
+    /// Puts the statements of a function in the place of its call. The parameters of functions have types, which are those of numbers where
+    /// the statements are applied to arrays.
+    fn inline(&mut self, operation: &MlirOp, callee: &str, operands: Vec<MlirValue>) -> Read<()> {
+        let Some(function) = self.context.functions.get(callee).copied() else {
+            return Err(malformed(operation, format!("the function `@{callee}` is not defined")));
+        };
+        if function.params.len() != operands.len() || function.results.len() != operation.types.len() {
+            return Err(malformed(operation, format!("this call does not fit the function `@{callee}`")));
+        }
+        self.inlined += function.body.len() + 1;
+        if self.inlined > MAX_INLINED {
+            return Err(unsupported(operation, "with so many operations in the function of a reduction"));
+        }
+        let outer = std::mem::take(&mut self.values);
+        for (param, operand) in function.params.iter().zip(operands) {
+            self.values.insert(ValueName { base: param.name.clone(), index: 0 }, operand);
+        }
+        let returned = self.statements(&function.body);
+        self.values = outer;
+        let returned = returned?;
+        for (name, value) in Self::result_names(operation).into_iter().zip(returned) {
+            self.values.insert(name, value);
+        }
+        Ok(())
+    }
+
+    /// Lowers statements into the innermost block: the values that they return.
+    fn statements(&mut self, operations: &[MlirOp]) -> Read<Vec<MlirValue>> {
+        for operation in operations {
+            if matches!(operation.name.as_str(), "return" | "stablehlo.return" | "sdy.return") {
+                return self.all_operands(operation);
+            }
+            self.operation(operation)?;
+        }
+        Ok(Vec::new())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{FunctionReader, MlirValue, at, dims, ints, malformed, optional_ints, result_type};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Dense, MlirOp};
+use crate::tree::{Dense, DenseNumber, MlirElement, MlirOp};
 use spmdc_grammar::ast::Expr;
 
 impl FunctionReader<'_> {
@@ -126,7 +126,8 @@ impl FunctionReader<'_> {
                 self.variable(build, "wide", reshaped(build, ordered, &shape))
             }
         };
-        let is_whole = ty.len() == x.ty.len();
+        // A narrow array has fewer elements than the operand.
+        let is_whole = ty.len() == x.ty.len() && !(is_last && x.narrow.is_some());
         let value = match is_whole {
             true => self.bound(operation, reshaped(build, narrow.clone(), &ty.shape))?,
             false => self
@@ -155,21 +156,30 @@ impl FunctionReader<'_> {
         if rank == 0 {
             return self.emit(operation, x.expr);
         }
-        // `fill` stands where no element is: a number, or another scalar, which is chosen by a mask.
-        let number = fill.splat().cloned();
-        let number = super::literal(build, x.ty.element, &number.unwrap_or(crate::tree::DenseNumber::Int(0)));
-        let padded = |lowering: &mut Self, value: Expr, number: Expr, shape: &[usize]| {
-            padded(lowering, build, value, number, (shape, &low, &high, &between))
-        };
-        let result = padded(self, x.expr.clone(), number, &x.ty.shape);
+        let value = self.padded_by(build, &x, &fill, (&low, &high, &between));
+        let value = self.bound(operation, value)?;
+        let factored = x.factored.filter(|_| fill.splat().is_some());
+        self.define(operation, MlirValue { factored, ..value });
+        Ok(())
+    }
+
+    /// The array with a scalar before, after and between its elements: a number, or a computed one, which is chosen by a mask.
+    pub(super) fn padded_by(
+        &mut self,
+        build: Build,
+        x: &MlirValue,
+        fill: &MlirValue,
+        (low, high, between): (&[i128], &[i128], &[i128]),
+    ) -> Expr {
+        let number = fill.splat().cloned().unwrap_or(DenseNumber::Int(0));
+        let number = super::literal(build, x.ty.element, &number);
+        let result = padded(self, build, x.expr.clone(), number, (&x.ty.shape, low, high, between));
         if fill.splat().is_some() {
-            let value = self.bound(operation, result)?;
-            self.define(operation, MlirValue { factored: x.factored, ..value });
-            return Ok(());
+            return result;
         }
-        let ones = build.call("ones", [build.type_value(&x.ty.with(crate::tree::MlirElement::Bool))]);
-        let exists = padded(self, ones, build.flag(false), &x.ty.shape);
-        self.emit(operation, build.call("where", [exists, result, fill.expr]))
+        let ones = build.call("ones", [build.type_value(&x.ty.with(MlirElement::Bool))]);
+        let exists = padded(self, build, ones, build.flag(false), (&x.ty.shape, low, high, between));
+        build.call("where", [exists, result, fill.expr.clone()])
     }
 }
 
