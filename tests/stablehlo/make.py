@@ -133,6 +133,19 @@ def per_device(x, y):
     return jax.shard_map(body, mesh=MESH, in_specs=(P("X", "Y"), P("X", "Y")), out_specs=outs)(x, y)
 
 
+@program((8, 16), meshes="2x4", specs=[("X", "Y")])
+def parts_of_the_mesh(x):
+    def rows(x):
+        helper = jax.jit(lambda x: jax.shard_map(lambda c: c * 2 + lax.pmax(c, "Y"), in_specs=P(None, "Y"), out_specs=P(None, "Y"), axis_names={"Y"})(x))
+        ring = lax.ppermute(helper(x), "X", [(0, 1), (1, 0)])
+        return ring + lax.axis_index("X"), lax.psum(x, "X")
+
+    both = jax.shard_map(rows, mesh=MESH, in_specs=P("X"), out_specs=(P("X"), P()), axis_names={"X"})(x)
+    columns = jax.shard_map(lambda x: x * lax.axis_index("Y"), mesh=MESH, in_specs=P(None, "Y"), out_specs=P(None, "Y"), axis_names={"Y"})(x)
+    around = jax.shard_map(lambda x: lax.ppermute(x, ("X", "Y"), [(i, (i + 3) % 8) for i in range(8)]), mesh=MESH, in_specs=P("X", "Y"), out_specs=P("X", "Y"))(x)
+    return *both, columns, around
+
+
 @program(np.array([7, -7, 7, -7, 0, 2**31 - 1], np.int32), np.array([3, 3, -3, -3, 5, -1], np.int32), np.array([1, 250, 77], np.uint8), (6,), meshes="1 2")
 def integers(a, b, u, x):
     shifts = lax.shift_right_logical(a, jnp.int32(3)), lax.shift_right_arithmetic(a, jnp.int32(1)), a << 2

@@ -3,9 +3,11 @@
 mod bits;
 mod collectives;
 mod control;
+mod devices;
 mod elementwise;
 mod indexing;
 mod libraries;
+mod manual;
 mod products;
 mod reductions;
 mod scatter_loops;
@@ -48,10 +50,16 @@ pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<P
     let mut items = Vec::new();
     items.extend(mesh.map(sharding::mesh_item));
     let functions = module.functions.iter().map(|function| (function.name.as_str(), function)).collect();
-    let context = ModuleContext { names, functions, mesh, is_shipped };
+    let context = ModuleContext { names, functions, with_manual_code: with_manual_code(module), mesh, is_shipped };
+    // The names of functions that were parts of others in the text.
+    let mut extracted = Vec::new();
     for function in &module.functions {
         let mut lowering = FunctionReader::new(&context);
+        lowering.names.extend(extracted.iter().cloned());
         let item = lowering.function(function)?;
+        for item in &lowering.items {
+            extracted.extend(if let ItemKind::Fn(own) = &item.kind { Some(own.name.name.clone()) } else { None });
+        }
         items.append(&mut lowering.items);
         items.push(item);
     }
@@ -84,6 +92,8 @@ pub struct ModuleContext<'m> {
     names: BTreeMap<String, String>,
     /// The functions by their names in the text.
     functions: BTreeMap<&'m str, &'m MlirFunction>,
+    /// The functions that have code for each device.
+    with_manual_code: BTreeSet<&'m str>,
     mesh: Option<&'m MeshDeclaration>,
     is_shipped: &'m dyn Fn(&str) -> bool,
 }
@@ -102,6 +112,8 @@ pub struct MlirValue {
     counts_along: Option<usize>,
     /// The matrices whose Householder vectors it has, possibly with others where the factorization failed.
     factored: Option<Box<MlirValue>>,
+    /// The part of the number of the device that it is.
+    device: Option<devices::DevicePart>,
     /// In code for each device: the axes along which it may differ.
     varying: BTreeSet<String>,
     /// In code for each device: the call that gathers it from all devices, so that it is the same on them.
@@ -117,6 +129,7 @@ impl MlirValue {
             narrow: None,
             counts_along: None,
             factored: None,
+            device: None,
             varying: BTreeSet::new(),
             gathered: None,
         }
@@ -159,10 +172,15 @@ pub struct FunctionReader<'m> {
     is_lifted: bool,
     /// The number of operations of functions that were put in the place of their calls.
     inlined: usize,
+    /// The number of such functions around.
+    calls: usize,
 }
 
 /// Maximum number of operations of functions that are put in the place of their calls, so that a short text has a bounded meaning.
 const MAX_INLINED: usize = 100_000;
+
+/// Maximum number of such functions inside each other.
+const MAX_CALLS: usize = 50;
 
 impl<'m> FunctionReader<'m> {
     fn new(context: &'m ModuleContext<'m>) -> FunctionReader<'m> {
@@ -177,6 +195,7 @@ impl<'m> FunctionReader<'m> {
             manual: Vec::new(),
             is_lifted: false,
             inlined: 0,
+            calls: 0,
         }
     }
 
@@ -332,9 +351,6 @@ impl<'m> FunctionReader<'m> {
         }
         let mut varying = BTreeSet::new();
         self.varying_of(operation, &mut varying);
-        if operation.name == "stablehlo.partition_id" {
-            varying.extend(self.manual.iter().cloned());
-        }
         let ends = matches!(operation.name.as_str(), "stablehlo.all_reduce");
         let axes = match (ends, self.context.mesh) {
             (true, Some(mesh)) => self.axes_of_groups(operation, mesh).unwrap_or_default(),
@@ -342,8 +358,10 @@ impl<'m> FunctionReader<'m> {
         };
         varying.retain(|axis| !axes.contains(axis));
         for name in Self::result_names(operation) {
+            let part = self.values.get(&name).and_then(|value| value.device);
+            let own = part.map(|part| self.axes_of_part(part).into_iter().collect());
             if let Some(value) = self.values.get_mut(&name) {
-                value.varying.clone_from(&varying);
+                value.varying = own.unwrap_or_else(|| varying.clone());
             }
         }
     }
@@ -391,9 +409,9 @@ impl<'m> FunctionReader<'m> {
             | "stablehlo.all_gather"
             | "stablehlo.reduce_scatter"
             | "stablehlo.all_to_all"
-            | "stablehlo.collective_permute"
-            | "stablehlo.partition_id" => self.collective(operation),
-            _ => match self.shape_operation(operation)? {
+            | "stablehlo.collective_permute" => self.collective(operation),
+            "stablehlo.partition_id" => self.partition_id(operation),
+            _ => match self.part_of_device(operation)? || self.shape_operation(operation)? {
                 true => Ok(()),
                 false => self.elementwise(operation),
             },
@@ -432,7 +450,9 @@ impl<'m> FunctionReader<'m> {
             return Err(malformed(operation, format!("the function `@{callee}` is not defined")));
         };
         let operands = self.all_operands(operation)?;
-        if self.is_lifted {
+        let is_nested = !self.manual.is_empty()
+            && self.context.functions.get(callee.as_str()).is_some_and(|callee| self.has_manual_code(callee));
+        if self.is_lifted || is_nested {
             return self.inline(operation, callee, operands);
         }
         let call = Build(operation.span).call(&name, operands.into_iter().map(|operand| operand.expr));
@@ -441,7 +461,32 @@ impl<'m> FunctionReader<'m> {
     }
 }
 
-impl FunctionReader<'_> {
+/// The names of the functions that have code for each device, or call one that has.
+fn with_manual_code(module: &MlirModule) -> BTreeSet<&str> {
+    fn has<'m>(body: &'m [MlirOp], found: &BTreeSet<&'m str>) -> bool {
+        body.iter().any(|operation| {
+            let calls = |name: &str| operation.name == "call" && found.contains(name);
+            operation.name == "sdy.manual_computation"
+                || matches!(operation.attributes.get("callee"), Some(Attribute::Symbol(name)) if calls(name))
+                || operation.regions.iter().any(|region| has(&region.body, found))
+        })
+    }
+    let mut found = BTreeSet::new();
+    loop {
+        let before = found.len();
+        // Functions are printed after their callers.
+        for function in module.functions.iter().rev() {
+            if has(&function.body, &found) {
+                found.insert(function.name.as_str());
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+impl<'m> FunctionReader<'m> {
     /// Puts the statements of a function in the place of its call. The parameters of functions have types, which are those of numbers where
     /// the statements are applied to arrays.
     fn inline(&mut self, operation: &MlirOp, callee: &str, operands: Vec<MlirValue>) -> Read<()> {
@@ -452,20 +497,37 @@ impl FunctionReader<'_> {
             return Err(malformed(operation, format!("this call does not fit the function `@{callee}`")));
         }
         self.inlined += function.body.len() + 1;
-        if self.inlined > MAX_INLINED {
-            return Err(unsupported(operation, "with so many operations in the function of a reduction"));
+        if self.inlined > MAX_INLINED || self.calls > MAX_CALLS {
+            return Err(unsupported(operation, "with so many operations in code for each device, or in a reduction"));
         }
+        self.calls += 1;
         let outer = std::mem::take(&mut self.values);
         for (param, operand) in function.params.iter().zip(operands) {
             self.values.insert(ValueName { base: param.name.clone(), index: 0 }, operand);
         }
         let returned = self.statements(&function.body);
         self.values = outer;
+        self.calls -= 1;
         let returned = returned?;
         for (name, value) in Self::result_names(operation).into_iter().zip(returned) {
             self.values.insert(name, value);
         }
         Ok(())
+    }
+
+    /// The function that an operation calls.
+    fn callee(&self, operation: &MlirOp) -> Option<&'m MlirFunction> {
+        match operation.attributes.get("callee") {
+            Some(Attribute::Symbol(name)) if operation.name == "call" => {
+                self.context.functions.get(name.as_str()).copied()
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a function, or one that it calls, has code for each device.
+    fn has_manual_code(&self, function: &MlirFunction) -> bool {
+        self.context.with_manual_code.contains(function.name.as_str())
     }
 
     /// Lowers statements into the innermost block: the values that they return.

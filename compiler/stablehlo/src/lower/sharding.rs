@@ -3,10 +3,10 @@
 use super::{FunctionReader, at, identifier, malformed, unsupported};
 use crate::build::Build;
 use crate::cursor::{Cursor, Read};
-use crate::tree::{Attribute, MeshDeclaration, MlirBlock, MlirOp, TensorType, ValueName};
+use crate::tree::{Attribute, MeshDeclaration, MlirOp, TensorType};
 use spmdc_grammar::ast::{
-    AxisKind, BlockNode, DimAxes, DimExpr, Expr, ExprKind, FnItem, ItemKind, ItemNode, MeshAxisNode, MeshItem,
-    MeshKind, RegionNode, ShardingExpr, TypeExpr, TypeExprKind,
+    DimAxes, DimExpr, Expr, ExprKind, ItemKind, ItemNode, MeshAxisNode, MeshItem, MeshKind, ShardingExpr, TypeExpr,
+    TypeExprKind,
 };
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -132,7 +132,7 @@ impl SdySharding {
     }
 
     /// `f32[8@X, 16]`
-    fn ty(&self, build: Build, ty: &TensorType) -> TypeExpr {
+    pub fn ty(&self, build: Build, ty: &TensorType) -> TypeExpr {
         let dims = ty
             .shape
             .iter()
@@ -212,105 +212,7 @@ impl FunctionReader<'_> {
         }
     }
 
-    /// A region of code for each device as a `manual` function.
-    pub(super) fn manual_computation(&mut self, operation: &MlirOp) -> Read<()> {
-        let build = at(operation);
-        let operands = self.all_operands(operation)?;
-        let [region] = operation.regions.as_slice() else {
-            return Err(malformed(operation, "a manual computation has a body"));
-        };
-        let axes: Vec<String> = match operation.attributes.get("manual_axes") {
-            Some(Attribute::List(axes)) => axes
-                .iter()
-                .filter_map(|axis| if let Attribute::Text(name) = axis { Some(name.clone()) } else { None })
-                .collect(),
-            _ => return Err(malformed(operation, "a manual computation has axes")),
-        };
-        let ins = self.shardings(operation, "in_shardings", operands.len())?;
-        let outs = self.shardings(operation, "out_shardings", operation.types.len())?;
-        let name = self.fresh("per_device");
-        let is_partial = self.context.mesh.is_some_and(|mesh| mesh.axes.len() > axes.len() + self.manual.len());
-        let manual_only = |sharding: &SdySharding| {
-            let dims = sharding.dims.iter().map(|dim| SplitDim {
-                axes: dim.axes.iter().filter(|axis| axes.contains(axis)).cloned().collect(),
-                is_open: dim.is_open && is_partial,
-            });
-            SdySharding { dims: dims.collect(), ..SdySharding::default() }
-        };
-        let outer_manual = self.manual.clone();
-        let outer_values = std::mem::take(&mut self.values);
-        let outer_names = self.names.clone();
-        self.manual.extend(axes.iter().cloned());
-        let mut params = Vec::new();
-        for (((param, local), operand), sharding) in region.params.iter().zip(&operands).zip(&ins) {
-            let own = self.fresh(param);
-            params.push(build.param(&own, Some(manual_only(sharding).ty(build, &operand.ty))));
-            let varying = sharding.dims.iter().flat_map(|dim| &dim.axes).filter(|axis| axes.contains(axis)).cloned();
-            let varying = varying.collect();
-            let value = super::MlirValue { varying, ..super::MlirValue::new(build.name(own), local.clone()) };
-            self.values.insert(ValueName { base: param.clone(), index: 0 }, value);
-        }
-        let body = self.per_device_body(build, region, (&axes, &outs));
-        self.values = outer_values;
-        self.names = outer_names;
-        self.names.insert(name.clone());
-        self.manual = outer_manual;
-        let mut body = body?;
-        crate::tidy::simplify(&mut body);
-        let rets: Vec<TypeExpr> =
-            operation.types.iter().zip(&outs).map(|(ty, sharding)| manual_only(sharding).ty(build, ty)).collect();
-        let ret = build.types_together(rets);
-        let all = self.context.mesh.map_or(0, |mesh| mesh.axes.len());
-        let named = if axes.len() == all && self.manual.is_empty() {
-            Vec::new()
-        } else {
-            axes.iter().map(|axis| build.ident(identifier(axis))).collect()
-        };
-        let item = FnItem {
-            region: Some(RegionNode { kind: AxisKind::Manual, axes: named }),
-            name: build.ident(&name),
-            size_params: Vec::new(),
-            params,
-            ret: Some(ret),
-            body,
-        };
-        self.items.push(ItemNode { doc: Vec::new(), kind: ItemKind::Fn(item), span: build.0 });
-        let call = build.call(&name, operands.into_iter().map(|operand| operand.expr));
-        self.emit_all(operation, call);
-        Ok(())
-    }
-
-    /// The body of a `manual` function. Along axes that do not split a result, all devices have the same value, which the text does not
-    /// say: it is gathered as such, or is the largest of the devices' equal values.
-    fn per_device_body(
-        &mut self,
-        build: Build,
-        region: &MlirBlock,
-        (axes, outs): (&[String], &[SdySharding]),
-    ) -> Read<BlockNode> {
-        let (stmts, mut values) = self.body(&region.body)?;
-        let names = region.body.last().map_or(&[][..], |last| &last.operands);
-        for ((value, name), sharding) in values.iter_mut().zip(names).zip(outs) {
-            let Some(lowered) = self.values.get(name).cloned() else { continue };
-            let splits = |axis: &&String| sharding.dims.iter().any(|dim| dim.axes.contains(axis));
-            let same: Vec<&String> =
-                axes.iter().filter(|axis| lowered.varying.contains(*axis) && !splits(axis)).collect();
-            if same.is_empty() {
-                continue;
-            }
-            if let Some(gathered) = &lowered.gathered {
-                *value = (**gathered).clone();
-                continue;
-            }
-            for axis in same {
-                *value = build.call("pmax", [value.clone(), build.name(identifier(axis))]);
-            }
-        }
-        let value = build.together(values);
-        Ok(build.block(stmts, Some(value)))
-    }
-
-    fn shardings(&self, operation: &MlirOp, name: &str, count: usize) -> Read<Vec<SdySharding>> {
+    pub(super) fn shardings(&self, operation: &MlirOp, name: &str, count: usize) -> Read<Vec<SdySharding>> {
         let place = malformed(operation, format!("`{name}` has a sharding for each value"));
         let list = match operation.attributes.get(name) {
             Some(Attribute::List(list)) => list.clone(),
