@@ -167,6 +167,13 @@ def draws(k):
     return jax.random.uniform(a, (5, 3)), jax.random.normal(b, (7,)), jax.random.randint(k, (6,), 0, 100), jax.random.key_data(a)
 
 
+@program(np.array([1, 0, 2**32 - 2, 2**32 - 1], np.uint32), meshes="1 2 3")
+def philox(k):
+    a, b = jax.random.split(jax.random.wrap_key_data(k, impl="unsafe_rbg"))
+    raw = lax.rng_bit_generator(k, (3, 5), jnp.uint32)
+    return *raw, lax.rng_bit_generator(k, (7,), jnp.uint8)[1], jax.random.uniform(a, (5,)), jax.random.key_data(b)
+
+
 @program((3, 8), (8, 5), meshes="1 2")
 def narrow(x, w):
     h = x.astype(jnp.bfloat16)

@@ -4,7 +4,7 @@ use super::shapes::reshaped;
 use super::{FunctionReader, MlirValue, at, malformed, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, MlirElement, MlirOp, TensorType};
+use crate::tree::{Attribute, DenseNumber, MlirElement, MlirOp, TensorType};
 use spmdc_grammar::ast::{Expr, IndexNode, InfixOp};
 
 /// The layout of a binary floating-point type, as in IEEE 754.
@@ -41,6 +41,19 @@ impl BinaryFormat {
 
     fn bias(self) -> i128 {
         (1 << (self.exponent_bits - 1)) - 1
+    }
+}
+
+/// Whether a number of a constant is a NaN.
+pub(super) fn is_nan(element: MlirElement, number: &DenseNumber) -> bool {
+    let DenseNumber::Bits(bits) = number else { return false };
+    match BinaryFormat::of(element) {
+        Some(format) => {
+            let infinity = ((1u64 << format.exponent_bits) - 1) << format.mantissa_bits;
+            let magnitude = bits & ((1u64 << (format.exponent_bits + format.mantissa_bits)) - 1);
+            magnitude > infinity
+        }
+        None => element == MlirElement::F8e4m3 && bits & 0x7F == 0x7F,
     }
 }
 

@@ -5,6 +5,7 @@ mod collectives;
 mod control;
 mod devices;
 mod elementwise;
+mod generators;
 mod indexing;
 mod libraries;
 mod manual;
@@ -400,6 +401,7 @@ impl<'m> FunctionReader<'m> {
             "stablehlo.dot_general" => self.dot_general(operation),
             "stablehlo.convolution" => self.convolution(operation),
             "stablehlo.fft" => self.fft(operation),
+            "stablehlo.rng_bit_generator" => self.random_bits(operation),
             "stablehlo.custom_call" => self.custom_call(operation),
             "sdy.sharding_constraint" | "sdy.reshard" => self.sharding_constraint(operation),
             "sdy.manual_computation" => self.manual_computation(operation),

@@ -1,9 +1,10 @@
 //! Sorts: the keys that a comparator compares.
 
+use super::bits::is_nan;
 use super::{FunctionReader, at, ints, malformed, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, MlirBlock, MlirOp, ValueName};
+use crate::tree::{Attribute, Dense, MlirBlock, MlirOp, ValueName};
 use spmdc_grammar::ast::Expr;
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ impl FunctionReader<'_> {
         if operands.is_empty() || region.params.len() != 2 * operands.len() {
             return Err(malformed(operation, "a comparator has two parameters for each operand"));
         }
-        let keys = sort_keys(region).ok_or_else(|| unsupported(operation, "with this comparator"))?;
+        let keys = self.sort_keys(region).ok_or_else(|| unsupported(operation, "with this comparator"))?;
         let axis_node = || build.int(axis as i128);
         if let ([x], [SortKey { part: KeyPart::Whole, is_descending, .. }]) = (operands.as_slice(), keys.as_slice()) {
             let named = [("axis", axis_node()), ("descending", build.flag(*is_descending))];
@@ -47,6 +48,31 @@ impl FunctionReader<'_> {
         let result = build.together(sorted);
         self.emit_all(operation, result);
         Ok(())
+    }
+
+    /// The keys of a comparator that compares pairs of operands in turn; None for other comparators.
+    fn sort_keys(&self, region: &MlirBlock) -> Option<Vec<SortKey>> {
+        let mut known: BTreeMap<&str, ComparatorValue> = BTreeMap::new();
+        for (at, (name, _)) in region.params.iter().enumerate() {
+            let key = ComparatorValue::Key { operand: at / 2, part: KeyPart::Whole, is_second: at % 2 == 1 };
+            known.insert(name.as_str(), key);
+        }
+        for operation in &region.body {
+            // A constant may be defined before the sort.
+            let outer = |name: &ValueName| ComparatorValue::of_constant(self.values.get(name)?.constant.as_ref()?);
+            let value = |name: &ValueName| known.get(name.base.as_str()).cloned().or_else(|| outer(name));
+            let operands: Vec<ComparatorValue> = operation.operands.iter().map(value).collect::<Option<_>>()?;
+            if operation.name == "stablehlo.return" {
+                return match operands.as_slice() {
+                    [ComparatorValue::Before(keys)] => Some(keys.clone()),
+                    _ => None,
+                };
+            }
+            let found = comparator_value(operation, &operands)?;
+            let (name, _) = operation.results.first()?;
+            known.insert(name.as_str(), found);
+        }
+        None
     }
 
     pub(super) fn top_k(&mut self, operation: &MlirOp) -> Read<()> {
@@ -87,15 +113,18 @@ struct SortKey {
 /// The meaning of a value in a comparator.
 #[derive(Clone, Debug, PartialEq)]
 enum ComparatorValue {
-    Constant,
+    Zero,
+    NotANumber,
     /// A key of the first element, or of the second one; possibly with one zero and one NaN for all of them.
     Key {
         operand: usize,
         part: KeyPart,
         is_second: bool,
     },
-    /// Whether a key is a zero or a NaN.
-    Special,
+    /// Whether a key is a zero of any sign.
+    IsZero,
+    /// Whether a key is a NaN.
+    IsNotANumber,
     /// Whether the keys of both elements are equal.
     Equal {
         operand: usize,
@@ -111,33 +140,23 @@ enum ComparatorValue {
     },
 }
 
-/// The keys of a comparator that compares pairs of operands in turn; None for other comparators.
-fn sort_keys(region: &MlirBlock) -> Option<Vec<SortKey>> {
-    let mut known: BTreeMap<&str, ComparatorValue> = BTreeMap::new();
-    for (at, (name, _)) in region.params.iter().enumerate() {
-        let key = ComparatorValue::Key { operand: at / 2, part: KeyPart::Whole, is_second: at % 2 == 1 };
-        known.insert(name.as_str(), key);
-    }
-    for operation in &region.body {
-        let value = |name: &ValueName| known.get(name.base.as_str()).cloned();
-        let operands: Vec<ComparatorValue> = operation.operands.iter().map(value).collect::<Option<_>>()?;
-        if operation.name == "stablehlo.return" {
-            return match operands.as_slice() {
-                [ComparatorValue::Before(keys)] => Some(keys.clone()),
-                _ => None,
-            };
+impl ComparatorValue {
+    fn of_constant(dense: &Dense) -> Option<ComparatorValue> {
+        match dense.elements.as_slice() {
+            [number] if number.is_zero() => Some(ComparatorValue::Zero),
+            [number] if is_nan(dense.ty.element, number) => Some(ComparatorValue::NotANumber),
+            _ => None,
         }
-        let found = comparator_value(operation, &operands)?;
-        let (name, _) = operation.results.first()?;
-        known.insert(name.as_str(), found);
     }
-    None
 }
 
 fn comparator_value(operation: &MlirOp, operands: &[ComparatorValue]) -> Option<ComparatorValue> {
-    use ComparatorValue::{Before, Constant, Equal, EqualAndBefore, Key, Special};
+    use ComparatorValue::{Before, Equal, EqualAndBefore, IsNotANumber, IsZero, Key, NotANumber, Zero};
     match (operation.name.as_str(), operands) {
-        ("stablehlo.constant", []) => Some(Constant),
+        ("stablehlo.constant", []) => match operation.attributes.get("value") {
+            Some(Attribute::Dense(dense)) => ComparatorValue::of_constant(dense),
+            _ => None,
+        },
         ("stablehlo.real", [Key { operand, part: KeyPart::Whole, is_second }]) => {
             Some(Key { operand: *operand, part: KeyPart::Real, is_second: *is_second })
         }
@@ -145,7 +164,9 @@ fn comparator_value(operation: &MlirOp, operands: &[ComparatorValue]) -> Option<
             Some(Key { operand: *operand, part: KeyPart::Imaginary, is_second: *is_second })
         }
         ("stablehlo.compare", [left, right]) => compared(operation, left, right),
-        ("stablehlo.select", [Special, Constant, key @ Key { .. }]) => Some(key.clone()),
+        ("stablehlo.select", [IsZero, Zero, key @ Key { .. }] | [IsNotANumber, NotANumber, key @ Key { .. }]) => {
+            Some(key.clone())
+        }
         ("stablehlo.select", [Equal { operand, part }, Before(rest), Before(first)])
         | ("stablehlo.or", [Before(first), EqualAndBefore { operand, part, rest }])
         | ("stablehlo.or", [EqualAndBefore { operand, part, rest }, Before(first)]) => match first.as_slice() {
@@ -163,21 +184,20 @@ fn comparator_value(operation: &MlirOp, operands: &[ComparatorValue]) -> Option<
 }
 
 fn compared(operation: &MlirOp, left: &ComparatorValue, right: &ComparatorValue) -> Option<ComparatorValue> {
-    use ComparatorValue::{Before, Constant, Equal, Key, Special};
+    use ComparatorValue::{Before, Equal, IsNotANumber, IsZero, Key, Zero};
     let Some(Attribute::Word(direction)) = operation.attributes.get("comparison_direction") else { return None };
     let (Key { operand, part, is_second }, Key { operand: other, part: other_part, is_second: other_second }) =
         (left, right)
     else {
-        // A zero of any sign is the same key as another zero.
-        let is_zero_test = matches!((left, right), (Key { .. }, Constant)) && direction == "EQ";
-        return is_zero_test.then_some(Special);
+        let is_zero_test = matches!((left, right), (Key { .. }, Zero)) && direction == "EQ";
+        return is_zero_test.then_some(IsZero);
     };
     if (operand, part) != (other, other_part) {
         return None;
     }
     let (operand, part) = (*operand, *part);
     if is_second == other_second {
-        return (direction == "NE").then_some(Special);
+        return (direction == "NE").then_some(IsNotANumber);
     }
     let key = |is_descending: bool| Before(vec![SortKey { operand, part, is_descending }]);
     match direction.as_str() {
