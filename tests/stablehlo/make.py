@@ -222,6 +222,35 @@ def named(w, b, x):
     return {"prediction": x @ w + b, "sizes": (jnp.sum(w * w), jnp.sum(b * b))}
 
 
+# Texts that are written by hand, with functions of NumPy that compute their answers.
+WRITTEN = {}
+
+
+def written(*shapes):
+    def register(function):
+        rng = np.random.default_rng(len(WRITTEN))
+        WRITTEN[function.__name__] = (function, [rng.standard_normal(s).astype(np.float32) for s in shapes])
+        return function
+
+    return register
+
+
+@written((8, 16), (8, 16))
+def several_meshes(x, y):
+    z = x + y
+    halves = z[:, :8] + z[:, 8:]
+    return z, z.sum(), np.concatenate([halves, halves], axis=1)
+
+
+def save(name, args, answers):
+    arrays = {f"in.arg{at}": arg for at, arg in enumerate(args)}
+    for at, answer in enumerate(answers):
+        answer = np.asarray(answer)
+        # Complex numbers are pairs of floats.
+        arrays[f"out.{at}"] = np.stack([answer.real, answer.imag], axis=-1) if np.iscomplexobj(answer) else answer
+    np.savez(HERE / f"{name}.npz", **arrays)
+
+
 def main():
     only = set(sys.argv[1:])
     for name, (function, args, tolerance, meshes, specs, debug_info) in PROGRAMS.items():
@@ -233,15 +262,12 @@ def main():
         lowered = jax.jit(function, **options).lower(*args)
         text = lowered.as_text(debug_info=debug_info)
         answers = jax.tree.leaves(lowered.compile()(*args))
-        arrays = {f"in.arg{at}": arg for at, arg in enumerate(args)}
-        for at, answer in enumerate(answers):
-            answer = np.asarray(answer)
-            # Complex numbers are pairs of floats.
-            pairs = np.stack([answer.real, answer.imag], axis=-1) if np.iscomplexobj(answer) else answer
-            arrays[f"out.{at}"] = pairs
-        np.savez(HERE / f"{name}.npz", **arrays)
+        save(name, args, answers)
         (HERE / f"{name}.mlir").write_text(f"//! tolerance: {tolerance}\n//! meshes: {meshes}\n{text}")
         print(name, len(text.splitlines()), "lines")
+    for name, (function, args) in WRITTEN.items():
+        if not only or name in only:
+            save(name, args, function(*args))
 
 
 main()

@@ -111,6 +111,17 @@ impl Cursor<'_> {
     fn mesh_declaration(&mut self, start: usize) -> Read<MeshDeclaration> {
         let name = self.name_after('@')?;
         self.expect("=")?;
+        let mesh = self.mesh_declaration_after(name)?;
+        if self.take("{") {
+            self.attributes("}")?;
+        }
+        self.location()?;
+        Ok(MeshDeclaration { span: self.span(start), ..mesh })
+    }
+
+    /// `<["X"=2, "Y"=4], device_ids=[..]>`, of a mesh of this name.
+    pub fn mesh_declaration_after(&mut self, name: String) -> Read<MeshDeclaration> {
+        let start = self.position();
         self.expect("<")?;
         let mut axes = Vec::new();
         let mut devices = None;
@@ -132,9 +143,6 @@ impl Cursor<'_> {
             devices = Some(self.list("]", Cursor::unsigned)?);
         }
         self.expect(">")?;
-        if self.take("{") {
-            self.attributes("}")?;
-        }
         let span = self.span(start);
         let count = axes.iter().try_fold(1usize, |count, (_, size)| count.checked_mul(*size));
         if count.is_none_or(|count| count == 0 || count > MAX_DEVICES) {
@@ -143,7 +151,6 @@ impl Cursor<'_> {
         if devices.as_ref().is_some_and(|devices| !axes.is_empty() && Some(devices.len()) != count) {
             return Err(self.malformed(start, "a mesh lists each of its devices once"));
         }
-        self.location()?;
         Ok(MeshDeclaration { name, axes, devices, span })
     }
 

@@ -17,7 +17,7 @@ impl FunctionReader<'_> {
         let [region] = operation.regions.as_slice() else {
             return Err(malformed(operation, "a manual computation has a body"));
         };
-        let own_axes = manual_axes(operation)?;
+        let own_axes = self.manual_axes(operation)?;
         let ins = self.shardings(operation, "in_shardings", operands.len())?;
         let outs = self.shardings(operation, "out_shardings", operation.types.len())?;
         let dims_fit = |(ty, sharding): (&TensorType, &SdySharding)| ty.rank() == sharding.dims.len();
@@ -151,6 +151,20 @@ impl FunctionReader<'_> {
         Ok(())
     }
 
+    /// The axes of a manual computation, which are those of the mesh of its shardings.
+    fn manual_axes(&self, operation: &MlirOp) -> Read<Vec<String>> {
+        let Some(Attribute::List(names)) = operation.attributes.get("manual_axes") else {
+            return Err(malformed(operation, "a manual computation has axes"));
+        };
+        let mut axes = Vec::new();
+        for name in names {
+            let Attribute::Text(name) = name else { continue };
+            let found = self.context.common.and_then(|common| common.axes_of_operation(operation, name));
+            axes.extend(found.ok_or_else(|| malformed(operation, format!("the mesh has no axis `{name}`")))?);
+        }
+        Ok(axes)
+    }
+
     /// Adds the axes of the manual computations in statements, and in the functions that they call, of which some have been `seen`.
     fn axes_inside(
         &self,
@@ -164,7 +178,7 @@ impl FunctionReader<'_> {
                 return Err(unsupported(operation, "in functions that call each other so deeply"));
             }
             if operation.name == "sdy.manual_computation" && !operation.operands.is_empty() {
-                for axis in manual_axes(operation)? {
+                for axis in self.manual_axes(operation)? {
                     if !axes.contains(&axis) {
                         axes.push(axis);
                     }
@@ -211,16 +225,5 @@ impl FunctionReader<'_> {
         }
         let value = build.together(values);
         Ok(build.block(stmts, Some(value)))
-    }
-}
-
-/// The axes of a manual computation.
-fn manual_axes(operation: &MlirOp) -> Read<Vec<String>> {
-    match operation.attributes.get("manual_axes") {
-        Some(Attribute::List(axes)) => Ok(axes
-            .iter()
-            .filter_map(|axis| if let Attribute::Text(name) = axis { Some(name.clone()) } else { None })
-            .collect()),
-        _ => Err(malformed(operation, "a manual computation has axes")),
     }
 }

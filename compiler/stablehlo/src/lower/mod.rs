@@ -9,6 +9,7 @@ mod generators;
 mod indexing;
 mod libraries;
 mod manual;
+mod meshes;
 mod products;
 mod reductions;
 mod scatter_loops;
@@ -32,8 +33,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<ProgramNode> {
     let mut names = BTreeMap::new();
     let mut taken: BTreeSet<String> = BTreeSet::new();
-    let axes: Vec<&str> =
-        module.meshes.iter().flat_map(|mesh| mesh.axes.iter().map(|(name, _)| name.as_str())).collect();
+    let common = meshes::CommonMesh::of_module(module)?;
+    let mesh = common.as_ref().map(|common| &common.declaration);
+    let axes: Vec<&str> = mesh.iter().flat_map(|mesh| mesh.axes.iter().map(|(name, _)| name.as_str())).collect();
     for function in &module.functions {
         let mut name = identifier(&function.name);
         while (name != "main" && is_shipped(&name)) || taken.contains(&name) || axes.contains(&name.as_str()) {
@@ -42,16 +44,17 @@ pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<P
         taken.insert(name.clone());
         names.insert(function.name.clone(), name);
     }
-    let mut meshes = module.meshes.iter().filter(|mesh| !mesh.axes.is_empty());
-    let mesh = meshes.next();
-    if let Some((first, other)) = mesh.and_then(|first| Some((first, meshes.find(|mesh| mesh.axes != first.axes)?))) {
-        let message = format!("meshes with different axes, `@{}` and `@{}`, are not supported", first.name, other.name);
-        return Err(Diagnostic::error(Code::E0111, other.span, message));
-    }
     let mut items = Vec::new();
     items.extend(mesh.map(sharding::mesh_item));
     let functions = module.functions.iter().map(|function| (function.name.as_str(), function)).collect();
-    let context = ModuleContext { names, functions, with_manual_code: with_manual_code(module), mesh, is_shipped };
+    let context = ModuleContext {
+        names,
+        functions,
+        with_manual_code: with_manual_code(module),
+        common: common.as_ref(),
+        mesh,
+        is_shipped,
+    };
     // The names of functions that were parts of others in the text.
     let mut extracted = Vec::new();
     for function in &module.functions {
@@ -95,6 +98,7 @@ pub struct ModuleContext<'m> {
     functions: BTreeMap<&'m str, &'m MlirFunction>,
     /// The functions that have code for each device.
     with_manual_code: BTreeSet<&'m str>,
+    common: Option<&'m meshes::CommonMesh>,
     mesh: Option<&'m MeshDeclaration>,
     is_shipped: &'m dyn Fn(&str) -> bool,
 }

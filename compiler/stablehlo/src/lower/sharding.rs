@@ -41,14 +41,20 @@ pub(super) fn mesh_item(mesh: &MeshDeclaration) -> ItemNode {
     ItemNode { doc: Vec::new(), kind: ItemKind::Mesh(MeshItem { name: None, kind }), span: mesh.span }
 }
 
-/// Reads a sharding; None for one of a mesh without axes.
-pub(super) fn read_sharding(text: &str, place: Diagnostic) -> Read<Option<SdySharding>> {
-    let mut cursor = Cursor::of_part(text);
-    let mut read = || -> Read<Option<SdySharding>> {
+/// A sharding with the name of its mesh, whose axes are those of the text.
+pub(super) struct NamedSharding {
+    pub mesh: String,
+    pub sharding: SdySharding,
+}
+
+impl NamedSharding {
+    /// `@mesh, [{"X"}, {?}], unreduced={"Y"}`
+    pub fn read(text: &str) -> Read<NamedSharding> {
+        let mut cursor = Cursor::of_part(text);
         let mesh = match cursor.looks_at("mesh<") {
             true => {
                 cursor.expect("mesh<")?;
-                cursor.until_closed('<')?.to_string()
+                format!("<{}>", cursor.until_closed('<')?)
             }
             false => cursor.name_after('@')?,
         };
@@ -86,9 +92,8 @@ pub(super) fn read_sharding(text: &str, place: Diagnostic) -> Read<Option<SdySha
                 _ => sharding.replicated = axes,
             }
         }
-        Ok((mesh != "empty_mesh").then_some(sharding))
-    };
-    read().map_err(|error| Diagnostic { span: place.span, ..error })
+        Ok(NamedSharding { mesh, sharding })
+    }
 }
 
 /// The name of an axis; a part of one has a name of its own: `"x":(2)4`.
@@ -105,10 +110,9 @@ fn axis(cursor: &mut Cursor<'_>) -> Read<String> {
 }
 
 impl SdySharding {
-    /// The sharding that an attribute states; None if it states nothing.
-    pub fn of(place: Diagnostic, attribute: &Attribute) -> Read<Option<SdySharding>> {
-        let Attribute::Custom(_, inside) = attribute else { return Err(place) };
-        read_sharding(inside, place)
+    /// All axes that it names.
+    pub fn axes(&self) -> impl Iterator<Item = &String> {
+        self.dims.iter().flat_map(|dim| &dim.axes).chain(&self.unreduced).chain(&self.replicated)
     }
 
     /// Whether it says nothing at all.
@@ -151,31 +155,47 @@ impl SdySharding {
 }
 
 impl FunctionReader<'_> {
+    /// The sharding that an attribute states, over axes of the program; None for one of a mesh without axes.
+    pub(super) fn read_sharding(&self, place: &Diagnostic, attribute: &Attribute) -> Read<Option<SdySharding>> {
+        let Attribute::Custom(_, inside) = attribute else { return Err(place.clone()) };
+        let NamedSharding { mesh, sharding } =
+            NamedSharding::read(inside).map_err(|error| Diagnostic { span: place.span, ..error })?;
+        let known = self.context.common.filter(|common| common.has_mesh(&mesh));
+        let Some(common) = known else {
+            let names_axes = sharding.axes().next().is_some();
+            let message = format!("the mesh `@{mesh}` is not defined");
+            return if names_axes { Err(Diagnostic::error(Code::E0110, place.span, message)) } else { Ok(None) };
+        };
+        let resolve = |axes: &[String]| -> Read<Vec<String>> {
+            let mut all = Vec::new();
+            for axis in axes {
+                all.extend(common.axes_of(&mesh, axis).ok_or_else(|| {
+                    let message = format!("the mesh `@{mesh}` has no axis, or part of an axis, `{axis}`");
+                    Diagnostic::error(Code::E0110, place.span, message)
+                })?);
+            }
+            Ok(all)
+        };
+        let dim = |dim: &SplitDim| Ok(SplitDim { axes: resolve(&dim.axes)?, is_open: dim.is_open });
+        Ok(Some(SdySharding {
+            dims: sharding.dims.iter().map(dim).collect::<Read<_>>()?,
+            unreduced: resolve(&sharding.unreduced)?,
+            replicated: resolve(&sharding.replicated)?,
+        }))
+    }
+
     /// The type of a parameter or result with its sharding.
     pub(super) fn param_type(&self, build: Build, ty: &TensorType, sharding: Option<&Attribute>) -> Read<TypeExpr> {
         let Some(attribute) = sharding else { return Ok(build.ty(ty)) };
         let place = Diagnostic::error(Code::E0110, build.0, "this sharding is malformed");
-        let Some(sharding) = SdySharding::of(place.clone(), attribute)? else { return Ok(build.ty(ty)) };
+        let Some(sharding) = self.read_sharding(&place, attribute)? else { return Ok(build.ty(ty)) };
         if sharding.dims.len() != ty.rank() {
             return Err(place);
         }
         if sharding.is_silent() || ty.rank() == 0 {
             return Ok(build.ty(ty));
         }
-        self.check_axes(build, &sharding)?;
         Ok(sharding.ty(build, ty))
-    }
-
-    /// E0111 for parts of axes, which a mesh of the language cannot name.
-    fn check_axes(&self, build: Build, sharding: &SdySharding) -> Read<()> {
-        let mut axes = sharding.dims.iter().flat_map(|dim| &dim.axes).chain(&sharding.unreduced);
-        match axes.find(|axis| axis.contains(':')) {
-            Some(axis) => {
-                let message = format!("a part of a mesh axis, `{axis}`, is not supported");
-                Err(Diagnostic::error(Code::E0111, build.0, message))
-            }
-            None => Ok(()),
-        }
     }
 
     pub(super) fn sharding_constraint(&mut self, operation: &MlirOp) -> Read<()> {
@@ -183,13 +203,12 @@ impl FunctionReader<'_> {
         let [x] = self.some_operands(operation)?;
         let place = malformed(operation, "this sharding is malformed");
         let Some(attribute) = operation.attributes.get("sharding") else { return Err(place) };
-        let Some(sharding) = SdySharding::of(place.clone(), attribute)? else {
+        let Some(sharding) = self.read_sharding(&place, attribute)? else {
             return self.same_as_operands(operation);
         };
         if sharding.dims.len() != x.ty.rank() {
             return Err(place);
         }
-        self.check_axes(build, &sharding)?;
         // Inside of `manual` functions their axes are used up.
         let is_left = |axis: &String| !self.manual.contains(axis);
         let states = sharding.dims.iter().any(|dim| dim.axes.iter().any(is_left));
@@ -226,7 +245,7 @@ impl FunctionReader<'_> {
         if list.len() != count {
             return Err(place);
         }
-        let read = |attribute: &Attribute| SdySharding::of(place.clone(), attribute).map(Option::unwrap_or_default);
+        let read = |attribute: &Attribute| self.read_sharding(&place, attribute).map(Option::unwrap_or_default);
         list.iter().map(read).collect()
     }
 }
