@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints ten programs with the installed version of JAX, each with arguments and answers in a `.npz` file beside it.
+"""Prints eleven programs with the installed version of JAX, each with arguments and answers in a `.npz` file beside it.
 
     pip install "jax==0.6.2"
     python3 tests/stablehlo/print_versions.py FOLDER [--shardy | --gspmd] [NAME..]
@@ -22,6 +22,7 @@ from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 MESH = Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y"))
+CUBE = Mesh(np.array(jax.devices()).reshape(2, 2, 2), ("A", "B", "C"))
 PROGRAMS = {}
 
 
@@ -41,12 +42,14 @@ def split(x, *spec):
     return lax.with_sharding_constraint(x, NamedSharding(MESH, P(*spec)))
 
 
-def per_device(function, in_specs, out_specs):
+def per_device(function, in_specs, out_specs, mesh=MESH, axes=None):
+    axes = set(mesh.axis_names) if axes is None else axes
     if hasattr(jax, "shard_map"):
-        return jax.shard_map(function, mesh=MESH, in_specs=in_specs, out_specs=out_specs)
+        return jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=axes)
     from jax.experimental.shard_map import shard_map
 
-    return shard_map(function, mesh=MESH, in_specs=in_specs, out_specs=out_specs)
+    others = frozenset(mesh.axis_names) - axes
+    return shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, auto=others, check_rep=not others)
 
 
 @program((16, 12), (12, 20), (20, 6), (16, 6), specs=[("X",), (None, "Y"), ("Y",), (("X", "Y"),)])
@@ -121,6 +124,18 @@ def attention(q, k, v):
     s = jnp.einsum("bqd,bkd->bqk", q, k) / jnp.sqrt(8.0)
     s = jnp.where(jnp.tril(jnp.ones((8, 8), bool)), s, -jnp.inf)
     return jnp.einsum("bqk,bkd->bqd", jax.nn.softmax(split(s, "X", None, "Y")), v)
+
+
+@program((8, 8), meshes="2x2x2")
+def some_axes(x):
+    y = per_device(lambda x: lax.psum(x, "A") * 2, P("A"), P(), CUBE, {"A"})(x)
+
+    def trip(sums, row):
+        return sums + per_device(lambda part: lax.psum(part, ("A", "C")) * part, P(("C", "A")), P(("C", "A")), CUBE)(row), 0
+
+    sums = lax.scan(trip, jnp.zeros(8), x)[0]
+    z = lax.with_sharding_constraint(y, NamedSharding(CUBE, P(("C", "A"), P.UNCONSTRAINED)))
+    return y, sums, jnp.sort(z, axis=1)
 
 
 def main():

@@ -8,6 +8,7 @@
 mod attributes;
 mod build;
 mod cursor;
+mod gspmd;
 mod lower;
 mod parse;
 mod tidy;
@@ -21,6 +22,7 @@ use spmdc_grammar::span::FileId;
 /// The program that computes what a module does. `is_shipped` says whether the language has a function of this name, so that no function of
 /// the module hides it. E0110 for a text that is not a module, E0111 for what the language cannot express.
 pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<ProgramNode, Diagnostic> {
-    let module = parse::parse(text, file)?;
+    let mut module = parse::parse(text, file)?;
+    gspmd::to_shardy(&mut module)?;
     lower::program(&module, is_shipped)
 }

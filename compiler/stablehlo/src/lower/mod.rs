@@ -55,19 +55,40 @@ pub fn program(module: &MlirModule, is_shipped: &dyn Fn(&str) -> bool) -> Read<P
         mesh,
         is_shipped,
     };
-    // The names of functions that were parts of others in the text.
-    let mut extracted = Vec::new();
-    for function in &module.functions {
-        let mut lowering = FunctionReader::new(&context);
-        lowering.names.extend(extracted.iter().cloned());
-        let item = lowering.function(function)?;
-        for item in &lowering.items {
-            extracted.extend(if let ItemKind::Fn(own) = &item.kind { Some(own.name.name.clone()) } else { None });
-        }
-        items.append(&mut lowering.items);
-        items.push(item);
-    }
+    items.extend(functions_of(module, &context)?);
     Ok(ProgramNode { stage: None, items, comments: Vec::new() })
+}
+
+/// The functions that `@main` calls, and it; all functions of a module without it.
+fn functions_of(module: &MlirModule, context: &ModuleContext<'_>) -> Read<Vec<ItemNode>> {
+    let is_main = |function: &&MlirFunction| function.name == "main";
+    let first = module.functions.iter().filter(is_main).map(|function| function.name.clone());
+    let mut reached: BTreeSet<String> = first.collect();
+    if reached.is_empty() {
+        reached = module.functions.iter().map(|function| function.name.clone()).collect();
+    }
+    // The names of functions that are parts of others in the text.
+    let mut extracted = Vec::new();
+    let mut lowered: BTreeMap<usize, Vec<ItemNode>> = BTreeMap::new();
+    loop {
+        let is_next =
+            |(at, function): &(usize, &MlirFunction)| reached.contains(&function.name) && !lowered.contains_key(at);
+        let next: Vec<(usize, &MlirFunction)> = module.functions.iter().enumerate().filter(is_next).collect();
+        if next.is_empty() {
+            return Ok(lowered.into_values().flatten().collect());
+        }
+        for (at, function) in next {
+            let mut lowering = FunctionReader::new(context);
+            lowering.names.extend(extracted.iter().cloned());
+            let item = lowering.function(function)?;
+            for item in &lowering.items {
+                extracted.extend(if let ItemKind::Fn(own) = &item.kind { Some(own.name.name.clone()) } else { None });
+            }
+            reached.append(&mut lowering.called);
+            lowering.items.push(item);
+            lowered.insert(at, lowering.items);
+        }
+    }
 }
 
 /// Words that cannot be names.
@@ -175,6 +196,8 @@ pub struct FunctionReader<'m> {
     manual: Vec<String>,
     /// Whether the statements are those of a function of numbers that is applied to arrays.
     is_lifted: bool,
+    /// The functions that it calls, by their names in the text.
+    called: BTreeSet<String>,
     /// The number of operations of functions that were put in the place of their calls.
     inlined: usize,
     /// The number of such functions around.
@@ -199,6 +222,7 @@ impl<'m> FunctionReader<'m> {
             items: Vec::new(),
             manual: Vec::new(),
             is_lifted: false,
+            called: BTreeSet::new(),
             inlined: 0,
             calls: 0,
         }
@@ -345,7 +369,10 @@ impl<'m> FunctionReader<'m> {
 
     fn operation(&mut self, operation: &MlirOp) -> Read<()> {
         self.lower(operation)?;
-        self.note_varying(operation);
+        // These give their results the axes along which the values in them vary.
+        if operation.name != "sdy.manual_computation" && !self.is_inlined(operation) {
+            self.note_varying(operation);
+        }
         Ok(())
     }
 
@@ -456,15 +483,28 @@ impl<'m> FunctionReader<'m> {
             return Err(malformed(operation, format!("the function `@{callee}` is not defined")));
         };
         let operands = self.all_operands(operation)?;
-        let is_nested = !self.manual.is_empty()
-            && self.context.functions.get(callee.as_str()).is_some_and(|callee| self.has_manual_code(callee));
-        if self.is_lifted || is_nested {
+        if self.is_inlined(operation) {
             return self.inline(operation, callee, operands);
         }
+        self.called.insert(callee.clone());
         let call = Build(operation.span).call(&name, operands.into_iter().map(|operand| operand.expr));
         self.emit_all(operation, call);
         Ok(())
     }
+}
+
+/// Whether an operation is code for each device.
+fn has_device_code(operation: &MlirOp) -> bool {
+    matches!(
+        operation.name.as_str(),
+        "sdy.manual_computation"
+            | "stablehlo.all_reduce"
+            | "stablehlo.all_gather"
+            | "stablehlo.reduce_scatter"
+            | "stablehlo.all_to_all"
+            | "stablehlo.collective_permute"
+            | "stablehlo.partition_id"
+    )
 }
 
 /// The names of the functions that have code for each device, or call one that has.
@@ -472,7 +512,7 @@ fn with_manual_code(module: &MlirModule) -> BTreeSet<&str> {
     fn has<'m>(body: &'m [MlirOp], found: &BTreeSet<&'m str>) -> bool {
         body.iter().any(|operation| {
             let calls = |name: &str| operation.name == "call" && found.contains(name);
-            operation.name == "sdy.manual_computation"
+            has_device_code(operation)
                 || matches!(operation.attributes.get("callee"), Some(Attribute::Symbol(name)) if calls(name))
                 || operation.regions.iter().any(|region| has(&region.body, found))
         })
@@ -529,6 +569,12 @@ impl<'m> FunctionReader<'m> {
             }
             _ => None,
         }
+    }
+
+    /// Whether a call is replaced by the statements of its function.
+    fn is_inlined(&self, operation: &MlirOp) -> bool {
+        let Some(callee) = self.callee(operation) else { return false };
+        self.is_lifted || (!self.manual.is_empty() && self.has_manual_code(callee))
     }
 
     /// Whether a function, or one that it calls, has code for each device.

@@ -35,8 +35,7 @@ impl RegionFunction {
     /// The combination that a region computes of its two parameters.
     pub fn of_region(region: &MlirBlock) -> Option<RegionFunction> {
         let [(first, ty), (second, _)] = region.params.as_slice() else { return None };
-        let body: Vec<&MlirOp> =
-            region.body.iter().filter(|operation| operation.name != "sdy.sharding_constraint").collect();
+        let body: Vec<&MlirOp> = region.body.iter().filter(|operation| !is_identity(&operation.name)).collect();
         let [combine, end] = body.as_slice() else { return None };
         let uses = |name: &str| combine.operands.iter().any(|operand| operand.base == name);
         let returns_param = end.operands.iter().any(|operand| operand.base == *first || operand.base == *second);
@@ -252,6 +251,18 @@ pub(super) fn reduced(build: Build, combination: RegionFunction, x: &MlirValue, 
     if is_widened { build.cast(x.ty.element, reduced) } else { reduced }
 }
 
+/// Whether an operation on a number is the number itself.
+pub(super) fn is_identity(name: &str) -> bool {
+    matches!(
+        name,
+        "sdy.sharding_constraint"
+            | "sdy.propagation_barrier"
+            | "sdy.reshard"
+            | "stablehlo.broadcast_in_dim"
+            | "stablehlo.reshape"
+    )
+}
+
 /// One of several values of a tuple, or the only value.
 pub(super) fn part(build: Build, values: &Expr, at: usize, count: usize) -> Expr {
     if count == 1 { values.clone() } else { build.part(values.clone(), at) }
@@ -300,6 +311,7 @@ fn chosen(region: &MlirBlock, params: [f64; 4]) -> Option<[f64; 2]> {
         };
         let is = |holds: bool| if holds { 1.0 } else { 0.0 };
         let result = match (operation.name.as_str(), operands.as_slice(), direction) {
+            (name, [value], _) if is_identity(name) => *value,
             ("stablehlo.return", [value, index], _) => return Some([*value, *index]),
             ("stablehlo.compare", [a, b], "EQ") => is(a == b),
             ("stablehlo.compare", [a, b], "NE") => is(a != b),

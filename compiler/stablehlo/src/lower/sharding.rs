@@ -1,6 +1,6 @@
 //! Meshes and shardings of Shardy.
 
-use super::{FunctionReader, at, identifier, malformed, unsupported};
+use super::{FunctionReader, at, identifier, malformed};
 use crate::build::Build;
 use crate::cursor::{Cursor, Read};
 use crate::tree::{Attribute, MeshDeclaration, MlirOp, TensorType};
@@ -219,16 +219,6 @@ impl FunctionReader<'_> {
         }
         let literal = sharding.literal(build, &self.manual);
         self.emit(operation, build.call("reshard", [x.expr, literal]))
-    }
-
-    /// `custom_call @Sharding`, which JAX printed before Shardy.
-    pub(super) fn old_sharding(&mut self, operation: &MlirOp) -> Read<()> {
-        match operation.attributes.get("mhlo.sharding") {
-            Some(Attribute::Text(text)) if text.contains("replicated") || text.contains("maximal") => {
-                self.same_as_operands(operation)
-            }
-            _ => Err(unsupported(operation, "with shardings of GSPMD: print the program with Shardy")),
-        }
     }
 
     pub(super) fn shardings(&self, operation: &MlirOp, name: &str, count: usize) -> Read<Vec<SdySharding>> {

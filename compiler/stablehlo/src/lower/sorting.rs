@@ -1,6 +1,7 @@
 //! Sorts: the keys that a comparator compares.
 
 use super::bits::is_nan;
+use super::reductions::is_identity;
 use super::{FunctionReader, at, ints, malformed, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
@@ -157,6 +158,7 @@ fn comparator_value(operation: &MlirOp, operands: &[ComparatorValue]) -> Option<
             Some(Attribute::Dense(dense)) => ComparatorValue::of_constant(dense),
             _ => None,
         },
+        (name, [value]) if is_identity(name) => Some(value.clone()),
         ("stablehlo.real", [Key { operand, part: KeyPart::Whole, is_second }]) => {
             Some(Key { operand: *operand, part: KeyPart::Real, is_second: *is_second })
         }
