@@ -26,13 +26,13 @@ MESH = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(jax.sharding.AxisType.Auto,
 PROGRAMS = {}
 
 
-def program(*shapes, tolerance="reduction", meshes="2x4 1x1 3x2", specs=None, debug_info=False):
+def program(*shapes, tolerance="reduction", meshes="2x4 1x1 3x2", specs=None, debug_info=False, generic=False):
     """Registers a function of arrays: floats from a normal distribution, or arrays that are given."""
 
     def register(function):
         rng = np.random.default_rng(len(PROGRAMS))
         args = [rng.standard_normal(s).astype(np.float32) if isinstance(s, tuple) else np.asarray(s) for s in shapes]
-        PROGRAMS[function.__name__] = (function, args, tolerance, meshes, specs, debug_info)
+        PROGRAMS[function.__name__] = (function, args, tolerance, meshes, specs, debug_info, generic)
         return function
 
     return register
@@ -222,6 +222,14 @@ def named(w, b, x):
     return {"prediction": x @ w + b, "sizes": (jnp.sum(w * w), jnp.sum(b * b))}
 
 
+@program((8, 12), (12, 6), specs=[("X", "Y"), ("Y",)], meshes="2x4", generic=True)
+def generic_form(x, w):
+    y = split(x @ w, "X", None)
+    rows = jax.shard_map(lambda a: lax.psum(a, "Y") + lax.axis_index("X"), mesh=MESH, in_specs=P("X", "Y"), out_specs=P("X"))(x)
+    total = lax.fori_loop(0, 3, lambda i, c: jnp.where(y > 0, c * 2, c + i), y)
+    return jnp.sort(y, axis=1), jnp.argmax(y, axis=0), rows, total, jnp.fft.rfft(y).real, y[::2, 1:4], lax.reduce_window(y, 0.0, lax.add, (2, 2), (2, 2), "VALID")
+
+
 # Texts that are written by hand, with functions of NumPy that compute their answers.
 WRITTEN = {}
 
@@ -253,7 +261,7 @@ def save(name, args, answers):
 
 def main():
     only = set(sys.argv[1:])
-    for name, (function, args, tolerance, meshes, specs, debug_info) in PROGRAMS.items():
+    for name, (function, args, tolerance, meshes, specs, debug_info, generic) in PROGRAMS.items():
         if only and name not in only:
             continue
         options = {}
@@ -261,6 +269,8 @@ def main():
             options["in_shardings"] = tuple(NamedSharding(MESH, P(*spec)) for spec in specs)
         lowered = jax.jit(function, **options).lower(*args)
         text = lowered.as_text(debug_info=debug_info)
+        if generic:
+            text = lowered.compiler_ir().operation.get_asm(print_generic_op_form=True)
         answers = jax.tree.leaves(lowered.compile()(*args))
         save(name, args, answers)
         (HERE / f"{name}.mlir").write_text(f"//! tolerance: {tolerance}\n//! meshes: {meshes}\n{text}")

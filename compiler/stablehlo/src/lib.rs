@@ -8,6 +8,7 @@
 mod attributes;
 mod build;
 mod cursor;
+mod generic;
 mod gspmd;
 mod lower;
 mod parse;

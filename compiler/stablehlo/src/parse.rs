@@ -97,6 +97,9 @@ impl Cursor<'_> {
             module.functions.push(function);
             return Ok(());
         }
+        if self.peek() == Some('"') {
+            return self.generic_item(module);
+        }
         Err(self.expected("a function or a mesh"))
     }
 
@@ -229,7 +232,7 @@ impl Cursor<'_> {
         Ok((name, ty))
     }
 
-    fn operation(&mut self) -> Read<MlirOp> {
+    pub fn operation(&mut self) -> Read<MlirOp> {
         let start = self.position();
         let mut results = Vec::new();
         while self.peek() == Some('%') {
@@ -315,7 +318,7 @@ impl Cursor<'_> {
 
     /// The types of the results, of which there are `count`: `(T, T) -> T`, `T -> T`, or only types of operands, the last of which the
     /// results have.
-    fn signature(&mut self, count: usize) -> Read<Vec<TensorType>> {
+    pub fn signature(&mut self, count: usize) -> Read<Vec<TensorType>> {
         let types = |cursor: &mut Self| match cursor.take("(") {
             true => cursor.list(")", Cursor::tensor_type),
             false => Ok(vec![cursor.tensor_type()?]),

@@ -267,8 +267,6 @@ impl FunctionReader<'_> {
         let [x, y] = self.broadcast_operands(operation)?;
         let direction = match operation.attributes.get("comparison_direction") {
             Some(Attribute::Word(word)) => word.clone(),
-            // `#stablehlo<comparison_direction LT>`
-            Some(Attribute::Custom(_, inside)) => inside.rsplit(' ').next().unwrap_or_default().to_string(),
             _ => String::new(),
         };
         let op = match direction.as_str() {

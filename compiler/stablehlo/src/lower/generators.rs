@@ -25,7 +25,6 @@ impl FunctionReader<'_> {
         let algorithm = ["algorithm", "rng_algorithm"].iter().find_map(|name| operation.attributes.get(*name));
         let algorithm = match algorithm {
             Some(Attribute::Word(word)) => word.clone(),
-            Some(Attribute::Custom(_, inside)) => inside.rsplit(' ').next().unwrap_or_default().to_string(),
             _ => return Err(malformed(operation, "a generator has an algorithm")),
         };
         let [state_type, ty] = operation.types.as_slice() else {

@@ -4,9 +4,10 @@ use super::devices::position;
 use super::sharding::{SdySharding, SplitDim};
 use super::{FunctionReader, MlirValue, at, identifier, malformed, unsupported};
 use crate::build::Build;
-use crate::cursor::{MAX_DEPTH, Read};
+use crate::cursor::{Cursor, MAX_DEPTH, Read};
 use crate::tree::{Attribute, MlirBlock, MlirOp, TensorType, ValueName};
 use spmdc_grammar::ast::{AxisKind, BlockNode, FnItem, InfixOp, ItemKind, ItemNode, RegionNode, TypeExpr};
+use spmdc_grammar::diagnostic::Diagnostic;
 use std::collections::BTreeSet;
 
 impl FunctionReader<'_> {
@@ -153,13 +154,21 @@ impl FunctionReader<'_> {
 
     /// The axes of a manual computation, which are those of the mesh of its shardings.
     fn manual_axes(&self, operation: &MlirOp) -> Read<Vec<String>> {
-        let Some(Attribute::List(names)) = operation.attributes.get("manual_axes") else {
-            return Err(malformed(operation, "a manual computation has axes"));
+        let names = match operation.attributes.get("manual_axes") {
+            Some(Attribute::List(names)) => names.clone(),
+            // `#sdy<manual_axes{"a", "b"}>`
+            Some(Attribute::Custom(_, inside)) => {
+                let mut cursor = Cursor::of_part(inside);
+                let read = cursor.expect("manual_axes").and_then(|()| cursor.expect("{"));
+                let read = read.and_then(|()| cursor.list("}", |cursor| Ok(Attribute::Text(cursor.string()?))));
+                read.map_err(|error| Diagnostic { span: operation.span, ..error })?
+            }
+            _ => return Err(malformed(operation, "a manual computation has axes")),
         };
         let mut axes = Vec::new();
         for name in names {
             let Attribute::Text(name) = name else { continue };
-            let found = self.context.common.and_then(|common| common.axes_of_operation(operation, name));
+            let found = self.context.common.and_then(|common| common.axes_of_operation(operation, &name));
             axes.extend(found.ok_or_else(|| malformed(operation, format!("the mesh has no axis `{name}`")))?);
         }
         Ok(axes)

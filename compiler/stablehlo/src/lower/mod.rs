@@ -243,11 +243,11 @@ impl<'m> FunctionReader<'m> {
     fn function(&mut self, function: &MlirFunction) -> Read<ItemNode> {
         let build = Build(function.span);
         let mut params = Vec::new();
-        for param in &function.params {
+        for (at, param) in function.params.iter().enumerate() {
             let build = Build(param.span);
             let name = match function.name.as_str() {
                 // The names of arguments are those by which the user passes them.
-                "main" => param.name.clone(),
+                "main" => format!("arg{at}"),
                 _ => self.fresh(&param.name),
             };
             self.names.insert(name.clone());
