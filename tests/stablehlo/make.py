@@ -26,13 +26,13 @@ MESH = jax.make_mesh((2, 4), ("X", "Y"), axis_types=(jax.sharding.AxisType.Auto,
 PROGRAMS = {}
 
 
-def program(*shapes, tolerance="reduction", meshes="2x4 1x1 3x2", specs=None, debug_info=False):
+def program(*shapes, tolerance="reduction", meshes="2x4 1x1 3x2", specs=None, debug_info=False, generic=False):
     """Registers a function of arrays: floats from a normal distribution, or arrays that are given."""
 
     def register(function):
         rng = np.random.default_rng(len(PROGRAMS))
         args = [rng.standard_normal(s).astype(np.float32) if isinstance(s, tuple) else np.asarray(s) for s in shapes]
-        PROGRAMS[function.__name__] = (function, args, tolerance, meshes, specs, debug_info)
+        PROGRAMS[function.__name__] = (function, args, tolerance, meshes, specs, debug_info, generic)
         return function
 
     return register
@@ -133,6 +133,19 @@ def per_device(x, y):
     return jax.shard_map(body, mesh=MESH, in_specs=(P("X", "Y"), P("X", "Y")), out_specs=outs)(x, y)
 
 
+@program((8, 16), meshes="2x4", specs=[("X", "Y")])
+def parts_of_the_mesh(x):
+    def rows(x):
+        helper = jax.jit(lambda x: jax.shard_map(lambda c: c * 2 + lax.pmax(c, "Y"), in_specs=P(None, "Y"), out_specs=P(None, "Y"), axis_names={"Y"})(x))
+        ring = lax.ppermute(helper(x), "X", [(0, 1), (1, 0)])
+        return ring + lax.axis_index("X"), lax.psum(x, "X")
+
+    both = jax.shard_map(rows, mesh=MESH, in_specs=P("X"), out_specs=(P("X"), P()), axis_names={"X"})(x)
+    columns = jax.shard_map(lambda x: x * lax.axis_index("Y"), mesh=MESH, in_specs=P(None, "Y"), out_specs=P(None, "Y"), axis_names={"Y"})(x)
+    around = jax.shard_map(lambda x: lax.ppermute(x, ("X", "Y"), [(i, (i + 3) % 8) for i in range(8)]), mesh=MESH, in_specs=P("X", "Y"), out_specs=P("X", "Y"))(x)
+    return *both, columns, around
+
+
 @program(np.array([7, -7, 7, -7, 0, 2**31 - 1], np.int32), np.array([3, 3, -3, -3, 5, -1], np.int32), np.array([1, 250, 77], np.uint8), (6,), meshes="1 2")
 def integers(a, b, u, x):
     shifts = lax.shift_right_logical(a, jnp.int32(3)), lax.shift_right_arithmetic(a, jnp.int32(1)), a << 2
@@ -154,6 +167,13 @@ def draws(k):
     return jax.random.uniform(a, (5, 3)), jax.random.normal(b, (7,)), jax.random.randint(k, (6,), 0, 100), jax.random.key_data(a)
 
 
+@program(np.array([1, 0, 2**32 - 2, 2**32 - 1], np.uint32), meshes="1 2 3")
+def philox(k):
+    a, b = jax.random.split(jax.random.wrap_key_data(k, impl="unsafe_rbg"))
+    raw = lax.rng_bit_generator(k, (3, 5), jnp.uint32)
+    return *raw, lax.rng_bit_generator(k, (7,), jnp.uint8)[1], jax.random.uniform(a, (5,)), jax.random.key_data(b)
+
+
 @program((3, 8), (8, 5), meshes="1 2")
 def narrow(x, w):
     h = x.astype(jnp.bfloat16)
@@ -162,14 +182,86 @@ def narrow(x, w):
     return jnp.float32(h), q, i, jnp.float32(w.astype(jnp.float8_e5m2)), jnp.float32(jnp.float16(w) + 1)
 
 
+@program((8, 6), np.array([3, 99, 3, 0], np.int32), (4, 6), (8,), np.array([1, 9, 0, 2, 5, 5, -7, 3], np.int32), meshes="1 2 3")
+def scatters(x, i, v, u, k):
+    rows = lax.ScatterDimensionNumbers((1,), (0,), (0,))
+    window = lax.ScatterDimensionNumbers((1, 2), (), (0, 1))
+    starts = jnp.array([[1, 2], [6, 4], [0, 1], [7, 0]])
+    row = jnp.array([[0], [3], [1], [0]])
+    applied = x.at[i].apply(jnp.sin)
+    powers = lax.scatter_min(x, starts, v[:, :4].reshape(4, 2, 2), window)
+    outside = jax.vmap(lambda r, at, value: r.at[at].add(value))(x, k, u)
+    whole = jax.vmap(lambda r, at, value: lax.dynamic_update_slice(r, value, (at,)))(x[:4], i, v)
+    masks = jnp.zeros(5, bool).at[i].set(True).at[jnp.array([0, 0, 3])].min(jnp.array([True, False, True]))
+    return applied, powers, outside, whole, masks, lax.scatter_max(x, row, v, rows)
+
+
+@program((4, 6, 5), np.float32(0.25), np.array([7, 12, 250, 3], np.uint8), (4, 4), meshes="1 2 3")
+def windows(x, s, u, y):
+    pair = lax.reduce_window((x, 2 * x), (0.0, -jnp.inf), lambda a, b: (a[0] + b[0], jnp.maximum(a[1], b[1])), (1, 2, 3), (1, 2, 1), "SAME")
+    places = lax.broadcasted_iota(jnp.int32, x.shape, 1)
+    first = lax.reduce_window((x, places), (-jnp.inf, -1), lambda a, b: (jnp.where(b[0] > a[0], b[0], a[0]), jnp.where(b[0] > a[0], b[1], a[1])), (1, 3, 1), (1, 2, 1), "VALID")
+    begun = lax.reduce_window(x, s, lax.add, (1, 2, 2), (1, 1, 2), "VALID")
+    grown = lax.reduce_window(x, 0.0, lambda a, b: a + b * (1 + a * 0), (1, 2, 2), (1, 1, 1), ((0, 0), (1, 0), (0, 2)), base_dilation=(1, 2, 1), window_dilation=(1, 1, 2))
+    bends = jax.hessian(lambda v: jnp.sum(lax.reduce_window(v, -jnp.inf, lax.max, (2,), (1,), "VALID") ** 2))(x[0, 0])
+    bits = lax.reduce_and(u, (0,)), lax.reduce_or(u, (0,)), lax.reduce_xor(u, (0,))
+    last = lax.reduce((y, lax.broadcasted_iota(jnp.int32, (4, 4), 0)), (-jnp.inf, 0), lambda a, b: (jnp.where(a[0] > b[0], a[0], b[0]), jnp.where(a[0] > b[0], a[1], b[1])), (0,))
+    z = lax.complex(jnp.round(y), y.T)
+    return *pair, *first, begun, grown, bends, *bits, *last, jnp.sort(z, axis=1), jnp.prod(z, axis=(0, 1)), lax.reduce(z, jnp.complex64(1j), lax.add, (0,))
+
+
+@program(np.array([1e-6, 6.0e-5, 6.2e-5, 65519, 65520, -1e-9, np.nan, -np.inf, 1.0, 0.1], np.float32), np.arange(24, dtype=np.uint32).reshape(3, 4, 2) * 77777777, meshes="1 2")
+def bits(x, u):
+    formats = [lax.reduce_precision(x, *format) for format in ((5, 10), (5, 2), (4, 3), (8, 7), (8, 3), (2, 23))]
+    bytes_ = lax.bitcast_convert_type(x, jnp.uint8)
+    return *formats, bytes_, lax.bitcast_convert_type(bytes_, jnp.int32), lax.bitcast_convert_type(lax.bitcast_convert_type(x, jnp.float16), jnp.uint16), lax.reduce_precision(x.astype(jnp.bfloat16), 5, 3).astype(jnp.float32)
+
+
 @program((6, 2), (2,), (10, 6), debug_info=True, meshes="1 2")
 def named(w, b, x):
     return {"prediction": x @ w + b, "sizes": (jnp.sum(w * w), jnp.sum(b * b))}
 
 
+@program((8, 12), (12, 6), specs=[("X", "Y"), ("Y",)], meshes="2x4", generic=True)
+def generic_form(x, w):
+    y = split(x @ w, "X", None)
+    rows = jax.shard_map(lambda a: lax.psum(a, "Y") + lax.axis_index("X"), mesh=MESH, in_specs=P("X", "Y"), out_specs=P("X"))(x)
+    total = lax.fori_loop(0, 3, lambda i, c: jnp.where(y > 0, c * 2, c + i), y)
+    return jnp.sort(y, axis=1), jnp.argmax(y, axis=0), rows, total, jnp.fft.rfft(y).real, y[::2, 1:4], lax.reduce_window(y, 0.0, lax.add, (2, 2), (2, 2), "VALID")
+
+
+# Texts that are written by hand, with functions of NumPy that compute their answers.
+WRITTEN = {}
+
+
+def written(*shapes):
+    def register(function):
+        rng = np.random.default_rng(len(WRITTEN))
+        WRITTEN[function.__name__] = (function, [rng.standard_normal(s).astype(np.float32) for s in shapes])
+        return function
+
+    return register
+
+
+@written((8, 16), (8, 16))
+def several_meshes(x, y):
+    z = x + y
+    halves = z[:, :8] + z[:, 8:]
+    return z, z.sum(), np.concatenate([halves, halves], axis=1)
+
+
+def save(name, args, answers):
+    arrays = {f"in.arg{at}": arg for at, arg in enumerate(args)}
+    for at, answer in enumerate(answers):
+        answer = np.asarray(answer)
+        # Complex numbers are pairs of floats.
+        arrays[f"out.{at}"] = np.stack([answer.real, answer.imag], axis=-1) if np.iscomplexobj(answer) else answer
+    np.savez(HERE / f"{name}.npz", **arrays)
+
+
 def main():
     only = set(sys.argv[1:])
-    for name, (function, args, tolerance, meshes, specs, debug_info) in PROGRAMS.items():
+    for name, (function, args, tolerance, meshes, specs, debug_info, generic) in PROGRAMS.items():
         if only and name not in only:
             continue
         options = {}
@@ -177,16 +269,15 @@ def main():
             options["in_shardings"] = tuple(NamedSharding(MESH, P(*spec)) for spec in specs)
         lowered = jax.jit(function, **options).lower(*args)
         text = lowered.as_text(debug_info=debug_info)
+        if generic:
+            text = lowered.compiler_ir().operation.get_asm(print_generic_op_form=True)
         answers = jax.tree.leaves(lowered.compile()(*args))
-        arrays = {f"in.arg{at}": arg for at, arg in enumerate(args)}
-        for at, answer in enumerate(answers):
-            answer = np.asarray(answer)
-            # Complex numbers are pairs of floats.
-            pairs = np.stack([answer.real, answer.imag], axis=-1) if np.iscomplexobj(answer) else answer
-            arrays[f"out.{at}"] = pairs
-        np.savez(HERE / f"{name}.npz", **arrays)
+        save(name, args, answers)
         (HERE / f"{name}.mlir").write_text(f"//! tolerance: {tolerance}\n//! meshes: {meshes}\n{text}")
         print(name, len(text.splitlines()), "lines")
+    for name, (function, args) in WRITTEN.items():
+        if not only or name in only:
+            save(name, args, function(*args))
 
 
 main()

@@ -42,6 +42,11 @@ impl Cursor<'_> {
                 Ok(Attribute::Map(map))
             }
             Some('#') => self.custom_attribute(),
+            // The type of a function.
+            Some('(') => {
+                self.signature(usize::MAX)?;
+                Ok(Attribute::Custom("function_type".to_string(), self.since(start).to_string()))
+            }
             Some('<') => {
                 self.expect("<")?;
                 Ok(Attribute::Custom(String::new(), self.until_closed('<')?.to_string()))
@@ -105,6 +110,10 @@ impl Cursor<'_> {
             }
             false => String::new(),
         };
+        // `#stablehlo<comparison_direction LT>` is the word of an enumeration.
+        if let ("stablehlo", Some((_, word))) = (name.as_str(), inside.split_once(' ')) {
+            return Ok(Attribute::Word(word.trim().to_string()));
+        }
         Ok(Attribute::Custom(name, inside))
     }
 

@@ -8,6 +8,8 @@
 mod attributes;
 mod build;
 mod cursor;
+mod generic;
+mod gspmd;
 mod identifiers;
 mod layers;
 mod locations;
@@ -42,7 +44,8 @@ pub struct JaxProgram {
 /// The program that computes what a module does. `is_shipped` says whether the language has a function of this name, so that no function of
 /// the module hides it. E0110 for a text that is not a module, E0111 for what the language cannot express.
 pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<JaxProgram, Diagnostic> {
-    let module = parse::parse(text, file)?;
+    let mut module = parse::parse(text, file)?;
+    gspmd::to_shardy(&mut module)?;
     let program = lower::program(&module, is_shipped, None)?;
     let main = module.functions.iter().find(|function| function.name == "main");
     let locations = named_locations(text);
@@ -63,6 +66,7 @@ pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Resu
 /// As [`read`], as a program that a person reads: parameters have their paths as names, with a struct for each tree, and repeated layers
 /// are functions.
 pub fn import(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<ProgramNode, Diagnostic> {
-    let module = parse::parse(text, file)?;
+    let mut module = parse::parse(text, file)?;
+    gspmd::to_shardy(&mut module)?;
     lower::program(&module, is_shipped, Some(&named_locations(text)))
 }

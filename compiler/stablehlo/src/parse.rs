@@ -97,6 +97,9 @@ impl Cursor<'_> {
             module.functions.push(function);
             return Ok(());
         }
+        if self.peek() == Some('"') {
+            return self.generic_item(module);
+        }
         Err(self.expected("a function or a mesh"))
     }
 
@@ -111,6 +114,17 @@ impl Cursor<'_> {
     fn mesh_declaration(&mut self, start: usize) -> Read<MeshDeclaration> {
         let name = self.name_after('@')?;
         self.expect("=")?;
+        let mesh = self.mesh_declaration_after(name)?;
+        if self.take("{") {
+            self.attributes("}")?;
+        }
+        self.location()?;
+        Ok(MeshDeclaration { span: self.span(start), ..mesh })
+    }
+
+    /// `<["X"=2, "Y"=4], device_ids=[..]>`, of a mesh of this name.
+    pub fn mesh_declaration_after(&mut self, name: String) -> Read<MeshDeclaration> {
+        let start = self.position();
         self.expect("<")?;
         let mut axes = Vec::new();
         let mut devices = None;
@@ -132,9 +146,6 @@ impl Cursor<'_> {
             devices = Some(self.list("]", Cursor::unsigned)?);
         }
         self.expect(">")?;
-        if self.take("{") {
-            self.attributes("}")?;
-        }
         let span = self.span(start);
         let count = axes.iter().try_fold(1usize, |count, (_, size)| count.checked_mul(*size));
         if count.is_none_or(|count| count == 0 || count > MAX_DEVICES) {
@@ -143,7 +154,6 @@ impl Cursor<'_> {
         if devices.as_ref().is_some_and(|devices| !axes.is_empty() && Some(devices.len()) != count) {
             return Err(self.malformed(start, "a mesh lists each of its devices once"));
         }
-        self.location()?;
         Ok(MeshDeclaration { name, axes, devices, span })
     }
 
@@ -221,7 +231,7 @@ impl Cursor<'_> {
         Ok((name, ty))
     }
 
-    fn operation(&mut self) -> Read<MlirOp> {
+    pub fn operation(&mut self) -> Read<MlirOp> {
         let start = self.position();
         let mut results = Vec::new();
         while self.peek() == Some('%') {
@@ -307,7 +317,7 @@ impl Cursor<'_> {
 
     /// The types of the results, of which there are `count`: `(T, T) -> T`, `T -> T`, or only types of operands, the last of which the
     /// results have.
-    fn signature(&mut self, count: usize) -> Read<Vec<TensorType>> {
+    pub fn signature(&mut self, count: usize) -> Read<Vec<TensorType>> {
         let types = |cursor: &mut Self| match cursor.take("(") {
             true => cursor.list(")", Cursor::tensor_type),
             false => Ok(vec![cursor.tensor_type()?]),

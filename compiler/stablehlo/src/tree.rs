@@ -301,6 +301,17 @@ pub enum DenseNumber {
     Bits(u64),
 }
 
+impl DenseNumber {
+    /// Whether it is 0 or -0.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            DenseNumber::Int(value) => *value == 0,
+            DenseNumber::Decimal(text) => text.parse() == Ok(0.0),
+            DenseNumber::Bits(bits) => *bits == 0,
+        }
+    }
+}
+
 impl Dense {
     /// The elements, if they are integers; a number for all is repeated.
     pub fn ints(&self) -> Option<Vec<i128>> {

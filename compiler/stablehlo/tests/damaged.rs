@@ -19,7 +19,8 @@ impl Draw {
 
 fn texts() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/stablehlo");
-    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folders = [folder.join("versions"), folder].map(|folder| std::fs::read_dir(folder).unwrap());
+    let mut paths: Vec<_> = folders.into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "mlir"));
     paths.sort();
     assert!(paths.len() >= 12, "there are texts");

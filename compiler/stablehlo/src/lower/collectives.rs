@@ -2,21 +2,15 @@
 
 use super::reductions::RegionFunction;
 use super::shapes::first_of;
-use super::{FunctionReader, MlirValue, at, malformed, result_type, unsupported};
-use crate::build::Build;
+use super::{FunctionReader, MlirValue, at, malformed, unsupported};
 use crate::cursor::Read;
 use crate::identifiers::identifier;
 use crate::tree::{Attribute, MeshDeclaration, MlirOp};
-use spmdc_grammar::ast::{Expr, InfixOp};
-use std::ops::Range;
 
 impl FunctionReader<'_> {
     pub(super) fn collective(&mut self, operation: &MlirOp) -> Read<()> {
         let build = at(operation);
         let Some(mesh) = self.context.mesh else { return Err(unsupported(operation, "without a mesh")) };
-        if operation.name == "stablehlo.partition_id" {
-            return self.device_number(operation, mesh, 0..mesh.axes.len());
-        }
         let operands = self.all_operands(operation)?;
         let Some(x) = operands.first() else { return Err(malformed(operation, "an operand is missing")) };
         if operation.name == "stablehlo.collective_permute" {
@@ -81,19 +75,7 @@ impl FunctionReader<'_> {
         let groups: Vec<&[usize]> = flat.chunks(size).collect();
         let sizes: Vec<usize> = mesh.axes.iter().map(|(_, size)| *size).collect();
         // The axes along which the coordinates of the first group differ, the one that changes fastest last.
-        let coordinates = |device: usize| -> Vec<usize> {
-            let place = match &mesh.devices {
-                Some(devices) => devices.iter().position(|&known| known == device).unwrap_or(device),
-                None => device,
-            };
-            let mut rest = place;
-            let mut found = vec![0; sizes.len()];
-            for (at, &size) in sizes.iter().enumerate().rev() {
-                found[at] = rest % size;
-                rest /= size;
-            }
-            found
-        };
+        let coordinates = |device: usize| mesh.coordinates(device);
         let Some(first) = groups.first() else {
             return Err(malformed(operation, "a collective has groups of devices"));
         };
@@ -147,81 +129,50 @@ impl FunctionReader<'_> {
         let flat: Vec<usize> = dense.ints().unwrap_or_default().into_iter().map(|device| device as usize).collect();
         let pairs: Vec<(usize, usize)> = flat.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
         let sizes: Vec<usize> = mesh.axes.iter().map(|(_, size)| *size).collect();
-        let coordinate = |device: usize, axis: usize| {
-            let after: usize = sizes[axis + 1..].iter().product();
-            device / after % sizes[axis]
-        };
-        // One axis along which all devices do the same.
-        for axis in 0..sizes.len() {
-            let stays = |&(from, to): &(usize, usize)| {
-                (0..sizes.len()).all(|other| other == axis || coordinate(from, other) == coordinate(to, other))
+        let devices: usize = sizes.iter().product();
+        if pairs.iter().any(|&(from, to)| from >= devices || to >= devices) {
+            return Err(malformed(operation, "a permutation names devices of the mesh"));
+        }
+        // As few axes as possible along which all devices do the same: first those along which a device sends.
+        let changes =
+            |axis: &usize| pairs.iter().any(|&(from, to)| mesh.coordinates(from)[*axis] != mesh.coordinates(to)[*axis]);
+        let mut axes: Vec<usize> = (0..sizes.len()).filter(changes).collect();
+        let others: Vec<usize> = (0..sizes.len()).filter(|axis| !axes.contains(axis)).collect();
+        if axes.is_empty() {
+            axes.push(sizes.len() - 1);
+        }
+        let mut more = others.into_iter();
+        let steps = loop {
+            if let Some(steps) = steps_along(&pairs, &axes, mesh) {
+                break steps;
+            }
+            let Some(axis) = more.next() else {
+                return Err(unsupported(operation, format!("for pairs of devices that no axes make: {pairs:?}")));
             };
-            if !pairs.iter().all(stays) {
-                continue;
-            }
-            let mut own: Vec<(usize, usize)> =
-                pairs.iter().map(|&(from, to)| (coordinate(from, axis), coordinate(to, axis))).collect();
-            own.sort_unstable();
-            own.dedup();
-            let others: usize = sizes.iter().product::<usize>() / sizes[axis];
-            if own.len() * others != pairs.len() {
-                continue;
-            }
-            let list = own.iter().map(|&(from, to)| build.ints([from, to])).collect();
-            let args = [x.expr.clone(), build.name(identifier(&mesh.axes[axis].0)), build.list(list)];
-            return self.emit(operation, build.call("ppermute", args));
-        }
-        Err(unsupported(operation, format!("for pairs of devices that no axis makes: {pairs:?}")))
-    }
-}
-
-impl FunctionReader<'_> {
-    /// The number of the device among those along these axes of the mesh.
-    fn device_number(&mut self, operation: &MlirOp, mesh: &MeshDeclaration, axes: Range<usize>) -> Read<()> {
-        let build = at(operation);
-        let number = device_number(build, &mesh.axes[axes.clone()]);
-        let value = self.bound(operation, build.cast(result_type(operation)?.element, number))?;
-        self.define(operation, MlirValue { device: Some(axes), ..value });
-        Ok(())
-    }
-
-    /// Whether the operation is the quotient or the remainder of a device's number by the number of devices along some axes, so that it is
-    /// the number along other axes; then it is done.
-    pub(super) fn coordinate(&mut self, operation: &MlirOp) -> Read<bool> {
-        let Some(mesh) = self.context.mesh else { return Ok(false) };
-        let operands = self.all_operands(operation)?;
-        let axes = match (operation.name.as_str(), operands.as_slice()) {
-            ("stablehlo.convert", [MlirValue { device: Some(axes), .. }]) => axes.clone(),
-            ("stablehlo.divide" | "stablehlo.remainder", [MlirValue { device: Some(axes), .. }, divisor]) => {
-                let is_quotient = operation.name == "stablehlo.divide";
-                let size = |from: usize| mesh.axes[from..axes.end].iter().map(|(_, size)| *size as i128).product();
-                let Some(cut) = (axes.start..=axes.end).find(|&cut| divisor.is_number(size(cut))) else {
-                    return Ok(false);
-                };
-                if is_quotient { axes.start..cut } else { cut..axes.end }
-            }
-            _ => return Ok(false),
+            axes.push(axis);
+            axes.sort_unstable();
+            axes.dedup();
         };
-        let is_integer = result_type(operation)?.element.is_integer();
-        if is_integer {
-            self.device_number(operation, mesh, axes)?;
-        }
-        Ok(is_integer)
+        let list = steps.iter().map(|&(from, to)| build.ints([from, to])).collect();
+        let names = axes.iter().map(|&axis| build.name(identifier(&mesh.axes[axis].0))).collect();
+        self.emit(operation, build.call("ppermute", [x.expr.clone(), build.together(names), build.list(list)]))
     }
 }
 
-/// The coordinates of a device along these axes as one number.
-fn device_number(build: Build, axes: &[(String, usize)]) -> Expr {
-    let mut number: Option<Expr> = None;
-    for (axis, size) in axes {
-        let own = build.call("axis_index", [build.name(identifier(axis))]);
-        number = Some(match number {
-            None => own,
-            Some(major) => {
-                let scaled = build.binary(InfixOp::Mul, major, build.int(*size as i128));
-                build.binary(InfixOp::Add, scaled, own)
-            }
-        });
-    }
-    number.unwrap_or_else(|| build.int(0))
+/// The pairs of positions along some axes between which all devices send that differ in other axes only; None if they do not do the same.
+fn steps_along(pairs: &[(usize, usize)], axes: &[usize], mesh: &MeshDeclaration) -> Option<Vec<(usize, usize)>> {
+    let place = |device: usize| {
+        let coordinates = mesh.coordinates(device);
+        axes.iter().fold(0, |place, &axis| place * mesh.axes[axis].1 + coordinates[axis])
+    };
+    let stays = |&(from, to): &(usize, usize)| {
+        let (from, to) = (mesh.coordinates(from), mesh.coordinates(to));
+        (0..mesh.axes.len()).all(|axis| axes.contains(&axis) || from[axis] == to[axis])
+    };
+    let mut steps: Vec<(usize, usize)> = pairs.iter().map(|&(from, to)| (place(from), place(to))).collect();
+    steps.sort_unstable();
+    steps.dedup();
+    let devices: usize = mesh.axes.iter().map(|(_, size)| size).product();
+    let group: usize = axes.iter().map(|&axis| mesh.axes[axis].1).product();
+    (pairs.iter().all(stays) && steps.len() * (devices / group) == pairs.len()).then_some(steps)
 }

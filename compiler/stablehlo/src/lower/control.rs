@@ -26,7 +26,7 @@ impl FunctionReader<'_> {
         if inits.len() != cond.params.len() || inits.len() != body.params.len() {
             return Err(malformed(operation, "a loop carries as many values as it is given"));
         }
-        let counted = counted(cond, body, &inits);
+        let counted = self.counted(cond, body, &inits);
         let names: Vec<String> = body.params.iter().map(|(name, _)| self.fresh(name)).collect();
         // A value that every trip passes on as it is has the same elements in all of them.
         let is_constant = |at: usize| {
@@ -83,6 +83,60 @@ impl FunctionReader<'_> {
             self.values.insert(name, value);
         }
         Ok(())
+    }
+
+    /// The counter of a loop whose condition is `counter < end`, with a constant first value, and a step of 1.
+    fn counted(&self, cond: &MlirBlock, body: &MlirBlock, inits: &[MlirValue]) -> Option<CountedLoop> {
+        let constant_in = |block: &MlirBlock, name: &ValueName| {
+            let Some(found) =
+                block.body.iter().find(|operation| operation.results.iter().any(|(base, _)| *base == name.base))
+            else {
+                // A constant may be defined before the loop. Other loops may have parameters of the same name.
+                if block.params.iter().any(|(param, _)| *param == name.base) {
+                    return None;
+                }
+                return match self.values.get(name)?.splat() {
+                    Some(DenseNumber::Int(value)) => Some(*value),
+                    Some(DenseNumber::Decimal(_) | DenseNumber::Bits(_)) | None => None,
+                };
+            };
+            match found.attributes.get("value") {
+                Some(Attribute::Dense(dense)) if found.name == "stablehlo.constant" => {
+                    match dense.elements.as_slice() {
+                        [DenseNumber::Int(value)] => Some(*value),
+                        _ => None,
+                    }
+                }
+                _ => None,
+            }
+        };
+        let last = cond.body.last()?;
+        let test = cond.body.iter().find(|operation| {
+            operation
+                .results
+                .first()
+                .is_some_and(|(name, _)| last.operands.first().is_some_and(|used| used.base == *name))
+        })?;
+        let is_less =
+            matches!(test.attributes.get("comparison_direction"), Some(Attribute::Word(word)) if word == "LT");
+        if test.name != "stablehlo.compare" || !is_less {
+            return None;
+        }
+        let [left, right] = test.operands.as_slice() else { return None };
+        let counter = cond.params.iter().position(|(name, _)| *name == left.base)?;
+        let end = constant_in(cond, right)?;
+        let Some(DenseNumber::Int(start)) = inits[counter].splat() else { return None };
+        if !matches!(body.params[counter].1.element, MlirElement::Signed(_)) || body.params[counter].1.rank() > 0 {
+            return None;
+        }
+        let next = body.body.last()?.operands.get(counter)?;
+        let step = body.body.iter().find(|operation| operation.results.iter().any(|(name, _)| *name == next.base))?;
+        let own = &body.params[counter].0;
+        let is_step = step.name == "stablehlo.add"
+            && step.operands.first().is_some_and(|left| left.base == *own)
+            && step.operands.get(1).is_some_and(|right| constant_in(body, right) == Some(1));
+        let fits = |value: i128| i32::try_from(value).is_ok();
+        (is_step && fits(*start) && fits(end)).then_some(CountedLoop { counter, start: *start, end })
     }
 
     /// Gives the parameters of a block these variables.
@@ -165,12 +219,20 @@ impl FunctionReader<'_> {
         self.block(build, region)
     }
 
+    /// As [`FunctionReader::block`], of a function of numbers that is applied to arrays.
+    pub(super) fn lifted_block(&mut self, build: Build, region: &MlirBlock) -> Read<BlockNode> {
+        let outer = std::mem::replace(&mut self.is_lifted, true);
+        let block = self.block(build, region);
+        self.is_lifted = outer;
+        block
+    }
+
     /// A region as a function of its parameters: `|a, b| ..`.
     pub(super) fn lambda(&mut self, operation: &MlirOp, region: &MlirBlock) -> Read<Expr> {
         let build = at(operation);
         let names: Vec<String> = region.params.iter().map(|(name, _)| self.fresh(name)).collect();
         self.enter(build, region, &names);
-        let block = self.block(build, region)?;
+        let block = self.lifted_block(build, region)?;
         let body = match block.stmts.is_empty() {
             true => *block.value.expect("a region has a value"),
             false => build.expr(ExprKind::Block(block)),
@@ -217,41 +279,4 @@ fn assigned_together(
 
 fn either(build: Build, cond: Expr, then: BlockNode, otherwise: Expr) -> Expr {
     build.expr(ExprKind::If { cond: Box::new(cond), then, otherwise: Some(Box::new(otherwise)) })
-}
-
-/// The counter of a loop whose condition is `counter < end`, with a constant first value, and a step of 1.
-fn counted(cond: &MlirBlock, body: &MlirBlock, inits: &[MlirValue]) -> Option<CountedLoop> {
-    let constant_in = |block: &MlirBlock, name: &ValueName| {
-        let found = block.body.iter().find(|operation| operation.results.iter().any(|(base, _)| *base == name.base))?;
-        match found.attributes.get("value") {
-            Some(Attribute::Dense(dense)) if found.name == "stablehlo.constant" => match dense.elements.as_slice() {
-                [DenseNumber::Int(value)] => Some(*value),
-                _ => None,
-            },
-            _ => None,
-        }
-    };
-    let last = cond.body.last()?;
-    let test = cond.body.iter().find(|operation| {
-        operation.results.first().is_some_and(|(name, _)| last.operands.first().is_some_and(|used| used.base == *name))
-    })?;
-    let is_less = matches!(test.attributes.get("comparison_direction"), Some(Attribute::Word(word)) if word == "LT");
-    if test.name != "stablehlo.compare" || !is_less {
-        return None;
-    }
-    let [left, right] = test.operands.as_slice() else { return None };
-    let counter = cond.params.iter().position(|(name, _)| *name == left.base)?;
-    let end = constant_in(cond, right)?;
-    let Some(DenseNumber::Int(start)) = inits[counter].splat() else { return None };
-    if !matches!(body.params[counter].1.element, MlirElement::Signed(_)) || body.params[counter].1.rank() > 0 {
-        return None;
-    }
-    let next = body.body.last()?.operands.get(counter)?;
-    let step = body.body.iter().find(|operation| operation.results.iter().any(|(name, _)| *name == next.base))?;
-    let own = &body.params[counter].0;
-    let is_step = step.name == "stablehlo.add"
-        && step.operands.first().is_some_and(|left| left.base == *own)
-        && step.operands.get(1).is_some_and(|right| constant_in(body, right) == Some(1));
-    let fits = |value: i128| i32::try_from(value).is_ok();
-    (is_step && fits(*start) && fits(end)).then_some(CountedLoop { counter, start: *start, end })
 }

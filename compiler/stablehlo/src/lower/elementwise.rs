@@ -72,7 +72,7 @@ impl FunctionReader<'_> {
             self.define(operation, known);
             return Ok(());
         }
-        if self.part_of_softmax(operation)? || self.coordinate(operation)? {
+        if self.part_of_softmax(operation)? {
             return Ok(());
         }
         if let Some((_, function)) = UNARY.iter().find(|(known, _)| *known == name) {
@@ -129,7 +129,9 @@ impl FunctionReader<'_> {
                     match is_scalar_choice {
                         // Nothing else has the shape.
                         true => [x, y] = self.some_operands(operation).map(|[_, x, y]| [x, y])?,
-                        false => x.expr = build.cast(x.ty.element, super::literal(build, x.ty.element, &one)),
+                        false => {
+                            x.expr = build.cast(x.ty.element, super::constants::literal(build, x.ty.element, &one))
+                        }
                     }
                 }
                 let factored = x.factored.or(y.factored);
@@ -149,14 +151,7 @@ impl FunctionReader<'_> {
                 }
                 convert(build, &x, to)
             }
-            "stablehlo.bitcast_convert" => {
-                let [x] = self.some_operands(operation)?;
-                let ty = result_type(operation)?;
-                if ty.element.bits() != x.ty.element.bits() {
-                    return Err(unsupported(operation, "between types of different sizes"));
-                }
-                build.call("bitcast", [x.expr, build.type_value(&scalar(ty.element))])
-            }
+            "stablehlo.bitcast_convert" => return self.bitcast_convert(operation),
             "stablehlo.round_nearest_afz" => {
                 let [x] = self.some_operands(operation)?;
                 let x = self.variable(build, "x", x.expr);
@@ -241,7 +236,7 @@ impl FunctionReader<'_> {
         let ty = result_type(operation)?;
         if let Some(number) = folded(&operation.name, &operands, &ty) {
             let dense = Dense { ty, elements: vec![number] };
-            let value = MlirValue::new(super::constant(at(operation), &dense), dense.ty.clone());
+            let value = MlirValue::new(super::constants::constant(at(operation), &dense), dense.ty.clone());
             return Ok(Some(MlirValue { constant: Some(dense), ..value }));
         }
         let [x, y] = operands.as_slice() else { return Ok(None) };
@@ -304,7 +299,7 @@ impl FunctionReader<'_> {
                 continue;
             }
             if let Some(number) = number(operand) {
-                operand.expr = super::literal(build, operand.ty.element, &number);
+                operand.expr = super::constants::literal(build, operand.ty.element, &number);
             } else if let Some(narrow) = &operand.narrow {
                 operand.expr = narrow.expr.clone();
             }
@@ -409,32 +404,6 @@ impl FunctionReader<'_> {
         };
         Ok(at(operation).binary(op, x.expr, y.expr))
     }
-
-    /// Rounding to a float with fewer bits, which is the element type of the same bits.
-    fn reduce_precision(&mut self, operation: &MlirOp) -> Read<()> {
-        let build = at(operation);
-        let [x] = self.some_operands(operation)?;
-        let format = match operation.attributes.get("format") {
-            Some(Attribute::Word(word)) => word.clone(),
-            _ => {
-                let bits = |name: &str| super::ints(operation, name).map(|bits| bits.first().copied().unwrap_or(0));
-                format!("e{}m{}", bits("exponent_bits")?, bits("mantissa_bits")?)
-            }
-        };
-        let through = match format.as_str() {
-            "e5m10" => MlirElement::F16,
-            "e8m7" => MlirElement::Bf16,
-            "e8m23" => MlirElement::F32,
-            "e11m52" => MlirElement::F64,
-            "e5m2" => MlirElement::F8e5m2,
-            _ => return Err(unsupported(operation, format!("to `{format}`"))),
-        };
-        if through.bits() >= x.ty.element.bits() {
-            return self.same_as_operands(operation);
-        }
-        let rounded = build.cast(through, x.expr);
-        self.emit(operation, build.cast(x.ty.element, rounded))
-    }
 }
 
 /// The shape to which NumPy broadcasts the narrow forms of these operands; None if one has none.
@@ -508,8 +477,4 @@ pub(super) fn convert(build: Build, x: &MlirValue, to: MlirElement) -> Expr {
         (from, to) if from.is_complex() && !to.is_complex() => build.cast(to, build.call("real", [x.expr.clone()])),
         (_, to) => build.cast(to, x.expr.clone()),
     }
-}
-
-fn scalar(element: MlirElement) -> TensorType {
-    TensorType { shape: Vec::new(), element }
 }

@@ -2,45 +2,45 @@
 
 use super::products::{custom_ints, in_order};
 use super::reductions::RegionFunction;
-use super::shapes::reshaped;
+use super::shapes::{reshaped, sliced};
 use super::{FunctionReader, MlirValue, ValueForm, at, malformed, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, MlirElement, MlirOp, TensorType};
+use crate::tree::{Attribute, Dense, DenseNumber, MlirElement, MlirOp, TensorType};
 use spmdc_grammar::ast::{Expr, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 
 /// The dimension numbers of a gather or scatter.
-struct Numbers {
+pub(super) struct DimensionNumbers {
     /// The dimensions of the slices in the result, or in the updates.
     offset: Vec<usize>,
     collapsed: Vec<usize>,
     /// The dimensions of the operand that are batched, and those of the indices.
-    batch: Vec<usize>,
-    of_indices: Vec<usize>,
+    pub batch: Vec<usize>,
+    pub of_indices: Vec<usize>,
     /// The dimension of the operand to which each index belongs.
-    map: Vec<usize>,
+    pub map: Vec<usize>,
     /// The dimension of the indices along which one element's indices lie.
-    vector: usize,
+    pub vector: usize,
 }
 
-impl Numbers {
-    fn new(operation: &MlirOp, attribute: &str, names: [&str; 5]) -> Read<Numbers> {
+impl DimensionNumbers {
+    fn new(operation: &MlirOp, attribute: &str, names: [&str; 5]) -> Read<DimensionNumbers> {
         let Some(Attribute::Custom(_, inside)) = operation.attributes.get(attribute) else {
             return Err(malformed(operation, format!("`{}` requires dimension numbers", operation.name)));
         };
         let list = |name: &str| custom_ints(inside, name).into_iter().map(|dim| dim as usize).collect();
         let [offset, collapsed, batch, of_indices, map] = names.map(list);
         let vector = custom_ints(inside, "index_vector_dim").first().copied().unwrap_or(0) as usize;
-        Ok(Numbers { offset, collapsed, batch, of_indices, map, vector })
+        Ok(DimensionNumbers { offset, collapsed, batch, of_indices, map, vector })
     }
 
-    /// The dimensions of an array that slices of it have.
-    fn slice_dims(&self, x: &MlirValue) -> Vec<usize> {
-        (0..x.ty.rank()).filter(|dim| !self.collapsed.contains(dim) && !self.batch.contains(dim)).collect()
+    /// The dimensions of an array of this rank that slices of it have.
+    fn slice_dims(&self, rank: usize) -> Vec<usize> {
+        (0..rank).filter(|dim| !self.collapsed.contains(dim) && !self.batch.contains(dim)).collect()
     }
 
     /// The shape of the indices without the dimension along which one element's indices lie.
-    fn index_shape(&self, indices: &MlirValue) -> Vec<usize> {
+    pub fn index_shape(&self, indices: &MlirValue) -> Vec<usize> {
         let mut shape = indices.ty.shape.clone();
         if self.vector < shape.len() {
             shape.remove(self.vector);
@@ -48,9 +48,9 @@ impl Numbers {
         shape
     }
 
-    /// The origin of each dimension of the result of a gather, or of the updates of a scatter, of this rank.
-    fn sources(&self, x: &MlirValue, rank: usize) -> Vec<SourceDim> {
-        let mut of_slices = self.slice_dims(x).into_iter().map(SourceDim::Operand);
+    /// The origin of each dimension of the result of a gather, or of the updates of a scatter, of this `rank`; the array has rank `of`.
+    pub fn sources(&self, of: usize, rank: usize) -> Vec<SourceDim> {
+        let mut of_slices = self.slice_dims(of).into_iter().map(SourceDim::Operand);
         let mut of_indices = (0..).map(SourceDim::Index);
         let source = |dim: usize| if self.offset.contains(&dim) { of_slices.next() } else { of_indices.next() };
         (0..rank).filter_map(source).collect()
@@ -74,7 +74,7 @@ impl Numbers {
 
 /// A dimension of `x[indices]`.
 #[derive(Clone, Copy, PartialEq)]
-enum SourceDim {
+pub(super) enum SourceDim {
     /// A dimension of the indices.
     Index(usize),
     /// A dimension of the operand.
@@ -91,7 +91,7 @@ struct IndexedPlaces {
     sizes: Vec<usize>,
     /// Whether each index is inside of the array, for the dimensions of the indices.
     inside: Option<Expr>,
-    /// The first indexed dimension.
+    /// The first dimension to which indices belong.
     first: Option<usize>,
 }
 
@@ -128,7 +128,7 @@ impl FunctionReader<'_> {
         &mut self,
         operation: &MlirOp,
         (x, indices): (&MlirValue, &MlirValue),
-        numbers: &Numbers,
+        numbers: &DimensionNumbers,
         sizes: &[usize],
         outside: Outside,
     ) -> Read<IndexedPlaces> {
@@ -262,7 +262,7 @@ impl FunctionReader<'_> {
             dims: all.iter().map(|&(dim, _)| dim).collect(),
             sizes: all.iter().map(|&(_, size)| size).collect(),
             inside,
-            first: indexed.first().copied(),
+            first: indexed.iter().find(|dim| !numbers.batch.contains(dim)).or(indexed.first()).copied(),
         })
     }
 
@@ -276,7 +276,7 @@ impl FunctionReader<'_> {
             "start_indices_batching_dims",
             "start_index_map",
         ];
-        let numbers = Numbers::new(operation, "dimension_numbers", names)?;
+        let numbers = DimensionNumbers::new(operation, "dimension_numbers", names)?;
         numbers.check(operation, &x, &indices)?;
         let sizes: Vec<usize> = super::ints(operation, "slice_sizes")?.into_iter().map(|size| size as usize).collect();
         let ty = result_type(operation)?;
@@ -286,7 +286,7 @@ impl FunctionReader<'_> {
             false => build.index(x.expr.clone(), places.items.clone()),
         };
         // The dimensions of the result: offsets at their places, and the dimensions of the indices around them.
-        let wanted = numbers.sources(&x, ty.rank());
+        let wanted = numbers.sources(x.ty.rank(), ty.rank());
         let result = arranged(build, found, (&places.dims, &places.sizes), (&wanted, &ty.shape))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
         self.emit(operation, result)
@@ -295,9 +295,13 @@ impl FunctionReader<'_> {
     pub(super) fn scatter(&mut self, operation: &MlirOp) -> Read<()> {
         let build = at(operation);
         let operands = self.all_operands(operation)?;
-        let [x, indices, updates] = operands.as_slice() else {
-            return Err(unsupported(operation, "of several arrays"));
-        };
+        let count = operands.len() / 2;
+        if operands.len() != 2 * count + 1 || count == 0 {
+            return Err(malformed(operation, "a scatter has indices, and updates for each array"));
+        }
+        let (arrays, rest) = operands.split_at(count);
+        let (x, indices, all_updates) = (&arrays[0], &rest[0], &rest[1..]);
+        let updates = &all_updates[0];
         let names = [
             "update_window_dims",
             "inserted_window_dims",
@@ -305,27 +309,48 @@ impl FunctionReader<'_> {
             "scatter_indices_batching_dims",
             "scatter_dims_to_operand_dims",
         ];
-        let numbers = Numbers::new(operation, "scatter_dimension_numbers", names)?;
+        let numbers = DimensionNumbers::new(operation, "scatter_dimension_numbers", names)?;
         numbers.check(operation, x, indices)?;
         let Some(region) = operation.regions.first() else {
             return Err(malformed(operation, "a scatter has a function"));
         };
-        let update = match RegionFunction::of_region(region) {
+        let mut sizes = vec![1; x.ty.rank()];
+        for (dim, &of) in numbers.slice_dims(x.ty.rank()).into_iter().zip(&numbers.offset) {
+            sizes[dim] =
+                *updates.ty.shape.get(of).ok_or_else(|| malformed(operation, "an update has no such dimension"))?;
+        }
+        let are_alike = |all: &[MlirValue]| all.iter().all(|one| one.ty.shape == all[0].ty.shape);
+        let fit = sizes.iter().zip(&x.ty.shape).all(|(size, all)| size <= all);
+        if !are_alike(arrays) || !are_alike(all_updates) || !fit {
+            return Err(malformed(operation, "the updates do not fit the arrays"));
+        }
+        let combination = RegionFunction::of_region(region);
+        let is_unique = matches!(operation.attributes.get("unique_indices"), Some(Attribute::Bool(true)));
+        let is_one = numbers.index_shape(indices).iter().all(|&size| size == 1) && numbers.batch.is_empty();
+        let is_window = |dim: &usize| sizes[*dim] != 1 && numbers.map.contains(dim);
+        let has_windows = (0..sizes.len()).any(|dim| is_window(&dim));
+        let is_whole = |dim: usize| is_window(&dim) && sizes[dim] == x.ty.shape[dim];
+        let is_expressible = match combination {
+            Some(RegionFunction::Max | RegionFunction::Min) => !has_windows,
+            Some(RegionFunction::Add | RegionFunction::Multiply | RegionFunction::Or) => true,
+            Some(RegionFunction::And) => false,
+            None => is_unique || returns_update(region),
+        };
+        let needs_order = count > 1 || !is_one && (!is_expressible || (0..sizes.len()).any(is_whole));
+        if needs_order {
+            return self.scatter_in_order(operation, (arrays, indices, all_updates), &numbers, &sizes);
+        }
+        let update = match combination {
             Some(combination) => ScatterUpdate::Combine(combination),
             None if returns_update(region) => ScatterUpdate::Replace,
             None => ScatterUpdate::MlirFunction(self.lambda(operation, region)?),
         };
-        let mut sizes = vec![1; x.ty.rank()];
-        for (dim, &of) in numbers.slice_dims(x).into_iter().zip(&numbers.offset) {
-            sizes[dim] =
-                *updates.ty.shape.get(of).ok_or_else(|| malformed(operation, "an update has no such dimension"))?;
-        }
-        if numbers.index_shape(indices).iter().all(|&size| size == 1) && numbers.batch.is_empty() {
+        if is_one {
             return self.scatter_one(operation, (x, indices, updates), &numbers, &sizes, update);
         }
         let places = self.places(operation, (x, indices), &numbers, &sizes, Outside::AfterEnd)?;
         // The updates in the order of `x[items]`.
-        let given = numbers.sources(x, updates.ty.rank());
+        let given = numbers.sources(x.ty.rank(), updates.ty.rank());
         let values = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&places.dims, &places.sizes))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
         let Some(first) = places.first else {
@@ -360,7 +385,6 @@ impl FunctionReader<'_> {
         let name = self.fresh(operation.results.first().map_or("x", |(name, _)| name.as_str()));
         self.stmts.push(build.bind_mutable(&name, base));
         let target = build.index(build.name(&name), items);
-        let is_unique = matches!(operation.attributes.get("unique_indices"), Some(Attribute::Bool(true)));
         let statement = match update {
             ScatterUpdate::Replace => StmtNodeKind::Assign { target, op: None, value: values },
             ScatterUpdate::Combine(RegionFunction::Add) => {
@@ -373,12 +397,11 @@ impl FunctionReader<'_> {
             ScatterUpdate::Combine(RegionFunction::Or) => {
                 StmtNodeKind::Assign { target, op: Some(InfixOp::Add), value: values }
             }
-            ScatterUpdate::MlirFunction(_) if is_unique => {
+            ScatterUpdate::MlirFunction(_) => {
                 let old = target.clone();
                 StmtNodeKind::Assign { target, op: None, value: update.of(build, old, values) }
             }
-            ScatterUpdate::Combine(RegionFunction::Max | RegionFunction::Min | RegionFunction::And)
-            | ScatterUpdate::MlirFunction(_) => {
+            ScatterUpdate::Combine(RegionFunction::Max | RegionFunction::Min | RegionFunction::And) => {
                 return Err(unsupported(operation, "with this function"));
             }
         };
@@ -400,11 +423,16 @@ impl FunctionReader<'_> {
         &mut self,
         operation: &MlirOp,
         (x, indices, updates): (&MlirValue, &MlirValue, &MlirValue),
-        numbers: &Numbers,
+        numbers: &DimensionNumbers,
         sizes: &[usize],
         update: ScatterUpdate,
     ) -> Read<()> {
         let build = at(operation);
+        if let Some(numbers_of) = indices.constant.as_ref().and_then(Dense::ints)
+            && self.scatter_at_constants(operation, (x, updates), (numbers, &numbers_of), sizes, &update)?
+        {
+            return Ok(());
+        }
         let flat = match indices.ty.rank() {
             1 => indices.expr.clone(),
             _ => reshaped(build, indices.expr.clone(), &[numbers.map.len()]),
@@ -425,7 +453,7 @@ impl FunctionReader<'_> {
             });
             starts[dim] = build.call("maximum", [start, build.int(0)]);
         }
-        let given = numbers.sources(x, updates.ty.rank());
+        let given = numbers.sources(x.ty.rank(), updates.ty.rank());
         let all: Vec<SourceDim> = (0..x.ty.rank()).map(SourceDim::Operand).collect();
         let new = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&all, sizes))
             .ok_or_else(|| unsupported(operation, "with these dimension numbers"))?;
@@ -438,6 +466,57 @@ impl FunctionReader<'_> {
         let new = update.of(build, old.clone(), new);
         let new = build.call("where", [inside, new, old]);
         self.emit(operation, build.call("dynamic_update_slice", [x.expr.clone(), new, starts]))
+    }
+
+    /// The update of a slice at a constant place; false if the dimension numbers do not fit.
+    fn scatter_at_constants(
+        &mut self,
+        operation: &MlirOp,
+        (x, updates): (&MlirValue, &MlirValue),
+        (numbers, places): (&DimensionNumbers, &[i128]),
+        sizes: &[usize],
+        update: &ScatterUpdate,
+    ) -> Read<bool> {
+        let build = at(operation);
+        if places.len() != numbers.map.len() || numbers.map.is_empty() {
+            return Ok(false);
+        }
+        let mut starts = vec![0; x.ty.rank()];
+        for (&dim, &place) in numbers.map.iter().zip(places) {
+            let most = x.ty.shape[dim] as i128 - sizes[dim] as i128;
+            // Nothing is updated by a slice that does not lie in the array.
+            if !(0..=most).contains(&place) {
+                self.define(operation, x.clone());
+                return Ok(true);
+            }
+            starts[dim] = place as usize;
+        }
+        let given = numbers.sources(x.ty.rank(), updates.ty.rank());
+        let all: Vec<SourceDim> = (0..x.ty.rank()).map(SourceDim::Operand).collect();
+        let Some(new) = arranged(build, updates.expr.clone(), (&given, &updates.ty.shape), (&all, sizes)) else {
+            return Ok(false);
+        };
+        let ranges: Vec<(usize, usize, usize)> =
+            starts.iter().zip(sizes).map(|(&start, &size)| (start, start + size, 1)).collect();
+        self.assign_range(operation, x, &ranges, |old| update.of(build, old, new))?;
+        Ok(true)
+    }
+
+    /// Gives the result of the operation the elements of `x`, but others in a range; `new` makes them from the old ones.
+    fn assign_range(
+        &mut self,
+        operation: &MlirOp,
+        x: &MlirValue,
+        ranges: &[(usize, usize, usize)],
+        new: impl FnOnce(Expr) -> Expr,
+    ) -> Read<()> {
+        let build = at(operation);
+        let name = self.fresh(operation.results.first().map_or("x", |(name, _)| name.as_str()));
+        let old = sliced(build, build.name(&name), &x.ty.shape, ranges);
+        self.stmts.push(build.bind_mutable(&name, x.expr.clone()));
+        let kind = StmtNodeKind::Assign { target: old.clone(), op: None, value: new(old) };
+        self.stmts.push(StmtNode { kind, span: build.0 });
+        self.emit(operation, build.name(&name))
     }
 
     /// The extremes of the updates of each element, by segments: the positions along the indexed dimensions as one number.
@@ -500,7 +579,7 @@ impl FunctionReader<'_> {
         &mut self,
         build: Build,
         inside: &Expr,
-        numbers: &Numbers,
+        numbers: &DimensionNumbers,
         indices: &MlirValue,
         sizes: &[usize],
         ty: &TensorType,
@@ -520,7 +599,15 @@ impl FunctionReader<'_> {
         let Some(x) = operands.next() else { return Err(malformed(operation, "an operand is missing")) };
         let name = if operation.attributes.contains_key("sizes") { "sizes" } else { "slice_sizes" };
         let sizes = super::ints(operation, name)?;
-        let starts: Vec<Expr> = operands.map(|start| not_negative(build, &start)).collect();
+        let starts: Vec<MlirValue> = operands.collect();
+        let lens: Option<Vec<usize>> = sizes.iter().map(|&size| usize::try_from(size).ok()).collect();
+        if let Some(ranges) = lens.and_then(|lens| constant_ranges(&x, &starts, &lens)) {
+            let of = x.shaped();
+            let value = self.bound(operation, sliced(build, x.expr, &x.ty.shape, &ranges))?;
+            self.define(operation, MlirValue { form: ValueForm::Sliced(of, ranges), ..value });
+            return Ok(());
+        }
+        let starts: Vec<Expr> = starts.iter().map(|start| not_negative(build, start)).collect();
         if starts.is_empty() {
             return self.emit(operation, x.expr);
         }
@@ -534,18 +621,35 @@ impl FunctionReader<'_> {
         let (Some(x), Some(update)) = (operands.next(), operands.next()) else {
             return Err(malformed(operation, "an operand is missing"));
         };
-        let starts: Vec<Expr> = operands.map(|start| not_negative(build, &start)).collect();
+        let starts: Vec<MlirValue> = operands.collect();
         if starts.is_empty() {
             return self.emit(operation, update.expr);
         }
+        if let Some(ranges) = constant_ranges(&x, &starts, &update.ty.shape) {
+            return self.assign_range(operation, &x, &ranges, |_| update.expr);
+        }
+        let starts: Vec<Expr> = starts.iter().map(|start| not_negative(build, start)).collect();
         self.emit(operation, build.call("dynamic_update_slice", [x.expr, update.expr, build.tuple(starts)]))
     }
+}
+
+/// The ranges of a slice of these sizes at constant places, which are moved inside; None for other places.
+fn constant_ranges(x: &MlirValue, starts: &[MlirValue], sizes: &[usize]) -> Option<Vec<(usize, usize, usize)>> {
+    if starts.is_empty() || starts.len() != x.ty.rank() || sizes.len() != starts.len() {
+        return None;
+    }
+    let range = |((start, &len), &size): ((&MlirValue, &usize), &usize)| {
+        let Some(DenseNumber::Int(start)) = start.splat() else { return None };
+        let start = (*start).clamp(0, size.checked_sub(len)? as i128) as usize;
+        Some((start, start + len, 1))
+    };
+    starts.iter().zip(sizes).zip(&x.ty.shape).map(range).collect()
 }
 
 /// A start index, of which negative ones are 0.
 fn not_negative(build: Build, start: &MlirValue) -> Expr {
     match (start.splat(), start.ty.element) {
-        (Some(crate::tree::DenseNumber::Int(value)), _) => build.int((*value).max(0)),
+        (Some(DenseNumber::Int(value)), _) => build.int((*value).max(0)),
         (_, MlirElement::Unsigned(_)) => start.expr.clone(),
         _ => build.call("maximum", [start.expr.clone(), build.int(0)]),
     }
@@ -558,7 +662,7 @@ fn returns_update(region: &crate::tree::MlirBlock) -> bool {
 }
 
 /// An array whose dimensions come from these, in another order; dimensions of one element may be added or dropped.
-fn arranged(
+pub(super) fn arranged(
     build: Build,
     value: Expr,
     (from, from_sizes): (&[SourceDim], &[usize]),

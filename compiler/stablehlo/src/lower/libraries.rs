@@ -15,12 +15,11 @@ impl FunctionReader<'_> {
             Some(Attribute::Symbol(name) | Attribute::Text(name)) => name.clone(),
             _ => return Err(malformed(operation, "a custom call names its function")),
         };
-        match target.as_str() {
-            "Sharding" => return self.old_sharding(operation),
-            "SPMDFullToShardShape" | "SPMDShardToFullShape" => {
-                return Err(unsupported(operation, "with shardings of GSPMD: print the program with Shardy"));
-            }
-            _ => {}
+        if matches!(target.as_str(), "Sharding" | "SPMDFullToShardShape" | "SPMDShardToFullShape") {
+            return Err(unsupported(
+                operation,
+                "here: print the program with a JAX version that uses Shardy, 0.7 or later",
+            ));
         }
         let build = at(operation);
         let operands = self.all_operands(operation)?;

@@ -1,14 +1,23 @@
 //! Functions and operations as items, statements and expressions of the language.
 
+mod bits;
 mod collectives;
+mod constants;
 mod control;
+mod devices;
 mod elementwise;
+mod generators;
 mod indexing;
 mod libraries;
+mod manual;
+mod meshes;
 mod products;
 mod reductions;
+mod scatter_loops;
 mod shapes;
 mod sharding;
+mod sorting;
+mod windows;
 
 use crate::build::Build;
 use crate::cursor::Read;
@@ -17,16 +26,14 @@ use crate::layers::ProgramNames;
 use crate::locations::{NamedLocations, resolve};
 use crate::paths::{FlatParam, PathParams, by_path, last_field};
 use crate::tree::{
-    Attribute, Dense, DenseNumber, MeshDeclaration, MlirBlock, MlirElement, MlirFunction, MlirModule, MlirOp,
-    TensorType, ValueName,
+    Attribute, Dense, DenseNumber, MeshDeclaration, MlirBlock, MlirFunction, MlirModule, MlirOp, TensorType, ValueName,
 };
-use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, FnItem, InfixOp, ItemKind, ItemNode, ProgramNode, StmtNode};
+use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, FnItem, ItemKind, ItemNode, ProgramNode, StmtNode};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::print;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 
 /// The program that computes what a module does. With locations it is one for people, with names from them.
 pub fn program(
@@ -36,8 +43,9 @@ pub fn program(
 ) -> Read<ProgramNode> {
     let mut names = BTreeMap::new();
     let mut taken: BTreeSet<String> = BTreeSet::new();
-    let axes: Vec<&str> =
-        module.meshes.iter().flat_map(|mesh| mesh.axes.iter().map(|(name, _)| name.as_str())).collect();
+    let common = meshes::CommonMesh::of_module(module)?;
+    let mesh = common.as_ref().map(|common| &common.declaration);
+    let axes: Vec<&str> = mesh.iter().flat_map(|mesh| mesh.axes.iter().map(|(name, _)| name.as_str())).collect();
     for function in &module.functions {
         let mut name = identifier(&function.name);
         while (name != "main" && is_shipped(&name)) || taken.contains(&name) || axes.contains(&name.as_str()) {
@@ -46,23 +54,54 @@ pub fn program(
         taken.insert(name.clone());
         names.insert(function.name.clone(), name);
     }
-    let mut meshes = module.meshes.iter().filter(|mesh| !mesh.axes.is_empty());
-    let mesh = meshes.next();
-    if let Some((first, other)) = mesh.and_then(|first| Some((first, meshes.find(|mesh| mesh.axes != first.axes)?))) {
-        let message = format!("meshes with different axes, `@{}` and `@{}`, are not supported", first.name, other.name);
-        return Err(Diagnostic::error(Code::E0111, other.span, message));
-    }
     let mut items = Vec::new();
     items.extend(mesh.map(sharding::mesh_item));
     taken.extend(axes.iter().map(|axis| identifier(axis)));
-    let context = ModuleContext { names, mesh, is_shipped, locations, items: RefCell::new(taken) };
-    for function in &module.functions {
-        let mut lowering = FunctionReader::new(&context);
-        let item = lowering.function(function)?;
-        items.append(&mut lowering.items);
-        items.push(item);
-    }
+    let functions = module.functions.iter().map(|function| (function.name.as_str(), function)).collect();
+    let context = ModuleContext {
+        names,
+        functions,
+        with_manual_code: with_manual_code(module),
+        common: common.as_ref(),
+        mesh,
+        is_shipped,
+        locations,
+        items: RefCell::new(taken),
+    };
+    items.extend(functions_of(module, &context)?);
     Ok(ProgramNode { stage: None, items, comments: Vec::new() })
+}
+
+/// The functions that `@main` calls, and it; all functions of a module without it.
+fn functions_of(module: &MlirModule, context: &ModuleContext<'_>) -> Read<Vec<ItemNode>> {
+    let is_main = |function: &&MlirFunction| function.name == "main";
+    let first = module.functions.iter().filter(is_main).map(|function| function.name.clone());
+    let mut reached: BTreeSet<String> = first.collect();
+    if reached.is_empty() {
+        reached = module.functions.iter().map(|function| function.name.clone()).collect();
+    }
+    // The names of functions that are parts of others in the text.
+    let mut extracted = Vec::new();
+    let mut lowered: BTreeMap<usize, Vec<ItemNode>> = BTreeMap::new();
+    loop {
+        let is_next =
+            |(at, function): &(usize, &MlirFunction)| reached.contains(&function.name) && !lowered.contains_key(at);
+        let next: Vec<(usize, &MlirFunction)> = module.functions.iter().enumerate().filter(is_next).collect();
+        if next.is_empty() {
+            return Ok(lowered.into_values().flatten().collect());
+        }
+        for (at, function) in next {
+            let mut lowering = FunctionReader::new(context);
+            lowering.names.extend(extracted.iter().cloned());
+            let item = lowering.function(function)?;
+            for item in &lowering.items {
+                extracted.extend(if let ItemKind::Fn(own) = &item.kind { Some(own.name.name.clone()) } else { None });
+            }
+            reached.append(&mut lowering.called);
+            lowering.items.push(item);
+            lowered.insert(at, lowering.items);
+        }
+    }
 }
 
 /// Maximum length of the results of `main` on one line.
@@ -83,6 +122,11 @@ fn scope_of(name: &str) -> Option<&str> {
 pub struct ModuleContext<'m> {
     /// The names of functions in the program.
     names: BTreeMap<String, String>,
+    /// The functions by their names in the text.
+    functions: BTreeMap<&'m str, &'m MlirFunction>,
+    /// The functions that have code for each device.
+    with_manual_code: BTreeSet<&'m str>,
+    common: Option<&'m meshes::CommonMesh>,
     mesh: Option<&'m MeshDeclaration>,
     is_shipped: &'m dyn Fn(&str) -> bool,
     /// The locations by their names, if the program is one for people.
@@ -125,8 +169,8 @@ pub struct MlirValue {
     counts_along: Option<usize>,
     /// The matrices whose Householder vectors it has, possibly with others where the factorization failed.
     factored: Option<Box<MlirValue>>,
-    /// In code for each device: it is the number of the device among those along these axes, by their positions in the mesh.
-    device: Option<Range<usize>>,
+    /// The part of the number of the device that it is.
+    device: Option<devices::DevicePart>,
     /// In code for each device: the axes along which it may differ.
     varying: BTreeSet<String>,
     /// In code for each device: the call that gathers it from all devices, so that it is the same on them.
@@ -202,9 +246,14 @@ impl MlirValue {
         }
     }
 
-    /// The number that all elements are.
+    /// The real number that all elements are.
     fn splat(&self) -> Option<&DenseNumber> {
-        self.constant.as_ref().filter(|dense| dense.is_splat()).and_then(|dense| dense.elements.first())
+        let dense = self.constant.as_ref().filter(|dense| dense.is_splat())?;
+        match dense.elements.as_slice() {
+            [number] => Some(number),
+            [real, imaginary] => Some(real).filter(|_| imaginary.is_zero()),
+            _ => None,
+        }
     }
 
     /// Whether all elements are this integer, or the float of the same value.
@@ -232,7 +281,21 @@ pub struct FunctionReader<'m> {
     scopes: BTreeMap<String, String>,
     /// The manual axes around, and the axes of each regional `manual_computation`.
     manual: Vec<String>,
+    /// Whether the statements are those of a function of numbers that is applied to arrays.
+    is_lifted: bool,
+    /// The functions that it calls, by their names in the text.
+    called: BTreeSet<String>,
+    /// The number of operations of functions that were put in the place of their calls.
+    inlined: usize,
+    /// The number of such functions around.
+    calls: usize,
 }
+
+/// Maximum number of operations of functions that are put in the place of their calls, so that a short text has a bounded meaning.
+const MAX_INLINED: usize = 100_000;
+
+/// Maximum number of such functions inside each other.
+const MAX_CALLS: usize = 50;
 
 impl<'m> FunctionReader<'m> {
     fn new(context: &'m ModuleContext<'m>) -> FunctionReader<'m> {
@@ -246,6 +309,10 @@ impl<'m> FunctionReader<'m> {
             items: Vec::new(),
             scopes: BTreeMap::new(),
             manual: Vec::new(),
+            is_lifted: false,
+            called: BTreeSet::new(),
+            inlined: 0,
+            calls: 0,
         }
     }
 
@@ -268,11 +335,11 @@ impl<'m> FunctionReader<'m> {
         if let Some(locations) = locations {
             params = self.params_by_path(function, locations)?;
         }
-        for param in function.params.iter().filter(|_| locations.is_none()) {
+        for (at, param) in function.params.iter().enumerate().filter(|_| locations.is_none()) {
             let build = Build(param.span);
             let name = match function.name.as_str() {
                 // The names of arguments are those by which the user passes them.
-                "main" => param.name.clone(),
+                "main" => format!("arg{at}"),
                 _ => self.fresh(&param.name),
             };
             self.names.insert(name.clone());
@@ -367,20 +434,9 @@ impl<'m> FunctionReader<'m> {
     /// The statements of a body, and the values that it returns.
     fn body(&mut self, operations: &[MlirOp]) -> Read<(Vec<StmtNode>, Vec<Expr>)> {
         let outer = std::mem::take(&mut self.stmts);
-        let mut returned = Ok(Vec::new());
-        for operation in operations {
-            if matches!(operation.name.as_str(), "return" | "stablehlo.return" | "sdy.return") {
-                returned =
-                    operation.operands.iter().map(|name| Ok(self.value(operation, name)?.expr.clone())).collect();
-                break;
-            }
-            if let Err(error) = self.operation(operation) {
-                returned = Err(error);
-                break;
-            }
-        }
+        let returned = self.statements(operations);
         let stmts = std::mem::replace(&mut self.stmts, outer);
-        returned.map(|values| (stmts, values))
+        returned.map(|values| (stmts, values.into_iter().map(|value| value.expr).collect()))
     }
 
     /// As [`FunctionReader::body`], as a block whose value is a tuple of the values, or the only one.
@@ -486,7 +542,10 @@ impl<'m> FunctionReader<'m> {
 
     fn operation(&mut self, operation: &MlirOp) -> Read<()> {
         self.lower(operation)?;
-        self.note_varying(operation);
+        // These give their results the axes along which the values in them vary.
+        if operation.name != "sdy.manual_computation" && !self.is_inlined(operation) {
+            self.note_varying(operation);
+        }
         Ok(())
     }
 
@@ -497,9 +556,6 @@ impl<'m> FunctionReader<'m> {
         }
         let mut varying = BTreeSet::new();
         self.varying_of(operation, &mut varying);
-        if operation.name == "stablehlo.partition_id" {
-            varying.extend(self.manual.iter().cloned());
-        }
         let ends = matches!(operation.name.as_str(), "stablehlo.all_reduce");
         let axes = match (ends, self.context.mesh) {
             (true, Some(mesh)) => self.axes_of_groups(operation, mesh).unwrap_or_default(),
@@ -507,13 +563,10 @@ impl<'m> FunctionReader<'m> {
         };
         varying.retain(|axis| !axes.contains(axis));
         for name in Self::result_names(operation) {
+            let part = self.values.get(&name).and_then(|value| value.device);
+            let own = part.map(|part| self.axes_of_part(part).into_iter().collect());
             if let Some(value) = self.values.get_mut(&name) {
-                value.varying.clone_from(&varying);
-                // A coordinate differs along its own axis alone.
-                if let (Some(range), Some(mesh)) = (&value.device, self.context.mesh) {
-                    let own: BTreeSet<&String> = mesh.axes[range.clone()].iter().map(|(axis, _)| axis).collect();
-                    value.varying.retain(|axis| own.contains(axis));
-                }
+                value.varying = own.unwrap_or_else(|| varying.clone());
             }
         }
     }
@@ -552,6 +605,7 @@ impl<'m> FunctionReader<'m> {
             "stablehlo.dot_general" => self.dot_general(operation),
             "stablehlo.convolution" => self.convolution(operation),
             "stablehlo.fft" => self.fft(operation),
+            "stablehlo.rng_bit_generator" => self.random_bits(operation),
             "stablehlo.custom_call" => self.custom_call(operation),
             "sdy.sharding_constraint" | "sdy.reshard" => self.sharding_constraint(operation),
             "sdy.manual_computation" => self.manual_computation(operation),
@@ -561,9 +615,9 @@ impl<'m> FunctionReader<'m> {
             | "stablehlo.all_gather"
             | "stablehlo.reduce_scatter"
             | "stablehlo.all_to_all"
-            | "stablehlo.collective_permute"
-            | "stablehlo.partition_id" => self.collective(operation),
-            _ => match self.shape_operation(operation)? {
+            | "stablehlo.collective_permute" => self.collective(operation),
+            "stablehlo.partition_id" => self.partition_id(operation),
+            _ => match self.part_of_device(operation)? || self.shape_operation(operation)? {
                 true => Ok(()),
                 false => self.elementwise(operation),
             },
@@ -584,7 +638,7 @@ impl<'m> FunctionReader<'m> {
             return Err(malformed(operation, "a constant has elements"));
         };
         let build = Build(operation.span);
-        let expr = constant(build, dense);
+        let expr = constants::constant(build, dense);
         // A scalar is written where it is used.
         let value = match dense.ty.rank() {
             0 => MlirValue::new(expr, dense.ty.clone()),
@@ -602,9 +656,114 @@ impl<'m> FunctionReader<'m> {
             return Err(malformed(operation, format!("the function `@{callee}` is not defined")));
         };
         let operands = self.all_operands(operation)?;
+        if self.is_inlined(operation) {
+            return self.inline(operation, callee, operands);
+        }
+        self.called.insert(callee.clone());
         let call = Build(operation.span).call(&name, operands.into_iter().map(|operand| operand.expr));
         self.emit_all(operation, call);
         Ok(())
+    }
+}
+
+/// Whether an operation is code for each device.
+fn has_device_code(operation: &MlirOp) -> bool {
+    matches!(
+        operation.name.as_str(),
+        "sdy.manual_computation"
+            | "stablehlo.all_reduce"
+            | "stablehlo.all_gather"
+            | "stablehlo.reduce_scatter"
+            | "stablehlo.all_to_all"
+            | "stablehlo.collective_permute"
+            | "stablehlo.partition_id"
+    )
+}
+
+/// The names of the functions that have code for each device, or call one that has.
+fn with_manual_code(module: &MlirModule) -> BTreeSet<&str> {
+    fn has<'m>(body: &'m [MlirOp], found: &BTreeSet<&'m str>) -> bool {
+        body.iter().any(|operation| {
+            let calls = |name: &str| operation.name == "call" && found.contains(name);
+            has_device_code(operation)
+                || matches!(operation.attributes.get("callee"), Some(Attribute::Symbol(name)) if calls(name))
+                || operation.regions.iter().any(|region| has(&region.body, found))
+        })
+    }
+    let mut found = BTreeSet::new();
+    loop {
+        let before = found.len();
+        // Functions are printed after their callers.
+        for function in module.functions.iter().rev() {
+            if has(&function.body, &found) {
+                found.insert(function.name.as_str());
+            }
+        }
+        if found.len() == before {
+            return found;
+        }
+    }
+}
+
+impl<'m> FunctionReader<'m> {
+    /// Puts the statements of a function in the place of its call. The parameters of functions have types, which are those of numbers where
+    /// the statements are applied to arrays.
+    fn inline(&mut self, operation: &MlirOp, callee: &str, operands: Vec<MlirValue>) -> Read<()> {
+        let Some(function) = self.context.functions.get(callee).copied() else {
+            return Err(malformed(operation, format!("the function `@{callee}` is not defined")));
+        };
+        if function.params.len() != operands.len() || function.results.len() != operation.types.len() {
+            return Err(malformed(operation, format!("this call does not fit the function `@{callee}`")));
+        }
+        self.inlined += function.body.len() + 1;
+        if self.inlined > MAX_INLINED || self.calls > MAX_CALLS {
+            return Err(unsupported(operation, "with so many operations in code for each device, or in a reduction"));
+        }
+        self.calls += 1;
+        let outer = std::mem::take(&mut self.values);
+        for (param, operand) in function.params.iter().zip(operands) {
+            self.values.insert(ValueName { base: param.name.clone(), index: 0 }, operand);
+        }
+        let returned = self.statements(&function.body);
+        self.values = outer;
+        self.calls -= 1;
+        let returned = returned?;
+        for (name, value) in Self::result_names(operation).into_iter().zip(returned) {
+            self.values.insert(name, value);
+        }
+        Ok(())
+    }
+
+    /// The function that an operation calls.
+    fn callee(&self, operation: &MlirOp) -> Option<&'m MlirFunction> {
+        match operation.attributes.get("callee") {
+            Some(Attribute::Symbol(name)) if operation.name == "call" => {
+                self.context.functions.get(name.as_str()).copied()
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a call is replaced by the statements of its function.
+    fn is_inlined(&self, operation: &MlirOp) -> bool {
+        let Some(callee) = self.callee(operation) else { return false };
+        self.is_lifted || (!self.manual.is_empty() && self.has_manual_code(callee))
+    }
+
+    /// Whether a function, or one that it calls, has code for each device.
+    fn has_manual_code(&self, function: &MlirFunction) -> bool {
+        self.context.with_manual_code.contains(function.name.as_str())
+    }
+
+    /// Lowers statements into the innermost block: the values that they return.
+    fn statements(&mut self, operations: &[MlirOp]) -> Read<Vec<MlirValue>> {
+        for operation in operations {
+            if matches!(operation.name.as_str(), "return" | "stablehlo.return" | "sdy.return") {
+                return self.all_operands(operation);
+            }
+            self.operation(operation)?;
+        }
+        Ok(Vec::new())
     }
 }
 
@@ -643,137 +802,6 @@ fn dims(operation: &MlirOp, name: &str, rank: usize) -> Read<Vec<usize>> {
     let dims: Option<Vec<usize>> =
         found.iter().map(|&dim| usize::try_from(dim).ok().filter(|&dim| dim < rank)).collect();
     dims.ok_or_else(|| malformed(operation, format!("`{name}` names a dimension that does not exist")))
-}
-
-/// The elements of a constant as an expression of its type.
-fn constant(build: Build, dense: &Dense) -> Expr {
-    let element = dense.ty.element;
-    if dense.is_splat() {
-        let number = constant_number(build, element, &dense.elements);
-        return match dense.ty.rank() {
-            0 => number,
-            _ => build.call("full", [build.type_value(&dense.ty), number]),
-        };
-    }
-    let parts = if element.is_complex() { 2 } else { 1 };
-    if element.is_complex() {
-        let plane = |at: usize| {
-            let numbers = dense.elements.iter().skip(at).step_by(2).cloned().collect();
-            constant(build, &Dense { ty: dense.ty.with(part_of(element)), elements: numbers })
-        };
-        return build.call("complex", [plane(0), plane(1)]);
-    }
-    if dense.elements.is_empty() {
-        return build.call("zeros", [build.type_value(&dense.ty)]);
-    }
-    let mut rows: Vec<Expr> = dense.elements.chunks(parts).map(|number| literal(build, element, &number[0])).collect();
-    for &size in dense.ty.shape.iter().rev() {
-        rows = rows.chunks(size).map(|row| build.list(row.to_vec())).collect();
-    }
-    build.cast(element, rows.pop().expect("a constant has elements"))
-}
-
-/// The type of the parts of complex numbers.
-fn part_of(element: MlirElement) -> MlirElement {
-    match element == MlirElement::C128 {
-        true => MlirElement::F64,
-        false => MlirElement::F32,
-    }
-}
-
-/// A scalar of this type.
-fn constant_number(build: Build, element: MlirElement, numbers: &[DenseNumber]) -> Expr {
-    match numbers {
-        [re, im] => {
-            let part = part_of(element);
-            build.call("complex", [re, im].map(|number| build.cast(part, literal(build, part, number))))
-        }
-        [number, ..] if element == MlirElement::Bool => literal(build, element, number),
-        [number, ..] => build.cast(element, literal(build, element, number)),
-        [] => build.int(0),
-    }
-}
-
-/// A number as it is written in a program.
-fn literal(build: Build, element: MlirElement, number: &DenseNumber) -> Expr {
-    match number {
-        DenseNumber::Int(value) if element == MlirElement::Bool => build.flag(*value != 0),
-        DenseNumber::Int(value) if element.is_float() => build.float(&format!("{value}.0")),
-        DenseNumber::Int(value) => build.int(*value),
-        DenseNumber::Decimal(text) => build.float(&decimal(element, text)),
-        DenseNumber::Bits(bits) => of_bits(build, element, *bits),
-    }
-}
-
-/// The shortest decimal number that is rounded to the same float.
-fn decimal(element: MlirElement, text: &str) -> String {
-    let shortest = match element {
-        MlirElement::F64 | MlirElement::C128 => text.parse().map(|value: f64| format!("{value:?}")),
-        // A float of fewer bits is one of 32 bits, too.
-        MlirElement::Bool
-        | MlirElement::Signed(_)
-        | MlirElement::Unsigned(_)
-        | MlirElement::F8e4m3
-        | MlirElement::F8e5m2
-        | MlirElement::F16
-        | MlirElement::Bf16
-        | MlirElement::F32
-        | MlirElement::C64 => text.parse().map(|value: f32| format!("{value:?}")),
-    };
-    shortest.ok().filter(|text| !text.contains("inf")).unwrap_or_else(|| text.replace("e+", "e").replace('E', "e"))
-}
-
-/// The float with these bits.
-fn of_bits(build: Build, element: MlirElement, bits: u64) -> Expr {
-    let value = match element {
-        MlirElement::F64 => f64::from_bits(bits),
-        MlirElement::F32 => f64::from(f32::from_bits(bits as u32)),
-        MlirElement::Bf16 => f64::from(f32::from_bits((bits as u32) << 16)),
-        MlirElement::F16 => small_float(bits, 5, 10, true),
-        MlirElement::F8e5m2 => small_float(bits, 5, 2, true),
-        MlirElement::F8e4m3 => small_float(bits, 4, 3, false),
-        MlirElement::Bool
-        | MlirElement::Signed(_)
-        | MlirElement::Unsigned(_)
-        | MlirElement::C64
-        | MlirElement::C128 => {
-            return build.int(i128::from(bits));
-        }
-    };
-    float(build, value)
-}
-
-/// The value of a float with so many bits of exponent and fraction; `has_infinity` if the largest exponent is that of infinities.
-fn small_float(bits: u64, exponents: u32, fractions: u32, has_infinity: bool) -> f64 {
-    let sign = if bits >> (exponents + fractions) & 1 == 1 { -1.0 } else { 1.0 };
-    let exponent = (bits >> fractions & ((1 << exponents) - 1)) as i32;
-    let fraction = (bits & ((1 << fractions) - 1)) as f64 / f64::from(1u32 << fractions);
-    let bias = (1 << (exponents - 1)) - 1;
-    let largest = (1 << exponents) - 1;
-    let all_ones = bits & ((1 << (exponents + fractions)) - 1) == (1 << (exponents + fractions)) - 1;
-    if exponent == largest && has_infinity {
-        return if fraction == 0.0 { sign * f64::INFINITY } else { f64::NAN };
-    }
-    if !has_infinity && all_ones {
-        return f64::NAN;
-    }
-    match exponent {
-        0 => sign * fraction * 2f64.powi(1 - bias),
-        _ => sign * (1.0 + fraction) * 2f64.powi(exponent - bias),
-    }
-}
-
-/// A number that is rounded to the same float again.
-fn float(build: Build, value: f64) -> Expr {
-    let number = |text: &str| build.float(text);
-    if value.is_nan() {
-        return build.binary(InfixOp::Div, number("0.0"), number("0.0"));
-    }
-    if value.is_infinite() {
-        let infinity = build.binary(InfixOp::Div, number("1.0"), number("0.0"));
-        return if value < 0.0 { build.negative(infinity) } else { infinity };
-    }
-    number(&format!("{value:?}"))
 }
 
 /// The place of a whole operation, for expressions that belong to it.

@@ -161,7 +161,6 @@ impl FunctionReader<'_> {
         let lengths = super::ints(operation, name)?;
         let kind = match operation.attributes.get("type").or_else(|| operation.attributes.get("fft_type")) {
             Some(Attribute::Word(word)) => word.clone(),
-            Some(Attribute::Custom(_, inside)) => inside.rsplit(' ').next().unwrap_or_default().to_string(),
             _ => String::new(),
         };
         let function = match kind.as_str() {

@@ -1,11 +1,9 @@
 //! Reductions, windows and sorts: regions that combine elements are recognized, or taken as functions.
 
-use super::{
-    FunctionReader, MlirReduction, MlirValue, ValueForm, at, dims, ints, malformed, optional_ints, unsupported,
-};
+use super::{FunctionReader, MlirReduction, MlirValue, ValueForm, at, dims, malformed, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, DenseNumber, MlirBlock, MlirElement, MlirOp, ValueName};
+use crate::tree::{Attribute, Attributes, DenseNumber, MlirBlock, MlirElement, MlirOp, TensorType, ValueName};
 use spmdc_grammar::ast::{Expr, ExprKind, InfixOp};
 use std::collections::BTreeMap;
 
@@ -37,11 +35,12 @@ impl RegionFunction {
     /// The combination that a region computes of its two parameters.
     pub fn of_region(region: &MlirBlock) -> Option<RegionFunction> {
         let [(first, ty), (second, _)] = region.params.as_slice() else { return None };
-        let body: Vec<&MlirOp> =
-            region.body.iter().filter(|operation| operation.name != "sdy.sharding_constraint").collect();
-        let [combine, _] = body.as_slice() else { return None };
+        let body: Vec<&MlirOp> = region.body.iter().filter(|operation| !is_identity(&operation.name)).collect();
+        let [combine, end] = body.as_slice() else { return None };
         let uses = |name: &str| combine.operands.iter().any(|operand| operand.base == name);
-        (uses(first) && uses(second)).then(|| RegionFunction::of_operation(&combine.name, ty.element)).flatten()
+        let returns_param = end.operands.iter().any(|operand| operand.base == *first || operand.base == *second);
+        let combines = uses(first) && uses(second) && !returns_param;
+        combines.then(|| RegionFunction::of_operation(&combine.name, ty.element)).flatten()
     }
 
     /// Whether a number does not change what it is combined with.
@@ -65,7 +64,7 @@ impl RegionFunction {
         }
     }
 
-    fn scan(self) -> Option<&'static str> {
+    pub fn scan(self) -> Option<&'static str> {
         match self {
             RegionFunction::Add => Some("cumsum"),
             RegionFunction::Multiply => Some("cumprod"),
@@ -75,7 +74,7 @@ impl RegionFunction {
         }
     }
 
-    fn window(self) -> &'static str {
+    pub fn window(self) -> &'static str {
         match self {
             RegionFunction::Add => "add",
             RegionFunction::Multiply => "mul",
@@ -165,6 +164,7 @@ impl FunctionReader<'_> {
             && let Some(region) = operation.regions.first()
             && let Some(is_max) = is_arg_extreme(region)
             && places.counts_along == Some(*axis)
+            && (if is_max { RegionFunction::Max } else { RegionFunction::Min }).is_identity(&inits[0])
         {
             let (find, value) = if is_max { ("argmax", "max") } else { ("argmin", "min") };
             let axis = build.int(*axis as i128);
@@ -179,10 +179,14 @@ impl FunctionReader<'_> {
             }
             return Ok(());
         }
-        let Some(region) = operation.regions.first() else {
-            return Err(unsupported(operation, "with this function"));
-        };
-        self.reduce_by_function(operation, (arrays, inits), &axes, region)
+        match (operation.attributes.get("applies"), operation.regions.first()) {
+            (_, Some(region)) => self.reduce_by_function(operation, (arrays, inits), &axes, region),
+            (Some(Attribute::Word(name)), None) if count == 1 => {
+                let region = applied_region(operation, name, arrays[0].ty.element);
+                self.reduce_by_function(operation, (arrays, inits), &axes, &region)
+            }
+            (_, None) => Err(unsupported(operation, "with this function")),
+        }
     }
 
     /// The reduction by any associative function: the last element of its scan, along one dimension after the other.
@@ -217,7 +221,7 @@ impl FunctionReader<'_> {
     }
 
     /// A region of `2 n` parameters as a function of two tuples.
-    fn pair_function(&mut self, operation: &MlirOp, region: &MlirBlock, count: usize) -> Read<Expr> {
+    pub(super) fn pair_function(&mut self, operation: &MlirOp, region: &MlirBlock, count: usize) -> Read<Expr> {
         let build = at(operation);
         if region.params.len() != 2 * count {
             return Err(malformed(operation, "the function of a reduction has two parameters for each operand"));
@@ -231,124 +235,8 @@ impl FunctionReader<'_> {
             let value = MlirValue::new(build.part(of, at % count), ty.clone());
             self.values.insert(ValueName { base: param.clone(), index: 0 }, value);
         }
-        let body = build.expr(ExprKind::Block(self.block(build, region)?));
+        let body = build.expr(ExprKind::Block(self.lifted_block(build, region)?));
         Ok(build.lambda(&names, body))
-    }
-
-    pub(super) fn reduce_window(&mut self, operation: &MlirOp) -> Read<()> {
-        let build = at(operation);
-        let operands = self.all_operands(operation)?;
-        let [x, init] = operands.as_slice() else {
-            return Err(unsupported(operation, "of several arrays"));
-        };
-        let Some(region) = operation.regions.first() else {
-            return Err(malformed(operation, "a reduction of windows has a function"));
-        };
-        let window = WindowAttributes::new(operation, x.ty.rank())?;
-        let combination = RegionFunction::of_region(region);
-        if let Some(combination) = combination
-            && combination.is_identity(init)
-            && let Some((axis, is_reverse)) = window.scanned(&x.ty.shape)
-            && let Some(scan) = combination.scan()
-        {
-            let named = [("axis", build.int(axis as i128)), ("reverse", build.flag(is_reverse))];
-            let scanned = build.call_with(scan, [x.expr.clone()], named);
-            return self.emit(operation, build.cast(x.ty.element, scanned));
-        }
-        if let Some((axis, is_reverse)) = window.scanned(&x.ty.shape)
-            && combination.is_none()
-        {
-            let function = self.lambda(operation, region)?;
-            let named = [("reverse", build.flag(is_reverse)), ("axis", build.int(axis as i128))];
-            return self.emit(operation, build.call_with("associative_scan", [function, x.expr.clone()], named));
-        }
-        let function = match combination {
-            Some(combination) => build.text(combination.window()),
-            None => self.lambda(operation, region)?,
-        };
-        let Some(number) = init.splat() else {
-            return Err(unsupported(operation, "with an initial value that is computed"));
-        };
-        let number = super::literal(build, x.ty.element, number);
-        let windows = window.call(build, x.expr.clone(), number, function);
-        self.emit(operation, build.cast(x.ty.element, windows))
-    }
-
-    /// The gradient of the largest elements of windows.
-    pub(super) fn select_and_scatter(&mut self, operation: &MlirOp) -> Read<()> {
-        let build = at(operation);
-        let [x, source, init] = self.some_operands(operation)?;
-        let window = WindowAttributes::new(operation, x.ty.rank())?;
-        let [select, scatter] = operation.regions.as_slice() else {
-            return Err(malformed(operation, "two functions are required"));
-        };
-        let direction = select.body.first().and_then(|compare| compare.attributes.get("comparison_direction"));
-        let is_max = match direction {
-            Some(Attribute::Word(word)) if word == "GE" || word == "GT" => true,
-            Some(Attribute::Word(word)) if word == "LE" || word == "LT" => false,
-            _ => return Err(unsupported(operation, "with this function")),
-        };
-        if RegionFunction::of_region(scatter) != Some(RegionFunction::Add) || !init.is_number(0) {
-            return Err(unsupported(operation, "with this function"));
-        }
-        let infinity = build.binary(InfixOp::Div, build.float("1.0"), build.float("0.0"));
-        let (number, name) = if is_max { (build.negative(infinity), "max") } else { (infinity, "min") };
-        let param = self.fresh("x");
-        let windows = window.call(build, build.name(&param), number, build.text(name));
-        let function = build.lambda(&[param], windows);
-        let pullback = build.part(build.call("vjp", [function, x.expr]), 1);
-        let name = self.fresh("pullback");
-        self.stmts.push(build.bind(build.pattern(&name), pullback));
-        let gradient = build.part(build.call(&name, [source.expr]), 0);
-        self.emit(operation, gradient)
-    }
-
-    pub(super) fn sort(&mut self, operation: &MlirOp) -> Read<()> {
-        let build = at(operation);
-        let operands = self.all_operands(operation)?;
-        let axis = super::shapes::first_of(operation, &["dimension"])?;
-        let Some(region) = operation.regions.first() else {
-            return Err(malformed(operation, "a sort has a comparator"));
-        };
-        if operands.is_empty() || region.params.len() != 2 * operands.len() {
-            return Err(malformed(operation, "a comparator has two parameters for each operand"));
-        }
-        let keys = sort_keys(region).ok_or_else(|| unsupported(operation, "with this comparator"))?;
-        let axis_node = || build.int(axis as i128);
-        if let ([x], [key]) = (operands.as_slice(), keys.as_slice()) {
-            let named = [("axis", axis_node()), ("descending", build.flag(key.is_descending))];
-            return self.emit(operation, build.call_with("sort", [x.expr.clone()], named));
-        }
-        let order = match keys.as_slice() {
-            [key] => {
-                let named = [("axis", axis_node()), ("descending", build.flag(key.is_descending))];
-                build.call_with("argsort", [operands[key.operand].expr.clone()], named)
-            }
-            keys if keys.iter().all(|key| !key.is_descending) => {
-                let keys = keys.iter().rev().map(|key| operands[key.operand].expr.clone()).collect();
-                build.call_with("lexsort", [build.tuple(keys)], [("axis", axis_node())])
-            }
-            _ => return Err(unsupported(operation, "by several keys in descending order")),
-        };
-        let order = self.variable(build, "order", order);
-        let mut sorted = Vec::new();
-        for operand in &operands {
-            sorted.push(match operand.counts_along {
-                Some(dim) if dim == axis => build.cast(operand.ty.element, order.clone()),
-                _ => build.call_with("take_along_axis", [operand.expr.clone(), order.clone()], [("axis", axis_node())]),
-            });
-        }
-        let result = build.together(sorted);
-        self.emit_all(operation, result);
-        Ok(())
-    }
-
-    pub(super) fn top_k(&mut self, operation: &MlirOp) -> Read<()> {
-        let build = at(operation);
-        let [x] = self.some_operands(operation)?;
-        let k = ints(operation, "k")?.first().copied().unwrap_or(0);
-        self.emit_all(operation, build.call("top_k", [x.expr, build.int(k)]));
-        Ok(())
     }
 }
 
@@ -356,6 +244,13 @@ impl FunctionReader<'_> {
 pub(super) fn reduced(build: Build, combination: RegionFunction, x: &MlirValue, axes: &[usize]) -> Expr {
     if axes.is_empty() {
         return x.expr.clone();
+    }
+    if x.ty.element.is_complex() && combination == RegionFunction::Multiply {
+        // Products of complex numbers have one axis: the last one first, so that the others keep their numbers.
+        let mut last_first = axes.to_vec();
+        last_first.sort_unstable_by(|a, b| b.cmp(a));
+        let along = |value: Expr, axis: usize| build.call_with("prod", [value], [("axis", build.int(axis as i128))]);
+        return last_first.into_iter().fold(x.expr.clone(), along);
     }
     let axes = match axes {
         [axis] => build.int(*axis as i128),
@@ -368,163 +263,106 @@ pub(super) fn reduced(build: Build, combination: RegionFunction, x: &MlirValue, 
     if is_widened { build.cast(x.ty.element, reduced) } else { reduced }
 }
 
-fn part(build: Build, values: &Expr, at: usize, count: usize) -> Expr {
+/// Whether an operation on a number is the number itself.
+pub(super) fn is_identity(name: &str) -> bool {
+    matches!(
+        name,
+        "sdy.sharding_constraint"
+            | "sdy.propagation_barrier"
+            | "sdy.reshard"
+            | "stablehlo.broadcast_in_dim"
+            | "stablehlo.reshape"
+    )
+}
+
+/// One of several values of a tuple, or the only value.
+pub(super) fn part(build: Build, values: &Expr, at: usize, count: usize) -> Expr {
     if count == 1 { values.clone() } else { build.part(values.clone(), at) }
 }
 
-/// Whether a region of (value, index) pairs chooses the largest value and its first index, or the smallest.
+/// Whether a region of (value, index) pairs chooses the largest value, or the smallest: a NaN if there is one, and the least index of equal
+/// values. Such a region only compares and chooses, so the relations of its parameters decide: each of them is tried.
 fn is_arg_extreme(region: &MlirBlock) -> Option<bool> {
-    if region.params.len() != 4 {
-        return None;
-    }
-    let of_values = |operation: &&MlirOp| {
-        operation.name == "stablehlo.compare"
-            && operation.operands.first().is_some_and(|name| name.base == region.params[0].0)
-            && operation.operands.get(1).is_some_and(|name| name.base == region.params[2].0)
+    let ty = region.params.first().filter(|_| region.params.len() == 4).map(|(_, ty)| ty)?;
+    let values: &[f64] = if ty.element.is_float() { &[1.0, 2.0, f64::NAN] } else { &[1.0, 2.0] };
+    let chooses = |is_max: bool| {
+        values.iter().all(|&a| {
+            values.iter().all(|&b| {
+                [(0.0, 1.0), (1.0, 0.0)].into_iter().all(|(i, j)| {
+                    // Of two NaNs the first one is taken, whose index is less.
+                    if a.is_nan() && b.is_nan() && i > j {
+                        return true;
+                    }
+                    let is_better = if is_max { a > b } else { a < b };
+                    let takes_first = a.is_nan() || (is_better && !b.is_nan()) || (a == b && i < j);
+                    let (value, index) = if takes_first { (a, i) } else { (b, j) };
+                    match chosen(region, [a, i, b, j]) {
+                        Some([found, place]) => (found == value || found.is_nan() && value.is_nan()) && place == index,
+                        None => false,
+                    }
+                })
+            })
+        })
     };
-    let direction = |operation: &MlirOp| match operation.attributes.get("comparison_direction") {
-        Some(Attribute::Word(word)) => word.clone(),
-        _ => String::new(),
-    };
-    let selects = region.body.iter().filter(|operation| operation.name == "stablehlo.select").count();
-    let found: Vec<String> = region.body.iter().filter(of_values).map(direction).collect();
-    match selects {
-        2 if found.iter().any(|word| word == "GT" || word == "GE") => Some(true),
-        2 if found.iter().any(|word| word == "LT" || word == "LE") => Some(false),
-        _ => None,
+    match (chooses(true), chooses(false)) {
+        (true, _) => Some(true),
+        (false, true) => Some(false),
+        (false, false) => None,
     }
 }
 
-/// A key of a sort.
-struct SortKey {
-    operand: usize,
-    is_descending: bool,
-}
-
-/// The keys of a comparator that compares pairs of operands in turn; None for other comparators.
-fn sort_keys(region: &MlirBlock) -> Option<Vec<SortKey>> {
-    let known = [
-        "stablehlo.constant",
-        "stablehlo.compare",
-        "stablehlo.select",
-        "stablehlo.and",
-        "stablehlo.or",
-        "stablehlo.return",
-    ];
-    if region.body.iter().any(|operation| !known.contains(&operation.name.as_str())) {
-        return None;
-    }
-    // The parameter of which each value is a canonical form.
-    let mut of: BTreeMap<&str, usize> =
-        region.params.iter().enumerate().map(|(at, (name, _))| (name.as_str(), at)).collect();
-    let mut keys: Vec<SortKey> = Vec::new();
+/// The values that a region returns which compares and chooses its four parameters; None if it does anything else.
+fn chosen(region: &MlirBlock, params: [f64; 4]) -> Option<[f64; 2]> {
+    let mut values: BTreeMap<&str, f64> = region.params.iter().map(|(name, _)| name.as_str()).zip(params).collect();
     for operation in &region.body {
-        let sources: Vec<usize> =
-            operation.operands.iter().filter_map(|name| of.get(name.base.as_str()).copied()).collect();
-        let result = operation.results.first().map(|(name, _)| name.as_str());
-        match operation.name.as_str() {
-            "stablehlo.select" => {
-                if let (Some(result), Some(&source)) = (result, sources.last()) {
-                    of.insert(result, source);
+        let operands: Vec<f64> =
+            operation.operands.iter().map(|name| values.get(name.base.as_str()).copied()).collect::<Option<_>>()?;
+        let direction = match operation.attributes.get("comparison_direction") {
+            Some(Attribute::Word(word)) => word.as_str(),
+            _ => "",
+        };
+        let is = |holds: bool| if holds { 1.0 } else { 0.0 };
+        let result = match (operation.name.as_str(), operands.as_slice(), direction) {
+            (name, [value], _) if is_identity(name) => *value,
+            ("stablehlo.return", [value, index], _) => return Some([*value, *index]),
+            ("stablehlo.compare", [a, b], "EQ") => is(a == b),
+            ("stablehlo.compare", [a, b], "NE") => is(a != b),
+            ("stablehlo.compare", [a, b], "LT") => is(a < b),
+            ("stablehlo.compare", [a, b], "LE") => is(a <= b),
+            ("stablehlo.compare", [a, b], "GT") => is(a > b),
+            ("stablehlo.compare", [a, b], "GE") => is(a >= b),
+            ("stablehlo.and", [a, b], _) => a.min(*b),
+            ("stablehlo.or", [a, b], _) => a.max(*b),
+            ("stablehlo.not", [a], _) => 1.0 - a,
+            ("stablehlo.select", [p, a, b], _) => {
+                if *p != 0.0 {
+                    *a
+                } else {
+                    *b
                 }
             }
-            "stablehlo.compare" => {
-                let [left, right] = sources[..] else { continue };
-                if left / 2 != right / 2 || left == right {
-                    continue;
-                }
-                let Some(Attribute::Word(direction)) = operation.attributes.get("comparison_direction") else {
-                    return None;
-                };
-                let is_swapped = left > right;
-                let is_descending = match direction.as_str() {
-                    "LT" | "LE" => is_swapped,
-                    "GT" | "GE" => !is_swapped,
-                    _ => continue,
-                };
-                if keys.iter().all(|key| key.operand != left / 2) {
-                    keys.push(SortKey { operand: left / 2, is_descending });
-                }
-            }
-            _ => {}
-        }
+            _ => return None,
+        };
+        values.insert(operation.results.first()?.0.as_str(), result);
     }
-    keys.sort_by_key(|key| key.operand);
-    (!keys.is_empty()).then_some(keys)
+    None
 }
 
-/// The attributes of windows.
-struct WindowAttributes {
-    sizes: Vec<i128>,
-    strides: Vec<i128>,
-    padding: Vec<i128>,
-    base_dilation: Vec<i128>,
-    window_dilation: Vec<i128>,
-}
-
-impl WindowAttributes {
-    fn new(operation: &MlirOp, rank: usize) -> Read<WindowAttributes> {
-        let or_ones = |name: &str| {
-            let found = optional_ints(operation, name);
-            if found.is_empty() { vec![1; rank] } else { found }
-        };
-        let mut padding = optional_ints(operation, "padding");
-        if padding.is_empty() {
-            padding = vec![0; 2 * rank];
-        }
-        let window = WindowAttributes {
-            sizes: ints(operation, "window_dimensions")?,
-            strides: or_ones("window_strides"),
-            padding,
-            base_dilation: or_ones("base_dilations"),
-            window_dilation: or_ones("window_dilations"),
-        };
-        let lists = [&window.sizes, &window.strides, &window.base_dilation, &window.window_dilation];
-        if lists.iter().any(|list| list.len() != rank) || window.padding.len() != 2 * rank {
-            return Err(malformed(operation, "windows have a size and a stride for each dimension"));
-        }
-        Ok(window)
-    }
-
-    /// The dimension along which the windows hold all elements up to one, or (`true`) from one on.
-    fn scanned(&self, shape: &[usize]) -> Option<(usize, bool)> {
-        let plain = [&self.strides, &self.base_dilation, &self.window_dilation];
-        if plain.iter().any(|list| list.iter().any(|&one| one != 1)) {
-            return None;
-        }
-        let mut found = None;
-        for (dim, &size) in shape.iter().enumerate() {
-            let (low, high) = (self.padding[2 * dim], self.padding[2 * dim + 1]);
-            if (self.sizes[dim], low, high) == (1, 0, 0) {
-                continue;
-            }
-            let all = size as i128;
-            let reverse = match (low, high) {
-                (low, 0) if low == all - 1 => false,
-                (0, high) if high == all - 1 => true,
-                _ => return None,
-            };
-            if self.sizes[dim] != all || found.is_some() {
-                return None;
-            }
-            found = Some((dim, reverse));
-        }
-        found
-    }
-
-    fn call(&self, build: Build, x: Expr, init: Expr, function: Expr) -> Expr {
-        let list = |values: &[i128]| build.tuple(values.iter().map(|&value| build.int(value)).collect());
-        let pairs = self.padding.chunks(2).map(list).collect();
-        build.call_with(
-            "reduce_window",
-            [x, init, function],
-            [
-                ("window_dimensions", list(&self.sizes)),
-                ("window_strides", list(&self.strides)),
-                ("padding", build.tuple(pairs)),
-                ("base_dilation", list(&self.base_dilation)),
-                ("window_dilation", list(&self.window_dilation)),
-            ],
-        )
-    }
+/// The region of a reduction that is printed as the name of its operation: `applies stablehlo.and`.
+fn applied_region(operation: &MlirOp, name: &str, element: MlirElement) -> MlirBlock {
+    let ty = TensorType { shape: Vec::new(), element };
+    let value = |base: &str| ValueName { base: base.to_string(), index: 0 };
+    let own = |name: &str, operands: Vec<ValueName>, results: Vec<(String, usize)>, types: Vec<TensorType>| MlirOp {
+        name: name.to_string(),
+        results,
+        operands,
+        attributes: Attributes::new(),
+        regions: Vec::new(),
+        types,
+        location: operation.location.clone(),
+        span: operation.span,
+    };
+    let combined = own(name, vec![value("a"), value("b")], vec![("combined".to_string(), 1)], vec![ty.clone()]);
+    let end = own("stablehlo.return", vec![value("combined")], Vec::new(), Vec::new());
+    MlirBlock { params: vec![("a".to_string(), ty.clone()), ("b".to_string(), ty)], body: vec![combined, end] }
 }

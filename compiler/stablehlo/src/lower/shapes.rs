@@ -3,7 +3,7 @@
 use super::{FunctionReader, MlirValue, ShapedExpr, ValueForm, at, dims, ints, malformed, optional_ints, result_type};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Dense, MlirElement, MlirOp, TensorType, ValueName};
+use crate::tree::{Dense, DenseNumber, MlirElement, MlirOp, TensorType, ValueName};
 use spmdc_grammar::ast::{Expr, ExprKind, IndexNode};
 
 impl FunctionReader<'_> {
@@ -43,7 +43,7 @@ impl FunctionReader<'_> {
                 match &x.constant {
                     Some(dense) => {
                         let dense = Dense { ty, elements: dense.elements.clone() };
-                        let value = MlirValue::new(super::constant(build, &dense), dense.ty.clone());
+                        let value = MlirValue::new(super::constants::constant(build, &dense), dense.ty.clone());
                         let value = if dense.ty.rank() == 0 { value } else { self.bound(operation, value.expr)? };
                         self.define(operation, MlirValue { constant: Some(dense), ..value });
                     }
@@ -72,6 +72,11 @@ impl FunctionReader<'_> {
             "stablehlo.concatenate" => {
                 let parts = self.all_operands(operation)?;
                 let axis = first_of(operation, &["dimension", "dim"])?;
+                if let Some(dense) = joined_constants(&parts, &result_type(operation)?) {
+                    let value = self.bound(operation, super::constants::constant(build, &dense))?;
+                    self.define(operation, MlirValue { constant: Some(dense), ..value });
+                    return Ok(true);
+                }
                 let parts = build.list(parts.into_iter().map(|part| part.expr).collect());
                 let axis = build.int(axis as i128);
                 self.emit(operation, build.call_with("concatenate", [parts], [("axis", axis)]))?;
@@ -119,7 +124,7 @@ impl FunctionReader<'_> {
         }
         if let Some(dense) = x.constant.as_ref().filter(|dense| dense.is_splat()) {
             let dense = Dense { ty, elements: dense.elements.clone() };
-            let value = self.bound(operation, super::constant(build, &dense))?;
+            let value = self.bound(operation, super::constants::constant(build, &dense))?;
             self.define(operation, MlirValue { constant: Some(dense), ..value });
             return Ok(());
         }
@@ -208,21 +213,30 @@ impl FunctionReader<'_> {
         if rank == 0 {
             return self.emit(operation, x.expr);
         }
-        // `fill` stands where no element is: a number, or another scalar, which is chosen by a mask.
-        let number = fill.splat().cloned();
-        let number = super::literal(build, x.ty.element, &number.unwrap_or(crate::tree::DenseNumber::Int(0)));
-        let padded = |lowering: &mut Self, value: Expr, number: Expr, shape: &[usize]| {
-            padded(lowering, build, value, number, (shape, &low, &high, &between))
-        };
-        let result = padded(self, x.expr.clone(), number, &x.ty.shape);
+        let value = self.padded_by(build, &x, &fill, (&low, &high, &between));
+        let value = self.bound(operation, value)?;
+        let factored = x.factored.filter(|_| fill.splat().is_some());
+        self.define(operation, MlirValue { factored, ..value });
+        Ok(())
+    }
+
+    /// The array with a scalar before, after and between its elements: a number, or a computed one, which is chosen by a mask.
+    pub(super) fn padded_by(
+        &mut self,
+        build: Build,
+        x: &MlirValue,
+        fill: &MlirValue,
+        (low, high, between): (&[i128], &[i128], &[i128]),
+    ) -> Expr {
+        let number = fill.splat().cloned().unwrap_or(DenseNumber::Int(0));
+        let number = super::constants::literal(build, x.ty.element, &number);
+        let result = padded(self, build, x.expr.clone(), number, (&x.ty.shape, low, high, between));
         if fill.splat().is_some() {
-            let value = self.bound(operation, result)?;
-            self.define(operation, MlirValue { factored: x.factored, ..value });
-            return Ok(());
+            return result;
         }
-        let ones = build.call("ones", [build.type_value(&x.ty.with(crate::tree::MlirElement::Bool))]);
-        let exists = padded(self, ones, build.flag(false), &x.ty.shape);
-        self.emit(operation, build.call("where", [exists, result, fill.expr]))
+        let ones = build.call("ones", [build.type_value(&x.ty.with(MlirElement::Bool))]);
+        let exists = padded(self, build, ones, build.flag(false), (&x.ty.shape, low, high, between));
+        build.call("where", [exists, result, fill.expr.clone()])
     }
 }
 
@@ -274,6 +288,19 @@ fn padded(
         value = sliced(build, value, &shape, &ranges);
     }
     value
+}
+
+/// Maximum number of elements of a line that constants make.
+const MAX_CONSTANTS: usize = 64;
+
+/// Short lines of constant integers one after the other, such as the indices of a slice.
+fn joined_constants(parts: &[MlirValue], ty: &TensorType) -> Option<Dense> {
+    if ty.rank() != 1 || ty.len() > MAX_CONSTANTS || !ty.element.is_integer() {
+        return None;
+    }
+    let lines: Option<Vec<Vec<i128>>> = parts.iter().map(|part| part.constant.as_ref()?.ints()).collect();
+    let elements: Vec<DenseNumber> = lines?.into_iter().flatten().map(DenseNumber::Int).collect();
+    (elements.len() == ty.len()).then(|| Dense { ty: ty.clone(), elements })
 }
 
 /// 0, 1, 2 and so on.

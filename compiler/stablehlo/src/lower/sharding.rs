@@ -1,13 +1,13 @@
 //! Meshes and shardings of Shardy.
 
-use super::{FunctionReader, at, malformed, unsupported};
+use super::{FunctionReader, at, malformed};
 use crate::build::Build;
 use crate::cursor::{Cursor, Read};
 use crate::identifiers::identifier;
-use crate::tree::{Attribute, MeshDeclaration, MlirBlock, MlirOp, TensorType, ValueName};
+use crate::tree::{Attribute, MeshDeclaration, MlirOp, TensorType};
 use spmdc_grammar::ast::{
-    AxisKind, BlockNode, DimAxes, DimExpr, Expr, ExprKind, FnItem, ItemKind, ItemNode, MeshAxisNode, MeshItem,
-    MeshKind, RegionNode, ShardingExpr, TypeExpr, TypeExprKind,
+    DimAxes, DimExpr, Expr, ExprKind, ItemKind, ItemNode, MeshAxisNode, MeshItem, MeshKind, ShardingExpr, TypeExpr,
+    TypeExprKind,
 };
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -42,14 +42,20 @@ pub(super) fn mesh_item(mesh: &MeshDeclaration) -> ItemNode {
     ItemNode { doc: Vec::new(), kind: ItemKind::Mesh(MeshItem { name: None, kind }), span: mesh.span }
 }
 
-/// Reads a sharding; None for one of a mesh without axes.
-pub(super) fn read_sharding(text: &str, place: Diagnostic) -> Read<Option<SdySharding>> {
-    let mut cursor = Cursor::of_part(text);
-    let mut read = || -> Read<Option<SdySharding>> {
+/// A sharding with the name of its mesh, whose axes are those of the text.
+pub(super) struct NamedSharding {
+    pub mesh: String,
+    pub sharding: SdySharding,
+}
+
+impl NamedSharding {
+    /// `@mesh, [{"X"}, {?}], unreduced={"Y"}`
+    pub fn read(text: &str) -> Read<NamedSharding> {
+        let mut cursor = Cursor::of_part(text);
         let mesh = match cursor.looks_at("mesh<") {
             true => {
                 cursor.expect("mesh<")?;
-                cursor.until_closed('<')?.to_string()
+                format!("<{}>", cursor.until_closed('<')?)
             }
             false => cursor.name_after('@')?,
         };
@@ -87,9 +93,8 @@ pub(super) fn read_sharding(text: &str, place: Diagnostic) -> Read<Option<SdySha
                 _ => sharding.replicated = axes,
             }
         }
-        Ok((mesh != "empty_mesh").then_some(sharding))
-    };
-    read().map_err(|error| Diagnostic { span: place.span, ..error })
+        Ok(NamedSharding { mesh, sharding })
+    }
 }
 
 /// The name of an axis; a part of one has a name of its own: `"x":(2)4`.
@@ -106,10 +111,9 @@ fn axis(cursor: &mut Cursor<'_>) -> Read<String> {
 }
 
 impl SdySharding {
-    /// The sharding that an attribute states; None if it states nothing.
-    pub fn of(place: Diagnostic, attribute: &Attribute) -> Read<Option<SdySharding>> {
-        let Attribute::Custom(_, inside) = attribute else { return Err(place) };
-        read_sharding(inside, place)
+    /// All axes that it names.
+    pub fn axes(&self) -> impl Iterator<Item = &String> {
+        self.dims.iter().flat_map(|dim| &dim.axes).chain(&self.unreduced).chain(&self.replicated)
     }
 
     /// Whether it says nothing at all.
@@ -133,7 +137,7 @@ impl SdySharding {
     }
 
     /// `f32[8@X, 16]`
-    fn ty(&self, build: Build, ty: &TensorType) -> TypeExpr {
+    pub fn ty(&self, build: Build, ty: &TensorType) -> TypeExpr {
         let dims = ty
             .shape
             .iter()
@@ -152,31 +156,47 @@ impl SdySharding {
 }
 
 impl FunctionReader<'_> {
+    /// The sharding that an attribute states, over axes of the program; None for one of a mesh without axes.
+    pub(super) fn read_sharding(&self, place: &Diagnostic, attribute: &Attribute) -> Read<Option<SdySharding>> {
+        let Attribute::Custom(_, inside) = attribute else { return Err(place.clone()) };
+        let NamedSharding { mesh, sharding } =
+            NamedSharding::read(inside).map_err(|error| Diagnostic { span: place.span, ..error })?;
+        let known = self.context.common.filter(|common| common.has_mesh(&mesh));
+        let Some(common) = known else {
+            let names_axes = sharding.axes().next().is_some();
+            let message = format!("the mesh `@{mesh}` is not defined");
+            return if names_axes { Err(Diagnostic::error(Code::E0110, place.span, message)) } else { Ok(None) };
+        };
+        let resolve = |axes: &[String]| -> Read<Vec<String>> {
+            let mut all = Vec::new();
+            for axis in axes {
+                all.extend(common.axes_of(&mesh, axis).ok_or_else(|| {
+                    let message = format!("the mesh `@{mesh}` has no axis, or part of an axis, `{axis}`");
+                    Diagnostic::error(Code::E0110, place.span, message)
+                })?);
+            }
+            Ok(all)
+        };
+        let dim = |dim: &SplitDim| Ok(SplitDim { axes: resolve(&dim.axes)?, is_open: dim.is_open });
+        Ok(Some(SdySharding {
+            dims: sharding.dims.iter().map(dim).collect::<Read<_>>()?,
+            unreduced: resolve(&sharding.unreduced)?,
+            replicated: resolve(&sharding.replicated)?,
+        }))
+    }
+
     /// The type of a parameter or result with its sharding.
     pub(super) fn param_type(&self, build: Build, ty: &TensorType, sharding: Option<&Attribute>) -> Read<TypeExpr> {
         let Some(attribute) = sharding else { return Ok(build.ty(ty)) };
         let place = Diagnostic::error(Code::E0110, build.0, "this sharding is malformed");
-        let Some(sharding) = SdySharding::of(place.clone(), attribute)? else { return Ok(build.ty(ty)) };
+        let Some(sharding) = self.read_sharding(&place, attribute)? else { return Ok(build.ty(ty)) };
         if sharding.dims.len() != ty.rank() {
             return Err(place);
         }
         if sharding.is_silent() || ty.rank() == 0 {
             return Ok(build.ty(ty));
         }
-        self.check_axes(build, &sharding)?;
         Ok(sharding.ty(build, ty))
-    }
-
-    /// E0111 for parts of axes, which a mesh of the language cannot name.
-    fn check_axes(&self, build: Build, sharding: &SdySharding) -> Read<()> {
-        let mut axes = sharding.dims.iter().flat_map(|dim| &dim.axes).chain(&sharding.unreduced);
-        match axes.find(|axis| axis.contains(':')) {
-            Some(axis) => {
-                let message = format!("a part of a mesh axis, `{axis}`, is not supported");
-                Err(Diagnostic::error(Code::E0111, build.0, message))
-            }
-            None => Ok(()),
-        }
     }
 
     pub(super) fn sharding_constraint(&mut self, operation: &MlirOp) -> Read<()> {
@@ -184,13 +204,12 @@ impl FunctionReader<'_> {
         let [x] = self.some_operands(operation)?;
         let place = malformed(operation, "this sharding is malformed");
         let Some(attribute) = operation.attributes.get("sharding") else { return Err(place) };
-        let Some(sharding) = SdySharding::of(place.clone(), attribute)? else {
+        let Some(sharding) = self.read_sharding(&place, attribute)? else {
             return self.same_as_operands(operation);
         };
         if sharding.dims.len() != x.ty.rank() {
             return Err(place);
         }
-        self.check_axes(build, &sharding)?;
         // Inside of `manual` functions their axes are used up.
         let is_left = |axis: &String| !self.manual.contains(axis);
         let states = sharding.dims.iter().any(|dim| dim.axes.iter().any(is_left));
@@ -203,115 +222,7 @@ impl FunctionReader<'_> {
         self.emit(operation, build.call("reshard", [x.expr, literal]))
     }
 
-    /// `custom_call @Sharding`, which JAX printed before Shardy.
-    pub(super) fn old_sharding(&mut self, operation: &MlirOp) -> Read<()> {
-        match operation.attributes.get("mhlo.sharding") {
-            Some(Attribute::Text(text)) if text.contains("replicated") || text.contains("maximal") => {
-                self.same_as_operands(operation)
-            }
-            _ => Err(unsupported(operation, "with shardings of GSPMD: print the program with Shardy")),
-        }
-    }
-
-    /// A region of code for each device as a `manual` function.
-    pub(super) fn manual_computation(&mut self, operation: &MlirOp) -> Read<()> {
-        let build = at(operation);
-        let operands = self.all_operands(operation)?;
-        let [region] = operation.regions.as_slice() else {
-            return Err(malformed(operation, "a manual computation has a body"));
-        };
-        let axes: Vec<String> = match operation.attributes.get("manual_axes") {
-            Some(Attribute::List(axes)) => axes
-                .iter()
-                .filter_map(|axis| if let Attribute::Text(name) = axis { Some(name.clone()) } else { None })
-                .collect(),
-            _ => return Err(malformed(operation, "a manual computation has axes")),
-        };
-        let ins = self.shardings(operation, "in_shardings", operands.len())?;
-        let outs = self.shardings(operation, "out_shardings", operation.types.len())?;
-        let name = self.fresh("per_device");
-        let is_partial = self.context.mesh.is_some_and(|mesh| mesh.axes.len() > axes.len() + self.manual.len());
-        let manual_only = |sharding: &SdySharding| {
-            let dims = sharding.dims.iter().map(|dim| SplitDim {
-                axes: dim.axes.iter().filter(|axis| axes.contains(axis)).cloned().collect(),
-                is_open: dim.is_open && is_partial,
-            });
-            SdySharding { dims: dims.collect(), ..SdySharding::default() }
-        };
-        let outer_manual = self.manual.clone();
-        let outer_values = std::mem::take(&mut self.values);
-        let outer_names = self.names.clone();
-        self.manual.extend(axes.iter().cloned());
-        let mut params = Vec::new();
-        for (((param, local), operand), sharding) in region.params.iter().zip(&operands).zip(&ins) {
-            let own = self.fresh(param);
-            params.push(build.param(&own, Some(manual_only(sharding).ty(build, &operand.ty))));
-            let varying = sharding.dims.iter().flat_map(|dim| &dim.axes).filter(|axis| axes.contains(axis)).cloned();
-            let varying = varying.collect();
-            let value = super::MlirValue { varying, ..super::MlirValue::new(build.name(own), local.clone()) };
-            self.values.insert(ValueName { base: param.clone(), index: 0 }, value);
-        }
-        let body = self.per_device_body(build, region, (&axes, &outs));
-        self.values = outer_values;
-        self.names = outer_names;
-        self.names.insert(name.clone());
-        self.manual = outer_manual;
-        let mut body = body?;
-        crate::tidy::simplify(&mut body);
-        let rets: Vec<TypeExpr> =
-            operation.types.iter().zip(&outs).map(|(ty, sharding)| manual_only(sharding).ty(build, ty)).collect();
-        let ret = build.types_together(rets);
-        let all = self.context.mesh.map_or(0, |mesh| mesh.axes.len());
-        let named = if axes.len() == all && self.manual.is_empty() {
-            Vec::new()
-        } else {
-            axes.iter().map(|axis| build.ident(identifier(axis))).collect()
-        };
-        let item = FnItem {
-            region: Some(RegionNode { kind: AxisKind::Manual, axes: named }),
-            name: build.ident(&name),
-            size_params: Vec::new(),
-            params,
-            ret: Some(ret),
-            body,
-        };
-        self.items.push(ItemNode { doc: Vec::new(), kind: ItemKind::Fn(item), span: build.0 });
-        let call = build.call(&name, operands.into_iter().map(|operand| operand.expr));
-        self.emit_all(operation, call);
-        Ok(())
-    }
-
-    /// The body of a `manual` function. Along axes that do not split a result, all devices have the same value, which the text does not
-    /// say: it is gathered as such, or is the largest of the devices' equal values.
-    fn per_device_body(
-        &mut self,
-        build: Build,
-        region: &MlirBlock,
-        (axes, outs): (&[String], &[SdySharding]),
-    ) -> Read<BlockNode> {
-        let (stmts, mut values) = self.body(&region.body)?;
-        let names = region.body.last().map_or(&[][..], |last| &last.operands);
-        for ((value, name), sharding) in values.iter_mut().zip(names).zip(outs) {
-            let Some(lowered) = self.values.get(name).cloned() else { continue };
-            let splits = |axis: &&String| sharding.dims.iter().any(|dim| dim.axes.contains(axis));
-            let same: Vec<&String> =
-                axes.iter().filter(|axis| lowered.varying.contains(*axis) && !splits(axis)).collect();
-            if same.is_empty() {
-                continue;
-            }
-            if let Some(gathered) = &lowered.gathered {
-                *value = (**gathered).clone();
-                continue;
-            }
-            for axis in same {
-                *value = build.call("pmax", [value.clone(), build.name(identifier(axis))]);
-            }
-        }
-        let value = build.together(values);
-        Ok(build.block(stmts, Some(value)))
-    }
-
-    fn shardings(&self, operation: &MlirOp, name: &str, count: usize) -> Read<Vec<SdySharding>> {
+    pub(super) fn shardings(&self, operation: &MlirOp, name: &str, count: usize) -> Read<Vec<SdySharding>> {
         let place = malformed(operation, format!("`{name}` has a sharding for each value"));
         let list = match operation.attributes.get(name) {
             Some(Attribute::List(list)) => list.clone(),
@@ -325,7 +236,7 @@ impl FunctionReader<'_> {
         if list.len() != count {
             return Err(place);
         }
-        let read = |attribute: &Attribute| SdySharding::of(place.clone(), attribute).map(Option::unwrap_or_default);
+        let read = |attribute: &Attribute| self.read_sharding(&place, attribute).map(Option::unwrap_or_default);
         list.iter().map(read).collect()
     }
 }
