@@ -12,6 +12,7 @@ mod generic;
 mod gspmd;
 mod lower;
 mod parse;
+mod resources;
 mod tidy;
 mod tree;
 mod types;
