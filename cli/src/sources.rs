@@ -176,11 +176,20 @@ fn read_text(from: impl Read) -> Result<String, String> {
     if bytes.len() as u64 > MAX_BYTES {
         return Err(format!("it is larger than {} MiB", MAX_BYTES >> 20));
     }
-    let mut text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_string())?;
+    let mut text = String::from_utf8(bytes).map_err(|error| not_text(error.as_bytes()).to_string())?;
     if text.starts_with('\u{feff}') {
         text.remove(0);
     }
     Ok(text)
+}
+
+/// The reason why bytes are not a program. Bytecode of MLIR begins with `ML\xefR`, in files of `jax.export` after a header.
+fn not_text(bytes: &[u8]) -> &'static str {
+    let is_bytecode = bytes.windows(4).take(1 << 16).any(|four| four == b"ML\xefR");
+    match is_bytecode {
+        true => "it is bytecode of MLIR; write the text: `open(\"f.mlir\", \"w\").write(exported.mlir_module())`",
+        false => "it is not UTF-8 text",
+    }
 }
 
 /// Whether any of these is an error.
@@ -191,6 +200,13 @@ fn has_errors(diagnostics: &[Diagnostic]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytecode_is_not_text() {
+        assert_eq!(not_text(b"\xff\xfe"), "it is not UTF-8 text");
+        assert!(not_text(b"header ML\xefR\x0dStableHLO_v1.13.0").contains("exported.mlir_module()"));
+        assert!(read_text(&b"ML\xefR\x0d"[..]).is_err_and(|reason| reason.contains("bytecode of MLIR")));
+    }
 
     #[test]
     fn one_file_has_one_name() {

@@ -250,6 +250,15 @@ def several_meshes(x, y):
     return z, z.sum(), np.concatenate([halves, halves], axis=1)
 
 
+@written((4, 6), (3,))
+def rare_forms(x, v):
+    grown = np.tanh(v) + np.tanh(v)
+    padded = np.full((8, 17), 1.5, np.float32)
+    padded[:4, 1:12:2] = x
+    constant = np.array([1, 2, 3], np.float32)
+    return grown, v * constant, x.reshape(6, 4), x[0:4:2, 1:5:2], np.broadcast_to(v, (5, 3)), padded, np.float32(6), x[[3, 0]], np.sort(x, axis=1)[:, :-3:-1]
+
+
 def save(name, args, answers):
     arrays = {f"in.arg{at}": arg for at, arg in enumerate(args)}
     for at, answer in enumerate(answers):

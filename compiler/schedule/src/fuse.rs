@@ -207,9 +207,10 @@ impl<'a> Fuser<'a> {
         if let ([result], true) = (stmt.results.as_slice(), stmt.op().is_some_and(Op::is_pointwise))
             && self.is_scalar(*result)
         {
-            let operands: usize = stmt.args.iter().map(|arg| self.scalar_sizes[arg.0 as usize]).sum();
+            // An operand that is used twice is computed twice, so chains of such statements double.
+            let sizes = stmt.args.iter().map(|arg| self.scalar_sizes[arg.0 as usize]);
             let own = usize::from(self.func.flops(stmt) > 0);
-            self.scalar_sizes[result.0 as usize] = own.saturating_add(operands);
+            self.scalar_sizes[result.0 as usize] = sizes.fold(own, usize::saturating_add);
         }
     }
 

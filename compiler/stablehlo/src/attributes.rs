@@ -74,6 +74,9 @@ impl Cursor<'_> {
                 return Ok(Attribute::Bool(value));
             }
         }
+        if self.take("dense_resource") {
+            return Ok(Attribute::Dense(self.dense_resource()?));
+        }
         if self.take("dense") {
             return Ok(Attribute::Dense(self.dense()?));
         }

@@ -1,9 +1,11 @@
 //! A position in the text of a module, and the smallest things that are read there.
 
+use crate::resources::Resources;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::expected;
 use spmdc_grammar::span::{FileId, Span};
+use std::rc::Rc;
 
 /// The result of reading something.
 pub type Read<T> = Result<T, Diagnostic>;
@@ -19,12 +21,14 @@ pub struct Cursor<'t> {
     file: FileId,
     /// The number of brackets and regions around the position.
     pub depth: usize,
+    /// The constants whose bytes are after the module.
+    pub resources: Rc<Resources>,
 }
 
 impl<'t> Cursor<'t> {
     /// The beginning of a text.
     pub fn new(text: &'t str, file: FileId) -> Cursor<'t> {
-        Cursor { text, at: 0, file, depth: 0 }
+        Cursor { text, at: 0, file, depth: 0, resources: Rc::default() }
     }
 
     /// A cursor at the beginning of a part of another text, whose errors are at `span`.

@@ -1,6 +1,7 @@
 //! Modules and functions in the generic form: `"func.func"() <{function_type = .., sym_name = "main"}> ({ .. }) : () -> ()`.
 
 use crate::cursor::{Cursor, Read};
+use crate::parse::check_replicas;
 use crate::tree::{Attribute, Attributes, MlirFunction, MlirModule, MlirOp, MlirParam};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -20,6 +21,7 @@ impl Cursor<'_> {
         };
         match operation.name.as_str() {
             "builtin.module" => {
+                check_replicas(&operation.attributes, operation.span)?;
                 for inner in operation.regions.into_iter().flat_map(|region| region.body) {
                     self.add_item(module, inner)?;
                 }

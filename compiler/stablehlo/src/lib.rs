@@ -16,6 +16,7 @@ mod locations;
 mod lower;
 mod parse;
 mod paths;
+mod resources;
 mod tidy;
 mod tree;
 mod types;

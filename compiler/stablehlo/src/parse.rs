@@ -4,12 +4,15 @@
 //! attributes of the generic form.
 
 use crate::cursor::{Cursor, Read};
+use crate::resources::Resources;
 use crate::tree::{
     Attribute, Attributes, MeshDeclaration, MlirBlock, MlirFunction, MlirModule, MlirOp, MlirParam, TensorType,
     ValueName,
 };
+use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_grammar::span::FileId;
+use spmdc_grammar::span::{FileId, Span};
+use std::rc::Rc;
 
 /// Maximum number of devices of a mesh.
 const MAX_DEVICES: usize = 1 << 20;
@@ -17,6 +20,7 @@ const MAX_DEVICES: usize = 1 << 20;
 /// A module's text as functions and operations. The first error ends the reading.
 pub fn parse(text: &str, file: FileId) -> Result<MlirModule, Diagnostic> {
     let mut cursor = Cursor::new(text, file);
+    cursor.resources = Rc::new(Cursor::resources_of(text));
     let mut module = MlirModule::default();
     let mut aliases = Attributes::new();
     while !cursor.is_at_end() {
@@ -54,6 +58,17 @@ fn resolve_alias(value: &mut Attribute, aliases: &Attributes) {
     }
 }
 
+/// E0111 for a module of several replicas, each of which has values of its own.
+pub fn check_replicas(attributes: &Attributes, span: Span) -> Read<()> {
+    match attributes.get("mhlo.num_replicas") {
+        Some(Attribute::Int(count)) if *count > 1 => {
+            let message = format!("{count} replicas, as `jax.pmap` makes, are not supported");
+            Err(Diagnostic::error(Code::E0111, span, message).help("use `jax.shard_map` with a mesh"))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Cursor<'_> {
     fn module_item(&mut self, module: &mut MlirModule, aliases: &mut Attributes) -> Read<()> {
         let start = self.position();
@@ -63,7 +78,8 @@ impl Cursor<'_> {
             }
             if self.take("attributes") {
                 self.expect("{")?;
-                self.attributes("}")?;
+                let attributes = self.attributes("}")?;
+                check_replicas(&attributes, self.span(start))?;
             }
             self.expect("{")?;
             while !self.take("}") {
@@ -72,9 +88,8 @@ impl Cursor<'_> {
             self.location()?;
             return Ok(());
         }
-        if self.take("{-#") {
-            return Err(self
-                .malformed(start, "resources outside of the program are not supported: print constants in the text"));
+        if self.looks_at("{-#") {
+            return self.resource_sections(&mut Resources::new());
         }
         if self.peek() == Some('#') {
             let name = self.name_after('#')?;
@@ -270,6 +285,13 @@ impl Cursor<'_> {
         if let Some(short) = operation.name.strip_prefix("func.") {
             operation.name = short.to_string();
         }
+        // The decomposition of a composite operation computes the same.
+        if operation.name == "stablehlo.composite"
+            && let Some(callee) = operation.attributes.get("decomposition").cloned()
+        {
+            operation.name = "call".to_string();
+            operation.attributes.insert("callee".to_string(), callee);
+        }
         Ok(operation)
     }
 
@@ -341,8 +363,13 @@ impl Cursor<'_> {
                 if self.take("{") {
                     self.attributes("}")?;
                 }
-                self.expect("dense")?;
-                let value = self.dense()?;
+                let value = match self.take("dense_resource") {
+                    true => self.dense_resource()?,
+                    false => {
+                        self.expect("dense")?;
+                        self.dense()?
+                    }
+                };
                 operation.types = vec![value.ty.clone()];
                 operation.attributes.insert("value".into(), Attribute::Dense(value));
                 return Ok(());

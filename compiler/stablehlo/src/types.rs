@@ -105,8 +105,38 @@ impl Cursor<'_> {
         }
         self.expect(":")?;
         let ty = self.tensor_type()?;
+        self.elements(start, ty, numbers, bytes.as_deref())
+    }
+
+    /// `dense_resource<name> : tensor<2x2xi64>`, after the word.
+    pub fn dense_resource(&mut self) -> Read<Dense> {
+        let start = self.position();
+        self.expect("<")?;
+        let name = if self.looks_at("\"") { self.string()? } else { self.word()?.to_string() };
+        self.expect(">")?;
+        self.expect(":")?;
+        let ty = self.tensor_type()?;
+        let resources = self.resources.clone();
+        let Some(digits) = resources.get(&name) else {
+            let message = format!("the text lacks the elements of the constant `{name}`: print it without a limit");
+            return Err(self.malformed(start, message));
+        };
+        // The first four bytes are an alignment.
+        let bytes = bytes_of(digits).filter(|bytes| bytes.len() >= 4);
+        let bytes = bytes.ok_or_else(|| self.malformed(start, "expected hexadecimal digits"))?;
+        self.elements(start, ty, Vec::new(), Some(&bytes[4..]))
+    }
+
+    /// A constant of these numbers, or of the numbers with these bytes.
+    fn elements(
+        &mut self,
+        start: usize,
+        ty: TensorType,
+        mut numbers: Vec<DenseNumber>,
+        bytes: Option<&[u8]>,
+    ) -> Read<Dense> {
         if let Some(bytes) = bytes {
-            numbers = of_bytes(&bytes, ty.element)
+            numbers = of_bytes(bytes, ty.element)
                 .ok_or_else(|| self.malformed(start, "these bytes are not whole elements"))?;
         }
         let parts = if ty.element.is_complex() { 2 } else { 1 };
@@ -151,12 +181,15 @@ impl Cursor<'_> {
     fn string_bytes(&mut self) -> Read<Vec<u8>> {
         let start = self.position();
         let text = self.string()?;
-        let digits = text.strip_prefix("0x").unwrap_or(&text).as_bytes();
-        let digit = |byte: u8| (byte as char).to_digit(16);
-        let pair = |pair: &[u8]| Some((digit(pair[0])? << 4 | digit(*pair.get(1)?)?) as u8);
-        let bytes: Option<Vec<u8>> = digits.chunks(2).map(pair).collect();
-        bytes.ok_or_else(|| self.malformed(start, "expected hexadecimal digits"))
+        bytes_of(&text).ok_or_else(|| self.malformed(start, "expected hexadecimal digits"))
     }
+}
+
+/// The bytes that `0x00112233` are.
+fn bytes_of(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
+    let digit = |byte: u8| (byte as char).to_digit(16);
+    digits.chunks(2).map(|pair| Some((digit(pair[0])? << 4 | digit(*pair.get(1)?)?) as u8)).collect()
 }
 
 /// The elements whose bytes, the least significant first, these are.

@@ -48,6 +48,14 @@ impl FunctionReader<'_> {
         self.define_part(operation, DevicePart { stride: 1, size: None })
     }
 
+    /// The number of the replica, of which there is one.
+    pub(super) fn replica_id(&mut self, operation: &MlirOp) -> Read<()> {
+        let ty = result_type(operation)?;
+        let build = at(operation);
+        self.define(operation, MlirValue::new(build.cast(ty.element, build.int(0)), ty));
+        Ok(())
+    }
+
     /// Gives the result of a division, remainder or conversion of a part of the number of the device its value, as a position along axes.
     /// Returns whether it is one.
     pub(super) fn part_of_device(&mut self, operation: &MlirOp) -> Read<bool> {

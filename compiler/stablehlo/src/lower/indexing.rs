@@ -362,11 +362,11 @@ impl FunctionReader<'_> {
         // Updates outside of the array go to an element after its end, which is dropped.
         let inside = places.inside.clone().map(|inside| self.variable(build, "inside", inside));
         let end = x.ty.shape[first];
+        let window = if sizes[first] == end { 1 } else { sizes[first] };
         let mut items = places.items;
         let mut base = x.expr.clone();
         if let Some(inside) = &inside {
             let mut shape = x.ty.shape.clone();
-            let window = if sizes[first] == end { 1 } else { sizes[first] };
             shape[first] = window;
             let rest = build.call("zeros", [build.type_value(&TensorType { shape, element: x.ty.element })]);
             let axis = build.int(first as i128);
@@ -412,7 +412,7 @@ impl FunctionReader<'_> {
             let mut ranges: Vec<(usize, usize, usize)> = ty.shape.iter().map(|&size| (0, size, 1)).collect();
             ranges[first].1 = end;
             let mut shape = ty.shape.clone();
-            shape[first] = end + 1;
+            shape[first] = end + window;
             result = super::shapes::sliced(build, result, &shape, &ranges);
         }
         self.emit(operation, result)

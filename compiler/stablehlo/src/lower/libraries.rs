@@ -6,8 +6,23 @@
 use super::{FunctionReader, at, malformed, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, MlirOp};
+use crate::tree::{Attribute, Attributes, MlirOp};
 use spmdc_grammar::ast::{Expr, InfixOp};
+
+/// Operations of CHLO in the form of calls.
+const MHLO: &[(&str, &str)] = &[
+    ("acos", "chlo.acos"),
+    ("acosh", "chlo.acosh"),
+    ("asin", "chlo.asin"),
+    ("asinh", "chlo.asinh"),
+    ("atanh", "chlo.atanh"),
+    ("cosh", "chlo.cosh"),
+    ("erf", "chlo.erf"),
+    ("erf_inv", "chlo.erf_inv"),
+    ("sinh", "chlo.sinh"),
+    ("tan", "chlo.tan"),
+    ("topk", "chlo.top_k"),
+];
 
 impl FunctionReader<'_> {
     pub(super) fn custom_call(&mut self, operation: &MlirOp) -> Read<()> {
@@ -20,6 +35,23 @@ impl FunctionReader<'_> {
                 operation,
                 "here: print the program with a JAX version that uses Shardy, 0.7 or later",
             ));
+        }
+        if matches!(target.as_str(), "annotate_device_placement" | "LayoutConstraint") {
+            // They say where an array is in memory.
+            return self.same_as_operands(operation);
+        }
+        // Older exporters print operations of CHLO in this form: `@mhlo.topk`, with their attributes in a map.
+        let known = MHLO.iter().find(|(name, _)| target == format!("mhlo.{name}"));
+        if let Some((_, name)) = known {
+            let inner = match operation.attributes.get("mhlo.attributes") {
+                Some(Attribute::Map(map)) => map.clone(),
+                _ => Attributes::new(),
+            };
+            return self.lower(&MlirOp { name: name.to_string(), attributes: inner, ..plain_copy(operation) });
+        }
+        if target.contains("python") {
+            return Err(unsupported(operation, format!("for `@{target}`, a call of Python"))
+                .help("remove `jax.debug.print` and callbacks; checks of equinox need `EQX_ON_ERROR=nan` or `off`"));
         }
         let build = at(operation);
         let operands = self.all_operands(operation)?;
@@ -138,6 +170,20 @@ impl FunctionReader<'_> {
         };
         self.emit_all(operation, result);
         Ok(())
+    }
+}
+
+/// An operation without attributes and regions.
+fn plain_copy(operation: &MlirOp) -> MlirOp {
+    MlirOp {
+        name: operation.name.clone(),
+        results: operation.results.clone(),
+        operands: operation.operands.clone(),
+        attributes: Attributes::new(),
+        regions: Vec::new(),
+        types: operation.types.clone(),
+        location: operation.location.clone(),
+        span: operation.span,
     }
 }
 

@@ -5,6 +5,7 @@ mod collectives;
 mod constants;
 mod control;
 mod devices;
+mod dynamic;
 mod elementwise;
 mod generators;
 mod indexing;
@@ -605,6 +606,7 @@ impl<'m> FunctionReader<'m> {
             "stablehlo.dot_general" => self.dot_general(operation),
             "stablehlo.convolution" => self.convolution(operation),
             "stablehlo.fft" => self.fft(operation),
+            "stablehlo.map" => self.map(operation),
             "stablehlo.rng_bit_generator" => self.random_bits(operation),
             "stablehlo.custom_call" => self.custom_call(operation),
             "sdy.sharding_constraint" | "sdy.reshard" => self.sharding_constraint(operation),
@@ -617,10 +619,13 @@ impl<'m> FunctionReader<'m> {
             | "stablehlo.all_to_all"
             | "stablehlo.collective_permute" => self.collective(operation),
             "stablehlo.partition_id" => self.partition_id(operation),
-            _ => match self.part_of_device(operation)? || self.shape_operation(operation)? {
-                true => Ok(()),
-                false => self.elementwise(operation),
-            },
+            "stablehlo.replica_id" => self.replica_id(operation),
+            _ => {
+                let is_done = self.part_of_device(operation)?
+                    || self.shape_operation(operation)?
+                    || self.dynamic_operation(operation)?;
+                if is_done { Ok(()) } else { self.elementwise(operation) }
+            }
         }
     }
 

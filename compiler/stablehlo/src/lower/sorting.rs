@@ -79,6 +79,9 @@ impl FunctionReader<'_> {
     pub(super) fn top_k(&mut self, operation: &MlirOp) -> Read<()> {
         let build = at(operation);
         let [x] = self.some_operands(operation)?;
+        if operation.attributes.get("largest") == Some(&Attribute::Bool(false)) {
+            return Err(unsupported(operation, "for the smallest elements"));
+        }
         let k = ints(operation, "k")?.first().copied().unwrap_or(0);
         self.emit_all(operation, build.call("top_k", [x.expr, build.int(k)]));
         Ok(())
