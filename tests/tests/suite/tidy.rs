@@ -535,6 +535,7 @@ const NAMED_OPS: [(&str, &[&str]); 37] = [
     ("compiler/passes/src/insert_reshards/mod.rs", &["Broadcast", "Reshape", "Reshard"]),
     ("compiler/passes/src/insert_reshards/sums/mod.rs", &["Reshard"]),
     ("compiler/passes/src/insert_reshards/sums/rewriter.rs", &["Reshard"]),
+    ("compiler/passes/src/keep_sums.rs", &["Reshard"]),
     ("compiler/passes/src/local_argmax.rs", &["ArgReduce"]),
     ("compiler/passes/src/order_cuts.rs", &["Slice"]),
     ("compiler/passes/src/orient_products.rs", &["Einsum", "Reshard"]),
