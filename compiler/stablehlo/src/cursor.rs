@@ -1,14 +1,17 @@
 //! A position in the text of a module, and the smallest things that are read there.
 
-use crate::resources::Resources;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::sentences::expected;
 use spmdc_grammar::span::{FileId, Span};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// The result of reading something.
 pub type Read<T> = Result<T, Diagnostic>;
+
+/// The hexadecimal digits of constants by their names. The first four bytes are the alignment of the others.
+pub type Resources = BTreeMap<String, String>;
 
 /// Lists, maps, regions and types inside each other beyond this are refused.
 pub const MAX_DEPTH: usize = 200;

@@ -3,8 +3,7 @@
 //! The pretty forms of most operations are operands, then `name = value` pairs, then types; the others have a function here. All give the
 //! attributes of the generic form.
 
-use crate::cursor::{Cursor, Read};
-use crate::resources::Resources;
+use crate::cursor::{Cursor, Read, Resources};
 use crate::tree::{
     Attribute, Attributes, MeshDeclaration, MlirBlock, MlirFunction, MlirModule, MlirOp, MlirParam, TensorType,
     ValueName,

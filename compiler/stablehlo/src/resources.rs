@@ -1,10 +1,6 @@
 //! Constants whose bytes are after the module: `dense_resource<name>` and `{-# dialect_resources: { builtin: { name: "0x.." } } #-}`.
 
-use crate::cursor::{Cursor, Read};
-use std::collections::BTreeMap;
-
-/// The hexadecimal digits of constants by their names. The first four bytes are the alignment of the others.
-pub type Resources = BTreeMap<String, String>;
+use crate::cursor::{Cursor, Read, Resources};
 
 impl Cursor<'_> {
     /// The resources of a text, which are its last part; none if there are none, or if they are malformed, which is reported where the text

@@ -136,7 +136,14 @@ impl Cursor<'_> {
         bytes: Option<&[u8]>,
     ) -> Read<Dense> {
         if let Some(bytes) = bytes {
-            numbers = of_bytes(bytes, ty.element)
+            // Before 2025, MLIR stored eight bools in a byte, the first one in its least significant bit.
+            let is_packed =
+                ty.element == MlirElement::Bool && bytes.len() != ty.len() && bytes.len() == ty.len().div_ceil(8);
+            let unpacked: Vec<u8> = match is_packed {
+                true => (0..ty.len()).map(|at| bytes[at / 8] >> (at % 8) & 1).collect(),
+                false => Vec::new(),
+            };
+            numbers = of_bytes(if is_packed { &unpacked } else { bytes }, ty.element)
                 .ok_or_else(|| self.malformed(start, "these bytes are not whole elements"))?;
         }
         let parts = if ty.element.is_complex() { 2 } else { 1 };
