@@ -9,6 +9,7 @@ mod explained;
 mod files;
 mod folder;
 mod hosts;
+mod jax_examples;
 mod jobs;
 mod known_answers;
 mod launch;
