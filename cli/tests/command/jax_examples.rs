@@ -38,7 +38,7 @@ fn examples_of_jax_compute_its_answers() {
     let here = root().join("examples/jax");
     let readme = fs::read_to_string(here.join("README.md")).unwrap();
     let programs = files(&here, "mlir");
-    assert!(programs.len() >= 5, "{} programs", programs.len());
+    assert!(programs.len() >= 6, "{} programs", programs.len());
     for program in programs {
         let name = program.file_stem().unwrap().to_str().unwrap();
         let script = fs::read_to_string(program.with_extension("py")).unwrap();
