@@ -1,7 +1,7 @@
 //! JAX programs: a built executable, and the imported program, write the same bytes as `spmdc run`.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::folder::{Folder, Said};
@@ -17,14 +17,14 @@ fn programs() -> Vec<PathBuf> {
 }
 
 /// The arguments of a program, from the archive beside it.
-fn arguments(program: &PathBuf) -> Vec<String> {
-    let text = fs::read_to_string(program).unwrap();
-    let head = text.lines().find(|line| line.contains("@main(")).unwrap();
+fn arguments(program: &Path) -> Vec<String> {
     let archive = program.with_extension("npz");
-    let given = (0..).take_while(|number| head.contains(&format!("%arg{number}: ")));
-    given
-        .flat_map(|number| ["--arg".to_string(), format!("arg{number}=@{}:in.arg{number}", archive.display())])
-        .collect()
+    let text = fs::read_to_string(program).unwrap();
+    // In the generic form, the parameters are those of the first block.
+    let head = text.lines().find(|line| line.contains("@main(") || line.contains("^bb0(%arg")).unwrap();
+    let params = head.split(" -> ").next().unwrap().matches("%arg").count();
+    let given = |number| ["--arg".to_string(), format!("arg{number}=@{}:in.arg{number}", archive.display())];
+    (0..params).flat_map(given).collect()
 }
 
 #[test]

@@ -6,6 +6,9 @@ use spmdc_grammar::ast::{Expr, ExprKind, Ident, ItemKind, ItemNode, ParamNode, T
 use spmdc_grammar::print;
 use std::collections::BTreeSet;
 
+/// Maximum number of items of a tuple of parameters.
+const MAX_TUPLE: usize = 1000;
+
 /// A parameter as JAX flattens it.
 pub struct FlatParam {
     /// `state.params['w']`, if it is known.
@@ -95,9 +98,14 @@ impl PathTree {
         }
     }
 
-    /// Whether it is a tuple: its keys are 0, 1, 2 and so on.
-    fn is_tuple(children: &[(PathKey, PathTree)]) -> bool {
-        children.iter().enumerate().all(|(at, (key, _))| *key == PathKey::Index(at))
+    /// The positions of its children, if it is a tuple: its keys are ascending numbers. Those that are missing have no leaves.
+    fn positions(children: &[(PathKey, PathTree)]) -> Option<Vec<usize>> {
+        let position = |(key, _): &(PathKey, PathTree)| match key {
+            PathKey::Index(index) => Some(*index).filter(|index| *index < MAX_TUPLE),
+            PathKey::Field(_) => None,
+        };
+        let positions: Vec<usize> = children.iter().map(position).collect::<Option<_>>()?;
+        positions.is_sorted().then_some(positions)
     }
 }
 
@@ -135,13 +143,16 @@ impl PathWriter<'_> {
             }
             PathTree::Node(children) => children,
         };
-        if PathTree::is_tuple(children) {
-            let items = children.iter().enumerate().map(|(at, (_, child))| {
-                let part = build.part(base.clone(), at);
+        if let Some(positions) = PathTree::positions(children) {
+            let mut items = Vec::new();
+            for (position, (_, child)) in positions.into_iter().zip(children) {
+                items.resize(position, TypeExpr { kind: TypeExprKind::Tuple(Vec::new()), span: build.0 });
+                let part = build.part(base.clone(), position);
                 // One of several `layers` is a `Layer`.
-                self.write(build, name.strip_suffix('s').filter(|one| !one.is_empty()).unwrap_or(name), child, part)
-            });
-            return TypeExpr { kind: TypeExprKind::Tuple(items.collect()), span: build.0 };
+                let one = name.strip_suffix('s').filter(|one| !one.is_empty()).unwrap_or(name);
+                items.push(self.write(build, one, child, part));
+            }
+            return TypeExpr { kind: TypeExprKind::Tuple(items), span: build.0 };
         }
         let mut fields: Vec<(Ident, TypeExpr)> = Vec::new();
         for (key, child) in children {

@@ -136,7 +136,10 @@ pub(crate) fn check_members([params, second]: [&[Binding]; 2], archive: &Archive
     let known: BTreeSet<&str> = params.iter().map(|param| param.name.as_str()).collect();
     let paths: BTreeSet<&str> = second.iter().map(|param| param.name.as_str()).collect();
     let names = archive.names();
-    let is_extra = |name: &&String| !known.contains(name.as_str()) && !paths.contains(&*dotted(name));
+    let is_extra = |name: &&String| {
+        let path = dotted(name);
+        !known.contains(name.as_str()) && !known.contains(&*path) && !paths.contains(&*path)
+    };
     let extra: Vec<&String> = names.iter().filter(is_extra).collect();
     let Some(first) = extra.first() else { return Ok(()) };
     let listed: Vec<String> = extra.iter().map(|name| format!("`{name}`")).collect();

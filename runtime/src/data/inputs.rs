@@ -253,6 +253,8 @@ pub fn bind_all(
         let path = dotted(&argument.path);
         if has(params, &argument.path) {
             named.push((argument.clone(), params));
+        } else if has(params, &path) {
+            named.push((Argument { path: path.into_owned(), ..argument.clone() }, params));
         } else if has(&second, &path) {
             named.push((Argument { path: path.into_owned(), ..argument.clone() }, &second));
         } else {
@@ -447,7 +449,8 @@ fn bind_rest(
         let by_path: BTreeMap<Cow<'_, str>, &String> = names.iter().map(|name| (dotted(name), name)).collect();
         for at in rest {
             let own = by_name.get(params[at].name.as_str());
-            if let Some(name) = own.or_else(|| by_path.get(second[at].name.as_str())) {
+            let path = || by_path.get(params[at].name.as_str()).or_else(|| by_path.get(second[at].name.as_str()));
+            if let Some(name) = own.or_else(path) {
                 give_member((&archive, file), name, params, at, sources)?;
             }
         }
