@@ -222,6 +222,11 @@ def named(w, b, x):
     return {"prediction": x @ w + b, "sizes": (jnp.sum(w * w), jnp.sum(b * b))}
 
 
+@program((4, 50), meshes="1 2")
+def nearest(x):
+    return *lax.approx_max_k(x, 3), *lax.approx_min_k(x, 2, reduction_dimension=0)
+
+
 @program((8, 12), (12, 6), specs=[("X", "Y"), ("Y",)], meshes="2x4", generic=True)
 def generic_form(x, w):
     y = split(x @ w, "X", None)
