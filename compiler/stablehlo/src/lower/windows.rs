@@ -1,6 +1,6 @@
 //! Reductions of windows.
 
-use super::reductions::{RegionFunction, part};
+use super::reductions::{RegionFunction, is_identity, part};
 use super::shapes::sliced;
 use super::{FunctionReader, MlirValue, at, ints, malformed, optional_ints, unsupported};
 use crate::build::Build;
@@ -161,19 +161,17 @@ impl FunctionReader<'_> {
     }
 }
 
-/// The direction in which a region compares its first parameter with its second one.
+/// The direction in which a region compares its first parameter with its second one, and does nothing else.
 fn comparison_of_params(region: &MlirBlock) -> Option<&str> {
-    let ([(first, _), (second, _)], [compare, end]) = (region.params.as_slice(), region.body.as_slice()) else {
-        return None;
-    };
-    let uses = |operation: &MlirOp, names: &[&String]| {
-        operation.operands.len() == names.len()
-            && operation.operands.iter().zip(names).all(|(used, name)| used.base == **name)
-    };
-    let (result, _) = compare.results.first()?;
-    let compares = compare.name == "stablehlo.compare" && uses(compare, &[first, second]) && uses(end, &[result]);
+    let [(first, _), (second, _)] = region.params.as_slice() else { return None };
+    let body: Vec<&MlirOp> = region.body.iter().filter(|operation| !is_identity(&operation.name)).collect();
+    let [compare, end] = body.as_slice() else { return None };
+    let uses = |operation: &MlirOp, name: &str| operation.operands.iter().any(|operand| operand.base == *name);
+    let returns_param = uses(end, first) || uses(end, second);
+    let [left, right] = compare.operands.as_slice() else { return None };
+    let compares = compare.name == "stablehlo.compare" && left.base == *first && right.base == *second;
     match compare.attributes.get("comparison_direction") {
-        Some(Attribute::Word(word)) if compares => Some(word),
+        Some(Attribute::Word(word)) if compares && !returns_param => Some(word),
         _ => None,
     }
 }
