@@ -222,6 +222,11 @@ def named(w, b, x):
     return {"prediction": x @ w + b, "sizes": (jnp.sum(w * w), jnp.sum(b * b))}
 
 
+@program((4, 50), meshes="1 2")
+def nearest(x):
+    return *lax.approx_max_k(x, 3), *lax.approx_min_k(x, 2, reduction_dimension=0)
+
+
 @program((8, 12), (12, 6), specs=[("X", "Y"), ("Y",)], meshes="2x4", generic=True)
 def generic_form(x, w):
     y = split(x @ w, "X", None)
@@ -256,7 +261,9 @@ def rare_forms(x, v):
     padded = np.full((8, 17), 1.5, np.float32)
     padded[:4, 1:12:2] = x
     constant = np.array([1, 2, 3], np.float32)
-    return grown, v * constant, x.reshape(6, 4), x[0:4:2, 1:5:2], np.broadcast_to(v, (5, 3)), padded, np.float32(6), x[[3, 0]], np.sort(x, axis=1)[:, :-3:-1], np.array([1, 0, 1, 0, 1, 1, 0, 1, 0, 1], bool)
+    windows = x.reshape(2, 2, 3, 2)
+    largest = (windows == windows.max(axis=(1, 3), keepdims=True)).astype(np.float32).reshape(4, 6)
+    return grown, v * constant, x.reshape(6, 4), x[0:4:2, 1:5:2], np.broadcast_to(v, (5, 3)), padded, np.float32(6), x[[3, 0]], np.sort(x, axis=1)[:, :-3:-1], np.array([1, 0, 1, 0, 1, 1, 0, 1, 0, 1], bool), largest
 
 
 def save(name, args, answers):

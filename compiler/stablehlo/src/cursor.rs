@@ -135,6 +135,11 @@ impl<'t> Cursor<'t> {
         Diagnostic::error(Code::E0110, self.span(start), message)
     }
 
+    /// E0111 about the text from an offset to here.
+    pub fn unsupported(&self, start: usize, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::error(Code::E0111, self.span(start), message)
+    }
+
     /// The characters from here on for which a condition holds.
     fn take_while(&mut self, holds: impl Fn(char) -> bool) -> &'t str {
         let start = self.at;

@@ -15,7 +15,7 @@ impl Cursor<'_> {
         let mut shape = Vec::new();
         loop {
             if self.looks_at("?") {
-                return Err(self.malformed(
+                return Err(self.unsupported(
                     start,
                     "arrays of unknown size are not supported: export the program for static shapes",
                 ));
@@ -85,7 +85,7 @@ impl Cursor<'_> {
             }
             other => {
                 let message = format!("elements of type `{other}` are not supported");
-                return Err(self.malformed(start, message));
+                return Err(self.unsupported(start, message));
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Elements at indices: gathers, scatters, and slices at dynamic places.
 
 use super::products::{custom_ints, in_order};
-use super::reductions::RegionFunction;
+use super::reductions::{RegionFunction, is_identity};
 use super::shapes::{reshaped, sliced};
 use super::{FunctionReader, MlirValue, ValueForm, at, malformed, result_type, unsupported};
 use crate::build::Build;
@@ -657,8 +657,21 @@ fn not_negative(build: Build, start: &MlirValue) -> Expr {
 
 /// Whether the function of a scatter returns its second parameter.
 fn returns_update(region: &crate::tree::MlirBlock) -> bool {
-    let last = region.body.last().and_then(|last| last.operands.first());
-    region.params.get(1).zip(last).is_some_and(|((name, _), last)| *name == last.base)
+    let Some((update, _)) = region.params.get(1) else { return false };
+    // Names of the same number.
+    let mut names = vec![update.as_str()];
+    for operation in &region.body {
+        let Some(operand) = operation.operands.first() else { return false };
+        if !names.contains(&operand.base.as_str()) {
+            return false;
+        }
+        match operation.results.first() {
+            Some((result, _)) if is_identity(&operation.name) => names.push(result),
+            Some(_) => return false,
+            None => return true,
+        }
+    }
+    false
 }
 
 /// An array whose dimensions come from these, in another order; dimensions of one element may be added or dropped.

@@ -36,6 +36,9 @@ impl FunctionReader<'_> {
                 "here: print the program with a JAX version that uses Shardy, 0.7 or later",
             ));
         }
+        if target == "ApproxTopK" {
+            return self.approximate_top_k(operation);
+        }
         if matches!(target.as_str(), "annotate_device_placement" | "LayoutConstraint") {
             // They say where an array is in memory.
             return self.same_as_operands(operation);

@@ -207,7 +207,11 @@ impl FunctionReader<'_> {
         let between = either("interior", "interior_padding");
         let is_width = |&width: &i128| width.unsigned_abs() < 1 << 40;
         let are_widths = low.iter().chain(&high).chain(&between).all(is_width) && between.iter().all(|&gap| gap >= 0);
-        if [&low, &high, &between].iter().any(|list| list.len() != rank) || !are_widths {
+        let is_small = |(dim, &size): (usize, &usize)| (size as i128) * (between[dim] + 1) < 1 << 48;
+        let fits = [&low, &high, &between].iter().all(|list| list.len() == rank)
+            && are_widths
+            && x.ty.shape.iter().enumerate().all(is_small);
+        if !fits {
             return Err(malformed(operation, "a pad has widths for each dimension"));
         }
         if rank == 0 {

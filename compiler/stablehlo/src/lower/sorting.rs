@@ -5,7 +5,7 @@ use super::reductions::is_identity;
 use super::{FunctionReader, at, ints, malformed, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, Dense, MlirBlock, MlirOp, ValueName};
+use crate::tree::{Attribute, Dense, MlirBlock, MlirFunction, MlirOp, ValueName};
 use spmdc_grammar::ast::Expr;
 use std::collections::BTreeMap;
 
@@ -76,6 +76,52 @@ impl FunctionReader<'_> {
         None
     }
 
+    /// `@ApproxTopK`: the first elements in the order of a comparator. The language finds them all, so that the recall is 1.
+    pub(super) fn approximate_top_k(&mut self, operation: &MlirOp) -> Read<()> {
+        let build = at(operation);
+        let [x, places, _, _] = self.some_operands(operation)?;
+        let Some(Attribute::Map(options)) = operation.attributes.get("mhlo.backend_config") else {
+            return Err(malformed(operation, "a search of the largest elements has options"));
+        };
+        let number = |name: &str| match options.get(name) {
+            Some(Attribute::Int(number)) => usize::try_from(*number).ok(),
+            _ => None,
+        };
+        let (Some(axis), Some(count)) = (number("reduction_dim"), number("top_k")) else {
+            return Err(malformed(
+                operation,
+                "a search of the largest elements has a dimension and a number of elements",
+            ));
+        };
+        let comparator = match operation.attributes.get("called_computations") {
+            Some(Attribute::List(names)) => match names.as_slice() {
+                [Attribute::Symbol(name)] => self.context.functions.get(name.as_str()).copied(),
+                _ => None,
+            },
+            _ => None,
+        };
+        let direction = comparator.and_then(|function| first_compared(function));
+        let is_descending = match direction {
+            Some("GT") => true,
+            Some("LT") => false,
+            Some(_) | None => return Err(unsupported(operation, "with this comparator")),
+        };
+        if options.get("aggregate_to_topk") != Some(&Attribute::Bool(true)) || axis >= x.ty.rank() {
+            return Err(unsupported(operation, "for more elements than are asked for"));
+        }
+        let along = || build.int(axis as i128);
+        let named = [("axis", along()), ("descending", build.flag(is_descending))];
+        let order = build.call_with("argsort", [x.expr.clone()], named);
+        let mut ranges: Vec<(usize, usize, usize)> = x.ty.shape.iter().map(|&size| (0, size, 1)).collect();
+        ranges[axis].1 = count.min(ranges[axis].1);
+        let order = self.variable(build, "order", order);
+        let first = self.variable(build, "first", super::shapes::sliced(build, order, &x.ty.shape, &ranges));
+        let take = |of: &Expr| build.call_with("take_along_axis", [of.clone(), first.clone()], [("axis", along())]);
+        let result = build.tuple(vec![take(&x.expr), take(&places.expr)]);
+        self.emit_all(operation, result);
+        Ok(())
+    }
+
     pub(super) fn top_k(&mut self, operation: &MlirOp) -> Read<()> {
         let build = at(operation);
         let [x] = self.some_operands(operation)?;
@@ -85,6 +131,23 @@ impl FunctionReader<'_> {
         let k = ints(operation, "k")?.first().copied().unwrap_or(0);
         self.emit_all(operation, build.call("top_k", [x.expr, build.int(k)]));
         Ok(())
+    }
+}
+
+/// The direction in which a function compares its first two parameters, and does nothing else.
+fn first_compared(function: &MlirFunction) -> Option<&str> {
+    let ([first, second, ..], [compare, end]) = (function.params.as_slice(), function.body.as_slice()) else {
+        return None;
+    };
+    let uses = |operation: &MlirOp, names: &[&String]| {
+        operation.operands.len() == names.len()
+            && operation.operands.iter().zip(names).all(|(used, name)| used.base == **name)
+    };
+    let (result, _) = compare.results.first()?;
+    let compares = compare.name == "stablehlo.compare" && uses(compare, &[&first.name, &second.name]);
+    match compare.attributes.get("comparison_direction") {
+        Some(Attribute::Word(word)) if compares && uses(end, &[result]) => Some(word),
+        _ => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reductions of windows.
 
-use super::reductions::{RegionFunction, part};
+use super::reductions::{RegionFunction, is_identity, part};
 use super::shapes::sliced;
 use super::{FunctionReader, MlirValue, at, ints, malformed, optional_ints, unsupported};
 use crate::build::Build;
@@ -10,6 +10,9 @@ use spmdc_grammar::ast::{Expr, InfixOp};
 
 /// Maximum number of elements of a window that is reduced by a function that the language has no name for.
 const MAX_WINDOW: i128 = 1024;
+
+/// Sizes and steps of windows are less.
+const MAX_EXTENT: i128 = 1 << 40;
 
 impl FunctionReader<'_> {
     pub(super) fn reduce_window(&mut self, operation: &MlirOp) -> Read<()> {
@@ -77,18 +80,19 @@ impl FunctionReader<'_> {
         }
         let (low, high): (Vec<i128>, Vec<i128>) = window.padding.chunks(2).map(|pair| (pair[0], pair[1])).unzip();
         let gaps: Vec<i128> = window.base_dilation.iter().map(|&dilation| dilation - 1).collect();
+        let shape: Vec<usize> = (0..out.len())
+            .map(|dim| {
+                let size = arrays[0].ty.shape[dim] as i128;
+                let apart = if size == 0 { 0 } else { (size - 1) * window.base_dilation[dim] + 1 };
+                usize::try_from((apart + low[dim] + high[dim]).max(0)).ok().filter(|&size| size < MAX_EXTENT as usize)
+            })
+            .collect::<Option<_>>()
+            .ok_or_else(|| malformed(operation, "the padded array is too large"))?;
         let mut padded = Vec::new();
         for (array, init) in arrays.iter().zip(inits) {
             let value = self.padded_by(build, array, init, (&low, &high, &gaps));
             padded.push(self.variable(build, "padded", value));
         }
-        let shape: Vec<usize> = (0..out.len())
-            .map(|dim| {
-                let size = arrays[0].ty.shape[dim] as i128;
-                let apart = if size == 0 { 0 } else { (size - 1) * window.base_dilation[dim] + 1 };
-                (apart + low[dim] + high[dim]).max(0) as usize
-            })
-            .collect();
         let function = self.pair_function(operation, region, arrays.len())?;
         let mut folded: Option<Expr> = None;
         for place in 0..places {
@@ -157,19 +161,17 @@ impl FunctionReader<'_> {
     }
 }
 
-/// The direction in which a region compares its first parameter with its second one.
+/// The direction in which a region compares its first parameter with its second one, and does nothing else.
 fn comparison_of_params(region: &MlirBlock) -> Option<&str> {
-    let ([(first, _), (second, _)], [compare, end]) = (region.params.as_slice(), region.body.as_slice()) else {
-        return None;
-    };
-    let uses = |operation: &MlirOp, names: &[&String]| {
-        operation.operands.len() == names.len()
-            && operation.operands.iter().zip(names).all(|(used, name)| used.base == **name)
-    };
-    let (result, _) = compare.results.first()?;
-    let compares = compare.name == "stablehlo.compare" && uses(compare, &[first, second]) && uses(end, &[result]);
+    let [(first, _), (second, _)] = region.params.as_slice() else { return None };
+    let body: Vec<&MlirOp> = region.body.iter().filter(|operation| !is_identity(&operation.name)).collect();
+    let [compare, end] = body.as_slice() else { return None };
+    let uses = |operation: &MlirOp, name: &str| operation.operands.iter().any(|operand| operand.base == *name);
+    let returns_param = uses(end, first) || uses(end, second);
+    let [left, right] = compare.operands.as_slice() else { return None };
+    let compares = compare.name == "stablehlo.compare" && left.base == *first && right.base == *second;
     match compare.attributes.get("comparison_direction") {
-        Some(Attribute::Word(word)) if compares => Some(word),
+        Some(Attribute::Word(word)) if compares && !returns_param => Some(word),
         _ => None,
     }
 }
@@ -203,6 +205,12 @@ impl WindowAttributes {
         let lists = [&window.sizes, &window.strides, &window.base_dilation, &window.window_dilation];
         if lists.iter().any(|list| list.len() != rank) || window.padding.len() != 2 * rank {
             return Err(malformed(operation, "windows have a size and a stride for each dimension"));
+        }
+        let is_step = |&step: &i128| (1..MAX_EXTENT).contains(&step);
+        let are_steps = lists[1..].iter().all(|list| list.iter().all(is_step));
+        let are_sizes = window.sizes.iter().all(|size| (0..MAX_EXTENT).contains(size));
+        if !are_steps || !are_sizes || window.padding.iter().any(|width| width.unsigned_abs() >= MAX_EXTENT as u128) {
+            return Err(malformed(operation, "the sizes or strides of these windows are too large, or negative"));
         }
         Ok(window)
     }
