@@ -21,8 +21,9 @@ fn arguments(program: &Path) -> Vec<String> {
     let archive = program.with_extension("npz");
     let text = fs::read_to_string(program).unwrap();
     // In the generic form, the parameters are those of the first block.
-    let head = text.lines().find(|line| line.contains("@main(") || line.contains("^bb0(%arg")).unwrap();
-    let params = head.split(" -> ").next().unwrap().matches("%arg").count();
+    let (_, head) = text.split_once("@main(").or_else(|| text.split_once("^bb0(")).unwrap();
+    let head = head.split(")\n").next().unwrap().split(" -> ").next().unwrap().split("):").next().unwrap();
+    let params = head.matches(": tensor<").count();
     let given = |number| ["--arg".to_string(), format!("arg{number}=@{}:in.arg{number}", archive.display())];
     (0..params).flat_map(given).collect()
 }
