@@ -99,7 +99,7 @@ fn exported_programs_run_as_text() {
 
 #[test]
 fn programs_that_stablehlo_cannot_express_are_refused() {
-    let saves = "fn main(x: f32[2]) -> f32[2] {\n  save(\"x.npz\", x=x);\n  x\n}\n";
+    let saves = "fn main(x: f32[2]) -> f32[2] {\n  save(\"x.npz\", x);\n  x\n}\n";
     let meshes =
         "mesh a (X = 2) devices [0, 1];\nmesh b (X = 2) devices [2, 3];\nfn main(x: f32[2]) { transfer(x, b) }\n";
     let folder = Folder::with(&[("saves.spmd", saves), ("meshes.spmd", meshes)]);

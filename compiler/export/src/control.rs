@@ -1,6 +1,6 @@
 //! Control flow: loops become `while`, branches `if`, and `manual` functions `manual_computation`.
 
-use super::Exporter;
+use crate::exporter::Exporter;
 use spmdc_abi::{DType, ReduceOp};
 use spmdc_ir::program::control::{Branch, Control, ForLoop, ManualRegion, WhileLoop};
 use spmdc_ir::program::value::Value;
@@ -12,7 +12,8 @@ use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::AxisSet;
 
 impl Exporter<'_> {
-    pub(super) fn control(&mut self, stmt: &Stmt) {
+    /// Writes control flow.
+    pub fn control(&mut self, stmt: &Stmt) {
         match stmt.control() {
             // Nothing but effects, which are left out.
             Some(control) if stmt.results.is_empty() => control.blocks().for_each(|block| self.left_out(block)),

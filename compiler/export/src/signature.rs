@@ -1,6 +1,6 @@
 //! The module around the statements: the mesh, the parameters and the results of `main`.
 
-use super::Exporter;
+use crate::exporter::Exporter;
 use spmdc_abi::{DType, Plane};
 use spmdc_ir::program::value::Value;
 use spmdc_ir::program::whole_name;
@@ -34,7 +34,7 @@ pub fn module_text(
 
 impl Exporter<'_> {
     /// Writes the statements of the program; the signature of `main` and its return.
-    pub(super) fn main(&mut self) -> (String, String) {
+    pub fn main(&mut self) -> (String, String) {
         let func = self.func;
         let mut taken = BTreeSet::new();
         let mut params = Vec::new();

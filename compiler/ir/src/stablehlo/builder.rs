@@ -102,8 +102,8 @@ impl<'a> HloBuilder<'a> {
         HloValue::all(&name, types)
     }
 
-    /// The value for a reduction of windows. XLA confuses the padding of two such reductions of one split value (jaxlib 0.10.2): all but the
-    /// first one get a value of their own.
+    /// The value for a reduction of windows. XLA confuses the padding of two such reductions of one split value (jaxlib 0.10.2): all but
+    /// the first one get a value of their own.
     pub fn own_value(&mut self, x: &HloValue) -> HloValue {
         if self.windowed.insert(x.name.clone()) { x.clone() } else { self.barrier(x) }
     }

@@ -147,6 +147,11 @@ impl HloBuilder<'_> {
 
     /// The elements `start`, `start + step`, .. before `limit` of each dimension.
     pub fn slice(&mut self, x: &HloValue, ranges: &[(usize, usize, usize)]) -> HloValue {
+        // XLA makes mistakes with the steps of single elements in blocks of different sizes (jaxlib 0.10.2).
+        let single = |&(start, limit, step): &(usize, usize, usize)| {
+            if limit <= start + step { (start, limit.min(start + 1), 1) } else { (start, limit, step) }
+        };
+        let ranges: Vec<(usize, usize, usize)> = ranges.iter().map(single).collect();
         let is_whole = ranges.iter().zip(&x.ty.shape).all(|(range, size)| *range == (0, *size, 1));
         if is_whole {
             return x.clone();

@@ -135,8 +135,8 @@ fn element_name(dtype: DType) -> &'static str {
 
 /// A sharding of Shardy, `<@mesh, [{"X"}, {?}]>`, without these axes.
 ///
-/// Partial sums are whole values here. XLA also has them, but multiplies a value by the number of devices if it becomes partial where nothing
-/// else fixes its layout (jaxlib 0.10.2).
+/// Partial sums are whole values here. XLA also has them, but multiplies a value by the number of devices if it becomes partial where
+/// nothing else fixes its layout (jaxlib 0.10.2).
 pub fn sharding_text(sharding: &Sharding, mesh: &Mesh, without: AxisSet) -> String {
     let kept = |axis: &u8| !without.contains(usize::from(*axis));
     let name = |axis: u8| format!("\"{}\"", mesh.name(axis));

@@ -55,6 +55,9 @@ impl HloBuilder<'_> {
         let kept = (0..x.ty.rank()).filter(|dim| !dims.contains(dim)).map(|dim| x.ty.shape[dim]);
         let ty = x.ty.with_shape(&kept.collect::<Vec<usize>>());
         let HloCombination(op) = HloCombination::of(op, dtype);
+        if x.ty.is_empty() {
+            return self.splat(dtype, number::identity_element(op, dtype), &ty.shape);
+        }
         let start = self.identity(op, dtype);
         let types = signature(&[x, &start], std::slice::from_ref(&ty));
         let applied = format!("applies {} across dimensions = {}", HloCombination(op).name(), list(dims));

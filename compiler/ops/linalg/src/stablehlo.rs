@@ -37,9 +37,7 @@ impl WritesStablehlo for Factorization {
                 let diagonal = hlo.select(&is_diagonal, &factors, &zero);
                 vec![hlo.reduce(ReduceOp::Sum, &diagonal, &[rank - 1]), pivots]
             }
-            MatrixFunction::LuComplete => {
-                return Err(HloGap("elimination with exchanges of rows and columns".to_string()));
-            }
+            MatrixFunction::LuComplete => eliminated_completely(hlo, a),
             MatrixFunction::Qr { full, q } => qr(hlo, a, *full, *q),
             MatrixFunction::Eigh { lower } => eigh(hlo, a, *lower),
             MatrixFunction::Svd { vectors } => svd(hlo, a, *vectors),
@@ -157,6 +155,92 @@ fn sources(hlo: &mut HloBuilder<'_>, pivots: &HloValue, m: usize) -> HloValue {
         },
     );
     made.swap_remove(1)
+}
+
+/// L and U in one matrix, the source of each row and of each column: in each step the largest of all remaining elements, the first by
+/// columns, becomes the pivot. LAPACK has no such function for matrices of any size, so it is a loop over the steps.
+fn eliminated_completely(hlo: &mut HloBuilder<'_>, a: &HloValue) -> Vec<HloValue> {
+    let rank = a.ty.rank();
+    let n = a.ty.shape[rank - 1];
+    let shape = a.ty.shape.clone();
+    let [row, column] = [rank - 2, rank - 1].map(|dim| hlo.iota(DType::I32, &shape, dim));
+    let mut lines = shape.clone();
+    lines.pop();
+    let places = hlo.iota(DType::I32, &lines, rank - 2);
+    let zero = hlo.whole(DType::I32, 0, &[]);
+    let end = hlo.whole(DType::I32, n as i64, &[]);
+    let mut turned: Vec<usize> = (0..rank).collect();
+    turned.swap(rank - 2, rank - 1);
+    let of_batch: Vec<usize> = (0..rank - 2).collect();
+    let of_lines: Vec<usize> = (0..rank - 1).collect();
+    let of_columns: Vec<usize> = of_batch.iter().copied().chain([rank - 1]).collect();
+    // The state is the number of the step, the matrix, and the sources of rows and columns so far.
+    let mut made = hlo.while_loop(
+        &[zero, a.clone(), places.clone(), places.clone()],
+        |hlo, state| hlo.compare("LT", &state[0], &end),
+        |hlo, state| {
+            let step = &state[0];
+            let here = hlo.broadcast_in_dim(step, &[], &shape);
+            let [is_row_left, is_column_left] = [&row, &column].map(|place| hlo.compare("GE", place, &here));
+            let is_left = hlo.binary("stablehlo.and", &is_row_left, &is_column_left);
+            let magnitude = hlo.unary("stablehlo.abs", &state[1]);
+            let minus = hlo.whole_like(&magnitude, -1);
+            let left = hlo.select(&is_left, &magnitude, &minus);
+            let by_columns = hlo.transpose(&left, &turned);
+            let flat: Vec<usize> = shape[..rank - 2].iter().copied().chain([n * n]).collect();
+            let by_columns = hlo.reshape(&by_columns, &flat);
+            let [_, place] = hlo.extreme(true, &by_columns, rank - 2);
+            let size = hlo.whole_like(&place, n as i64);
+            let pivots = ["stablehlo.remainder", "stablehlo.divide"].map(|part| hlo.binary(part, &place, &size));
+            // Both lines change places.
+            let here = hlo.broadcast_in_dim(step, &[], &lines);
+            let is_here = hlo.compare("EQ", &places, &here);
+            let [rows, columns] = pivots.map(|pivot| {
+                let pivot = hlo.broadcast_in_dim(&pivot, &of_batch, &lines);
+                let is_pivot = hlo.compare("EQ", &places, &pivot);
+                let moved = hlo.select(&is_pivot, &here, &places);
+                hlo.select(&is_here, &pivot, &moved)
+            });
+            let by_rows = rows_at(hlo, &state[1], &rows);
+            let by_rows = hlo.transpose(&by_rows, &turned);
+            let exchanged = rows_at(hlo, &by_rows, &columns);
+            let exchanged = hlo.transpose(&exchanged, &turned);
+            let sources = [(&state[2], &rows), (&state[3], &columns)].map(|(known, order)| {
+                let wide: Vec<usize> = lines.iter().copied().chain([1]).collect();
+                let known = hlo.reshape(known, &wide);
+                let moved = rows_at(hlo, &known, order);
+                hlo.reshape(&moved, &lines)
+            });
+            // The rest is eliminated, unless only zeros are left.
+            let here = hlo.broadcast_in_dim(step, &[], &shape);
+            let [of_row, of_column] = [&row, &column].map(|place| hlo.compare("EQ", place, &here));
+            let [below, behind] = [&row, &column].map(|place| hlo.compare("GT", place, &here));
+            let zeros = hlo.whole_like(&exchanged, 0);
+            let in_row = hlo.select(&of_row, &exchanged, &zeros);
+            let upper = hlo.reduce(ReduceOp::Sum, &in_row, &[rank - 2]);
+            let upper = hlo.broadcast_in_dim(&upper, &of_columns, &shape);
+            let at_pivot = hlo.select(&of_column, &in_row, &zeros);
+            let pivot = hlo.reduce(ReduceOp::Sum, &at_pivot, &[rank - 2, rank - 1]);
+            let pivot = hlo.broadcast_in_dim(&pivot, &of_batch, &shape);
+            let is_zero = hlo.compare("EQ", &pivot, &zeros);
+            let quotient = hlo.binary("stablehlo.divide", &exchanged, &pivot);
+            let of_factors = hlo.binary("stablehlo.and", &of_column, &below);
+            let factored = hlo.select(&of_factors, &quotient, &exchanged);
+            let in_column = hlo.select(&of_column, &factored, &zeros);
+            let factor = hlo.reduce(ReduceOp::Sum, &in_column, &[rank - 1]);
+            let factor = hlo.broadcast_in_dim(&factor, &of_lines, &shape);
+            let product = hlo.binary("stablehlo.multiply", &factor, &upper);
+            let reduced = hlo.binary("stablehlo.subtract", &factored, &product);
+            let is_rest = hlo.binary("stablehlo.and", &below, &behind);
+            let eliminated = hlo.select(&is_rest, &reduced, &factored);
+            let eliminated = hlo.select(&is_zero, &exchanged, &eliminated);
+            let one = hlo.whole(DType::I32, 1, &[]);
+            let next = hlo.binary("stablehlo.add", step, &one);
+            let [of_rows, of_columns] = sources;
+            vec![next, eliminated, of_rows, of_columns]
+        },
+    );
+    made.split_off(1)
 }
 
 /// The rows of matrices in another order.

@@ -8,8 +8,7 @@ mod derivative;
 
 use crate::batching::BatchForms;
 use crate::cast::convert;
-use crate::check_indices::CheckIndices;
-use crate::check_indices::counted_from_start;
+use crate::check_indices::{CheckIndices, counted_from_start};
 use crate::constant::Constant;
 use crate::elementwise::{Binary, Compare, Select};
 use crate::gather::Gather;
