@@ -36,6 +36,8 @@ pub enum Command {
     Check(CheckCommand),
     /// Print a JAX program, which is StableHLO text, as a program of the language
     Import(ImportCommand),
+    /// Print the program as StableHLO text with shardings of Shardy, which XLA compiles
+    Export(ExportCommand),
     /// Print the program after a stage of the compiler
     Dump(DumpCommand),
     /// Draw how parameters, results and named values are laid out over the devices
@@ -172,6 +174,15 @@ pub struct CheckCommand {
 pub struct ImportCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
+}
+
+#[derive(Debug, Args)]
+pub struct ExportCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    /// The output file; by default standard output
+    #[arg(short, long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

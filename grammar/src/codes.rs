@@ -51,6 +51,8 @@ codes! {
     E0109 "a dump that violates the invariants of its stage",
     E0110 "malformed StableHLO text",
     E0111 "an operation of StableHLO that the language cannot express",
+    E0112 "a program that StableHLO cannot express",
+    E0113 "a statement that an exported program leaves out",
     E0201 "wrong number of arguments",
     E0202 "unknown or repeated keyword argument",
     E0203 "types do not match",

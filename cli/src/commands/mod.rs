@@ -4,6 +4,7 @@ pub mod build;
 pub mod check;
 pub mod dump;
 pub mod explain;
+pub mod export;
 pub mod import;
 pub mod launch;
 pub mod overview;

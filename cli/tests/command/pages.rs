@@ -59,8 +59,9 @@ fn every_example_of_a_diagnostic_raises_it() {
             continue;
         };
         let words = example.lines().find_map(|line| line.strip_prefix("// run: ")).unwrap_or_default();
+        let command = example.lines().find_map(|line| line.strip_prefix("// command: ")).unwrap_or("run");
         let output =
-            spmdc_on(&format!("page.{ending}"), "run", &example, &words.split_whitespace().collect::<Vec<_>>());
+            spmdc_on(&format!("page.{ending}"), command, &example, &words.split_whitespace().collect::<Vec<_>>());
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();
         let raised = errors.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         let raised: Vec<String> = raised.filter_map(|line| Some(line["code"].as_str()?.to_string())).collect();
@@ -72,8 +73,8 @@ fn every_example_of_a_diagnostic_raises_it() {
 
 #[test]
 fn commands_on_pages_print_what_is_shown() {
-    for page in ["derivatives.md", "meshes.md"] {
-        let text = fs::read_to_string(docs().join("language").join(page)).unwrap();
+    for page in ["language/derivatives.md", "language/meshes.md", "jax.md"] {
+        let text = fs::read_to_string(docs().join(page)).unwrap();
         let mut program = "";
         let mut shown = 0;
         for fence in text.split("```").skip(1).step_by(2) {

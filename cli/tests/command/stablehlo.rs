@@ -1,4 +1,4 @@
-//! JAX programs: a built executable, and the imported program, write the same bytes as `spmdc run`.
+//! JAX programs: a built executable, and the imported program, write the same bytes as `spmdc run`. Exported programs run as text.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -126,4 +126,46 @@ fn only_stablehlo_text_is_imported() {
     let refused = folder.spmdc(&["import", "p.spmd"]);
     assert_eq!(refused.status, 2);
     assert!(refused.err.contains("cannot import `p.spmd`: expected StableHLO text"), "{}", refused.err);
+}
+
+#[test]
+fn exported_programs_run_as_text() {
+    let program =
+        "mesh (X = 2);\nfn main(x: f32[5@X], z: c64[2]) -> (f32[5], c64[2]) { print(x[0]); (x * 2, z * z) }\n";
+    let folder = Folder::with(&[("p.spmd", program)]);
+    let printed = folder.spmdc(&["export", "p.spmd", "--mesh", "4"]);
+    assert_eq!(printed.status, 0, "{}", printed.err);
+    assert!(printed.err.contains("E0113") && printed.err.contains("the exported program leaves out this `print`"));
+    // Four devices do not divide five elements: the parameter is whole, and split inside.
+    for part in
+        ["<[\"X\"=4]>", "%x: tensor<5xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}", "%x <@mesh, [{\"X\"}]>"]
+    {
+        assert!(printed.out.contains(part), "{part} is not in\n{}", printed.out);
+    }
+    let written = folder.spmdc(&["export", "p.spmd", "--mesh", "4", "-o", "p.mlir"]);
+    assert_eq!((written.status, written.out.as_str()), (0, ""));
+    assert_eq!(fs::read_to_string(folder.path().join("p.mlir")).unwrap(), printed.out);
+    for (file, out) in [("p.spmd", "a.npz"), ("p.mlir", "b.npz")] {
+        let ran = folder.spmdc(&["run", file, "--arg", "x=iota", "--arg", "z=[1+2j,3]", "--out", out]);
+        assert_eq!(ran.status, 0, "{}", ran.err);
+    }
+    let [program, text] = folder.taken(&["a.npz", "b.npz"]).try_into().unwrap();
+    assert!(program == text, "the text has other results");
+}
+
+#[test]
+fn programs_that_stablehlo_cannot_express_are_refused() {
+    let saves = "fn main(x: f32[2]) -> f32[2] {\n  save(\"x.npz\", x);\n  x\n}\n";
+    let meshes =
+        "mesh a (X = 2) devices [0, 1];\nmesh b (X = 2) devices [2, 3];\nfn main(x: f32[2]) { transfer(x, b) }\n";
+    let folder = Folder::with(&[("saves.spmd", saves), ("meshes.spmd", meshes)]);
+    for (name, message) in [
+        ("saves.spmd", "cannot export `save`: StableHLO has no writing of files"),
+        ("meshes.spmd", "cannot export a program with several meshes"),
+    ] {
+        let refused = folder.spmdc(&["export", name, "-o", "none.mlir"]);
+        assert_eq!(refused.status, 1);
+        assert!(refused.err.contains("E0112") && refused.err.contains(message), "{}", refused.err);
+        assert!(!folder.path().join("none.mlir").exists(), "{name} wrote a file");
+    }
 }

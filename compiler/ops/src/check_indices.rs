@@ -23,6 +23,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing, one_each,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -106,8 +107,18 @@ impl Rules for CheckIndices {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for CheckIndices {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        Ok(vec![counted_from_start(hlo, &args[0], self.extent)])
     }
 }
 
@@ -136,4 +147,17 @@ impl Call for CheckIndices {
             .map_err(|_| Diagnostic::error(Code::E0227, args.span, "the extent of an index must be at least 0"))?;
         Ok(Term::Array(build.emit1(CheckIndices { extent }, &[indices])?))
     }
+}
+
+/// Indices as i64 counted from the start, which is all that is left of their check: StableHLO moves invalid ones to the ends.
+pub fn counted_from_start(hlo: &mut HloBuilder<'_>, indices: &HloValue, extent: usize) -> HloValue {
+    let counted = hlo.convert(indices, DType::I64);
+    if indices.ty.dtype().is_unsigned_integer() {
+        return counted;
+    }
+    let zero = hlo.whole_like(&counted, 0);
+    let is_from_end = hlo.compare("LT", &counted, &zero);
+    let size = hlo.whole_like(&counted, extent as i64);
+    let moved = hlo.binary("stablehlo.add", &counted, &size);
+    hlo.select(&is_from_end, &moved, &counted)
 }

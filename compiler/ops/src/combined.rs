@@ -21,6 +21,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
     Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::{self, Traffic};
@@ -135,6 +136,10 @@ impl Rules for Combined {
             elements: Elements::Other,
             keeps_alignment: false,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::AfterPartitioning
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

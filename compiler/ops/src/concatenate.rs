@@ -27,6 +27,7 @@ use spmdc_ir::rules::{
     Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_layout::blocks::table;
 use spmdc_layout::factors::{FactorKind, FactorRange, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -131,8 +132,18 @@ impl Rules for Concatenate {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Concatenate {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        Ok(vec![hlo.concatenate(args, self.axis)])
     }
 }
 

@@ -22,11 +22,13 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::ArrayType;
+use spmdc_layout::types::DType;
 
 /// `fma(x, y, z)`: x * y + z, rounded once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,8 +111,26 @@ impl Rules for Fma {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Fma {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        // The product of two f32 is exact in f64; of two f64 it is rounded.
+        let dtype = results[0].dtype();
+        let [x, y, z] = [0, 1, 2].map(|at| {
+            let wide = hlo.broadcast(&args[at], &results[0].shape);
+            hlo.convert(&wide, DType::F64)
+        });
+        let product = hlo.binary("stablehlo.multiply", &x, &y);
+        let sum = hlo.binary("stablehlo.add", &product, &z);
+        Ok(vec![hlo.convert(&sum, dtype)])
     }
 }
 

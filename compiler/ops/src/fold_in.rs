@@ -2,6 +2,7 @@
 
 use crate::cast::{cast, convert};
 use crate::elementwise;
+use crate::random_bits::hlo_drawn;
 use crate::random_bits::{OPERATIONS, element, needs_key, words};
 use spmdc_abi::threefry;
 use spmdc_grammar::codes::Code;
@@ -23,6 +24,7 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
@@ -103,8 +105,20 @@ impl Rules for FoldIn {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for FoldIn {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let [keys, data] = [0, 1].map(|at| hlo.broadcast(&args[at], &results[0].shape));
+        let [keys, data] = [keys, data].map(|words| hlo.convert(&words, DType::U64));
+        Ok(vec![hlo_drawn(hlo, &keys, &data, DType::Key)?])
     }
 }
 

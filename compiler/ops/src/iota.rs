@@ -20,6 +20,7 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -101,8 +102,22 @@ impl Rules for Iota {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Iota {
+    fn write(&self, hlo: &mut HloBuilder<'_>, _: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        // Narrow floats do not hold all indices on the way.
+        let dtype = self.ty.dtype;
+        let counted = if dtype.is_narrow() { DType::I32 } else { dtype };
+        let places = hlo.iota(counted, &self.ty.shape, self.axis);
+        Ok(vec![hlo.convert(&places, dtype)])
     }
 }
 

@@ -30,6 +30,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -127,6 +128,10 @@ impl Rules for SendMessage {
         crate::print::properties(Effect::Message)
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Missing("transfer between meshes")
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.varying)]
     }
@@ -216,6 +221,10 @@ impl Rules for ReceiveMessage {
             elements: Elements::Other,
             keeps_alignment: false,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Missing("transfer between meshes")
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

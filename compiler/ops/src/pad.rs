@@ -31,6 +31,7 @@ use spmdc_ir::rules::{
     Semantics, Typing, Windowed,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -116,8 +117,21 @@ impl Rules for Pad {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Pad {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let number = hlo.splat(results[0].dtype(), self.value, &[]);
+        let widths: Vec<(usize, usize, usize)> =
+            self.widths.iter().map(|&(before, after)| (before, after, 0)).collect();
+        Ok(vec![hlo.pad(&args[0], &number, &widths)])
     }
 }
 

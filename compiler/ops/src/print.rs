@@ -24,6 +24,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::draw::{Style, draw};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -261,6 +262,10 @@ impl Rules for Print {
         properties(Effect::Text)
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Dropped
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
     }
@@ -358,6 +363,10 @@ impl Rules for Assert {
 
     fn properties(&self) -> Properties<'_> {
         properties(Effect::Text)
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Dropped
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
@@ -460,6 +469,10 @@ impl Rules for ShowSharding {
 
     fn properties(&self) -> Properties<'_> {
         properties(Effect::Layout)
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Dropped
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -22,6 +22,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::draws;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
@@ -140,8 +141,28 @@ impl Rules for RandomBits {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for RandomBits {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let (keys, shape) = (&args[0], &results[0].shape);
+        let rank = keys.ty.rank();
+        let each = &shape[rank..];
+        let count: usize = each.iter().product();
+        // The number of each element of an array, as two words.
+        let number = hlo.iota(DType::U64, &[count], 0);
+        let number = hlo.reshape(&number, each);
+        let number = hlo.broadcast_in_dim(&number, &(rank..shape.len()).collect::<Vec<usize>>(), shape);
+        let keys = hlo.broadcast_in_dim(keys, &(0..rank).collect::<Vec<usize>>(), shape);
+        let keys = hlo.convert(&keys, DType::U64);
+        Ok(vec![hlo_drawn(hlo, &keys, &number, self.ty.dtype)?])
     }
 }
 
@@ -177,4 +198,63 @@ impl Call for RandomBits {
         let ty = args.ty("type")?.array;
         Ok(Term::Array(build.emit1(RandomBits { ty }, &[key])?))
     }
+}
+
+/// The elements of this type that the generator gives for keys and counters, which are u64 with the first word in the upper half.
+pub fn hlo_drawn(
+    hlo: &mut HloBuilder<'_>,
+    keys: &HloValue,
+    counters: &HloValue,
+    to: DType,
+) -> Result<HloValue, HloGap> {
+    let shape = keys.ty.shape.clone();
+    let half = hlo.splat(DType::U64, 32, &shape);
+    let words = |hlo: &mut HloBuilder<'_>, value: &HloValue| {
+        let upper = hlo.binary("stablehlo.shift_right_logical", value, &half);
+        [upper, value.clone()].map(|word| hlo.convert(&word, DType::U32))
+    };
+    let [key, counter] = [keys, counters].map(|value| words(hlo, value));
+    let ty = HloType::new(DType::U32, &shape);
+    let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
+    let name = format!("threefry2x32_{}", sizes.join("x"));
+    let args: Vec<&HloValue> = key.iter().chain(&counter).collect();
+    let drawn = hlo.call(&name, &args, &[ty.clone(), ty], |hlo, words| {
+        let [k0, k1, c0, c1] = [0, 1, 2, 3].map(|at| &words[at]);
+        hlo_threefry(hlo, [k0, k1], [c0, c1]).to_vec()
+    });
+    let [high, low] = [&drawn[0], &drawn[1]];
+    if to.size() < 8 {
+        let mixed = hlo.binary("stablehlo.xor", high, low);
+        return Ok(hlo.convert(&mixed, to));
+    }
+    let [high, low] = [high, low].map(|word| hlo.convert(word, DType::U64));
+    let upper = hlo.binary("stablehlo.shift_left", &high, &half);
+    let both = hlo.binary("stablehlo.or", &upper, &low);
+    Ok(hlo.convert(&both, to))
+}
+
+/// The rounds of [`threefry::threefry2x32`].
+fn hlo_threefry(hlo: &mut HloBuilder<'_>, key: [&HloValue; 2], counter: [&HloValue; 2]) -> [HloValue; 2] {
+    let shape = key[0].ty.shape.clone();
+    let number = |hlo: &mut HloBuilder<'_>, value: u32| hlo.splat(DType::U32, value.into(), &shape);
+    let parity = number(hlo, threefry::PARITY);
+    let mixed = hlo.binary("stablehlo.xor", key[0], key[1]);
+    let third = hlo.binary("stablehlo.xor", &mixed, &parity);
+    let schedule = [key[0].clone(), key[1].clone(), third];
+    let mut x = [0, 1].map(|at| hlo.binary("stablehlo.add", counter[at], &schedule[at]));
+    for group in 0..threefry::GROUPS {
+        for rotation in threefry::ROTATIONS[group % 2] {
+            let sum = hlo.binary("stablehlo.add", &x[0], &x[1]);
+            let [left, right] = [rotation, 32 - rotation].map(|places| number(hlo, places));
+            let left = hlo.binary("stablehlo.shift_left", &x[1], &left);
+            let right = hlo.binary("stablehlo.shift_right_logical", &x[1], &right);
+            let turned = hlo.binary("stablehlo.or", &left, &right);
+            x = [sum.clone(), hlo.binary("stablehlo.xor", &turned, &sum)];
+        }
+        let first = hlo.binary("stablehlo.add", &x[0], &schedule[(group + 1) % 3]);
+        let second = hlo.binary("stablehlo.add", &x[1], &schedule[(group + 2) % 3]);
+        let round = number(hlo, group as u32 + 1);
+        x = [first, hlo.binary("stablehlo.add", &second, &round)];
+    }
+    x
 }

@@ -33,6 +33,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -155,8 +156,21 @@ impl Rules for ReadRows {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl WritesStablehlo for ReadRows {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        match self.len {
+            Some(len) => DynamicSlice { dims: vec![(0, len)] }.write(hlo, args, results),
+            None => Gather::new(vec![0], Vec::new(), 0).write(hlo, args, results),
+        }
     }
 }
 

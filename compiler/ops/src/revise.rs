@@ -34,6 +34,7 @@ use spmdc_ir::rules::{
     Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::Exported;
 use spmdc_kernel::loops::Elem;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
@@ -250,6 +251,10 @@ impl Rules for Revise {
             elements: Elements::Other,
             keeps_alignment: true,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::AfterPartitioning
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -27,6 +27,7 @@ use spmdc_ir::rules::{
     Semantics, Typing, Windowed,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::factors::Factors;
@@ -106,8 +107,28 @@ impl Rules for Roll {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Roll {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let mut x = args[0].clone();
+        for (dim, &shift) in self.shifts.iter().enumerate() {
+            let size = results[0].shape[dim];
+            if shift == 0 || shift >= size {
+                continue;
+            }
+            let end = hlo.slice_dim(&x, dim, (size - shift, size, 1));
+            let start = hlo.slice_dim(&x, dim, (0, size - shift, 1));
+            x = hlo.concatenate(&[end, start], dim);
+        }
+        Ok(vec![x])
     }
 }
 

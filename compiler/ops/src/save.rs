@@ -23,6 +23,7 @@ use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{Effect, Infer, Lowered, NamedAxes, NestLowering, Properties, Reads, Rules, Semantics, Typing};
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::ArrayType;
@@ -169,6 +170,10 @@ impl Rules for Save {
 
     fn properties(&self) -> Properties<'_> {
         properties(Effect::File)
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Missing("writing of files")
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

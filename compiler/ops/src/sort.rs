@@ -32,6 +32,7 @@ use spmdc_ir::rules::{
     Placement, Properties, Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::number;
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -247,8 +248,19 @@ impl Rules for Sort {
         properties(Elements::Ordered(self.0.axis))
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Sort {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let LineOrder { keys, axis, descending, signed_zeros } = self.0;
+        Ok(hlo.sort(args, axis, (keys, descending, signed_zeros)))
     }
 }
 

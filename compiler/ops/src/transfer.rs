@@ -28,6 +28,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties, Rules,
     Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::explicit::explicit_part;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -124,6 +125,10 @@ impl Rules for Transfer {
             elements: Elements::Transferred(self.target),
             keeps_alignment: false,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Missing("transfer between meshes")
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

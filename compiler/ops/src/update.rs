@@ -34,6 +34,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, Properties, Reads,
     Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::Elem;
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
@@ -136,8 +137,60 @@ impl Rules for Update {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Update {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let (x, rank) = (&args[0], args[0].ty.rank());
+        let sizes = region_shape(&self.at);
+        if sizes.contains(&0) {
+            return Ok(vec![x.clone()]);
+        }
+        // The block that the region lies in: with its elements, and those between them.
+        let span = |(places, &len): (&Places, &usize)| match places {
+            Places::Range(range) => (len - 1) * range.step.unsigned_abs() as usize + 1,
+            Places::Dynamic(_) => len,
+        };
+        let spans: Vec<usize> = self.at.iter().zip(&sizes).map(span).collect();
+        let mut dynamic = args[2..].iter();
+        let mut starts = Vec::new();
+        for places in &self.at {
+            let start = match places {
+                Places::Range(range) => Some(hlo.whole(DType::I64, range.start as i64, &[])),
+                Places::Dynamic(_) => dynamic.next().cloned(),
+            };
+            starts.extend(start);
+        }
+        let new = hlo.broadcast(&args[1], &sizes);
+        let replaced = if spans == sizes && !self.adds {
+            new
+        } else {
+            let old = hlo.dynamic_slice(x, &starts, &spans);
+            let between =
+                |(&span, &len): (&usize, &usize)| (0, 0, if len > 1 { (span - 1) / (len - 1) - 1 } else { 0 });
+            let widths: Vec<(usize, usize, usize)> = spans.iter().zip(&sizes).map(between).collect();
+            let dtype = x.ty.dtype();
+            let zero = hlo.splat(dtype, 0, &[]);
+            let wide = hlo.pad(&new, &zero, &widths);
+            let new = if self.adds { hlo.binary("stablehlo.add", &old, &wide) } else { wide };
+            if spans == sizes {
+                new
+            } else {
+                let inside = hlo.splat(DType::Bool, 1, &sizes);
+                let outside = hlo.splat(DType::Bool, 0, &[]);
+                let mask = hlo.pad(&inside, &outside, &widths);
+                hlo.select(&mask, &new, &old)
+            }
+        };
+        debug_assert_eq!(starts.len(), rank, "every dimension has a start");
+        Ok(vec![hlo.dynamic_update_slice(x, &replaced, &starts)])
     }
 }
 

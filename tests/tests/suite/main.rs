@@ -11,6 +11,7 @@ mod choices;
 mod directives;
 mod draws;
 mod edits;
+mod export;
 mod failures;
 mod functions;
 mod fuzz;

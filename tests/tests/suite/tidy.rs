@@ -27,7 +27,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 32] = [
+const CRATES: [(&str, &[&str]); 33] = [
     ("grammar", &[]),
     ("math", &[]),
     ("runtime/abi", &[]),
@@ -101,6 +101,7 @@ const CRATES: [(&str, &[&str]); 32] = [
         ],
     ),
     ("compiler/stablehlo", &["spmdc-grammar"]),
+    ("compiler/export", &["spmdc-abi", "spmdc-grammar", "spmdc-ir", "spmdc-layout"]),
     (
         "compiler/check",
         &[
@@ -160,6 +161,7 @@ const CRATES: [(&str, &[&str]); 32] = [
             "spmdc-compiler",
             "spmdc-embed",
             "spmdc-executable",
+            "spmdc-export",
             "spmdc-functions",
             "spmdc-grammar",
             "spmdc-inspect",
@@ -175,6 +177,7 @@ const CRATES: [(&str, &[&str]); 32] = [
             "spmdc-abi",
             "spmdc-check",
             "spmdc-compiler",
+            "spmdc-export",
             "spmdc-functions",
             "spmdc-grammar",
             "spmdc-inspect",

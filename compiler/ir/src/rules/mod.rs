@@ -18,6 +18,7 @@ use crate::program::{Func, Stmt, Value};
 use crate::rules::batching::Batching;
 use crate::rules::derivative::Derivative;
 use crate::rules::group::GroupCollective;
+use crate::stablehlo::Exported;
 use spmdc_abi::{CollectiveKind, ReduceOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
@@ -93,6 +94,9 @@ pub trait Rules: Semantics + OpObject {
 
     /// The properties that passes need.
     fn properties(&self) -> Properties<'_>;
+
+    /// Its form in StableHLO.
+    fn stablehlo(&self) -> Exported<'_>;
 
     /// All axes and meshes that the op itself names: when an axis is cut, its parts replace it.
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>>;

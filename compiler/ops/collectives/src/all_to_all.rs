@@ -19,6 +19,7 @@ use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
@@ -91,8 +92,20 @@ impl Rules for PAllToAll {
         group_properties(self)
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl WritesStablehlo for PAllToAll {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let dims = format!("concat_dimension = {} : i64, split_dimension = {} : i64", self.concat, self.split);
+        let attributes = format!("{dims}, split_count = {} : i64", self.members);
+        Ok(vec![hlo.exchange("all_to_all", &args[0], &self.axes, &attributes, results[0].clone())])
     }
 }
 

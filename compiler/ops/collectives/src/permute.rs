@@ -22,6 +22,7 @@ use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
@@ -91,8 +92,24 @@ impl Rules for PPermute {
         group_properties(self)
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl WritesStablehlo for PPermute {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let x = &args[0];
+        let sends = |(to, from): (usize, &Option<u32>)| from.map(|from| (from as usize, to));
+        let sends: Vec<(usize, usize)> = self.source.iter().enumerate().filter_map(sends).collect();
+        let pairs = hlo.pairs(&self.axes, &sends);
+        let attributes = format!("{}, source_target_pairs = {pairs}", hlo.channel_handle());
+        let text = format!("\"stablehlo.collective_permute\"({}) <{{{attributes}}}> : ({}) -> {}", x.name, x.ty, x.ty);
+        Ok(vec![hlo.emit(x.ty.clone(), &text)])
     }
 }
 

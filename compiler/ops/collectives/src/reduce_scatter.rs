@@ -20,6 +20,7 @@ use spmdc_ir::rules::group::GroupCollective;
 use spmdc_ir::rules::{
     Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
@@ -89,8 +90,29 @@ impl Rules for PSumScatter {
         group_properties(self)
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl WritesStablehlo for PSumScatter {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let x = &args[0];
+        let groups = hlo.groups(&self.axes);
+        let channel = hlo.channel_handle();
+        let name = hlo.fresh();
+        let attributes = format!(
+            "{channel}, replica_groups = {groups}, scatter_dimension = {} : i64, use_global_device_ids",
+            self.dim
+        );
+        hlo.line(&format!("{name} = \"stablehlo.reduce_scatter\"({}) <{{{attributes}}}> ({{", x.name));
+        hlo.combination("stablehlo.add", x.ty.dtype());
+        hlo.line(&format!("}}) : ({}) -> {}", x.ty, results[0]));
+        Ok(vec![HloValue { name, ty: results[0].clone() }])
     }
 }
 

@@ -25,6 +25,7 @@ use spmdc_ir::rules::{
     Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::blocks::table;
@@ -268,8 +269,42 @@ impl Rules for Diagonal {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Diagonal {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let rank = args[0].ty.rank();
+        let first = |dim: usize| self.dims.iter().position(|&other| other == self.dims[dim]).unwrap_or(dim);
+        let repeated: Vec<usize> = (0..rank).filter(|&dim| first(dim) != dim).collect();
+        let mut diagonal = args[0].clone();
+        if !repeated.is_empty() {
+            // Keys have no order, but their numbers do.
+            let dtype = args[0].ty.dtype();
+            let x = if dtype == DType::Key { hlo.bitcast(&args[0], DType::U64) } else { args[0].clone() };
+            let mut mask: Option<HloValue> = None;
+            for &dim in &repeated {
+                let [own, other] = [dim, first(dim)].map(|dim| hlo.iota(DType::I32, &x.ty.shape, dim));
+                let equal = hlo.compare("EQ", &own, &other);
+                mask = Some(match mask {
+                    None => equal,
+                    Some(known) => hlo.binary("stablehlo.and", &known, &equal),
+                });
+            }
+            // Each element is the largest beside the least number, also -0 and NaN.
+            let least = hlo.identity(ReduceOp::Max, x.ty.dtype());
+            let least = hlo.broadcast(&least, &x.ty.shape);
+            let kept = mask.map_or(x.clone(), |mask| hlo.select(&mask, &x, &least));
+            let elements = hlo.reduce(ReduceOp::Max, &kept, &repeated);
+            diagonal = hlo.bitcast(&elements, dtype);
+        }
+        Ok(vec![if self.summed.is_empty() { diagonal } else { hlo.reduce(ReduceOp::Sum, &diagonal, &self.summed) }])
     }
 }
 

@@ -22,6 +22,7 @@ use spmdc_ir::rules::{
     Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
     Placement, Properties, Reads, Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
@@ -235,8 +236,31 @@ impl Rules for Einsum {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl WritesStablehlo for Einsum {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let LetterRoles { batch, rows, columns, contracted } = self.parts();
+        let places = |labels: &str, of: &[char]| -> Vec<usize> {
+            of.iter().filter_map(|&label| position(labels, label)).collect()
+        };
+        let [of_batch, of_contracted] = [&batch, &contracted].map(|of| [places(&self.lhs, of), places(&self.rhs, of)]);
+        let product =
+            hlo.dot_general([&args[0], &args[1]], [&of_batch[0], &of_batch[1]], [&of_contracted[0], &of_contracted[1]]);
+        // The order of the product's dimensions, in which each letter of the result is found.
+        let others =
+            |labels: &str, of: &[char]| -> Vec<char> { labels.chars().filter(|label| of.contains(label)).collect() };
+        let made: String =
+            batch.iter().copied().chain(others(&self.lhs, &rows)).chain(others(&self.rhs, &columns)).collect();
+        let order: Vec<usize> = self.result.chars().filter_map(|label| position(&made, label)).collect();
+        Ok(vec![hlo.transpose(&product, &order)])
     }
 }
 

@@ -32,6 +32,7 @@ use spmdc_ir::rules::{
     Placement, Properties, Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloElement, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -241,8 +242,74 @@ impl Rules for Fft {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Fft {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let rank = args[0].ty.rank();
+        let n = args[0].ty.shape[self.axis];
+        // The lines are the last dimension, and return to their place.
+        let mut order: Vec<usize> = (0..rank).filter(|&dim| dim != self.axis).chain([self.axis]).collect();
+        let mut planes = Vec::new();
+        for arg in args {
+            planes.push(hlo.transpose(arg, &order));
+        }
+        let ty = planes[0].ty.clone();
+        let half = |len: usize| {
+            let mut shape = ty.shape.clone();
+            shape[rank - 1] = len;
+            shape
+        };
+        let last = rank - 1;
+        let made = match self.transform {
+            Transform::Complex { inverse } => {
+                let im = match planes.get(1) {
+                    Some(im) => im.clone(),
+                    None => hlo.whole_like(&planes[0], 0),
+                };
+                let z = hlo.complex(&planes[0], &im);
+                let z = hlo.fft(if inverse { "IFFT" } else { "FFT" }, &z, n, z.ty.clone());
+                let mut made = hlo.planes(&z).to_vec();
+                if inverse {
+                    let scale = hlo.whole_like(&made[0], n as i64);
+                    made = made.iter().map(|plane| hlo.binary("stablehlo.multiply", plane, &scale)).collect();
+                }
+                made
+            }
+            Transform::OfReal => {
+                let to = HloType { element: HloElement::Complex(ty.dtype()), shape: half(n / 2 + 1) };
+                let z = hlo.fft("RFFT", &planes[0], n, to);
+                let [re, im] = hlo.planes(&z);
+                let im = hlo.slice_dim(&im, last, (1, n.div_ceil(2), 1));
+                let im = hlo.reverse(&im, &[last]);
+                vec![if im.ty.is_empty() { re } else { hlo.concatenate(&[re, im], last) }]
+            }
+            Transform::ToReal => {
+                let re = hlo.slice_dim(&planes[0], last, (0, n / 2 + 1, 1));
+                let im = hlo.slice_dim(&planes[0], last, (n / 2 + 1, n, 1));
+                let im = hlo.reverse(&im, &[last]);
+                let zero = hlo.whole(ty.dtype(), 0, &[]);
+                let mut widths = vec![(0, 0, 0); rank];
+                widths[last] = (1, n / 2 + 1 - 1 - im.ty.shape[last], 0);
+                let im = hlo.pad(&im, &zero, &widths);
+                let z = hlo.complex(&re, &im);
+                let real = hlo.fft("IRFFT", &z, n, ty.clone());
+                let scale = hlo.whole_like(&real, n as i64);
+                vec![hlo.binary("stablehlo.multiply", &real, &scale)]
+            }
+        };
+        let inverse: Vec<usize> =
+            (0..rank).map(|dim| order.iter().position(|&from| from == dim).unwrap_or(dim)).collect();
+        order = inverse;
+        let count = results.len();
+        Ok(made.iter().take(count).map(|plane| hlo.transpose(plane, &order)).collect())
     }
 }
 

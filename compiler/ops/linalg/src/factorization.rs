@@ -21,6 +21,7 @@ use spmdc_ir::rules::{
     Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
     Placement, Properties, Reads, Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::cost;
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -440,6 +441,10 @@ impl Rules for Factorization {
 
     fn properties(&self) -> Properties<'_> {
         properties()
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

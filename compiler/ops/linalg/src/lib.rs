@@ -9,5 +9,6 @@ mod eigen_tangents;
 pub mod factorization;
 pub mod minors;
 pub mod reference;
+mod stablehlo;
 pub mod systems;
 mod tangents;

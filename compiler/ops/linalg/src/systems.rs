@@ -24,6 +24,7 @@ use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     Definitions, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::block_range;
@@ -196,6 +197,10 @@ impl Rules for TriangularBlocks {
 
     fn properties(&self) -> Properties<'_> {
         properties()
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::AfterPartitioning
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -19,6 +19,7 @@ use spmdc_ir::rules::{
     Definitions, Elements, Library, Lowered, NamedAxes, NestLowering, PlacesResults, Properties, Reads, Rules,
     Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{ArrayType, Type};
@@ -93,6 +94,10 @@ impl Rules for SortBlocks {
 
     fn properties(&self) -> Properties<'_> {
         properties(Elements::Other)
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::AfterPartitioning
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -32,6 +32,7 @@ use spmdc_ir::rules::{
     Elements, Exchange, Lowered, NamedAxes, PlacesResults, Properties, Rules, Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::Traffic;
@@ -157,6 +158,10 @@ impl Rules for MergeSorted {
 
     fn properties(&self) -> Properties<'_> {
         properties(Elements::Other)
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::AfterPartitioning
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -24,6 +24,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Infer, Linear, Lowered, Manual, NamedAxes, Placement, Point, Properties, Reads, Rules,
     Semantics, Typing,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, UnaryOp};
@@ -127,8 +128,36 @@ impl Rules for SearchSorted {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for SearchSorted {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        // Every element is compared with all of the sorted array.
+        let (sorted, values) = (&args[0], &args[1]);
+        let rank = values.ty.rank();
+        let mut shape = values.ty.shape.clone();
+        shape.push(sorted.ty.len());
+        let known = hlo.broadcast_in_dim(sorted, &[rank], &shape);
+        let value = hlo.broadcast_in_dim(values, &(0..rank).collect::<Vec<usize>>(), &shape);
+        let [low, high] = if self.right { [&value, &known] } else { [&known, &value] };
+        let mut is_less = hlo.compare("LT", low, high);
+        if sorted.ty.dtype().is_float() {
+            // NaN comes after all numbers.
+            let is_number = hlo.compare("EQ", low, low);
+            let is_nan = hlo.compare("NE", high, high);
+            let before = hlo.binary("stablehlo.and", &is_number, &is_nan);
+            is_less = hlo.binary("stablehlo.or", &is_less, &before);
+        }
+        let counted = if self.right { hlo.unary("stablehlo.not", &is_less) } else { is_less };
+        let counted = hlo.convert(&counted, DType::I32);
+        Ok(vec![hlo.reduce(ReduceOp::Sum, &counted, &[rank])])
     }
 }
 

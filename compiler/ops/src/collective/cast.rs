@@ -35,6 +35,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Point, Properties, Reads,
     Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::CompareOp;
 use spmdc_layout::factors::Factors;
@@ -160,8 +161,18 @@ impl Rules for PCast {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::List(&mut self.axes)]
+    }
+}
+
+impl WritesStablehlo for PCast {
+    fn write(&self, _: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        Ok(vec![args[0].clone()])
     }
 }
 

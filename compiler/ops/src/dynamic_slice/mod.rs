@@ -37,6 +37,7 @@ use spmdc_ir::rules::{
     Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -145,8 +146,21 @@ impl Rules for DynamicSlice {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for DynamicSlice {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let dims = self.dims.iter().map(|&(dim, _)| dim);
+        let given: Vec<(usize, HloValue)> = dims.zip(args[1..].iter().cloned()).collect();
+        let starts = hlo.starts(args[0].ty.rank(), &given);
+        Ok(vec![hlo.dynamic_slice(&args[0], &starts, &results[0].shape)])
     }
 }
 

@@ -32,6 +32,7 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloGather, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -256,8 +257,22 @@ impl Rules for Gather {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl WritesStablehlo for Gather {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        if self.has_no_place(&args[0].ty.shape) || results[0].is_empty() {
+            return Ok(vec![hlo.splat(results[0].dtype(), 0, &results[0].shape)]);
+        }
+        let (indices, numbers) = self.hlo_places(hlo, &args[0].ty.shape, &args[1..], &results[0].shape);
+        Ok(vec![hlo.gather(&numbers, &args[0], &indices, &results[0].shape)])
     }
 }
 
@@ -366,4 +381,36 @@ impl Call for Gather {
         }
         Ok(Term::Array(build.emit1(op, &operands)?))
     }
+}
+
+impl Gather {
+    /// The indices of the text, with one number for each indexed dimension in their last dimension, and the dimension numbers, for an array
+    /// of shape `of` and a result of this shape. Numbers outside of a dimension stay outside.
+    pub(crate) fn hlo_places(
+        &self,
+        hlo: &mut HloBuilder<'_>,
+        of: &[usize],
+        arrays: &[HloValue],
+        shape: &[usize],
+    ) -> (HloValue, HloGather) {
+        let rank = shape.len() + self.dims.len() + self.batch.len() - of.len();
+        let places = &shape[self.at..self.at + rank];
+        // XLA fails on numbers of 64 bits in blocks of different sizes (jaxlib 0.10.2).
+        let is_small = self.dims.iter().all(|&dim| i32::try_from(of[dim]).is_ok());
+        let mut numbers = Vec::new();
+        for (array, &dim) in arrays.iter().zip(&self.dims) {
+            let own = if is_small { small(hlo, array, of[dim]) } else { array.clone() };
+            numbers.push(hlo.broadcast(&own, places));
+        }
+        let indices = hlo.stack(&numbers, rank);
+        let kept = (0..shape.len()).filter(|dim| !(self.at..self.at + rank).contains(dim)).collect();
+        (indices, HloGather { kept, indexed: self.dims.clone(), batch: self.batch.clone() })
+    }
+}
+
+/// Indices into a dimension of this size as i32; those outside of it become -1 or the size.
+fn small(hlo: &mut HloBuilder<'_>, indices: &HloValue, size: usize) -> HloValue {
+    let [low, high] = [-1, size as i64].map(|bound| hlo.whole(indices.ty.dtype(), bound, &[]));
+    let inside = hlo.clamp(&low, indices, &high);
+    hlo.convert(&inside, DType::I32)
 }

@@ -8,7 +8,7 @@ mod derivative;
 
 use crate::batching::BatchForms;
 use crate::cast::convert;
-use crate::check_indices::CheckIndices;
+use crate::check_indices::{CheckIndices, counted_from_start};
 use crate::constant::Constant;
 use crate::elementwise::{Binary, Compare, Select};
 use crate::gather::Gather;
@@ -33,6 +33,7 @@ use spmdc_ir::rules::{
     Point, Properties, Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
@@ -118,8 +119,18 @@ impl Rules for CheckIndex {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for CheckIndex {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        Ok(vec![counted_from_start(hlo, &args[0], self.extent)])
     }
 }
 
@@ -306,8 +317,26 @@ impl Rules for Index {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Index {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        if self.has_no_place(&args[0].ty.shape) {
+            return Ok(vec![hlo.splat(results[0].dtype(), 0, &results[0].shape)]);
+        }
+        let given: Vec<(usize, HloValue)> = self.dims.iter().copied().zip(args[1..].iter().cloned()).collect();
+        let starts = hlo.starts(args[0].ty.rank(), &given);
+        let size = |(dim, &size): (usize, &usize)| if self.dims.contains(&dim) { 1 } else { size };
+        let sizes: Vec<usize> = args[0].ty.shape.iter().enumerate().map(size).collect();
+        let region = hlo.dynamic_slice(&args[0], &starts, &sizes);
+        Ok(vec![hlo.reshape(&region, &results[0].shape)])
     }
 }
 

@@ -36,6 +36,7 @@ use spmdc_ir::rules::{
     Reads, Reduction, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Combine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
@@ -269,8 +270,19 @@ impl Rules for Reduce {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Reduce {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let combined = hlo.reduce(self.op, &args[0], &self.axes);
+        Ok(vec![hlo.reshape(&combined, &results[0].shape)])
     }
 }
 
@@ -415,8 +427,24 @@ impl Rules for ArgReduce {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for ArgReduce {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        // Several dimensions are all of them: the position is row-major.
+        let (x, axis) = match *self.axes {
+            [axis] => (args[0].clone(), axis),
+            _ => (hlo.reshape(&args[0], &[args[0].ty.len()]), 0),
+        };
+        let [_, places] = hlo.extreme(self.largest, &x, axis);
+        Ok(vec![hlo.reshape(&places, &results[0].shape)])
     }
 }
 

@@ -31,6 +31,7 @@ use spmdc_ir::rules::{
     Point, Properties, Reads, Rules, Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::{DimFactors, FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -231,8 +232,18 @@ impl Rules for Reshape {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Reshape {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        Ok(vec![hlo.reshape(&args[0], &self.shape)])
     }
 }
 

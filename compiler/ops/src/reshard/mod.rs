@@ -28,6 +28,7 @@ use spmdc_ir::rules::{
     Alias, Combines, Copied, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults,
     Point, Properties, Reads, Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number::nothing_added;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -150,8 +151,24 @@ impl Rules for Reshard {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         vec![NamedAxes::Layout(&mut self.to)]
+    }
+}
+
+impl WritesStablehlo for Reshard {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        match self.step {
+            ReshardStep::Request | ReshardStep::Pin | ReshardStep::PinGradient => {}
+            ReshardStep::Slice | ReshardStep::Collective(_) => {
+                return Err(HloGap("step between two layouts".to_string()));
+            }
+        }
+        Ok(vec![hlo.constrain(&args[0], &self.to)])
     }
 }
 

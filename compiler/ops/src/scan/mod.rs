@@ -37,6 +37,7 @@ use spmdc_ir::rules::{
     Properties, Reads, Rules, Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, HloWindowDim, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Combine};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp};
@@ -315,8 +316,43 @@ impl Rules for Scan {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Scan {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        if args.len() > 1 {
+            return Err(HloGap("running total that begins with given totals".to_string()));
+        }
+        let (dtype, size) = (results[0].dtype(), results[0].shape[self.axis]);
+        if results[0].is_empty() {
+            return Ok(vec![args[0].clone()]);
+        }
+        // Narrow floats are summed in f32.
+        let x = hlo.convert(&args[0], dtype.computed());
+        let along = match self.reverse {
+            false => HloWindowDim { size, before: size - 1, after: 0 },
+            true => HloWindowDim { size, before: 0, after: size - 1 },
+        };
+        let mut windows = vec![HloWindowDim { size: 1, before: 0, after: 0 }; results[0].rank()];
+        windows[self.axis] = along;
+        let mut totals = hlo.reduce_window(self.op, &x, &windows);
+        if self.exclusive {
+            // Each total moves to the next element, and the first one is the identity element.
+            let kept = if self.reverse { (1, size, 1) } else { (0, size - 1, 1) };
+            let moved = hlo.slice_dim(&totals, self.axis, kept);
+            let start = hlo.identity(self.op, dtype.computed());
+            let mut widths = vec![(0, 0, 0); results[0].rank()];
+            widths[self.axis] = if self.reverse { (0, 1, 0) } else { (1, 0, 0) };
+            totals = hlo.pad(&moved, &start, &widths);
+        }
+        Ok(vec![hlo.convert(&totals, dtype)])
     }
 }
 
@@ -506,6 +542,10 @@ impl Rules for BlockTotals {
             elements: Elements::Other,
             keeps_alignment: false,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::AfterPartitioning
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -36,6 +36,9 @@ use spmdc_ir::rules::{
     Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{
+    Exported, HloBuilder, HloCombination, HloGap, HloScatter, HloType, HloValue, WritesStablehlo,
+};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -313,8 +316,34 @@ impl Rules for Scatter {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         self.out.iter_mut().map(NamedAxes::Layout).collect()
+    }
+}
+
+impl WritesStablehlo for Scatter {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        let target = &results[0];
+        let x = match self.start(target.dtype()) {
+            Some(bits) => hlo.splat(target.dtype(), bits, &target.shape),
+            None => args[0].clone(),
+        };
+        let (updates, places) = (&args[self.skipped()], &args[self.skipped() + 1..]);
+        let types: Vec<ArrayType> =
+            std::iter::once(target).chain(places.iter().map(|place| &place.ty)).map(HloType::array).collect();
+        let full = self.places.infer(&types.iter().collect::<Vec<_>>());
+        let full = full.map_err(|mismatch| HloGap(mismatch.message))?.swap_remove(0).shape;
+        if full.contains(&0) || self.places.has_no_place(&target.shape) {
+            return Ok(vec![x]);
+        }
+        let updates = hlo.broadcast(updates, &full);
+        let (indices, places) = self.places.hlo_places(hlo, &target.shape, places, &full);
+        let combine = self.combine.map(|op| HloCombination::of(op, target.dtype()));
+        Ok(vec![hlo.scatter(&HloScatter { places, combine }, &x, &indices, &updates)])
     }
 }
 

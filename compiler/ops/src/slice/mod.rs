@@ -20,6 +20,7 @@ use spmdc_ir::rules::{
     Semantics, Typing, Windowed,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
 use spmdc_layout::mesh::Mesh;
@@ -207,8 +208,30 @@ impl Rules for Slice {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Slice {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        if results[0].is_empty() {
+            return Ok(vec![hlo.splat(results[0].dtype(), 0, &results[0].shape)]);
+        }
+        let step = |range: &SliceRange| range.step.unsigned_abs() as usize;
+        let range = |(range, _): &(SliceRange, usize)| {
+            let (first, last) = (range.at(0), range.at(range.len - 1));
+            (first.min(last), first.max(last) + 1, step(range).max(1))
+        };
+        let ranges: Vec<(usize, usize, usize)> = self.ranges.iter().map(range).collect();
+        let backwards = self.ranges.iter().enumerate().filter(|(_, (range, _))| range.step < 0 && range.len > 1);
+        let backwards: Vec<usize> = backwards.map(|(dim, _)| dim).collect();
+        let part = hlo.slice(&args[0], &ranges);
+        Ok(vec![hlo.reverse(&part, &backwards)])
     }
 }
 

@@ -30,6 +30,7 @@ use spmdc_ir::rules::{
     Typing, Windowed,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::margin::Margin;
@@ -115,8 +116,38 @@ impl Rules for Window {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Window {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], results: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        if !self.halos.is_empty() || results[0].is_empty() {
+            return Err(HloGap("window on blocks of devices".to_string()));
+        }
+        let mut x = args[0].clone();
+        for (dim, map) in self.map.dims.iter().enumerate() {
+            let step = map.step.unsigned_abs() as usize;
+            let mut parts = Vec::new();
+            for run in map.runs() {
+                let place = |number: usize| (run.origin + number as i64 * map.step) as usize;
+                let (first, last) = (place(run.numbers.start), place(run.numbers.end - 1));
+                let part = hlo.slice_dim(&x, dim, (first.min(last), first.max(last) + 1, step.max(1)));
+                parts.push(if map.step < 0 { hlo.reverse(&part, &[dim]) } else { part });
+            }
+            x = match parts.is_empty() {
+                true => hlo.slice_dim(&x, dim, (0, 0, 1)),
+                false => hlo.concatenate(&parts, dim),
+            };
+        }
+        let fill = hlo.splat(results[0].dtype(), self.map.fill, &[]);
+        let widths: Vec<(usize, usize, usize)> = self.map.dims.iter().map(|map| (map.before, map.after, 0)).collect();
+        Ok(vec![hlo.pad(&x, &fill, &widths)])
     }
 }
 

@@ -30,6 +30,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement, PlacesResults,
     Properties, Reads, Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_kernel::loops::Affine;
 use spmdc_layout::blocks::table;
 use spmdc_layout::factors::Factors;
@@ -163,6 +164,10 @@ impl Rules for Ghosted {
             elements: Elements::Other,
             keeps_alignment: false,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::AfterPartitioning
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

@@ -27,6 +27,7 @@ use spmdc_ir::rules::{
     Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
     Rules, Semantics, Typing,
 };
+use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::Factors;
 use spmdc_layout::halo_flow::{HaloFlow, flow};
 use spmdc_layout::mesh::Mesh;
@@ -188,6 +189,10 @@ impl Rules for Halo {
             elements: Elements::Other,
             keeps_alignment: false,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::AfterPartitioning
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {

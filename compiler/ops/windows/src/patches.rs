@@ -32,6 +32,7 @@ use spmdc_ir::rules::{
     Semantics, Typing,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::{FactorKind, Factors};
 use spmdc_layout::mesh::Mesh;
@@ -168,8 +169,35 @@ impl Rules for Patches {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
+    }
+}
+
+impl WritesStablehlo for Patches {
+    fn write(&self, hlo: &mut HloBuilder<'_>, args: &[HloValue], _: &[HloType]) -> Result<Vec<HloValue>, HloGap> {
+        // The elements of the windows come last, one dimension after the other, and then move to their place.
+        let mut x = args[0].clone();
+        let rank = x.ty.rank();
+        for patch in &self.dims {
+            let mut parts = Vec::new();
+            for element in 0..patch.size {
+                let first = element * patch.dilation;
+                // Without windows there may be no elements, either.
+                let range = match patch.len {
+                    0 => (0, 0, 1),
+                    len => (first, first + (len - 1) * patch.stride + 1, patch.stride),
+                };
+                parts.push(hlo.slice_dim(&x, patch.dim, range));
+            }
+            x = hlo.stack(&parts, x.ty.rank());
+        }
+        let order = (0..self.at).chain(rank..x.ty.rank()).chain(self.at..rank);
+        Ok(vec![hlo.transpose(&x, &order.collect::<Vec<usize>>())])
     }
 }
 

@@ -4,6 +4,8 @@
 //! result needs only the corresponding blocks of the operands, and nothing is communicated. `spmdc_kernel::number` defines the
 //! result of each operation for each type, to the bit.
 
+mod stablehlo;
+
 use crate::cast::cast;
 use crate::constant::Constant;
 use crate::promote;
@@ -27,6 +29,7 @@ use spmdc_ir::rules::{
     Semantics, Typing, one_each,
 };
 use spmdc_ir::shape;
+use spmdc_ir::stablehlo::Exported;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::number;
 use spmdc_kernel::scalar::{BinaryOp, CompareOp, MathFn, UnaryOp};
@@ -165,6 +168,10 @@ impl Rules for Unary {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
     }
@@ -285,6 +292,10 @@ impl Rules for Binary {
         }
     }
 
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
+    }
+
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
         Vec::new()
     }
@@ -368,6 +379,10 @@ impl Rules for Compare {
             elements: Elements::Elementwise,
             keeps_alignment: true,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
@@ -455,6 +470,10 @@ impl Rules for Select {
             elements: Elements::Elementwise,
             keeps_alignment: true,
         }
+    }
+
+    fn stablehlo(&self) -> Exported<'_> {
+        Exported::Written(self)
     }
 
     fn named_axes(&mut self) -> Vec<NamedAxes<'_>> {
