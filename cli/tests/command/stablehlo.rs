@@ -49,6 +49,14 @@ fn imported_programs_compute_the_same() {
     }
 }
 
+/// JAX prints the cipher as a loop over all elements.
+#[test]
+fn random_bits_of_jax_are_those_of_the_language() {
+    let name = root().join("tests/stablehlo/draws.mlir").display().to_string();
+    let imported = Folder::with(&[]).spmdc(&["import", &name]).out;
+    assert!(imported.contains(" bits(wrap_key_data(") && !imported.contains("threefry2x32"), "{imported}");
+}
+
 #[test]
 fn an_executable_of_a_jax_program_writes_the_same_results() {
     let folder = Folder::with(&[]);

@@ -50,12 +50,13 @@ pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Resu
     let program = lower::program(&module, is_shipped, None)?;
     let main = module.functions.iter().find(|function| function.name == "main");
     let locations = named_locations(text);
-    let path = |param: &MlirParam| {
-        let location = resolve(param.location.as_ref()?, &locations);
-        let is_path = location.line.is_none();
-        Some((param.name.clone(), location.name.filter(|_| is_path)?))
+    let path = |(at, param): (usize, &MlirParam)| {
+        let location = param.location.as_ref().map(|location| resolve(location, &locations)).unwrap_or_default();
+        let path = location.name.filter(|_| location.line.is_none()).unwrap_or_else(|| param.name.clone());
+        let name = format!("arg{at}");
+        (path != name).then_some((name, path))
     };
-    let param_paths = main.iter().flat_map(|main| &main.params).filter_map(path).collect();
+    let param_paths = main.iter().flat_map(|main| &main.params).enumerate().filter_map(path).collect();
     let results = main.iter().flat_map(|main| &main.results).enumerate();
     let path = |(at, (_, attributes)): (usize, &(TensorType, Attributes))| match attributes.get("jax.result_info") {
         Some(Attribute::Text(path)) => Some((at.to_string(), path.clone())),

@@ -72,7 +72,7 @@ impl FunctionReader<'_> {
             self.define(operation, known);
             return Ok(());
         }
-        if self.part_of_softmax(operation)? {
+        if self.part_of_softmax(operation)? || self.drawn_bits(operation)? {
             return Ok(());
         }
         if let Some((_, function)) = UNARY.iter().find(|(known, _)| *known == name) {
@@ -373,7 +373,7 @@ impl FunctionReader<'_> {
 
     fn shift_right(&self, operation: &MlirOp) -> Read<Expr> {
         let build = at(operation);
-        let [x, y] = self.some_operands(operation)?;
+        let [x, y] = self.broadcast_operands(operation)?;
         let is_logical = operation.name == "stablehlo.shift_right_logical";
         let through = if let (MlirElement::Signed(bits), true) = (x.ty.element, is_logical) {
             Some(MlirElement::Unsigned(bits))

@@ -18,6 +18,7 @@ mod scatter_loops;
 mod shapes;
 mod sharding;
 mod sorting;
+mod threefry;
 mod windows;
 
 use crate::build::Build;
@@ -164,6 +165,8 @@ pub struct MlirValue {
     narrow: Option<ShapedExpr>,
     /// The way in which it was made.
     form: ValueForm,
+    /// The distances between its elements along each dimension, if it counts from 0.
+    counter: Option<Vec<i128>>,
     /// The reduction whose numbers it has for all elements along the reduced dimensions.
     repeats: Option<Box<MlirReduction>>,
     /// The dimension along which it counts, if it is an `iota`.
@@ -198,6 +201,10 @@ enum ValueForm {
     Shifted(ShapedExpr, usize),
     /// The exponentials of these.
     Exponentials(ShapedExpr, usize),
+    /// An element of a line.
+    Element(ShapedExpr, usize),
+    /// One of the two random words of each element under a key.
+    Drawn(Expr, usize),
 }
 
 /// A reduction of an array along some dimensions.
@@ -238,6 +245,7 @@ impl MlirValue {
             constant: None,
             narrow: None,
             form: ValueForm::Other,
+            counter: None,
             repeats: None,
             counts_along: None,
             factored: None,
@@ -543,6 +551,7 @@ impl<'m> FunctionReader<'m> {
 
     fn operation(&mut self, operation: &MlirOp) -> Read<()> {
         self.lower(operation)?;
+        self.note_counter(operation)?;
         // These give their results the axes along which the values in them vary.
         if operation.name != "sdy.manual_computation" && !self.is_inlined(operation) {
             self.note_varying(operation);
@@ -663,6 +672,9 @@ impl<'m> FunctionReader<'m> {
         let operands = self.all_operands(operation)?;
         if self.is_inlined(operation) {
             return self.inline(operation, callee, operands);
+        }
+        if self.threefry(operation, callee)? {
+            return Ok(());
         }
         self.called.insert(callee.clone());
         let call = Build(operation.span).call(&name, operands.into_iter().map(|operand| operand.expr));

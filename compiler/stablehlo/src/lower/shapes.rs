@@ -190,7 +190,13 @@ impl FunctionReader<'_> {
         {
             repeats = Some(Box::new(reduction.clone()));
         }
-        self.define(operation, MlirValue { form: ValueForm::Reshaped(from), narrow, repeats, ..value });
+        let mut form = ValueForm::Reshaped(from);
+        if let ValueForm::Sliced(of, ranges) = &x.form
+            && let ([_], [(start, ..)], []) = (of.shape.as_slice(), ranges.as_slice(), shape)
+        {
+            form = ValueForm::Element(of.clone(), *start);
+        }
+        self.define(operation, MlirValue { form, narrow, repeats, ..value });
         Ok(())
     }
 
@@ -326,7 +332,9 @@ fn without_leading_ones(x: &MlirValue) -> ShapedExpr {
         | ValueForm::Sliced(..)
         | ValueForm::Reduced(_)
         | ValueForm::Shifted(..)
-        | ValueForm::Exponentials(..) => x.shaped(),
+        | ValueForm::Exponentials(..)
+        | ValueForm::Element(..)
+        | ValueForm::Drawn(..) => x.shaped(),
     }
 }
 
@@ -338,7 +346,9 @@ pub(super) fn in_shape(build: Build, x: &MlirValue, shape: &[usize]) -> (Expr, S
         | ValueForm::Sliced(..)
         | ValueForm::Reduced(_)
         | ValueForm::Shifted(..)
-        | ValueForm::Exponentials(..) => x.shaped(),
+        | ValueForm::Exponentials(..)
+        | ValueForm::Element(..)
+        | ValueForm::Drawn(..) => x.shaped(),
     };
     if from.shape == shape {
         return (from.expr.clone(), from);
