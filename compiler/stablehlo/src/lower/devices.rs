@@ -1,18 +1,11 @@
 //! Numbers of devices as coordinates in the mesh.
 
+use super::value::DevicePart;
 use super::{FunctionReader, MlirValue, at, identifier, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
 use crate::tree::{DenseNumber, MeshDeclaration, MlirOp};
 use spmdc_grammar::ast::{Expr, InfixOp};
-
-/// A part of the number of a device: `number / stride % size`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct DevicePart {
-    stride: usize,
-    /// None without the remainder.
-    size: Option<usize>,
-}
 
 impl DevicePart {
     /// The axes of which it is the position; None if no axes of the mesh make it.

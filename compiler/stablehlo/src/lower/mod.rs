@@ -19,17 +19,17 @@ mod shapes;
 mod sharding;
 mod sorting;
 mod threefry;
+mod value;
 mod windows;
 
+use self::value::{MlirReduction, MlirValue, ShapedExpr, ValueForm};
 use crate::build::Build;
 use crate::cursor::Read;
 use crate::identifiers::{identifier, snake_case};
 use crate::layers::ProgramNames;
 use crate::locations::{NamedLocations, resolve};
 use crate::paths::{FlatParam, PathParams, by_path, last_field};
-use crate::tree::{
-    Attribute, Dense, DenseNumber, MeshDeclaration, MlirBlock, MlirFunction, MlirModule, MlirOp, TensorType, ValueName,
-};
+use crate::tree::{Attribute, MeshDeclaration, MlirBlock, MlirFunction, MlirModule, MlirOp, TensorType, ValueName};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, FnItem, ItemKind, ItemNode, ProgramNode, StmtNode};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -153,129 +153,6 @@ impl ProgramNames for ModuleContext<'_> {
     }
 }
 
-/// A value of a function.
-#[derive(Clone)]
-pub struct MlirValue {
-    /// A name, or a literal.
-    expr: Expr,
-    ty: TensorType,
-    /// The elements, if they are constant.
-    constant: Option<Dense>,
-    /// A smaller array that becomes this one where NumPy broadcasts.
-    narrow: Option<ShapedExpr>,
-    /// The way in which it was made.
-    form: ValueForm,
-    /// The distances between its elements along each dimension, if it counts from 0.
-    counter: Option<Vec<i128>>,
-    /// The reduction whose numbers it has for all elements along the reduced dimensions.
-    repeats: Option<Box<MlirReduction>>,
-    /// The dimension along which it counts, if it is an `iota`.
-    counts_along: Option<usize>,
-    /// The matrices whose Householder vectors it has, possibly with others where the factorization failed.
-    factored: Option<Box<MlirValue>>,
-    /// The part of the number of the device that it is.
-    device: Option<devices::DevicePart>,
-    /// In code for each device: the axes along which it may differ.
-    varying: BTreeSet<String>,
-    /// In code for each device: the call that gathers it from all devices, so that it is the same on them.
-    gathered: Option<Box<Expr>>,
-}
-
-/// An expression with its shape.
-#[derive(Clone)]
-struct ShapedExpr {
-    expr: Expr,
-    shape: Vec<usize>,
-}
-
-/// The way in which a value was made, as far as a later operation has a shorter form because of it.
-#[derive(Clone)]
-enum ValueForm {
-    Other,
-    /// The elements of another array, in the same order.
-    Reshaped(ShapedExpr),
-    /// The start, stop and step of each dimension of another array.
-    Sliced(ShapedExpr, Vec<(usize, usize, usize)>),
-    Reduced(MlirReduction),
-    /// An array minus its largest numbers along a dimension.
-    Shifted(ShapedExpr, usize),
-    /// The exponentials of these.
-    Exponentials(ShapedExpr, usize),
-    /// An element of a line.
-    Element(ShapedExpr, usize),
-    /// One of the two random words of each element under a key.
-    Drawn(Expr, usize),
-}
-
-/// A reduction of an array along some dimensions.
-#[derive(Clone)]
-struct MlirReduction {
-    /// The function of the language, or `log(sum(x))`.
-    function: &'static str,
-    of: ShapedExpr,
-    axes: Vec<usize>,
-}
-
-impl MlirReduction {
-    /// The shape of the result if the reduced dimensions are kept, with one element.
-    fn kept_shape(&self) -> Vec<usize> {
-        let size = |(dim, &size): (usize, &usize)| if self.axes.contains(&dim) { 1 } else { size };
-        self.of.shape.iter().enumerate().map(size).collect()
-    }
-
-    /// Whether it reduces this value along one dimension by this function; that dimension.
-    fn axis_of(&self, function: &str, x: &Expr) -> Option<usize> {
-        match self.axes.as_slice() {
-            [axis] if self.function == function && self.of.expr.kind == x.kind => Some(*axis),
-            _ => None,
-        }
-    }
-}
-
-impl MlirValue {
-    /// As an expression with its shape.
-    fn shaped(&self) -> ShapedExpr {
-        ShapedExpr { expr: self.expr.clone(), shape: self.ty.shape.clone() }
-    }
-
-    fn new(expr: Expr, ty: TensorType) -> MlirValue {
-        MlirValue {
-            expr,
-            ty,
-            constant: None,
-            narrow: None,
-            form: ValueForm::Other,
-            counter: None,
-            repeats: None,
-            counts_along: None,
-            factored: None,
-            device: None,
-            varying: BTreeSet::new(),
-            gathered: None,
-        }
-    }
-
-    /// The real number that all elements are.
-    fn splat(&self) -> Option<&DenseNumber> {
-        let dense = self.constant.as_ref().filter(|dense| dense.is_splat())?;
-        match dense.elements.as_slice() {
-            [number] => Some(number),
-            [real, imaginary] => Some(real).filter(|_| imaginary.is_zero()),
-            _ => None,
-        }
-    }
-
-    /// Whether all elements are this integer, or the float of the same value.
-    fn is_number(&self, number: i128) -> bool {
-        match self.splat() {
-            Some(DenseNumber::Int(one)) => *one == number,
-            Some(DenseNumber::Decimal(text)) => text.parse() == Ok(number as f64),
-            Some(DenseNumber::Bits(0)) => number == 0,
-            Some(DenseNumber::Bits(_)) | None => false,
-        }
-    }
-}
-
 /// A function of the program under construction.
 pub struct FunctionReader<'m> {
     context: &'m ModuleContext<'m>,
@@ -286,6 +163,8 @@ pub struct FunctionReader<'m> {
     names: BTreeSet<String>,
     /// The items that the function needs besides itself.
     items: Vec<ItemNode>,
+    /// The last number of each name with numbers.
+    numbers: BTreeMap<String, usize>,
     /// The name scopes after which variables are named.
     scopes: BTreeMap<String, String>,
     /// The manual axes around, and the axes of each regional `manual_computation`.
@@ -316,6 +195,7 @@ impl<'m> FunctionReader<'m> {
             stmts: Vec::new(),
             names,
             items: Vec::new(),
+            numbers: BTreeMap::new(),
             scopes: BTreeMap::new(),
             manual: Vec::new(),
             is_lifted: false,
@@ -328,10 +208,12 @@ impl<'m> FunctionReader<'m> {
     /// A name that nothing has yet.
     fn fresh(&mut self, wanted: &str) -> String {
         let base = identifier(wanted);
-        let mut name = base.clone();
-        let mut number = 1;
+        // Many variables have the same base: the search goes on where it ended.
+        let number = self.numbers.entry(base.clone()).or_insert(0);
+        *number += 1;
+        let mut name = if *number == 1 { base.clone() } else { format!("{base}_{number}") };
         while (self.context.is_shipped)(&name) || !self.names.insert(name.clone()) {
-            number += 1;
+            *number += 1;
             name = format!("{base}_{number}");
         }
         name

@@ -1,7 +1,7 @@
 //! JAX's generator of random bits, Threefry: its calls become calls of the language's generator, which gives the same bits.
 //!
 //! JAX counts the elements in row-major order with 64 bits, enciphers the two halves of each number under a key, and combines the words by
-//! `xor`. The upper half is zero for fewer than 2^32 elements, and then the words are those of `fold_in`, and their `xor` those of `bits`.
+//! `xor`. The upper half is zero for fewer than 2^32 elements. Then `fold_in` gives the words, and `bits` their `xor`.
 
 use super::{FunctionReader, MlirValue, ValueForm, at};
 use crate::cursor::Read;
