@@ -27,11 +27,12 @@ const MAX_BYTES: u64 = 1 << 20;
 pub type Target = fn(&[u8]);
 
 /// All of them, by name.
-pub const TARGETS: [(&str, Target); 7] = [
+pub const TARGETS: [(&str, Target); 8] = [
     ("parse", parse),
     ("check", check),
     ("print_and_read", print_and_read),
     ("run", run),
+    ("jax", jax),
     ("npy", npy),
     ("npz", npz),
     ("safetensors", safetensors),
@@ -62,6 +63,21 @@ pub fn check(data: &[u8]) {
     }
     if let Err(failures) = engine::compiled("fuzz.spmd", &text, "", None) {
         no_bug(&failures, &text);
+    }
+}
+
+/// Every StableHLO text either compiles up to machine code, or has an error with a code. The program that `import` makes of it has none that
+/// it has not.
+pub fn jax(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let compiled = engine::compiled("fuzz.mlir", &text, "", None);
+    if let Err(failures) = &compiled {
+        no_bug(failures, &text);
+    }
+    if let (Ok(program), true) = (spmdc_compiler::sources::import(&text), compiled.is_ok()) {
+        let imported = print::program(&program);
+        let again = engine::compiled("fuzz.spmd", &imported, "", Some(Stage::Typed));
+        assert!(again.is_ok(), "{:?}\n{imported}", again.err());
     }
 }
 

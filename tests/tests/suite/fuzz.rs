@@ -36,6 +36,10 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
             let header = r#"{"x":{"dtype":"F32","shape":[3,4],"data_offsets":[0,48]},"y":{"dtype":"I64","shape":[1],"data_offsets":[48,56]}}"#;
             vec![[&(header.len() as u64).to_le_bytes()[..], header.as_bytes(), &[0; 56]].concat()]
         }
+        "jax" => {
+            let texts = files(&root().join("tests/stablehlo"), "mlir");
+            texts.iter().map(|path| fs::read(path).unwrap()).filter(|data| data.len() < 20_000).collect()
+        }
         _ => programs(&root().join("tests/cases")).iter().map(|path| fs::read(path).unwrap()).collect(),
     }
 }
