@@ -234,33 +234,14 @@ fn is_short(expr: &Expr) -> bool {
 
 fn measure(expr: &mut Expr, nodes: &mut usize, moves: &mut bool) {
     *nodes += 1;
-    match &expr.kind {
+    *moves &= !matches!(
+        expr.kind,
         ExprKind::Lambda { .. }
-        | ExprKind::Block(_)
-        | ExprKind::If { .. }
-        | ExprKind::For { .. }
-        | ExprKind::While { .. } => {
-            *moves = false;
-        }
-        ExprKind::Name(_)
-        | ExprKind::Int(_)
-        | ExprKind::Float(_)
-        | ExprKind::Bool(_)
-        | ExprKind::Str(_)
-        | ExprKind::Wildcard
-        | ExprKind::None
-        | ExprKind::Sharding(_)
-        | ExprKind::Type(_)
-        | ExprKind::Unary { .. }
-        | ExprKind::Binary { .. }
-        | ExprKind::Call { .. }
-        | ExprKind::Index { .. }
-        | ExprKind::Field { .. }
-        | ExprKind::TupleField { .. }
-        | ExprKind::Tuple(_)
-        | ExprKind::List(_)
-        | ExprKind::Struct(_) => {}
-    }
+            | ExprKind::Block(_)
+            | ExprKind::If { .. }
+            | ExprKind::For { .. }
+            | ExprKind::While { .. }
+    );
     if *moves && *nodes <= MAX_NODES {
         each_part(expr, &mut |part| measure(part, nodes, moves));
     }
