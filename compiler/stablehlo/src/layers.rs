@@ -269,6 +269,11 @@ impl OutlinedFunction {
                 }
             }
         }
+        // The body is that of the first copy, where each parameter must have an argument of its own.
+        let first: BTreeSet<&str> = params.iter().map(|paths| paths[0].text.as_str()).collect();
+        if first.len() < params.len() {
+            return None;
+        }
         // The variables that are used outside of the copy that makes them.
         let mut leaving: BTreeSet<(usize, usize)> = BTreeSet::new();
         let mut last = Vec::new();

@@ -66,3 +66,32 @@ fn a_tree_with_a_gap_keeps_flat_names() {
     let text = imported(&text);
     assert!(text.contains("fn main(p: P, q: f32[4], x: f32[8, 4]) -> f32[8, 4] {"), "{text}");
 }
+
+/// The first copy uses one value twice, the second one two values.
+#[test]
+fn copies_that_differ_in_the_number_of_values_are_no_layers() {
+    let chain = |from: usize, x: &str, y: &str| {
+        let ops = [
+            ("add", x.to_string(), y.to_string()),
+            ("multiply", format!("%{from}"), y.to_string()),
+            ("subtract", format!("%{}", from + 1), x.to_string()),
+            ("maximum", format!("%{}", from + 2), x.to_string()),
+            ("add", format!("%{}", from + 3), y.to_string()),
+            ("multiply", format!("%{}", from + 4), format!("%{}", from + 4)),
+        ];
+        let line = |(at, (op, x, y)): (usize, &(&str, String, String))| {
+            format!("    %{} = stablehlo.{op} {x}, {y} : tensor<4xf32>\n", from + at)
+        };
+        ops.iter().enumerate().map(line).collect::<String>()
+    };
+    let text = format!(
+        "module @jit_f {{\n  func.func public @main(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32> {{\n{}{}    \
+         return %11 : tensor<4xf32>\n  }}\n}}\n",
+        chain(0, "%arg0", "%arg0"),
+        chain(6, "%5", "%arg1")
+    );
+    let text = imported(&text);
+    assert!(!text.contains("fn layer"), "{text}");
+    let two = imported(&layers(&["p.layers[0]", "p.layers[1]"]));
+    assert!(two.contains("layer(layer(x, p.layers.0), p.layers.1)"), "{two}");
+}
