@@ -14,6 +14,7 @@ mod identifiers;
 mod layers;
 mod locations;
 mod lower;
+mod merge_manual;
 mod parse;
 mod paths;
 mod resources;
@@ -47,6 +48,7 @@ pub struct JaxProgram {
 pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<JaxProgram, Diagnostic> {
     let mut module = parse::parse(text, file)?;
     gspmd::to_shardy(&mut module)?;
+    module.functions.iter_mut().for_each(merge_manual::merge);
     let program = lower::program(&module, is_shipped, None)?;
     let main = module.functions.iter().find(|function| function.name == "main");
     let locations = named_locations(text);
@@ -70,5 +72,6 @@ pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Resu
 pub fn import(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<ProgramNode, Diagnostic> {
     let mut module = parse::parse(text, file)?;
     gspmd::to_shardy(&mut module)?;
+    module.functions.iter_mut().for_each(merge_manual::merge);
     lower::program(&module, is_shipped, Some(&named_locations(text)))
 }

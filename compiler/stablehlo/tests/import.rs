@@ -95,3 +95,38 @@ fn copies_that_differ_in_the_number_of_values_are_no_layers() {
     let two = imported(&layers(&["p.layers[0]", "p.layers[1]"]));
     assert!(two.contains("layer(layer(x, p.layers.0), p.layers.1)"), "{two}");
 }
+
+/// Two computations per device, of which the second takes `second` of the first and the parameter again.
+fn consecutive(second: &str) -> String {
+    let manual = |name: &str, operands: &str, ins: &str, args: &str, types: &str| {
+        let gather = "\"stablehlo.all_gather\"(%a) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : \
+                      tensor<1x2xi64>, use_global_device_ids}> : (tensor<2xf32>) -> tensor<4xf32>";
+        format!(
+            "    %{name} = sdy.manual_computation({operands}) in_shardings=[{ins}] out_shardings=[<@mesh, [{{\"X\"}}]>] \
+             manual_axes={{\"X\"}} ({args}) {{\n      %1 = {gather}\n      %2 = stablehlo.multiply %1, %1 : tensor<4xf32>\n      \
+             sdy.return %2 : tensor<4xf32>\n    }} : ({types}) -> tensor<8xf32>\n"
+        )
+    };
+    let first = manual("0", "%arg0", "<@mesh, [{\"X\"}]>", "%a: tensor<2xf32>", "tensor<4xf32>");
+    let last = manual(
+        "3",
+        "%0, %arg0",
+        &format!("<@mesh, [{second}]>, <@mesh, [{{\"X\"}}]>"),
+        "%b: tensor<4xf32>, %a: tensor<2xf32>",
+        "tensor<8xf32>, tensor<4xf32>",
+    );
+    format!(
+        "module @jit_f {{\n  sdy.mesh @mesh = <[\"X\"=2]>\n  func.func public @main(%arg0: tensor<4xf32>) -> (tensor<8xf32>, \
+         tensor<8xf32>) {{\n{first}{last}    return %0, %3 : tensor<8xf32>, tensor<8xf32>\n  }}\n}}\n"
+    )
+}
+
+#[test]
+fn consecutive_code_for_each_device_is_one_function() {
+    let functions = |text: &str| text.matches("manual fn").count();
+    let together = imported(&consecutive("{\"X\"}"));
+    assert_eq!(functions(&together), 1, "{together}");
+    // The second one wants the whole result of the first.
+    let apart = imported(&consecutive("{}").replace("%b: tensor<4xf32>", "%b: tensor<8xf32>"));
+    assert_eq!(functions(&apart), 2, "{apart}");
+}
