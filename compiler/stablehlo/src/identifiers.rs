@@ -36,3 +36,14 @@ pub fn snake_case(name: &str) -> String {
     }
     text
 }
+
+/// The first of `name`, `name_2`, `name_3` and so on that `take` accepts.
+pub fn numbered(name: &str, mut take: impl FnMut(&str) -> bool) -> String {
+    let mut found = name.to_string();
+    let mut number = 1;
+    while !take(&found) {
+        number += 1;
+        found = format!("{name}_{number}");
+    }
+    found
+}

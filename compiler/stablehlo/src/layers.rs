@@ -5,7 +5,7 @@
 //! others are parameters. A statement with an index that differs, such as `w[0]` and `w[1]`, is left before the calls.
 
 use crate::build::Build;
-use crate::identifiers::snake_case;
+use crate::identifiers::{numbered, snake_case};
 use crate::visit::{each_block, each_expr, each_part, names};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, FnItem, IndexNode, ItemKind, ItemNode, StmtNode, StmtNodeKind};
 use spmdc_grammar::print;
@@ -321,13 +321,7 @@ impl OutlinedFunction {
         let mut taken: BTreeSet<String> = own.map(str::to_string).collect();
         let mut fresh = |wanted: &str| {
             let base = if wanted.starts_with(|c: char| c.is_ascii_digit()) { "part" } else { wanted };
-            let mut name = base.to_string();
-            let mut number = 1;
-            while program.is_item(&name) || !taken.insert(name.clone()) {
-                number += 1;
-                name = format!("{base}_{number}");
-            }
-            name
+            numbered(base, |name| !program.is_item(name) && taken.insert(name.to_string()))
         };
         let mut renamed: BTreeMap<String, Expr> = BTreeMap::new();
         let mut params = Vec::new();
@@ -373,8 +367,8 @@ struct OutlinedParam {
 }
 
 impl OutlinedFunction {
-    /// The parameters. Fields of one struct that stands in the same place of each copy, such as `layers.0` and `layers.1`, are passed
-    /// together.
+    /// The parameters. A struct is passed as a whole if it is the only difference between the fields that the copies use, as `layers.0` and
+    /// `layers.1` are.
     fn arguments(&self, first: &[StmtNode]) -> Vec<OutlinedParam> {
         let mut arguments: Vec<OutlinedParam> = Vec::new();
         for paths in &self.params {

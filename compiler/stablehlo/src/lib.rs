@@ -25,8 +25,8 @@ mod visit;
 
 pub use crate::locations::python_line;
 
-use crate::locations::{named_locations, resolve};
-use crate::tree::{Attribute, Attributes, MlirParam, TensorType};
+use crate::locations::{named_locations, param_path};
+use crate::tree::{Attribute, Attributes, MlirModule, MlirParam, TensorType};
 use spmdc_grammar::ast::ProgramNode;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::FileId;
@@ -46,15 +46,12 @@ pub struct JaxProgram {
 /// The program that computes what a module does. `is_shipped` says whether the language has a function of this name, so that no function of
 /// the module hides it. E0110 for a text that is not a module, E0111 for what the language cannot express.
 pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<JaxProgram, Diagnostic> {
-    let mut module = parse::parse(text, file)?;
-    gspmd::to_shardy(&mut module)?;
-    module.functions.iter_mut().for_each(merge_manual::merge);
+    let module = module(text, file)?;
     let program = lower::program(&module, is_shipped, None)?;
     let main = module.functions.iter().find(|function| function.name == "main");
     let locations = named_locations(text);
     let path = |(at, param): (usize, &MlirParam)| {
-        let location = param.location.as_ref().map(|location| resolve(location, &locations)).unwrap_or_default();
-        let path = location.name.filter(|_| location.line.is_none()).unwrap_or_else(|| param.name.clone());
+        let path = param_path(param, &locations).unwrap_or_else(|| param.name.clone());
         let name = format!("arg{at}");
         (path != name).then_some((name, path))
     };
@@ -70,8 +67,13 @@ pub fn read(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Resu
 /// As [`read`], as a program that a person reads: parameters have their paths as names, with a struct for each tree, and repeated layers
 /// are functions.
 pub fn import(text: &str, file: FileId, is_shipped: &dyn Fn(&str) -> bool) -> Result<ProgramNode, Diagnostic> {
+    lower::program(&module(text, file)?, is_shipped, Some(&named_locations(text)))
+}
+
+/// A text as a module with shardings of Shardy alone.
+fn module(text: &str, file: FileId) -> Result<MlirModule, Diagnostic> {
     let mut module = parse::parse(text, file)?;
     gspmd::to_shardy(&mut module)?;
     module.functions.iter_mut().for_each(merge_manual::merge);
-    lower::program(&module, is_shipped, Some(&named_locations(text)))
+    Ok(module)
 }

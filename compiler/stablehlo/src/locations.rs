@@ -4,6 +4,7 @@
 //! the call. Places are `"file.py":12:8 to :24`, calls in calls are `callsite(#loc1 at #loc2)`, and `#loc1 = loc(..)` names one for all uses.
 
 use crate::cursor::{Cursor, Read};
+use crate::tree::MlirParam;
 use std::collections::BTreeMap;
 
 /// Maximum number of locations inside each other.
@@ -36,6 +37,12 @@ pub fn resolve(inside: &str, named: &NamedLocations<'_>) -> PythonLocation {
     // An unreadable part ends the search.
     let _ = look(&mut Cursor::of_part(inside), named, MAX_NESTED, &mut found);
     found
+}
+
+/// The path of a parameter in Python. A location with a line of Python is that of an operation.
+pub fn param_path(param: &MlirParam, named: &NamedLocations<'_>) -> Option<String> {
+    let location = resolve(param.location.as_ref()?, named);
+    location.name.filter(|_| location.line.is_none())
 }
 
 /// Adds the first name and the first place to the location.

@@ -93,8 +93,8 @@ impl Cursor<'_> {
         if self.peek() == Some('#') {
             let name = self.name_after('#')?;
             self.expect("=")?;
-            if let Some(location) = self.location()? {
-                aliases.insert(name, Attribute::Word(location));
+            // `locations.rs` reads the names of locations.
+            if self.location()?.is_some() {
                 return Ok(());
             }
             let value = self.attribute()?;

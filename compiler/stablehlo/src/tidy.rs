@@ -1,5 +1,6 @@
 //! Removes variables that nothing uses, and writes those that are used once where they are used: a program reads like one that was written.
 
+use crate::identifiers::numbered;
 use crate::visit::{each_block, each_expr, each_part, names};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, PatternKind, PatternNode, StmtNode, StmtNodeKind};
 use std::collections::{BTreeMap, BTreeSet};
@@ -86,15 +87,11 @@ fn inline_block(block: &mut BlockNode, uses: &BTreeMap<String, usize>) {
     };
     let count = block.stmts.len();
     for (at, mut stmt) in std::mem::take(&mut block.stmts).into_iter().enumerate() {
+        // A statement computes the expressions outside of its blocks before it assigns.
+        each_expr(&mut stmt, &mut |expr| inline(expr, &mut waiting, uses));
         let mut changed = BTreeSet::new();
         assigned_names(&mut stmt, &mut changed);
-        // A statement of one assignment reads its operands before.
-        let is_assignment = matches!(stmt.kind, StmtNodeKind::Assign { .. });
-        if !is_assignment {
-            waiting.retain(|_, value| !mentions(value, &changed));
-        }
-        each_expr(&mut stmt, &mut |expr| inline(expr, &mut waiting, uses));
-        if is_assignment {
+        if !changed.is_empty() {
             waiting.retain(|_, value| !mentions(value, &changed));
         }
         if let StmtNodeKind::Let { mutable: false, pattern, value, .. } = &stmt.kind
@@ -143,12 +140,7 @@ pub fn number_again(block: &mut BlockNode, scopes: &BTreeMap<String, String>, ta
     let mut renamed = BTreeMap::new();
     bound_names(block, &mut |name| {
         let Some(scope) = scopes.get(name.as_str()) else { return };
-        let mut new = scope.clone();
-        let mut number = 1;
-        while !taken.insert(new.clone()) {
-            number += 1;
-            new = format!("{scope}_{number}");
-        }
+        let new = numbered(scope, |name| taken.insert(name.to_string()));
         renamed.insert(std::mem::replace(name, new.clone()), new);
     });
     rename_block(block, &renamed);
@@ -218,9 +210,7 @@ pub fn uses(stmt: &StmtNode, names: &BTreeSet<String>) -> bool {
 /// Whether one of these variables is in an expression without blocks.
 fn mentions(expr: &mut Expr, names: &BTreeSet<String>) -> bool {
     let mut found = matches!(&expr.kind, ExprKind::Name(name) if names.contains(name));
-    if !names.is_empty() {
-        each_part(expr, &mut |part| found |= mentions(part, names));
-    }
+    each_part(expr, &mut |part| found |= mentions(part, names));
     found
 }
 

@@ -267,7 +267,7 @@ fn qr(hlo: &mut HloBuilder<'_>, a: &HloValue, full: bool, with_q: bool) -> Vec<H
     if !with_q {
         return vec![upper];
     }
-    // The vectors of the reflections, in as many columns as Q has.
+    // The vectors of the reflections have as many columns as Q.
     let mut vectors = hlo.slice_dim(&factored[0], rank - 1, (0, least, 1));
     if made > least {
         let zero = hlo.whole(dtype, 0, &[]);

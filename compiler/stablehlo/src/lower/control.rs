@@ -147,7 +147,7 @@ impl FunctionReader<'_> {
         }
     }
 
-    /// Gives the parameters of a block that no trip changes their first values.
+    /// Gives the parameters that are the same in all trips their first values.
     fn keep(&mut self, block: &MlirBlock, inits: &[MlirValue], is_constant: &dyn Fn(usize) -> bool) {
         for (at, ((param, _), init)) in block.params.iter().zip(inits).enumerate() {
             if is_constant(at) {

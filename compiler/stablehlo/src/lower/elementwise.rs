@@ -290,7 +290,7 @@ impl FunctionReader<'_> {
             }
             return Ok(operands);
         }
-        // Without another one, the first one that is no number keeps its shape.
+        // Otherwise, the first operand that is not a number keeps its shape.
         let keeps = operands.iter().position(has_shape).or_else(|| operands.iter().position(fits));
         let Some(keeps) = keeps else { return Ok(operands) };
         let build = at(operation);

@@ -210,13 +210,7 @@ impl FunctionReader<'_> {
                     build.call("clamp", [zero, start, most])
                 }
                 Outside::AfterEnd => {
-                    let low = build.binary(InfixOp::Ge, start.clone(), build.int(0));
-                    let high = build.binary(InfixOp::Le, start.clone(), build.int(most));
-                    let own = build.binary(InfixOp::BitAnd, low, high);
-                    inside = Some(match inside.take() {
-                        Some(other) => build.binary(InfixOp::BitAnd, other, own),
-                        None => own,
-                    });
+                    inside = Some(also_inside(build, inside.take(), &start, most));
                     start
                 }
             };
@@ -444,13 +438,7 @@ impl FunctionReader<'_> {
             let most = x.ty.shape[dim] as i128 - sizes[dim] as i128;
             let start = build.index(flat.clone(), vec![IndexNode::Expr(build.int(number as i128))]);
             let start = self.variable(build, "at", start);
-            let low = build.binary(InfixOp::Ge, start.clone(), build.int(0));
-            let high = build.binary(InfixOp::Le, start.clone(), build.int(most));
-            let own = build.binary(InfixOp::BitAnd, low, high);
-            inside = Some(match inside {
-                Some(other) => build.binary(InfixOp::BitAnd, other, own),
-                None => own,
-            });
+            inside = Some(also_inside(build, inside, &start, most));
             starts[dim] = build.call("maximum", [start, build.int(0)]);
         }
         let given = numbers.sources(x.ty.rank(), updates.ty.rank());
@@ -644,6 +632,17 @@ fn constant_ranges(x: &MlirValue, starts: &[MlirValue], sizes: &[usize]) -> Opti
         Some((start, start + len, 1))
     };
     starts.iter().zip(sizes).zip(&x.ty.shape).map(range).collect()
+}
+
+/// Whether the start of a slice lies between 0 and `most`, and the starts of `others` lie inside as well.
+pub(super) fn also_inside(build: Build, others: Option<Expr>, start: &Expr, most: i128) -> Expr {
+    let low = build.binary(InfixOp::Ge, start.clone(), build.int(0));
+    let high = build.binary(InfixOp::Le, start.clone(), build.int(most));
+    let own = build.binary(InfixOp::BitAnd, low, high);
+    match others {
+        Some(others) => build.binary(InfixOp::BitAnd, others, own),
+        None => own,
+    }
 }
 
 /// A start index, of which negative ones are 0.

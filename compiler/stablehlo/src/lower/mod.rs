@@ -25,9 +25,9 @@ mod windows;
 use self::value::{MlirReduction, MlirValue, ShapedExpr, ValueForm};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::identifiers::{identifier, snake_case};
+use crate::identifiers::{identifier, numbered, snake_case};
 use crate::layers::ProgramNames;
-use crate::locations::{NamedLocations, resolve};
+use crate::locations::{NamedLocations, param_path, resolve};
 use crate::paths::{FlatParam, PathParams, by_path, last_field};
 use crate::tree::{Attribute, MeshDeclaration, MlirBlock, MlirFunction, MlirModule, MlirOp, TensorType, ValueName};
 use spmdc_grammar::ast::{BlockNode, Expr, ExprKind, FnItem, ItemKind, ItemNode, ProgramNode, StmtNode};
@@ -143,13 +143,7 @@ impl ProgramNames for ModuleContext<'_> {
     }
 
     fn function(&self, wanted: &str) -> String {
-        let mut name = wanted.to_string();
-        let mut number = 1;
-        while (self.is_shipped)(&name) || !self.items.borrow_mut().insert(name.clone()) {
-            number += 1;
-            name = format!("{wanted}_{number}");
-        }
-        name
+        numbered(wanted, |name| !(self.is_shipped)(name) && self.items.borrow_mut().insert(name.to_string()))
     }
 }
 
@@ -280,8 +274,7 @@ impl<'m> FunctionReader<'m> {
         for param in &function.params {
             let build = Build(param.span);
             let ty = self.param_type(build, &param.ty, param.attributes.get("sdy.sharding"))?;
-            let location = param.location.as_ref().map(|location| resolve(location, locations)).unwrap_or_default();
-            let path = location.name.filter(|_| location.line.is_none());
+            let path = param_path(param, locations);
             flat.push(FlatParam { path, name: param.name.clone(), ty, build });
         }
         let items = self.context.items.borrow().clone();

@@ -1,13 +1,13 @@
 //! Scatters that no function of the language expresses: one update after the other.
 
-use super::indexing::{DimensionNumbers, SourceDim, arranged};
+use super::indexing::{DimensionNumbers, SourceDim, also_inside, arranged};
 use super::reductions::part;
 use super::shapes::reshaped;
 use super::{FunctionReader, MlirValue, at, malformed, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
 use crate::tree::{MlirElement, MlirOp, TensorType};
-use spmdc_grammar::ast::{Expr, ExprKind, IndexNode, InfixOp, StmtNode, StmtNodeKind};
+use spmdc_grammar::ast::{Expr, ExprKind, IndexNode, StmtNode, StmtNodeKind};
 
 impl FunctionReader<'_> {
     /// A loop over the indices, in row-major order. Each trip replaces one slice of each array, unless the slice does not fit.
@@ -51,14 +51,7 @@ impl FunctionReader<'_> {
         for (dim, column) in columns.into_iter().enumerate() {
             let Some(column) = column else { continue };
             let start = self.variable(build, "start", one(column));
-            let most = build.int(shape[dim] as i128 - sizes[dim] as i128);
-            let low = build.binary(InfixOp::Ge, start.clone(), build.int(0));
-            let high = build.binary(InfixOp::Le, start.clone(), most);
-            let own = build.binary(InfixOp::BitAnd, low, high);
-            fits = Some(match fits {
-                Some(other) => build.binary(InfixOp::BitAnd, other, own),
-                None => own,
-            });
+            fits = Some(also_inside(build, fits, &start, shape[dim] as i128 - sizes[dim] as i128));
             starts[dim] = build.call("maximum", [start, build.int(0)]);
         }
         let starts = build.tuple(starts);
