@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints eleven programs with the installed version of JAX, each with arguments and answers in a `.npz` file beside it.
+"""Prints thirteen programs with the installed version of JAX, each with arguments and answers in a `.npz` file beside it.
 
     pip install "jax==0.6.2"
     python3 tests/stablehlo/print_versions.py FOLDER [--shardy | --gspmd] [NAME..]
@@ -23,6 +23,8 @@ from jax.sharding import PartitionSpec as P
 
 MESH = Mesh(np.array(jax.devices()).reshape(2, 4), ("X", "Y"))
 CUBE = Mesh(np.array(jax.devices()).reshape(2, 2, 2), ("A", "B", "C"))
+ROW = Mesh(np.array(jax.devices()).reshape(1, 8, 1), ("data", "model", "pipe"))
+ONE = Mesh(np.array(jax.devices()[:1]).reshape(1, 1), ("data", "model"))
 PROGRAMS = {}
 
 
@@ -136,6 +138,28 @@ def some_axes(x):
     sums = lax.scan(trip, jnp.zeros(8), x)[0]
     z = lax.with_sharding_constraint(y, NamedSharding(CUBE, P(("C", "A"), P.UNCONSTRAINED)))
     return y, sums, jnp.sort(z, axis=1)
+
+
+def along_axes_of_one_device(x, mesh):
+    def body(x):
+        total = lax.psum(x, ("data", "model"))
+        most = lax.pmax(lax.psum(x * 2, "model"), "data")
+        gathered = lax.all_gather(lax.psum_scatter(x, "data", tiled=True), "data", tiled=True)
+        moved = lax.ppermute(lax.all_to_all(x, "data", 0, 1, tiled=True), "data", [(0, 0)])
+        return total, most, lax.psum(x, "data"), gathered, moved, x + lax.axis_index("data") * 10 + lax.axis_index("model")
+
+    whole, split = P("data", "model"), P(None, "model")
+    return per_device(body, whole, (P(), P(), split, whole, whole, whole), mesh)(x)
+
+
+@program((6, 8), meshes="1x8x1")
+def axes_of_one_device(x):
+    return along_axes_of_one_device(x, ROW)
+
+
+@program((6, 8), meshes="1")
+def one_device(x):
+    return along_axes_of_one_device(x, ONE)
 
 
 def main():

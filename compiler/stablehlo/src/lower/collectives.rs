@@ -1,22 +1,41 @@
 //! Collectives of `manual_computation`: their groups of devices are those along axes of the mesh.
 
+use super::group_axes::GroupAxes;
 use super::reductions::RegionFunction;
 use super::shapes::first_of;
+use super::sharding::no_axis;
 use super::{FunctionReader, MlirValue, at, malformed, unsupported};
 use crate::cursor::Read;
 use crate::identifiers::identifier;
 use crate::tree::{Attribute, MeshDeclaration, MlirOp};
+use std::collections::BTreeSet;
+
+/// The attribute of the devices of a collective, and that of the devices between which a permutation sends.
+const GROUPS: &str = "replica_groups";
+const PAIRS: &str = "source_target_pairs";
 
 impl FunctionReader<'_> {
     pub(super) fn collective(&mut self, operation: &MlirOp) -> Read<()> {
         let build = at(operation);
-        let Some(mesh) = self.context.mesh else { return Err(unsupported(operation, "without a mesh")) };
         let operands = self.all_operands(operation)?;
         let Some(x) = operands.first() else { return Err(malformed(operation, "an operand is missing")) };
-        if operation.name == "stablehlo.collective_permute" {
+        let permutes = operation.name == "stablehlo.collective_permute";
+        let Some(mesh) = self.context.mesh else {
+            let attribute = if permutes { PAIRS } else { GROUPS };
+            // JAX prints no mesh for one device, which keeps its value.
+            let has_others = device_lists(operation, attribute)?.iter().flatten().any(|&device| device != 0);
+            if has_others {
+                return Err(unsupported(operation, "without a mesh"));
+            }
+            return self.same_as_operands(operation);
+        };
+        if permutes {
             return self.permute(operation, x, mesh);
         }
-        let axes = self.axes_of_groups(operation, mesh)?;
+        let axes = self.axes_of_collective(operation, mesh)?;
+        if axes.is_empty() {
+            return self.same_as_operands(operation);
+        }
         let names = |axes: &[String]| match axes {
             [axis] => build.name(identifier(axis)),
             _ => build.tuple(axes.iter().map(|axis| build.name(identifier(axis))).collect()),
@@ -65,20 +84,38 @@ impl FunctionReader<'_> {
         }
     }
 
-    /// The axes along which the devices of each group lie; E0111 if the groups are others.
-    pub(super) fn axes_of_groups(&self, operation: &MlirOp, mesh: &MeshDeclaration) -> Read<Vec<String>> {
-        let Some(Attribute::Dense(dense)) = operation.attributes.get("replica_groups") else {
-            return Err(malformed(operation, "a collective has groups of devices"));
-        };
-        let flat: Vec<usize> = dense.ints().unwrap_or_default().into_iter().map(|device| device as usize).collect();
-        let size = dense.ty.shape.last().copied().unwrap_or(0).max(1);
-        let groups: Vec<&[usize]> = flat.chunks(size).collect();
+    /// The axes along which the devices of each group lie. A reduction also ends the differences along axes of one device, which no group
+    /// shows.
+    pub(super) fn axes_of_collective(&self, operation: &MlirOp, mesh: &MeshDeclaration) -> Read<Vec<String>> {
+        let mut axes = self.axes_of_groups(operation, mesh)?;
+        if operation.name == "stablehlo.all_reduce" {
+            for name in &operation.operands {
+                let varying = &self.value(operation, name)?.varying;
+                let alone = mesh.axes.iter().filter(|(axis, size)| *size == 1 && varying.contains(axis));
+                axes.extend(alone.map(|(axis, _)| axis.clone()));
+            }
+            let mut seen = BTreeSet::new();
+            axes.retain(|axis| seen.insert(axis.clone()));
+        }
+        Ok(axes)
+    }
+
+    /// The axes along which the devices of each group lie; none for groups of one device. E0111 if the groups are others.
+    fn axes_of_groups(&self, operation: &MlirOp, mesh: &MeshDeclaration) -> Read<Vec<String>> {
+        let own = operation.attributes.get(GROUPS).and_then(GroupAxes::of_attribute);
+        if let (Some(own), Some(common)) = (own, self.context.common) {
+            let mut all = Vec::new();
+            for axis in &own.axes {
+                let axes = common.axes_of(&own.mesh, axis);
+                all.extend(axes.ok_or_else(|| no_axis(operation.span, &own.mesh, axis))?);
+            }
+            return Ok(all);
+        }
+        let groups = device_lists(operation, GROUPS)?;
         let sizes: Vec<usize> = mesh.axes.iter().map(|(_, size)| *size).collect();
         // The axes along which the coordinates of the first group differ, the one that changes fastest last.
         let coordinates = |device: usize| mesh.coordinates(device);
-        let Some(first) = groups.first() else {
-            return Err(malformed(operation, "a collective has groups of devices"));
-        };
+        let Some(first) = groups.first() else { return Ok(Vec::new()) };
         let base = coordinates(first[0]);
         let mut order: Vec<usize> = Vec::new();
         for &device in first.iter() {
@@ -113,25 +150,22 @@ impl FunctionReader<'_> {
                 return Err(unsupported(operation, format!("for groups of devices that no axes make: {groups:?}")));
             }
         }
-        if order.is_empty() {
-            // Groups of one device: along any axis of one device.
-            return Err(unsupported(operation, "for groups of one device"));
-        }
         Ok(order.iter().map(|&axis| mesh.axes[axis].0.clone()).collect())
     }
 
     /// Each device sends to at most one other.
     fn permute(&mut self, operation: &MlirOp, x: &MlirValue, mesh: &MeshDeclaration) -> Read<()> {
         let build = at(operation);
-        let Some(Attribute::Dense(dense)) = operation.attributes.get("source_target_pairs") else {
-            return Err(malformed(operation, "a permutation has pairs of devices"));
-        };
-        let flat: Vec<usize> = dense.ints().unwrap_or_default().into_iter().map(|device| device as usize).collect();
-        let pairs: Vec<(usize, usize)> = flat.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+        let pairs = device_lists(operation, PAIRS)?;
+        let pairs: Vec<(usize, usize)> = pairs.iter().map(|pair| (pair[0], pair[pair.len() - 1])).collect();
         let sizes: Vec<usize> = mesh.axes.iter().map(|(_, size)| *size).collect();
         let devices: usize = sizes.iter().product();
         if pairs.iter().any(|&(from, to)| from >= devices || to >= devices) {
             return Err(malformed(operation, "a permutation names devices of the mesh"));
+        }
+        if pairs.len() == devices && pairs.iter().all(|(from, to)| from == to) {
+            self.define(operation, x.clone());
+            return Ok(());
         }
         // As few axes as possible along which all devices do the same: first those along which a device sends.
         let changes =
@@ -157,6 +191,17 @@ impl FunctionReader<'_> {
         let names = axes.iter().map(|&axis| build.name(identifier(&mesh.axes[axis].0))).collect();
         self.emit(operation, build.call("ppermute", [x.expr.clone(), build.together(names), build.list(list)]))
     }
+}
+
+/// The lists of devices of an attribute, `dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>`, none of them empty.
+fn device_lists(operation: &MlirOp, attribute: &str) -> Read<Vec<Vec<usize>>> {
+    let lists = || {
+        let Attribute::Dense(dense) = operation.attributes.get(attribute)? else { return None };
+        let flat: Option<Vec<usize>> = dense.ints()?.into_iter().map(|device| usize::try_from(device).ok()).collect();
+        let size = dense.ty.shape.last().copied().unwrap_or(0).max(1);
+        Some(flat?.chunks(size).map(<[usize]>::to_vec).collect())
+    };
+    lists().ok_or_else(|| malformed(operation, format!("a collective has lists of devices as `{attribute}`")))
 }
 
 /// The pairs of positions along some axes between which all devices send that differ in other axes only; None if they do not do the same.

@@ -38,11 +38,14 @@ impl MeshDeclaration {
 impl FunctionReader<'_> {
     /// The number of the device.
     pub(super) fn partition_id(&mut self, operation: &MlirOp) -> Read<()> {
-        self.define_part(operation, DevicePart { stride: 1, size: None })
+        match self.context.mesh {
+            Some(_) => self.define_part(operation, DevicePart { stride: 1, size: None }),
+            None => self.only_one(operation),
+        }
     }
 
-    /// The number of the replica, of which there is one.
-    pub(super) fn replica_id(&mut self, operation: &MlirOp) -> Read<()> {
+    /// The number of the replica, of which there is one, or of the device without a mesh.
+    pub(super) fn only_one(&mut self, operation: &MlirOp) -> Read<()> {
         let ty = result_type(operation)?;
         let build = at(operation);
         self.define(operation, MlirValue::new(build.cast(ty.element, build.int(0)), ty));
@@ -90,7 +93,7 @@ impl FunctionReader<'_> {
     /// The axes along which a part of the number of the device differs.
     pub(super) fn axes_of_part(&self, part: DevicePart) -> Vec<String> {
         let axes = self.context.mesh.and_then(|mesh| part.axes(mesh)).unwrap_or_default();
-        axes.iter().map(|(axis, _)| axis.clone()).collect()
+        axes.iter().filter(|(_, size)| *size > 1).map(|(axis, _)| axis.clone()).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! and a size among the devices in the order of the first mesh: `"y"` of `<["x"=2, "y"=4]>` has stride 1 and size 4. The axes of the common
 //! mesh are between all strides and ends, so that each axis of the text is one or several of them.
 
+use super::group_axes::GroupAxes;
 use super::sharding::NamedSharding;
 use crate::cursor::{Cursor, Read};
 use crate::tree::{Attribute, Attributes, MeshDeclaration, MlirModule, MlirOp};
@@ -203,6 +204,9 @@ impl SplitUses {
         for (name, value) in attributes {
             if matches!(name.as_str(), "sdy.sharding" | "sharding" | "in_shardings" | "out_shardings") {
                 self.note(value);
+            }
+            if let Some(groups) = GroupAxes::of_attribute(value) {
+                self.meshes.entry(groups.mesh).or_default().extend(groups.axes);
             }
         }
     }

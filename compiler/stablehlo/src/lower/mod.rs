@@ -8,6 +8,7 @@ mod devices;
 mod dynamic;
 mod elementwise;
 mod generators;
+mod group_axes;
 mod indexing;
 mod libraries;
 mod manual;
@@ -443,7 +444,7 @@ impl<'m> FunctionReader<'m> {
         self.varying_of(operation, &mut varying);
         let ends = matches!(operation.name.as_str(), "stablehlo.all_reduce");
         let axes = match (ends, self.context.mesh) {
-            (true, Some(mesh)) => self.axes_of_groups(operation, mesh).unwrap_or_default(),
+            (true, Some(mesh)) => self.axes_of_collective(operation, mesh).unwrap_or_default(),
             (true, None) | (false, _) => Vec::new(),
         };
         varying.retain(|axis| !axes.contains(axis));
@@ -503,7 +504,7 @@ impl<'m> FunctionReader<'m> {
             | "stablehlo.all_to_all"
             | "stablehlo.collective_permute" => self.collective(operation),
             "stablehlo.partition_id" => self.partition_id(operation),
-            "stablehlo.replica_id" => self.replica_id(operation),
+            "stablehlo.replica_id" => self.only_one(operation),
             _ => {
                 let is_done = self.part_of_device(operation)?
                     || self.shape_operation(operation)?

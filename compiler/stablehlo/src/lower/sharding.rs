@@ -11,6 +11,7 @@ use spmdc_grammar::ast::{
 };
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_grammar::span::Span;
 
 /// A sharding: `<@mesh, [{"X"}, {?}], unreduced={"Y"}>`.
 #[derive(Clone, Debug, Default)]
@@ -52,11 +53,8 @@ impl NamedSharding {
     /// `@mesh, [{"X"}, {?}], unreduced={"Y"}`
     pub fn read(text: &str) -> Read<NamedSharding> {
         let mut cursor = Cursor::of_part(text);
-        let mesh = match cursor.looks_at("mesh<") {
-            true => {
-                cursor.expect("mesh<")?;
-                format!("<{}>", cursor.until_closed('<')?)
-            }
+        let mesh = match cursor.take("mesh<") {
+            true => format!("<{}>", cursor.until_closed('<')?),
             false => cursor.name_after('@')?,
         };
         let mut sharding = SdySharding::default();
@@ -97,17 +95,28 @@ impl NamedSharding {
     }
 }
 
+/// E0110
+pub(super) fn no_axis(span: Span, mesh: &str, axis: &str) -> Diagnostic {
+    let message = format!("the mesh `@{mesh}` has no axis, or part of an axis, `{axis}`");
+    Diagnostic::error(Code::E0110, span, message)
+}
+
 /// The name of an axis; a part of one has a name of its own: `"x":(2)4`.
-fn axis(cursor: &mut Cursor<'_>) -> Read<String> {
+pub(super) fn axis(cursor: &mut Cursor<'_>) -> Read<String> {
     let name = cursor.string()?;
     if !cursor.take(":") {
         return Ok(name);
     }
+    Ok(format!("{name}:{}", part_of_axis(cursor)?))
+}
+
+/// `(2)4`
+pub(super) fn part_of_axis(cursor: &mut Cursor<'_>) -> Read<String> {
     cursor.expect("(")?;
     let before = cursor.unsigned()?;
     cursor.expect(")")?;
     let size = cursor.unsigned()?;
-    Ok(format!("{name}:({before}){size}"))
+    Ok(format!("({before}){size}"))
 }
 
 impl SdySharding {
@@ -170,10 +179,7 @@ impl FunctionReader<'_> {
         let resolve = |axes: &[String]| -> Read<Vec<String>> {
             let mut all = Vec::new();
             for axis in axes {
-                all.extend(common.axes_of(&mesh, axis).ok_or_else(|| {
-                    let message = format!("the mesh `@{mesh}` has no axis, or part of an axis, `{axis}`");
-                    Diagnostic::error(Code::E0110, place.span, message)
-                })?);
+                all.extend(common.axes_of(&mesh, axis).ok_or_else(|| no_axis(place.span, &mesh, axis))?);
             }
             Ok(all)
         };
