@@ -133,6 +133,25 @@ def per_device(x, y):
     return jax.shard_map(body, mesh=MESH, in_specs=(P("X", "Y"), P("X", "Y")), out_specs=outs)(x, y)
 
 
+@program((5, 8), (8, 8), (8,), meshes="1 2 3")
+def scans(x, w, h):
+    def cell(h, row):
+        new = jnp.tanh(h @ w + row)
+        return new, (h, new, jnp.sum(row))
+
+    last, (before, after, sums) = lax.scan(cell, h, x)
+    power = lax.scan(lambda h, _: (w @ h / jnp.linalg.norm(h), h), h, None, length=3)[0]
+    backwards = lax.scan(lambda c, row: (c + row, c * row), h, x, reverse=True)[1]
+
+    def rows(c, row):
+        own = lax.scan(lambda s, number: (s + number, s), jnp.float32(0), row)
+        return c + own[0], own[1]
+
+    nested = lax.scan(rows, jnp.float32(1), x)
+    both = lax.cond(jnp.sum(h) > 0, lambda h: h * 2, lambda h: h - 1, h)
+    return last, before, after, sums, power, backwards, *nested, both, lax.scan(lambda c, row: (c * 0.5 + row, c), h, x)[1]
+
+
 @program((8, 16), meshes="2x4", specs=[("X", "Y")])
 def parts_of_the_mesh(x):
     def rows(x):

@@ -49,6 +49,19 @@ fn imported_programs_compute_the_same() {
     }
 }
 
+/// JAX prints the body of a scan as a function, its rows as slices, and its results as arrays that are updated.
+#[test]
+fn scans_are_loops_that_collect_rows() {
+    let name = root().join("tests/stablehlo/scans.mlir").display().to_string();
+    let imported = Folder::with(&[]).spmdc(&["import", &name]).out;
+    for part in [" = for i in 0..5 collect {", " = arg0[i];", " = if sum(arg2, axis=0) > 0.0 { arg2 * 2.0 } else { "] {
+        assert!(imported.contains(part), "{part}\n{imported}");
+    }
+    for part in ["closed_call", "dynamic_slice", "maximum("] {
+        assert!(!imported.contains(part), "{part}\n{imported}");
+    }
+}
+
 /// JAX prints the cipher as a loop over all elements.
 #[test]
 fn random_bits_of_jax_are_those_of_the_language() {

@@ -13,7 +13,8 @@ pub fn simplify(block: &mut BlockNode) {
     remove_unused(block);
 }
 
-/// Removes `let`s of a block, and of the blocks inside, whose names no later statement uses. All of them compute without an effect.
+/// Removes `let`s of a block, and of the blocks inside, whose names no later statement uses. All of them but loops compute without an
+/// effect. Loops keep the rows that are used.
 pub fn remove_unused(block: &mut BlockNode) {
     of_block(block, &mut BTreeSet::new());
 }
@@ -25,6 +26,7 @@ fn of_block(block: &mut BlockNode, used: &mut BTreeSet<String>) {
     }
     let mut kept = Vec::new();
     for mut stmt in std::mem::take(&mut block.stmts).into_iter().rev() {
+        keep_used_rows(&mut stmt, used);
         if let StmtNodeKind::Let { mutable: false, pattern, .. } = &stmt.kind
             && !names(pattern).iter().any(|name| used.contains(*name))
         {
@@ -35,6 +37,31 @@ fn of_block(block: &mut BlockNode, used: &mut BTreeSet<String>) {
     }
     kept.reverse();
     block.stmts = kept;
+}
+
+/// Removes the rows of a loop, `let (a, b) = for .. collect { ..; (x, y) }`, whose stacks no later statement uses.
+fn keep_used_rows(stmt: &mut StmtNode, used: &BTreeSet<String>) {
+    let StmtNodeKind::Let { pattern, value, .. } = &mut stmt.kind else { return };
+    let ExprKind::For { collect: collect @ true, body, .. } = &mut value.kind else { return };
+    let is_used = |part: &PatternNode| names(part).iter().any(|name| used.contains(*name));
+    if !is_used(pattern) {
+        *collect = false;
+        body.value = None;
+        let span = value.span;
+        let value = std::mem::replace(value, Expr { kind: ExprKind::None, span });
+        stmt.kind = StmtNodeKind::Expr(value);
+        return;
+    }
+    let (PatternKind::Tuple(parts), Some(rows)) = (&mut pattern.kind, &mut body.value) else { return };
+    let ExprKind::Tuple(rows) = &mut rows.kind else { return };
+    let mut keeps = parts.iter().map(is_used).collect::<Vec<_>>().into_iter();
+    rows.retain(|_| keeps.next().unwrap_or(true));
+    parts.retain(is_used);
+    if let ([_], [_]) = (parts.as_slice(), rows.as_slice()) {
+        let (part, row) = (parts.remove(0), rows.remove(0));
+        *pattern = part;
+        body.value = Some(Box::new(row));
+    }
 }
 
 fn of_expr(expr: &mut Expr, used: &mut BTreeSet<String>) {
@@ -97,7 +124,7 @@ fn inline_block(block: &mut BlockNode, uses: &BTreeMap<String, usize>) {
         if let StmtNodeKind::Let { mutable: false, pattern, value, .. } = &stmt.kind
             && let PatternKind::Name(name) = &pattern.kind
             && uses.get(name) == Some(&1)
-            && (is_short(value) || last.as_ref() == Some(name) && at + 1 == count)
+            && (is_short(value) || last.as_ref() == Some(name) && at + 1 == count && !is_loop(value))
         {
             waiting.insert(name.clone(), value.clone());
         }
@@ -107,6 +134,10 @@ fn inline_block(block: &mut BlockNode, uses: &BTreeMap<String, usize>) {
         inline(value, &mut waiting, uses);
     }
     block.stmts = kept;
+}
+
+fn is_loop(expr: &Expr) -> bool {
+    matches!(expr.kind, ExprKind::For { .. } | ExprKind::While { .. })
 }
 
 /// The variables that a statement, or a block inside of it, assigns.

@@ -1,6 +1,6 @@
 //! Loops and branches.
 
-use super::{FunctionReader, MlirValue, at, malformed};
+use super::{FunctionReader, MlirValue, ValueForm, at, malformed};
 use crate::build::Build;
 use crate::cursor::Read;
 use crate::tree::{Attribute, DenseNumber, MlirBlock, MlirElement, MlirOp, ValueName};
@@ -35,27 +35,46 @@ impl FunctionReader<'_> {
         };
         let is_counter = |at: usize| counted.as_ref().is_some_and(|counted| counted.counter == at);
         let carried: Vec<usize> = (0..inits.len()).filter(|&at| !is_counter(at) && !is_constant(at)).collect();
-        for &at in &carried {
-            self.stmts.push(build.bind_mutable(&names[at], inits[at].expr.clone()));
-        }
+        let mutable = |at: usize| build.bind_mutable(&names[at], inits[at].expr.clone());
         let statement = match &counted {
             Some(CountedLoop { counter, start, end }) => {
                 let trip = self.fresh("i");
                 self.enter(build, body, &names);
                 self.keep(body, &inits, &is_constant);
                 let element = body.params[*counter].1.element;
-                let counter_value =
-                    MlirValue::new(build.cast(element, build.name(&trip)), body.params[*counter].1.clone());
+                let counter_value = MlirValue {
+                    range: Some((*start, (*end - 1).max(*start))),
+                    trip: Some(trip.clone()),
+                    ..MlirValue::new(build.cast(element, build.name(&trip)), body.params[*counter].1.clone())
+                };
                 self.values.insert(ValueName { base: body.params[*counter].0.clone(), index: 0 }, counter_value);
-                let block = self.trip(build, body, &names, &carried)?;
-                build.expr(ExprKind::For {
+                let (mut stmts, values) = self.body(&body.body)?;
+                let trips = if *start == 0 { *end } else { -1 };
+                let mut rows = Vec::new();
+                let mut stacked = Vec::new();
+                for &at in &carried {
+                    let own = (at, names[at].as_str());
+                    if let Some(row) = self.take_stacked(body, own, (&trip, trips), (&mut stmts, &values)) {
+                        stacked.push(at);
+                        rows.push(row);
+                    }
+                }
+                let carried: Vec<usize> = carried.into_iter().filter(|at| !stacked.contains(at)).collect();
+                self.stmts.extend(carried.iter().map(|&at| mutable(at)));
+                let body = self.trip(build, (stmts, values), &names, (&carried, rows));
+                let trips = build.expr(ExprKind::For {
                     pattern: build.pattern(&trip),
                     start: Box::new(build.int(*start)),
                     end: Box::new(build.int((*end).max(*start))),
                     step: None,
-                    collect: false,
-                    body: block,
-                })
+                    collect: !stacked.is_empty(),
+                    body,
+                });
+                let names: Vec<String> = stacked.iter().map(|&at| names[at].clone()).collect();
+                match names.is_empty() {
+                    true => StmtNode { kind: StmtNodeKind::Expr(trips), span: build.0 },
+                    false => build.bind(build.patterns(&names), trips),
+                }
             }
             None => {
                 self.enter(build, cond, &names);
@@ -67,11 +86,14 @@ impl FunctionReader<'_> {
                 };
                 self.enter(build, body, &names);
                 self.keep(body, &inits, &is_constant);
-                let block = self.trip(build, body, &names, &carried)?;
-                build.expr(ExprKind::While { cond: Box::new(condition), body: block })
+                let lowered = self.body(&body.body)?;
+                self.stmts.extend(carried.iter().map(|&at| mutable(at)));
+                let body = self.trip(build, lowered, &names, (&carried, Vec::new()));
+                let kind = StmtNodeKind::Expr(build.expr(ExprKind::While { cond: Box::new(condition), body }));
+                StmtNode { kind, span: build.0 }
             }
         };
-        self.stmts.push(StmtNode { kind: StmtNodeKind::Expr(statement), span: build.0 });
+        self.stmts.push(statement);
         for (at, (name, ty)) in Self::result_names(operation).into_iter().zip(&operation.types).enumerate() {
             let value = match &counted {
                 Some(counted) if counted.counter == at => {
@@ -156,33 +178,41 @@ impl FunctionReader<'_> {
         }
     }
 
-    /// A trip: the statements of the body, and the assignments of the values that it carries on.
-    fn trip(&mut self, build: Build, body: &MlirBlock, names: &[String], carried: &[usize]) -> Read<BlockNode> {
-        let (mut stmts, values) = self.body(&body.body)?;
-        if let Some(assigned) = assigned_together(&mut stmts, &values, names, carried) {
+    /// A trip: the statements of the body, the assignments of the values that it carries on, and the rows that it adds to arrays.
+    fn trip(
+        &mut self,
+        build: Build,
+        (mut stmts, values): (Vec<StmtNode>, Vec<Expr>),
+        names: &[String],
+        (carried, mut rows): (&[usize], Vec<Expr>),
+    ) -> BlockNode {
+        if rows.is_empty()
+            && let Some(assigned) = assigned_together(&mut stmts, &values, names, carried)
+        {
             stmts.push(assigned);
-            return Ok(build.block(stmts, None));
+            return build.block(stmts, None);
         }
         let is_carried = |expr: &Expr| matches!(&expr.kind, ExprKind::Name(name) if names.contains(name));
+        // A carried value that another one takes, or that is a row, is read before it is assigned.
+        let mut before = |value: &Expr| {
+            if !is_carried(value) {
+                return value.clone();
+            }
+            let name = self.fresh("next");
+            stmts.push(build.bind(build.pattern(&name), value.clone()));
+            build.name(name)
+        };
+        rows.iter_mut().for_each(|row| *row = before(row));
         let mut assignments = Vec::new();
         for &at in carried {
             let Some(value) = values.get(at) else { continue };
-            if matches!(&value.kind, ExprKind::Name(name) if *name == names[at]) {
-                continue;
+            if !matches!(&value.kind, ExprKind::Name(name) if *name == names[at]) {
+                assignments.push(build.assign(&names[at], before(value)));
             }
-            // A carried value that another one takes is read before it is assigned.
-            let value = match is_carried(value) {
-                true => {
-                    let name = self.fresh("next");
-                    stmts.push(build.bind(build.pattern(&name), value.clone()));
-                    build.name(name)
-                }
-                false => value.clone(),
-            };
-            assignments.push(build.assign(&names[at], value));
         }
         stmts.extend(assignments);
-        Ok(build.block(stmts, None))
+        let value = (!rows.is_empty()).then(|| build.together(rows));
+        build.block(stmts, value)
     }
 
     /// One of several branches, by a number; the last one for numbers without a branch.
@@ -192,6 +222,12 @@ impl FunctionReader<'_> {
         let Some((last, first)) = operation.regions.split_last() else {
             return Err(malformed(operation, "a case has branches"));
         };
+        if let (ValueForm::Truth(condition), [otherwise, then]) = (&index.form, operation.regions.as_slice()) {
+            let (condition, then) = (condition.clone(), self.branch(build, then)?);
+            let otherwise = build.expr(ExprKind::Block(self.branch(build, otherwise)?));
+            self.emit_all(operation, either(build, condition, then, otherwise));
+            return Ok(());
+        }
         let index = self.variable(build, "branch", index.expr);
         let mut chosen = build.expr(ExprKind::Block(self.branch(build, last)?));
         for (number, region) in first.iter().enumerate().rev() {

@@ -1,6 +1,7 @@
 //! Elementwise operations.
 
 use super::reductions::RegionFunction;
+use super::trips::decided;
 use super::{FunctionReader, MlirReduction, MlirValue, ShapedExpr, ValueForm, at, malformed, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
@@ -149,7 +150,11 @@ impl FunctionReader<'_> {
                 if x.ty.element == to {
                     return self.same_as_operands(operation);
                 }
-                convert(build, &x, to)
+                let value = self.bound(operation, convert(build, &x, to))?;
+                let is_truth = x.ty.element == MlirElement::Bool && to.is_integer();
+                let form = if is_truth { ValueForm::Truth(x.expr) } else { ValueForm::Other };
+                self.define(operation, MlirValue { form, ..value });
+                return Ok(());
             }
             "stablehlo.bitcast_convert" => return self.bitcast_convert(operation),
             "stablehlo.round_nearest_afz" => {
@@ -239,7 +244,18 @@ impl FunctionReader<'_> {
             let value = MlirValue::new(super::constants::constant(at(operation), &dense), dense.ty.clone());
             return Ok(Some(MlirValue { constant: Some(dense), ..value }));
         }
+        if let ("stablehlo.select", [p, x, y]) = (operation.name.as_str(), operands.as_slice())
+            && let Some(DenseNumber::Int(chosen)) = p.splat()
+        {
+            let value = if *chosen != 0 { x } else { y };
+            return Ok(Some(value.clone()).filter(|value| value.ty == ty));
+        }
         let [x, y] = operands.as_slice() else { return Ok(None) };
+        if let ("stablehlo.compare", Some(holds)) = (operation.name.as_str(), decided(direction(operation), x, y)) {
+            let dense = Dense { ty, elements: vec![DenseNumber::Int(i128::from(holds))] };
+            let value = MlirValue::new(super::constants::constant(at(operation), &dense), dense.ty.clone());
+            return Ok(Some(MlirValue { constant: Some(dense), ..value }));
+        }
         if x.ty != ty && x.ty.element != MlirElement::Bool || x.ty != y.ty {
             return Ok(None);
         }

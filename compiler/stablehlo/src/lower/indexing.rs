@@ -6,7 +6,7 @@ use super::shapes::{reshaped, sliced};
 use super::{FunctionReader, MlirValue, ValueForm, at, malformed, result_type, unsupported};
 use crate::build::Build;
 use crate::cursor::Read;
-use crate::tree::{Attribute, Dense, DenseNumber, MlirElement, MlirOp, TensorType};
+use crate::tree::{Attribute, Dense, DenseNumber, MlirOp, TensorType};
 use spmdc_grammar::ast::{Expr, IndexNode, InfixOp, StmtNode, StmtNodeKind};
 
 /// The dimension numbers of a gather or scatter.
@@ -589,6 +589,7 @@ impl FunctionReader<'_> {
         let sizes = super::ints(operation, name)?;
         let starts: Vec<MlirValue> = operands.collect();
         let lens: Option<Vec<usize>> = sizes.iter().map(|&size| usize::try_from(size).ok()).collect();
+        let rows = lens.as_ref().and_then(|lens| self.row_indices(build, &x, &starts, lens));
         if let Some(ranges) = lens.and_then(|lens| constant_ranges(&x, &starts, &lens)) {
             let of = x.shaped();
             let value = self.bound(operation, sliced(build, x.expr, &x.ty.shape, &ranges))?;
@@ -600,7 +601,11 @@ impl FunctionReader<'_> {
             return self.emit(operation, x.expr);
         }
         let sizes = build.tuple(sizes.into_iter().map(|size| build.int(size)).collect());
-        self.emit(operation, build.call("dynamic_slice", [x.expr, build.tuple(starts), sizes]))
+        let of = x.shaped();
+        let value = self.bound(operation, build.call("dynamic_slice", [x.expr, build.tuple(starts), sizes]))?;
+        let form = rows.map_or(ValueForm::Other, |rows| ValueForm::Row(of, rows));
+        self.define(operation, MlirValue { form, ..value });
+        Ok(())
     }
 
     pub(super) fn dynamic_update_slice(&mut self, operation: &MlirOp) -> Read<()> {
@@ -616,8 +621,12 @@ impl FunctionReader<'_> {
         if let Some(ranges) = constant_ranges(&x, &starts, &update.ty.shape) {
             return self.assign_range(operation, &x, &ranges, |_| update.expr);
         }
+        let form = self.stacked_row(build, &x, &update, &starts);
         let starts: Vec<Expr> = starts.iter().map(|start| not_negative(build, start)).collect();
-        self.emit(operation, build.call("dynamic_update_slice", [x.expr, update.expr, build.tuple(starts)]))
+        let updated = build.call("dynamic_update_slice", [x.expr, update.expr, build.tuple(starts)]);
+        let value = self.bound(operation, updated)?;
+        self.define(operation, MlirValue { form, ..value });
+        Ok(())
     }
 }
 
@@ -647,9 +656,9 @@ pub(super) fn also_inside(build: Build, others: Option<Expr>, start: &Expr, most
 
 /// A start index, of which negative ones are 0.
 fn not_negative(build: Build, start: &MlirValue) -> Expr {
-    match (start.splat(), start.ty.element) {
-        (Some(DenseNumber::Int(value)), _) => build.int((*value).max(0)),
-        (_, MlirElement::Unsigned(_)) => start.expr.clone(),
+    match start.splat() {
+        Some(DenseNumber::Int(value)) => build.int((*value).max(0)),
+        _ if start.is_counting() => start.expr.clone(),
         _ => build.call("maximum", [start.expr.clone(), build.int(0)]),
     }
 }

@@ -20,6 +20,7 @@ mod shapes;
 mod sharding;
 mod sorting;
 mod threefry;
+mod trips;
 mod value;
 mod windows;
 
@@ -65,6 +66,7 @@ pub fn program(
         names,
         functions,
         with_manual_code: with_manual_code(module),
+        unfolded: unfolded(module),
         common: common.as_ref(),
         mesh,
         is_shipped,
@@ -129,6 +131,8 @@ pub struct ModuleContext<'m> {
     functions: BTreeMap<&'m str, &'m MlirFunction>,
     /// The functions that have code for each device.
     with_manual_code: BTreeSet<&'m str>,
+    /// The functions whose statements stand where they are called.
+    unfolded: BTreeSet<&'m str>,
     common: Option<&'m meshes::CommonMesh>,
     mesh: Option<&'m MeshDeclaration>,
     is_shipped: &'m dyn Fn(&str) -> bool,
@@ -428,6 +432,7 @@ impl<'m> FunctionReader<'m> {
     fn operation(&mut self, operation: &MlirOp) -> Read<()> {
         self.lower(operation)?;
         self.note_counter(operation)?;
+        self.note_range(operation)?;
         // These give their results the axes along which the values in them vary.
         if operation.name != "sdy.manual_computation" && !self.is_inlined(operation) {
             self.note_varying(operation);
@@ -598,6 +603,41 @@ fn with_manual_code(module: &MlirModule) -> BTreeSet<&str> {
     }
 }
 
+/// The names of the functions that only take or replace a part of an array at places that they compute, and of the bodies of loops, which JAX
+/// prints as functions.
+fn unfolded(module: &MlirModule) -> BTreeSet<&str> {
+    fn count<'m>(body: &'m [MlirOp], calls: &mut BTreeMap<&'m str, usize>) {
+        for operation in body {
+            if let Some(Attribute::Symbol(name)) = operation.attributes.get("callee") {
+                *calls.entry(name).or_default() += 1;
+            }
+            operation.regions.iter().for_each(|region| count(&region.body, calls));
+        }
+    }
+    let mut calls = BTreeMap::new();
+    module.functions.iter().for_each(|function| count(&function.body, &mut calls));
+    let is_body = |name: &str| name.starts_with("closed_call") && calls.get(name) == Some(&1);
+    let is_unfolded = |function: &&MlirFunction| is_body(&function.name) || only_indexes(function);
+    module.functions.iter().filter(is_unfolded).map(|function| function.name.as_str()).collect()
+}
+
+/// Whether a function only takes or replaces a part of an array.
+fn only_indexes(function: &MlirFunction) -> bool {
+    let is_part = |operation: &MlirOp| match operation.name.as_str() {
+        "stablehlo.dynamic_slice"
+        | "stablehlo.dynamic_update_slice"
+        | "stablehlo.reshape"
+        | "stablehlo.broadcast_in_dim"
+        | "return" => true,
+        "stablehlo.constant" | "stablehlo.compare" | "stablehlo.add" | "stablehlo.select" | "stablehlo.convert" => {
+            operation.types.iter().all(|ty| ty.rank() == 0)
+        }
+        _ => false,
+    };
+    let slices = |operation: &MlirOp| operation.name.starts_with("stablehlo.dynamic_");
+    function.body.iter().all(is_part) && function.body.iter().any(slices)
+}
+
 impl<'m> FunctionReader<'m> {
     /// Puts the statements of a function in the place of its call. The parameters of functions have types, which are those of numbers where
     /// the statements are applied to arrays.
@@ -608,7 +648,9 @@ impl<'m> FunctionReader<'m> {
         if function.params.len() != operands.len() || function.results.len() != operation.types.len() {
             return Err(malformed(operation, format!("this call does not fit the function `@{callee}`")));
         }
-        self.inlined += function.body.len() + 1;
+        if !self.context.unfolded.contains(callee) {
+            self.inlined += function.body.len() + 1;
+        }
         if self.inlined > MAX_INLINED || self.calls > MAX_CALLS {
             return Err(unsupported(operation, "with so many operations in code for each device, or in a reduction"));
         }
@@ -640,7 +682,8 @@ impl<'m> FunctionReader<'m> {
     /// Whether a call is replaced by the statements of its function.
     fn is_inlined(&self, operation: &MlirOp) -> bool {
         let Some(callee) = self.callee(operation) else { return false };
-        self.is_lifted || (!self.manual.is_empty() && self.has_manual_code(callee))
+        let is_unfolded = self.context.unfolded.contains(callee.name.as_str());
+        is_unfolded || self.is_lifted || (!self.manual.is_empty() && self.has_manual_code(callee))
     }
 
     /// Whether a function, or one that it calls, has code for each device.

@@ -334,6 +334,9 @@ fn without_leading_ones(x: &MlirValue) -> ShapedExpr {
         | ValueForm::Shifted(..)
         | ValueForm::Exponentials(..)
         | ValueForm::Element(..)
+        | ValueForm::Row(..)
+        | ValueForm::Stacked(_)
+        | ValueForm::Truth(_)
         | ValueForm::Drawn(..) => x.shaped(),
     }
 }
@@ -348,6 +351,9 @@ pub(super) fn in_shape(build: Build, x: &MlirValue, shape: &[usize]) -> (Expr, S
         | ValueForm::Shifted(..)
         | ValueForm::Exponentials(..)
         | ValueForm::Element(..)
+        | ValueForm::Row(..)
+        | ValueForm::Stacked(_)
+        | ValueForm::Truth(_)
         | ValueForm::Drawn(..) => x.shaped(),
     };
     if from.shape == shape {
@@ -361,6 +367,11 @@ pub(super) fn in_shape(build: Build, x: &MlirValue, shape: &[usize]) -> (Expr, S
     }
     if let ValueForm::Sliced(of, ranges) = &x.form
         && let Some(items) = indexed(build, of, ranges, shape)
+    {
+        return (build.index(of.expr.clone(), items), from);
+    }
+    if let ValueForm::Row(of, places) = &x.form
+        && let Some(items) = rows_of(build, of, places, shape)
     {
         return (build.index(of.expr.clone(), items), from);
     }
@@ -394,6 +405,17 @@ fn indexed(build: Build, of: &ShapedExpr, ranges: &[(usize, usize, usize)], shap
         }
     }
     left.next().is_none().then(|| without_whole_end(items))
+}
+
+/// `:, i`: the places of an array, if `shape` has the other dimensions.
+fn rows_of(build: Build, of: &ShapedExpr, places: &[Option<Expr>], shape: &[usize]) -> Option<Vec<IndexNode>> {
+    let dims = || places.iter().zip(&of.shape);
+    let others = dims().filter(|(place, _)| place.is_none()).map(|(_, size)| size);
+    let item = |(place, &size): (&Option<Expr>, &usize)| match place {
+        Some(place) => IndexNode::Expr(place.clone()),
+        None => build.range((0, size, 1), size),
+    };
+    others.eq(shape).then(|| without_whole_end(dims().map(item).collect()))
 }
 
 /// `:, None`: an array of one shape with one or two dimensions of one element more, if `to` is such a shape.

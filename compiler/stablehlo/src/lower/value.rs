@@ -26,6 +26,10 @@ pub struct MlirValue {
     pub(super) factored: Option<Box<MlirValue>>,
     /// The part of the number of the device that it is.
     pub(super) device: Option<DevicePart>,
+    /// The least and the largest number that it may be, if it is a scalar integer.
+    pub(super) range: Option<(i128, i128)>,
+    /// The variable of the loop that it is.
+    pub(super) trip: Option<String>,
     /// In code for each device: the axes along which it may differ.
     pub(super) varying: BTreeSet<String>,
     /// In code for each device: the call that gathers it from all devices, so that it is the same on them.
@@ -62,8 +66,24 @@ pub(super) enum ValueForm {
     Exponentials(ShapedExpr, usize),
     /// An element of a line.
     Element(ShapedExpr, usize),
+    /// One element along some dimensions of another array, at these places.
+    Row(ShapedExpr, Vec<Option<Expr>>),
+    /// An array whose row at the counter of a loop was replaced.
+    Stacked(StackedRow),
+    /// 1 where this is true, and 0 elsewhere.
+    Truth(Expr),
     /// One of the two random words of each element under a key.
     Drawn(Expr, usize),
+}
+
+/// An array whose row at the counter of a loop is replaced.
+#[derive(Clone)]
+pub(super) struct StackedRow {
+    /// The array.
+    pub(super) onto: Expr,
+    pub(super) row: Expr,
+    /// The variable of the loop.
+    pub(super) trip: String,
 }
 
 /// A reduction of an array along some dimensions.
@@ -109,6 +129,8 @@ impl MlirValue {
             counts_along: None,
             factored: None,
             device: None,
+            range: None,
+            trip: None,
             varying: BTreeSet::new(),
             gathered: None,
         }
