@@ -18,6 +18,7 @@ use spmdc_wide::VectorLevel;
 /// Compiled kernels; their memory is freed with this value.
 pub struct Jit {
     module: Option<JITModule>,
+    compiled: Compiled,
     functions: Vec<KernelFn>,
 }
 
@@ -25,6 +26,19 @@ pub struct Jit {
 pub fn compile(cpu: Cpu, level: Option<VectorLevel>, kernels: &[Kernel], nest: &NestOf) -> Result<Jit, CodegenError> {
     let isa: OwnedTargetIsa = machine::isa_of(cpu, false)?;
     let compiled = machine::compile(&*isa, level, kernels, nest)?;
+    load(isa, compiled)
+}
+
+/// Loads functions that [`LoadedCode::stored`] returned, of kernels that were compiled for these processors.
+///
+/// # Safety
+/// The bytes must be those. Others are functions that do anything.
+pub unsafe fn load_stored(cpu: Cpu, bytes: &[u8]) -> Result<Jit, CodegenError> {
+    load(machine::isa_of(cpu, false)?, Compiled::from_stored(bytes)?)
+}
+
+/// Loads compiled functions into this process.
+fn load(isa: OwnedTargetIsa, compiled: Compiled) -> Result<Jit, CodegenError> {
     let mut builder = JITBuilder::with_isa(isa, cranelift_module::default_libcall_names());
     for &(name, address) in missing_instructions().iter().chain(&missing_shuffle()) {
         builder.symbol(name, address);
@@ -33,10 +47,10 @@ pub fn compile(cpu: Cpu, level: Option<VectorLevel>, kernels: &[Kernel], nest: &
         builder.symbol(symbol.name(), math_address(symbol.call, symbol.lane));
     }
     builder.symbol(spmdc_threefry::SYMBOL, spmdc_threefry::fill as *const u8);
-    let mut jit = Jit { module: None, functions: Vec::new() };
-    let module = jit.module.insert(JITModule::new(builder));
+    let mut jit = Jit { module: None, compiled, functions: Vec::new() };
+    let (module, compiled) = (jit.module.insert(JITModule::new(builder)), &jit.compiled);
     let convention = module.isa().default_call_conv();
-    let mut known = Callees::new(module, &compiled)?;
+    let mut known = Callees::new(module, compiled)?;
     for symbol in compiled.scalar_functions() {
         let id = module.declare_function(&symbol.name(), Linkage::Import, &symbol.signature(convention));
         known.math.push((symbol, id.map_err(internal)?));
@@ -57,7 +71,8 @@ pub fn compile(cpu: Cpu, level: Option<VectorLevel>, kernels: &[Kernel], nest: &
     module.finalize_definitions().map_err(internal)?;
     let functions = ids.iter().map(|&id| {
         let address = module.get_finalized_function(id);
-        // SAFETY: the function was emitted with the signature of `KernelFn` and its memory is executable now.
+        // SAFETY: the function was emitted with the signature of `KernelFn`, and its memory is executable now. Stored functions were
+        // emitted so by the process that stored them.
         unsafe { std::mem::transmute::<*const u8, KernelFn>(address) }
     });
     let functions: Vec<KernelFn> = functions.collect();
@@ -124,6 +139,10 @@ impl LoadedCode for Jit {
 
     fn functions(&self) -> Result<&[KernelFn], CodegenError> {
         Ok(&self.functions)
+    }
+
+    fn stored(&self) -> Option<Vec<u8>> {
+        self.compiled.stored()
     }
 
     fn into_kernels(mut self: Box<Self>) -> Result<Kernels, CodegenError> {

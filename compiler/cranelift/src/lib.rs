@@ -2,8 +2,8 @@
 //!
 //! `kernel` emits a nest, whose loops have the forms of `loops` (`tile`: of tiles, `strip`: of strips, `repeats`: in the body). `access`
 //! emits loads and stores, and `reduction` the combination over loops. `arithmetic`, `narrow_lanes` and `lanes` emit the operations inside,
-//! all on the bundles of `vector`. `machine` compiles; `jit` and `object` are the destinations of the code. All of it implements
-//! [`Backend`].
+//! all on the bundles of `vector`. `machine` compiles; `jit` and `object` are the destinations of the code, and `stored` the bytes
+//! that a later process loads. All of it implements [`Backend`].
 #![warn(missing_docs)]
 
 mod access;
@@ -21,6 +21,7 @@ mod narrow_lanes;
 mod object;
 mod reduction;
 mod repeats;
+mod stored;
 mod strip;
 mod tile;
 mod vector;
@@ -69,6 +70,17 @@ impl Backend for Cranelift {
 
     fn load_as(&self, kernels: &[Kernel], nest: &NestOf) -> Result<Box<dyn LoadedCode>, CodegenError> {
         Ok(Box::new(jit::compile(self.cpu, self.vectors.level(), kernels, nest)?))
+    }
+
+    unsafe fn load_stored(&self, bytes: &[u8]) -> Result<Box<dyn LoadedCode>, CodegenError> {
+        // SAFETY: as promised by the caller.
+        Ok(Box::new(unsafe { jit::load_stored(self.cpu, bytes)? }))
+    }
+
+    fn target(&self) -> Result<String, CodegenError> {
+        let isa = machine::isa_of(self.cpu, false)?;
+        let features = isa.isa_flags().iter().map(|flag| format!(" {flag}")).collect::<String>();
+        Ok(format!("{}{features} {:?}\n{}", isa.triple(), self.vectors.level(), isa.flags()))
     }
 
     fn object(

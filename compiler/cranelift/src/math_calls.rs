@@ -50,21 +50,31 @@ pub struct MathSymbol {
 const NAMESPACE: u32 = 1;
 
 impl MathSymbol {
-    fn external(self) -> UserExternalName {
+    /// A number of 32 bits that no other function has.
+    pub fn number(self) -> u32 {
         let number = match self.call {
             MathCall::One(f) => f as u32,
             MathCall::Two(f) => 100 + f as u32,
             MathCall::Rare(rare) => 200 + rare as u32,
             MathCall::Remainder => 300,
         };
-        UserExternalName::new(NAMESPACE, 4 * number + 2 * u32::from(self.bulk) + u32::from(self.lane == F64))
+        4 * number + 2 * u32::from(self.bulk) + u32::from(self.lane == F64)
+    }
+
+    /// The function with this number.
+    pub fn from_number(number: u32) -> Option<MathSymbol> {
+        let (lane, bulk) = (if number & 1 == 0 { F32 } else { F64 }, number & 2 != 0);
+        let symbols = MathCall::all().map(|call| MathSymbol { call, lane, bulk });
+        symbols.into_iter().find(|symbol| symbol.number() == number)
+    }
+
+    fn external(self) -> UserExternalName {
+        UserExternalName::new(NAMESPACE, self.number())
     }
 
     /// The function of an external name.
     pub fn from_external(name: &UserExternalName) -> Option<MathSymbol> {
-        let (lane, bulk) = (if name.index & 1 == 0 { F32 } else { F64 }, name.index & 2 != 0);
-        let symbols = MathCall::all().map(|call| MathSymbol { call, lane, bulk });
-        symbols.into_iter().find(|symbol| symbol.external() == *name)
+        if name.namespace == NAMESPACE { MathSymbol::from_number(name.index) } else { None }
     }
 
     /// Its name in objects.

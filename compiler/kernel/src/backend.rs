@@ -20,6 +20,16 @@ pub trait Backend: Sync {
         self.load_as(kernels, &Nest::new)
     }
 
+    /// Loads kernels whose code was stored.
+    ///
+    /// # Safety
+    /// [`LoadedCode::stored`] must have returned the bytes, in a process of the same build of the compiler, for code of a back end with
+    /// the same [target](Backend::target). Other bytes may be functions that do anything.
+    unsafe fn load_stored(&self, bytes: &[u8]) -> Result<Box<dyn LoadedCode>, CodegenError>;
+
+    /// Everything that the code of a kernel depends on apart from the kernel, in words: the processor's features, and options.
+    fn target(&self) -> Result<String, CodegenError>;
+
     /// An object file to be linked with the runtime: the encoded program, its kernels, and its entry point. It refers to the components
     /// of the runtime that the program needs.
     fn object(
@@ -42,6 +52,9 @@ pub trait LoadedCode {
 
     /// The function of each kernel, in the given order; valid as long as `self` is.
     fn functions(&self) -> Result<&[KernelFn], CodegenError>;
+
+    /// The code as bytes for [`Backend::load_stored`]; None if the back end does not have this form.
+    fn stored(&self) -> Option<Vec<u8>>;
 
     /// The functions for the program that the kernels were made for. Their code stays in memory until the process ends.
     fn into_kernels(self: Box<Self>) -> Result<Kernels, CodegenError>;
@@ -141,6 +154,14 @@ impl Backend for Interpreter {
         Ok(Box::new(Interpreted(kernels.to_vec())))
     }
 
+    unsafe fn load_stored(&self, _: &[u8]) -> Result<Box<dyn LoadedCode>, CodegenError> {
+        self.none("stored code")
+    }
+
+    fn target(&self) -> Result<String, CodegenError> {
+        Ok(self.name().to_string())
+    }
+
     fn object(&self, _: &EncodedProgram, _: &[Kernel], _: Cpu, _: Entry) -> Result<Vec<u8>, CodegenError> {
         self.none("object files")
     }
@@ -161,6 +182,10 @@ impl LoadedCode for Interpreted {
         Interpreter.none("functions of this process")
     }
 
+    fn stored(&self) -> Option<Vec<u8>> {
+        None
+    }
+
     fn into_kernels(self: Box<Self>) -> Result<Kernels, CodegenError> {
         Interpreter.none("functions of this process")
     }
@@ -177,5 +202,8 @@ mod tests {
         assert_eq!(error(object), "the back end `interpreter` makes no object files");
         let functions = Interpreter.load(&[]).and_then(LoadedCode::into_kernels).err();
         assert_eq!(error(functions), "the back end `interpreter` makes no functions of this process");
+        // SAFETY: no bytes are loaded.
+        let stored = unsafe { Interpreter.load_stored(&[]) };
+        assert_eq!(error(stored.err()), "the back end `interpreter` makes no stored code");
     }
 }

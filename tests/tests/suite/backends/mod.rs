@@ -8,7 +8,7 @@ mod strips;
 
 use spmdc_abi::{DType, Kind, trap};
 use spmdc_compiler::backends::IN_MEMORY;
-use spmdc_kernel::backend::LoadedCode;
+use spmdc_kernel::backend::{Backend, LoadedCode};
 use spmdc_kernel::interpret;
 use spmdc_kernel::loops::{Access, Affine, BufferSlot, Elem, Extent, Inst, Kernel, LoopDim, Store};
 use spmdc_kernel::nest::{Nest, NestOf};
@@ -31,9 +31,17 @@ pub fn load(kernels: &[Kernel]) -> Code {
     load_as(kernels, &Nest::new)
 }
 
-/// Kernels that run as `nest` says.
+/// Kernels that run as `nest` says. A back end that can store code loads it from what it stored.
 pub fn load_as(kernels: &[Kernel], nest: &NestOf) -> Code {
-    let everywhere = IN_MEMORY.iter().map(|backend| backend.load_as(kernels, nest).unwrap()).collect();
+    let load = |backend: &&dyn Backend| {
+        let code = backend.load_as(kernels, nest).unwrap();
+        match code.stored() {
+            // SAFETY: the same back end made them here.
+            Some(bytes) => unsafe { backend.load_stored(&bytes) }.unwrap(),
+            None => code,
+        }
+    };
+    let everywhere = IN_MEMORY.iter().map(load).collect();
     let everywhere = Rc::new(everywhere);
     let functions = (0..kernels.len()).map(|at| Function { everywhere: Rc::clone(&everywhere), at });
     Code { functions: functions.collect() }
