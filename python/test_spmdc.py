@@ -1,5 +1,6 @@
 """Compares `spmdc.jit` with `jax.jit`: `python3 python/test_spmdc.py`, with the command `spmdc` on the path. Only for development."""
 
+import os
 import subprocess
 import tempfile
 from typing import NamedTuple
@@ -9,6 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 import spmdc
+
+# No code is kept: no folder can be made here.
+os.environ["XDG_CACHE_HOME"] = os.devnull
 
 
 class State(NamedTuple):

@@ -9,6 +9,7 @@
 //! | 65, 75 | a job of several processes, see `spmdc_runtime::processes::job` |
 
 mod ar;
+mod cache;
 mod commands;
 mod header;
 mod link;

@@ -283,6 +283,9 @@ pub struct RunSettings {
     /// Maximum memory, such as 512M or 2G; a program that needs more does not run
     #[arg(long, value_name = "BYTES")]
     pub memory_limit: Option<String>,
+    /// Compile even if the program has been compiled before, and do not keep its code
+    #[arg(long)]
+    pub no_cache: bool,
 }
 
 impl RunSettings {

@@ -9,10 +9,13 @@ import tempfile
 
 SPMDC = os.environ.get("SPMDC", str(pathlib.Path(__file__).resolve().parent / "../../target/release/spmdc"))
 
+# Every run compiles its program: no folder for code can be made here. Commands of earlier versions have no `--no-cache`.
+ENV = {**os.environ, "XDG_CACHE_HOME": os.devnull}
+
 
 def output(words):
     """What a command writes to standard output and to standard error. One that fails ends the benchmark."""
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, env=ENV)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, words))}\n{done.stderr}")
     return done.stdout, done.stderr

@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 SPMDC = os.environ.get("SPMDC", os.path.join(ROOT, "target", "release", "spmdc"))
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"} if os.geteuid() == 0 else {}
-ENV = {**os.environ, **AS_ROOT, "JAX_PLATFORMS": "cpu"}
+ENV = {**os.environ, **AS_ROOT, "JAX_PLATFORMS": "cpu", "XDG_CACHE_HOME": os.devnull}
 
 KINDS = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "permute"]
 # Elements of f32 that a device has of the smaller side, calls in a round, and rounds. Long copies take up to twice as long in some rounds as in

@@ -77,7 +77,7 @@ def outcome(options, folder, mesh, axes, parts):
     np.savez(given, **arrays)
     if os.path.exists(out):
         os.remove(out)
-    command = [options.spmdc, "run", source, "--arg", f"p=@{given}", "--out", out, "--timeout", "60", *options.more]
+    command = [options.spmdc, "run", source, "--arg", f"p=@{given}", "--out", out, "--timeout", "60", "--no-cache", *options.more]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     except subprocess.TimeoutExpired:

@@ -179,7 +179,7 @@ def opinion(options, path, folder):
     given, out = folder / "args.npz", folder / "out.npz"
     np.savez(given, **{name: arg for (name, *_), arg in zip(params, args, strict=True)})
     inputs = ["--args", given] if params else []
-    command = [options.spmdc, "run", path, *mesh, *inputs, "--out", out]
+    command = [options.spmdc, "run", path, *mesh, *inputs, "--out", out, "--no-cache"]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     if ran.returncode != 0:
         return "stops", ran.stderr

@@ -29,7 +29,7 @@ use spmdc_runtime::run::start::Failure;
 use crate::CommandError;
 use crate::options::ProgramOptions;
 use crate::render::Reporter;
-use crate::sources::{SourceTexts, load};
+use crate::sources::{ParsedProgram, SourceTexts, load};
 
 /// Reads and compiles the program up to a stage, at most to the last one before machine code; reports its warnings.
 fn compile(
@@ -58,28 +58,51 @@ fn compile_with(
     texts: &mut SourceTexts,
     set: impl FnOnce(Options) -> Options,
 ) -> Result<(Compilation, SourceSet, Options), CommandError> {
-    let loaded = load(options, texts)?;
-    let policy = options.policy();
+    let parsed = load(options, texts)?;
+    let of_compiler = set(compiler_options(options, &parsed));
+    let (compilation, _) = compile_parsed(options, &parsed.set, &of_compiler, reporter, texts)?;
+    Ok((compilation, parsed.set, of_compiler))
+}
+
+/// The options of the compiler for a program that is compiled to its end.
+fn compiler_options(options: &ProgramOptions, parsed: &ParsedProgram) -> Options {
     let verify = options.verify.then_some(u64::MAX);
-    let (hosts, memory) = (loaded.hosts, options.memory);
-    let options = set(Options { check: loaded.options, verify, hosts, memory, ..Options::default() });
-    let compilation = pipeline::compile(&loaded.set, &options).map_err(CommandError::Program)?;
-    reporter.diagnostics(&compilation.warnings, texts);
+    let (hosts, memory) = (parsed.hosts, options.memory);
+    Options { check: parsed.options.clone(), verify, hosts, memory, ..Options::default() }
+}
+
+/// Compiles a program and reports its warnings. Returns them, too, in the lists in which they were reported.
+fn compile_parsed(
+    options: &ProgramOptions,
+    set: &SourceSet,
+    of_compiler: &Options,
+    reporter: &Reporter,
+    texts: &SourceTexts,
+) -> Result<(Compilation, Vec<Vec<Diagnostic>>), CommandError> {
+    let policy = options.policy();
+    let compilation = pipeline::compile(set, of_compiler).map_err(CommandError::Program)?;
+    let mut reported = Vec::new();
+    let mut report = |warnings: Vec<Diagnostic>| {
+        reporter.diagnostics(&warnings, texts);
+        reported.push(warnings);
+    };
+    report(compilation.warnings.clone());
     if compilation.doubtful {
         let message = "`--verify` checked only a part of the memory plan: the plan is too large or too deeply nested";
         let warning = Diagnostic::warning(Code::E0803, Span::default(), message);
-        reporter.diagnostics(&[warning.help("make the arrays smaller with `--set`, or nest fewer loops")], texts);
+        let warning = warning.help("make the arrays smaller with `--set`, or nest fewer loops");
+        report(vec![warning]);
     }
     // A command that stops before the stage that lints need has no collectives to check.
     for module in compilation.of_meshes().into_iter().filter_map(|of_mesh| of_mesh.stage(Stage::Partitioned)) {
         let (errors, warnings): (Vec<_>, Vec<_>) =
             findings(module, &policy).into_iter().partition(|found| found.severity == Severity::Error);
-        reporter.diagnostics(&warnings, texts);
+        report(warnings);
         if !errors.is_empty() {
             return Err(CommandError::Program(errors));
         }
     }
-    Ok((compilation, loaded.set, options))
+    Ok((compilation, reported))
 }
 
 /// The texts of all meshes, one after the other.

@@ -3,10 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::folder::{Folder, Said, installed};
+use crate::folder::{Folder, SPMDC, Said, installed};
 use spmdc_tests::root;
-
-const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 
 /// A parameter of each kind, for an archive that NumPy has written.
 const KINDS: &str = "

@@ -49,7 +49,7 @@ impl Starter {
 }
 
 fn spmdc(words: &[&str], linker: Option<&str>) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+    let mut command = crate::folder::spmdc();
     command.args(words).current_dir(root()).envs(linker.map(|linker| ("CC", linker))).output().unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::folder::{Folder, Said};
+use crate::folder::{Folder, SPMDC, Said, spmdc};
 
 #[test]
 fn a_wrong_command_line_is_status_2() {
@@ -412,7 +412,7 @@ fn a_plan_fits_the_terminal_and_says_what_its_numbers_are() {
         }";
     let folder = Folder::with(&[("p.spmd", text)]);
     for columns in [None, Some("80")] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+        let mut command = spmdc();
         command.args(["plan", "p.spmd"]).current_dir(folder.path()).env_remove("COLUMNS");
         let said = Said::of(command.envs(columns.map(|columns| ("COLUMNS", columns))).output().unwrap());
         for words in [
@@ -492,7 +492,7 @@ fn a_built_program_needs_nothing_else() {
     assert_eq!((built.status, built.out), (0, expected), "{}", built.err);
     run(&["--help"]).expect(0, "x: f32[5@X,7@Y]", "");
     run(&["--arg", "x=[1]"]).expect(2, "", "`x` has type f32[5@X,7@Y], but `[1]` is f32[1]");
-    let said = Command::new(env!("CARGO_BIN_EXE_spmdc"))
+    let said = spmdc()
         .args(["build", "p.spmd", "-o", "other"])
         .current_dir(folder.path())
         .env("CC", "no-such-compiler")
@@ -637,6 +637,6 @@ fn too_little_memory_is_an_error() {
     let folder = Folder::with(&[("p.spmd", &text)]);
     let script = "ulimit -c 0; ulimit -v 150000; exec \"$0\" check p.spmd";
     let mut shell = Command::new("sh");
-    shell.args(["-c", script, env!("CARGO_BIN_EXE_spmdc")]).current_dir(folder.path());
+    shell.args(["-c", script, SPMDC]).current_dir(folder.path());
     Said::of(shell.output().unwrap()).expect(3, "", "error[E0803]: out of memory");
 }

@@ -1,12 +1,10 @@
 //! The output of the README's command with `--explain`, and at other widths.
 
+use crate::folder::{SPMDC, spmdc};
 use std::path::Path;
-use std::process::Command;
 
 use spmdc_tests::root;
 use spmdc_tests::screen::{COLUMNS, LINES, explained_run, svg};
-
-const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 
 #[test]
 fn the_explained_program_fits_a_screen() {
@@ -39,8 +37,7 @@ fn no_edit_makes_the_explained_program_cheaper() {
         noted.map(|pair| pair[0].split('│').next().unwrap().trim()).filter(|n| !n.is_empty()).collect();
     assert!(noted.len() > 2, "{noted:?}");
     for line in noted {
-        let why =
-            Command::new(SPMDC).args(["why", &format!("examples/kmeans.spmd:{line}")]).current_dir(root()).output();
+        let why = spmdc().args(["why", &format!("examples/kmeans.spmd:{line}")]).current_dir(root()).output();
         let said = String::from_utf8(why.unwrap().stdout).unwrap();
         assert!(!said.contains("to avoid it"), "{said}");
     }
@@ -69,7 +66,7 @@ fn main(x: f32[1437@(data, tensor), 64], w: f32[64, 4096@tensor], v: f32[1437, 6
     ];
     for words in commands {
         let said = |columns: usize| {
-            let mut command = Command::new(SPMDC);
+            let mut command = spmdc();
             command.args(words).args(args).current_dir(folder.path()).env("COLUMNS", columns.to_string());
             let output = command.output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::folder::{Folder, Said, is_ignored};
+use crate::folder::{Folder, Said, is_ignored, spmdc};
 
 const PROGRAM: &str = "const N = 4;\nmesh (X = 2);\nfn main(x: f32[N@X]) { (x, 2 * x) }\n";
 
@@ -150,7 +150,7 @@ fn a_file_larger_than_memory_is_read_in_part() {
     assert_eq!(stats["collectives"], serde_json::json!([]));
 
     // The file becomes shorter while the program runs.
-    let program = Command::new(env!("CARGO_BIN_EXE_spmdc"))
+    let program = spmdc()
         .args(["run", "p.spmd", "--set", "STEPS=4000", "--arg", "data=@x.npy"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -377,7 +377,7 @@ fn a_command_that_is_ended_leaves_nothing_behind() {
         let is_temporary = |name: &OsString| name.to_string_lossy().ends_with(".tmp");
         // The file may be complete before the signal comes; then it comes too late to show anything.
         let was_ended = (0..20).any(|_| {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+            let mut command = spmdc();
             command.args(["run", "p.spmd", "--arg", "x=1", "--out", "y.npy"]).current_dir(folder.path());
             let begun = || names(folder.path()).iter().any(|name| is_temporary(name) && is_large(name));
             let was_ended = ended(command.spawn().unwrap(), signal, begun);
@@ -396,7 +396,7 @@ fn a_link_that_is_ended_leaves_nothing_behind() {
     let linker = "#!/bin/sh\ntouch \"$2\" begun\nexec sleep 20\n";
     let folder = Folder::with(&[("p.spmd", text), ("slow", linker)]);
     fs::set_permissions(folder.path().join("slow"), fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+    let mut command = spmdc();
     command.args(["build", "p.spmd", "-o", "program"]).current_dir(folder.path()).stderr(Stdio::null());
     let process = command.env("CC", folder.path().join("slow")).spawn().unwrap();
     assert!(ended(process, "-TERM", || folder.path().join("begun").exists()));

@@ -1,11 +1,27 @@
 //! A folder with programs in it, and what the command says when it is called there.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
+
+/// The path of the command.
+pub const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
+
+/// `spmdc`, with the code cache of the tests.
+pub fn spmdc() -> Command {
+    starter(SPMDC)
+}
+
+/// A program that starts `spmdc`. Programs of the tests are kept in the build folder, not in the home of the user.
+pub fn starter(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.env("XDG_CACHE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command
+}
 
 pub struct Folder(TempDir);
 
@@ -38,13 +54,13 @@ impl Folder {
 
     /// `spmdc` with these words, in this folder.
     pub fn spmdc(&self, words: &[&str]) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+        let mut command = spmdc();
         Said::of(command.args(words).current_dir(self.path()).output().unwrap())
     }
 
     /// The same with this text on standard input.
     pub fn spmdc_reading(&self, words: &[&str], input: &str) -> Said {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+        let mut command = spmdc();
         command.args(words).current_dir(self.path());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().unwrap();

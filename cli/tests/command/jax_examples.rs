@@ -2,9 +2,8 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
-use crate::folder::{Folder, Said};
+use crate::folder::{Folder, Said, spmdc};
 use spmdc_runtime::data::array::HostArray;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::case::files;
@@ -52,7 +51,7 @@ fn examples_of_jax_compute_its_answers() {
         let words = words.unwrap_or_else(|| panic!("{name} does not say how to run it"));
         assert!(words.contains(&format!("examples/jax/{name}.mlir")), "{name} runs another program: {words}");
         let results = folder.path().join(format!("{name}.npz"));
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+        let mut command = spmdc();
         command.args(words.split(' ')).arg("--out").arg(&results).current_dir(root());
         let said = Said::of(command.output().unwrap());
         assert_eq!((said.status, said.err.as_str()), (0, ""), "{name}");

@@ -1,14 +1,14 @@
 //! Examples whose answers are printed elsewhere: in JAX's documentation, or because anybody can check them by hand.
 
+use crate::folder::spmdc;
 use spmdc_runtime::io::npz::NpzArchive;
 use spmdc_tests::{MESHES, root};
 use std::path::Path;
-use std::process::Command;
 
 /// The standard output of an example.
 fn run(example: &str, words: &[&str]) -> String {
     let path = format!("examples/{example}.spmd");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+    let mut command = spmdc();
     let output = command.args(["run", &path]).args(words).current_dir(root()).output().unwrap();
     assert!(output.status.success(), "{example} {words:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

@@ -9,9 +9,8 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::folder::{Folder, Said, installed, is_ignored};
+use crate::folder::{Folder, SPMDC, Said, installed, is_ignored, spmdc, starter};
 
-const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 const PROGRAM: &str = "mesh (X = 4);\nfn main(x: f32[8@X]) -> f32 { sum(2 * x) }\n";
 
 /// A launcher in the folder `bin`, which runs these lines after `program` was set to the words after the options.
@@ -28,7 +27,7 @@ fn script(folder: &Folder, name: &str, version: &str, lines: &str) {
 
 /// `spmdc launch` with these words, where only the scripts of the folder are launchers.
 fn launch(folder: &Folder, words: &[&str]) -> Said {
-    let mut command = Command::new(SPMDC);
+    let mut command = spmdc();
     command.arg("launch").args(words).current_dir(folder.path());
     command.env("PATH", format!("{}:/bin-without-launchers", folder.path().join("bin").display()));
     Said::of(command.output().unwrap())
@@ -110,7 +109,7 @@ fn a_signal_ends_the_launcher() {
             eprintln!("skipped: {name} is ignored by who started the tests, and so by all that they start");
             continue;
         }
-        let mut command = Command::new(SPMDC);
+        let mut command = spmdc();
         command.args(["launch", "-n", "1", "--", "./prog"]).env("PATH", folder.path().join("bin"));
         let mut launch = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
@@ -146,14 +145,14 @@ fn processes_that_know_nothing_of_each_other_are_refused() {
             "no MPI library could be loaded: libno-such-mpi.so",
         ),
     ] {
-        let mut command = Command::new(SPMDC);
+        let mut command = spmdc();
         command.args(["run", "p.spmd", "--arg", "x=ones"]).current_dir(folder.path()).envs(variables.iter().copied());
         let said = Said::of(command.output().unwrap());
         said.expect(3, "", reason);
         assert!(said.err.contains("E0807") && said.out.is_empty(), "{}", said.err);
     }
     // One process needs no library, whoever has started it.
-    let mut command = Command::new(SPMDC);
+    let mut command = spmdc();
     command.args(["run", "p.spmd", "--arg", "x=ones"]).current_dir(folder.path());
     command.envs([("PMI_RANK", "0"), ("PMI_SIZE", "1"), ("SPMDC_MPI_LIB", "libno-such-mpi.so")]);
     Said::of(command.output().unwrap()).expect(0, "16.0", "");
@@ -398,7 +397,7 @@ fn a_process_that_is_stopped_ends_the_job() {
 /// Two programs in one job, each with its words.
 fn side_by_side(folder: &Path, mpi: &str, first: &[&str], second: &[&str]) -> Said {
     let name = if mpi == "openmpi" { "mpirun.openmpi" } else { "mpirun.mpich" };
-    let mut command = Command::new(name);
+    let mut command = starter(name);
     if mpi == "openmpi" {
         command.args(["--bind-to", "none", "--oversubscribe"]);
     }
@@ -511,7 +510,7 @@ fn pods_without_ssh_find_each_other() {
     let folder = Folder::with(&[("p.spmd", PROGRAM)]);
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let pod = |index: &str| {
-        let mut command = Command::new(root().join("examples/clusters/start.sh"));
+        let mut command = starter(root().join("examples/clusters/start.sh"));
         command.args([SPMDC, "run", "p.spmd", "--show-devices"]).current_dir(folder.path());
         command.envs([("HOSTS", "localhost,127.0.0.1"), ("JOB_COMPLETION_INDEX", index)]).env("PORT", port.to_string());
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()

@@ -4,6 +4,7 @@
 
 mod archives;
 mod built;
+mod cache;
 mod commands;
 mod explained;
 mod files;

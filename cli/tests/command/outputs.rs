@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 use std::thread;
 
-use crate::folder::{Folder, Said};
+use crate::folder::{Folder, SPMDC, Said, starter};
 
 const PROGRAM: &str = "fn main() { save(\"saved.npy\", arange(3)); print(\"printed\"); arange(4) }\n";
 
@@ -80,7 +80,7 @@ fn a_pipe_is_written_for_its_reader() {
         assert!(read.starts_with(begin) && !read.is_empty(), "{words:?}");
     }
     // Without a reader it waits, and says so.
-    let mut waiting = Command::new(env!("CARGO_BIN_EXE_spmdc"))
+    let mut waiting = starter(SPMDC)
         .args(["build", "p.spmd", "--emit", "obj", "-o", "pipe.npy"])
         .current_dir(folder.path())
         .stderr(Stdio::piped())
@@ -106,8 +106,8 @@ fn standard_output_has_everything_in_order() {
         [run("link.npy"), run("other.npy"), traced("/dev/stdout"), traced("/proc/self/fd/1"), traced("/dev/fd/1")]
     {
         let script = format!("(echo before; \"$0\" {command}; echo after) > all");
-        let shell = ["-c", &script, env!("CARGO_BIN_EXE_spmdc")];
-        assert!(Command::new("sh").args(shell).current_dir(folder.path()).status().unwrap().success());
+        let shell = ["-c", &script, SPMDC];
+        assert!(starter("sh").args(shell).current_dir(folder.path()).status().unwrap().success());
         let all = fs::read(folder.path().join("all")).unwrap();
         let first: &[u8] =
             if command.contains("--out") { b"before\nprinted\n\x93NUM" } else { b"before\nprinted\n{\"dis" };

@@ -1,8 +1,9 @@
 //! The pages of the documentation are true: every diagnostic's example raises its code, and what other pages show compiles.
 
+use crate::folder::{SPMDC, starter};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
 
 fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs")
@@ -41,7 +42,7 @@ fn spmdc_on(file: &str, command: &str, text: &str, words: &[&str]) -> Output {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(file);
     fs::write(&path, text).unwrap();
-    let mut spmdc = Command::new(env!("CARGO_BIN_EXE_spmdc"));
+    let mut spmdc = starter(SPMDC);
     let variables = text.lines().find_map(|line| line.strip_prefix("// environment: ")).unwrap_or_default();
     spmdc.envs(variables.split_whitespace().filter_map(|variable| variable.split_once('=')));
     spmdc.arg(command).arg(&path).args(["--error-format", "json"]).args(words).current_dir(folder.path());

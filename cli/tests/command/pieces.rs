@@ -2,9 +2,8 @@
 
 use std::fs;
 
-use crate::folder::{Folder, Said};
+use crate::folder::{Folder, SPMDC, Said};
 
-const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 const BLOCKS: &str = "mesh (X = 4);\nfn main(x: f32[6@X, 3]) -> f32[6@X, 3] { 2 * x }\n";
 
 /// The shape that the header of a .npy file says.

@@ -1,14 +1,12 @@
 //! `examples/resume.spmd` is killed and goes on from its last checkpoint, on another mesh and in another number of processes, to the losses
 //! of a run that nothing has stopped.
 
-use crate::folder::{Folder, Said, installed};
+use crate::folder::{Folder, SPMDC, Said, installed, spmdc};
 use spmdc_tests::root;
 use std::fs;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-
-const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 
 /// The words of `spmdc` that train up to this step from this file, or from the beginning.
 fn words(steps: &str, start: &str) -> Vec<String> {
@@ -24,7 +22,7 @@ fn words(steps: &str, start: &str) -> Vec<String> {
 
 /// `spmdc`, in this number of processes under an MPI, or alone.
 fn command(folder: &Folder, processes: Option<(&str, &str)>, words: &[String]) -> Command {
-    let mut command = Command::new(SPMDC);
+    let mut command = spmdc();
     command.current_dir(folder.path());
     if let Some((mpi, count)) = processes {
         command.args(["launch", "-n", count, "--mpi", mpi, "--", SPMDC]);

@@ -1,9 +1,8 @@
 //! The timeline of several meshes that `spmdc plan` shows, and its picture.
 
 use std::fs;
-use std::process::Command;
 
-use crate::folder::{Folder, Said};
+use crate::folder::{Folder, Said, spmdc};
 use serde_json::{Value, json};
 use spmdc_tests::pipeline::{of_example, svg};
 use spmdc_tests::root;
@@ -11,7 +10,7 @@ use spmdc_tests::root;
 const PIPELINE: [&str; 3] = ["examples/pipeline.spmd", "--arg", "batches=uniform:0"];
 
 fn in_root(words: &[&str]) -> Said {
-    Said::of(Command::new(env!("CARGO_BIN_EXE_spmdc")).args(words).current_dir(root()).output().unwrap())
+    Said::of(spmdc().args(words).current_dir(root()).output().unwrap())
 }
 
 #[test]

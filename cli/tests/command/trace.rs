@@ -5,15 +5,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::folder::{Folder, Said};
+use crate::folder::{Folder, SPMDC, Said, starter};
 use serde_json::{Value, json};
 use spmdc_tests::root;
 
-const SPMDC: &str = env!("CARGO_BIN_EXE_spmdc");
 const PIPELINE: [&str; 3] = ["examples/pipeline.spmd", "--arg", "batches=uniform:0"];
 
 fn in_root(program: &str, words: &[&str]) -> Said {
-    Said::of(Command::new(program).args(words).current_dir(root()).output().unwrap())
+    Said::of(starter(program).args(words).current_dir(root()).output().unwrap())
 }
 
 /// The tracks of a trace by their names, and the spans of each in order. They are complete, name a line of the program, and do not overlap.
