@@ -8,6 +8,7 @@
 //! | 3 | an error at run time |
 //! | 65, 75 | a job of several processes, see `spmdc_runtime::processes::job` |
 
+mod allocator;
 mod ar;
 mod cache;
 mod commands;
@@ -33,12 +34,13 @@ use spmdc_runtime::processes::job;
 use spmdc_runtime::run::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::run::start::{Failure, FailureReport, without_panic};
 
+use crate::allocator::BySize;
 use crate::options::{Command, CommandLine};
 use crate::render::Reporter;
 use crate::sources::SourceTexts;
 
 #[global_allocator]
-static ALLOCATOR: NotingAllocator = NotingAllocator;
+static ALLOCATOR: NotingAllocator<BySize> = NotingAllocator(BySize);
 
 /// The reason why a command failed.
 pub enum CommandError {

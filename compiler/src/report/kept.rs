@@ -17,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Maximum number of functions and loops that are tried.
 const MAX_TRIALS: usize = 8;
 
-/// Maximum number of statements that are compiled in all trials, so that long programs have fewer trials.
-const MAX_STATEMENTS: usize = 16_384;
+/// Maximum number of statements that are compiled in all trials, so that long programs have fewer: the trial of a longer one takes as long as
+/// its compilation.
+const MAX_STATEMENTS: usize = 4096;
 
 /// A function or loop is shown if `checkpoint` of it saves at least one part in this many of the kept bytes and of all memory.
 const LEAST_GAIN: u64 = 100;

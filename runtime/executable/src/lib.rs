@@ -3,6 +3,7 @@
 
 #![warn(missing_docs)]
 
+use std::alloc::System;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::__m128i;
 use std::cell::RefCell;
@@ -14,7 +15,7 @@ use spmdc_runtime::run::args::ErrorFormat;
 use spmdc_threefry::BitsForm;
 
 #[global_allocator]
-static ALLOCATOR: NotingAllocator = NotingAllocator;
+static ALLOCATOR: NotingAllocator = NotingAllocator(System);
 
 /// The rest of `main`.
 ///

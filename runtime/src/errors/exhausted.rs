@@ -12,8 +12,8 @@ const MESSAGE: &[u8] = b"error[E0803]: out of memory\n";
 /// The exit status of an error while running.
 const STATUS: libc::c_int = 3;
 
-/// The system's allocator, which records when memory is exhausted.
-pub struct NotingAllocator;
+/// An allocator, the system's if no other is given, with a record of whether memory is exhausted.
+pub struct NotingAllocator<A = System>(pub A);
 
 fn noted(pointer: *mut u8) -> *mut u8 {
     if pointer.is_null() {
@@ -22,26 +22,26 @@ fn noted(pointer: *mut u8) -> *mut u8 {
     pointer
 }
 
-// SAFETY: the allocator of the system does everything.
-unsafe impl GlobalAlloc for NotingAllocator {
+// SAFETY: the other allocator does everything.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for NotingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as promised by the caller.
-        noted(unsafe { System.alloc(layout) })
+        noted(unsafe { self.0.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as promised by the caller.
-        noted(unsafe { System.alloc_zeroed(layout) })
+        noted(unsafe { self.0.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as promised by the caller.
-        noted(unsafe { System.realloc(pointer, layout, size) })
+        noted(unsafe { self.0.realloc(pointer, layout, size) })
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         // SAFETY: as promised by the caller.
-        unsafe { System.dealloc(pointer, layout) }
+        unsafe { self.0.dealloc(pointer, layout) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls: the called function, the binding of arguments to parameters, and the expansion of the function.
 
 use crate::errors::{self, calls as errors_of_calls, items};
-use crate::expand::scopes::{Callable, Expansion, Lambda, LambdaSource, NamedTerm, Scope};
+use crate::expand::scopes::{Callable, Expansion, Lambda, LambdaSource, NamedTerm};
 use crate::program::names::{Entity, ItemId};
 use crate::types::choices::{WrittenOperator, with_terms};
 use crate::types::declared::{SizeParams, Ty};
@@ -36,10 +36,10 @@ impl Checker<'_> {
         // Variables hidden by a later binding of the same name are not captured.
         let captures = scopes
             .iter()
-            .flat_map(Scope::iter)
+            .flat_map(|scope| scope.iter())
             .map(|binding| NamedTerm { mutable: false, ..binding.clone() })
             .collect();
-        Callable::Lambda(Rc::new(Lambda { source, captures })).into_term()
+        Callable::Lambda(Rc::new(Lambda { source, captures: Rc::new(captures) })).into_term()
     }
 
     pub(crate) fn call(&mut self, callee: &Expr, args: &[ast::ArgNode], span: Span) -> Term {
@@ -255,7 +255,7 @@ impl Checker<'_> {
             item: None,
             call: Some(span),
             is_template: true,
-            scopes: vec![lambda.captures.clone(), Scope::default()],
+            scopes: vec![Rc::clone(&lambda.captures), Rc::default()],
         });
         for (param, arg) in source.params.iter().zip(args) {
             let mut term = arg.term;
@@ -324,7 +324,7 @@ impl Checker<'_> {
             item: None,
             call: None,
             is_template: false,
-            scopes: vec![Scope::default()],
+            scopes: vec![Rc::default()],
         });
         let term = self.expr(default);
         self.expansions.pop();
@@ -582,7 +582,7 @@ pub fn function_expansion(id: ItemId, function: &FnItem, call: Option<Span>) -> 
         item: Some(id),
         call,
         is_template: false,
-        scopes: vec![Scope::default()],
+        scopes: vec![Rc::default()],
     }
 }
 

@@ -14,6 +14,7 @@ use spmdc_ir::call::signature::ParamKind;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::Value;
 use spmdc_ir::program::choice::Choice;
+use std::rc::Rc;
 
 /// The error in a call of the prelude: the first finding, and the choices if a layout is ambiguous.
 pub(crate) type Refusal = (Diagnostic, Option<(Vec<Value>, Vec<Choice>)>);
@@ -79,7 +80,7 @@ impl Checker<'_> {
             item: None,
             call: Some(span),
             is_template: false,
-            scopes: vec![arguments],
+            scopes: vec![Rc::new(arguments)],
         });
         let (refused, acts) = (self.refused.take(), self.value_acts);
         for (name, default) in defaults {

@@ -49,7 +49,7 @@ pub struct LambdaSource {
 #[derive(Debug)]
 pub struct Lambda {
     pub source: Rc<LambdaSource>,
-    pub captures: Scope,
+    pub captures: Rc<Scope>,
 }
 
 impl Callable {
@@ -90,8 +90,8 @@ pub struct Expansion {
     pub call: Option<Span>,
     /// Whether its types follow from the call, because it has parameters without types, or size parameters.
     pub is_template: bool,
-    /// The scopes, innermost last.
-    pub scopes: Vec<Scope>,
+    /// The scopes, innermost last. Calls of a lambda share the one that it captured.
+    pub scopes: Vec<Rc<Scope>>,
 }
 
 /// The names of one block, in the order of their bindings; a later one hides an earlier one of the same name.
@@ -135,7 +135,7 @@ impl Checker<'_> {
 
     pub(crate) fn push_scope(&mut self) {
         if let Some(expansion) = self.expansions.last_mut() {
-            expansion.scopes.push(Scope::default());
+            expansion.scopes.push(Rc::default());
         }
     }
 
@@ -147,7 +147,8 @@ impl Checker<'_> {
 
     pub(crate) fn bind(&mut self, name: &str, term: Term, mutable: bool, span: Span) {
         if let Some(scope) = self.expansions.last_mut().and_then(|expansion| expansion.scopes.last_mut()) {
-            scope.push(NamedTerm { name: name.to_string(), term, mutable, span, declared: None });
+            let binding = NamedTerm { name: name.to_string(), term, mutable, span, declared: None };
+            Rc::make_mut(scope).push(binding);
         }
     }
 
@@ -158,7 +159,8 @@ impl Checker<'_> {
 
     pub(crate) fn local_mut(&mut self, name: &str) -> Option<&mut NamedTerm> {
         let scopes = &mut self.expansions.last_mut()?.scopes;
-        scopes.iter_mut().rev().find_map(|scope| scope.find_mut(name))
+        let scope = scopes.iter_mut().rev().find(|scope| scope.find(name).is_some())?;
+        Rc::make_mut(scope).find_mut(name)
     }
 
     /// The term of a name; Poison for an unknown name, which has been reported when names were resolved.

@@ -2,13 +2,14 @@
 
 use crate::Checker;
 use crate::errors::{self, items};
-use crate::expand::scopes::{Expansion, Scope};
+use crate::expand::scopes::Expansion;
 use crate::program::names::ItemId;
 use crate::types::sizes;
 use spmdc_grammar::ast::{Expr, ExprKind, InfixOp, ItemKind};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::term::{StaticScalar, Term};
+use std::rc::Rc;
 
 #[derive(Clone, Debug)]
 pub enum ConstValue {
@@ -40,7 +41,7 @@ impl Checker<'_> {
             item: None,
             call: None,
             is_template: false,
-            scopes: vec![Scope::default()],
+            scopes: vec![Rc::default()],
         };
         self.expansions.push(expansion);
         let default = self.constant_expr(value);
@@ -141,7 +142,7 @@ impl Checker<'_> {
             item: None,
             call: None,
             is_template: false,
-            scopes: vec![Scope::default()],
+            scopes: vec![Rc::default()],
         };
         self.expansions.push(expansion);
         let term = self.constant_expr(size);

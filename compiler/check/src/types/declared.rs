@@ -5,7 +5,7 @@
 
 use crate::Checker;
 use crate::errors::{self, shardings, streams, types as errors_of_types};
-use crate::expand::scopes::{Expansion, Scope};
+use crate::expand::scopes::Expansion;
 use crate::program::names::{Entity, ItemId};
 use crate::types::sizes::{Bindings, Size};
 use spmdc_abi::{Plane, ReduceOp};
@@ -31,6 +31,7 @@ use spmdc_layout::types::{ArrayType, AxisSet, DType, Type};
 use spmdc_ops::reshard::Reshard;
 use spmdc_ops::transfer;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 /// A type whose names are resolved; its sizes may mention size parameters.
 #[derive(Clone, Debug)]
@@ -798,6 +799,6 @@ fn item_expansion(id: ItemId, name: &str) -> Expansion {
         item: Some(id),
         call: None,
         is_template: false,
-        scopes: vec![Scope::default()],
+        scopes: vec![Rc::default()],
     }
 }
