@@ -84,7 +84,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "step.spmd"
             path.write_text(program(layers))
-            run = [SPMDC, "run", path, *arguments(layers), "--out", f"{folder}/out.npz", "--stats", "json"]
+            run = [SPMDC, "run", path, "--no-cache", *arguments(layers), "--out", f"{folder}/out.npz", "--stats", "json"]
             code = min(compile_ms(run) for _ in range(5))
             check, plan = (min(command_ms([SPMDC, name, path]) for _ in range(5)) for name in ("check", "plan"))
         print(f"{layers:6} {code:8.1f} {check:8.1f} {plan:8.1f}")

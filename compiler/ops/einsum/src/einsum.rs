@@ -4,8 +4,8 @@
 //! the result pass through, the others are of kind *reduce*, so a split contracted dimension leaves partial sums. Calls reduce the
 //! general notation to this form (`contract`): diagonals, sums over a single operand's letters, and one product at a time.
 //!
-//! f32 and f64 run as matrix products of the library, with strides for any order of the dimensions. Integers, and products with a
-//! vector, run as loop nests. A large operand that would have to be gathered is read block by block from the devices that hold it
+//! f32 and f64 run as matrix products of the library, with strides for any order of the dimensions. Integers, small and thin matrices, and
+//! products with a vector, run as loop nests. A large operand that would have to be gathered is read block by block from the devices that hold it
 //! (`ring`). The calls convert types under 32 bits: narrow floats accumulate in f32.
 
 use crate::ring;
@@ -37,6 +37,15 @@ use std::collections::BTreeMap;
 const SIZES: &str = "typing refuses operands that disagree on a size";
 
 const LABEL: &str = "every letter is one of an operand's";
+
+/// Maximum number of terms of each element of a small product.
+const MAX_TERMS: usize = 16;
+
+/// Maximum number of multiplications of each matrix of a small product.
+const MAX_STEPS: usize = 4096;
+
+/// Maximum number of terms, and of rows or columns, of a thin product.
+const MAX_THIN: usize = 4;
 
 /// A product of two operands. Each operand has each of its letters once; letters that are not in the result are in both operands.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,12 +104,19 @@ impl Einsum {
         Ok(sizes)
     }
 
-    /// Whether the library computes it: a matrix product whose result has more than one dimension.
+    /// Whether the library computes it: a matrix product, whose result has more than one dimension, that is neither small nor thin.
     pub(crate) fn is_library_product(&self, args: &[&ArrayType]) -> bool {
         let sizes = self.sizes(args).expect(SIZES);
         let total = |labels: &[char]| labels.iter().map(|label| sizes[label]).product::<usize>();
         let parts = self.parts();
-        matches!(args[0].dtype, DType::F32 | DType::F64) && total(&parts.rows) > 1 && total(&parts.columns) > 1
+        let (rows, columns, terms) = (total(&parts.rows), total(&parts.columns), total(&parts.contracted));
+        // A call of the library takes longer than a small matrix, and a loop nest computes many of them side by side.
+        let sums_last = |labels: &str| labels.chars().next_back().is_some_and(|last| parts.contracted.contains(&last));
+        // Neighbouring terms are not lanes of one vector.
+        let most = if sums_last(&self.lhs) && sums_last(&self.rhs) { MAX_STEPS / 4 } else { MAX_STEPS };
+        let is_small = terms <= MAX_TERMS && rows.saturating_mul(columns).saturating_mul(terms) <= most;
+        let is_thin = terms.max(rows.min(columns)) <= MAX_THIN;
+        matches!(args[0].dtype, DType::F32 | DType::F64) && rows > 1 && columns > 1 && !is_small && !is_thin
     }
 }
 

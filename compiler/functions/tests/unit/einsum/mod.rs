@@ -74,23 +74,35 @@ fn lowered(text: &str, a: &[usize], b: &[usize]) -> Vec<Work> {
 
 #[test]
 fn neighbouring_dimensions_merge() {
-    let work = lowered("bihk,kj->bihj", &[5, 4, 3, 8], &[8, 6]);
+    let work = lowered("bihk,kj->bihj", &[5, 4, 3, 32], &[32, 6]);
     let [Work::Product { product, .. }] = work.as_slice() else { panic!("{work:?}") };
     let dim = |len: i64, a, b, c| ProductDim { extent: Scalar::Const(len), a, b, c };
-    assert_eq!(product.m, dim(60, 8, 0, 6));
+    assert_eq!(product.m, dim(60, 32, 0, 6));
     assert_eq!(product.n, dim(6, 0, 1, 1));
-    assert_eq!(product.k, dim(8, 1, 6, 0));
+    assert_eq!(product.k, dim(32, 1, 6, 0));
     assert!(product.loops.is_empty() && product.contracted.is_empty());
 }
 
 #[test]
 fn what_does_not_merge_becomes_loops() {
-    let work = lowered("bqhd,bkhd->bhqk", &[2, 4, 3, 8], &[2, 5, 3, 8]);
+    let work = lowered("bqhd,bkhd->bhqk", &[2, 4, 3, 32], &[2, 5, 3, 32]);
     let [Work::Product { product, .. }] = work.as_slice() else { panic!("{work:?}") };
     assert_eq!((product.a, product.b), (Value(0), Value(1)));
     let lens: Vec<&Scalar> = product.loops.iter().map(|dim| &dim.extent).collect();
     assert_eq!(lens, [&Scalar::Const(3), &Scalar::Const(2)]);
-    assert_eq!((product.m.a, product.n.b, product.k.a), (24, 24, 1));
+    assert_eq!((product.m.a, product.n.b, product.k.a), (96, 96, 1));
+}
+
+#[test]
+fn small_and_thin_products_are_loops() {
+    let is_loop =
+        |text: &str, a: &[usize], b: &[usize]| matches!(lowered(text, a, b).as_slice(), [Work::Kernel { .. }]);
+    assert!(is_loop("nij,njk->nik", &[9, 16, 16], &[9, 16, 16]));
+    assert!(!is_loop("nij,njk->nik", &[9, 16, 17], &[9, 17, 16]));
+    assert!(!is_loop("nij,njk->nik", &[9, 17, 16], &[9, 16, 16]));
+    assert!(!is_loop("nij,nkj->nik", &[9, 16, 16], &[9, 16, 16]));
+    assert!(is_loop("ik,kj->ij", &[5000, 4], &[4, 4]));
+    assert!(!is_loop("ik,kj->ij", &[5000, 4], &[4, 5]));
 }
 
 #[test]
