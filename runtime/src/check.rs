@@ -13,8 +13,8 @@ use spmdc_abi::sorted::distinct;
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchBoxes, FetchDim, FetchRun, FetchStep, GemmDim,
     GemmStep, GroupPanels, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines,
-    Message, PermuteStep, Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, Shards, Site, Step, StreamRows,
-    TakenPlaces, TextPurpose, places,
+    Message, PermuteStep, Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, SelectLines, Shards, Site, Step,
+    StreamRows, TakenPlaces, TextPurpose, places,
 };
 
 /// Checks a step of a component.
@@ -399,6 +399,9 @@ impl ProgramChecker<'_> {
         self.axis_set(step.split)?;
         step.batch.iter().try_for_each(|extent| self.scalar(extent))?;
         if let LibraryFunction::Merge(MergeLines { taken: TakenPlaces::From(first), .. }) = &step.function {
+            self.scalar(first)?;
+        }
+        if let LibraryFunction::Select(SelectLines { first: Some(first), .. }) = &step.function {
             self.scalar(first)?;
         }
         if let LibraryFunction::Scatter(scatter) = &step.function {

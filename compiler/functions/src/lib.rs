@@ -189,6 +189,8 @@ ops! {
     sort::Sort = "sort" | "argsort" | "sort_together",
     /// The lines of each block in the order of keys.
     spmdc_sort_ops::blocks::SortBlocks = "sort_blocks",
+    /// The first elements of each block in the order of a key.
+    spmdc_sort_ops::select::SelectBlocks = "select_blocks",
     /// Elements of the order of several sorted blocks.
     spmdc_sort_ops::merge::MergeSorted = "merge_sorted",
     /// Factorizations of matrices, and triangular systems.

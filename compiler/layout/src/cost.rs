@@ -68,6 +68,9 @@ const NANOSECONDS_PER_POSITION: f64 = 0.4;
 /// Nanoseconds of sorting one element of a line with one operand. Estimated: four passes over its bytes.
 const NANOSECONDS_PER_SORTED: f64 = 10.0;
 
+/// Nanoseconds of comparing one element of a line with those selected so far, and of one selected element.
+const NANOSECONDS_PER_SELECTED: (f64, f64) = (0.5, 40.0);
+
 /// Nanoseconds of a call of a factorization, and of each of its operations.
 const NANOSECONDS_PER_FACTORIZATION: (f64, f64) = (500.0, 0.3);
 
@@ -357,6 +360,12 @@ pub fn of_sort(len: usize, operands: usize) -> f64 {
 pub fn of_factorization(operations: u64) -> f64 {
     let (each, step) = NANOSECONDS_PER_FACTORIZATION;
     each + step * operations as f64
+}
+
+/// Nanoseconds of the selection of `count` elements of a line.
+pub fn of_selection(len: usize, count: usize) -> f64 {
+    let (each, chosen) = NANOSECONDS_PER_SELECTED;
+    each * len as f64 + chosen * count as f64
 }
 
 /// Nanoseconds of a Fourier transform of a line.

@@ -1,5 +1,5 @@
 //! Distributes sorts along split dimensions: each device sorts its own block, and takes from the sorted blocks of all devices the elements
-//! of its block of the result.
+//! of its block of the result. A sort of which only the first elements are used becomes a selection, also along a whole dimension.
 //!
 //! ```text
 //! let s: f32[16@Y] = sort_together(x, keys=1, axis=0);              // x: f32[16@Y], Y = 4
@@ -11,6 +11,10 @@
 //! If a program takes a few known elements of the order, as a median does, all of them come at once: `s[7:9]` and `s[15]` are slices of
 //! `merge_sorted(b, .., places=(7, 8, 15))`, which is whole on every device. Without other uses, nothing else moves.
 //!
+//! If these are the only uses and the elements are the first ones of the order, as for `top_k`, devices do not sort their blocks but select
+//! from them: `b` is `select_blocks(x, .., count=k)`. Along a whole dimension, these are the results. A selection from a few long lines is made
+//! in two steps, of pieces of the lines and of the elements of all pieces, so that threads divide a line.
+//!
 //! It comes after `insert_reshards`, which has given operands and results the same blocks, and before `exchange_halos`, which would
 //! fetch these elements from the whole result.
 
@@ -20,17 +24,28 @@ use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Block, Func, Module, Stage, Stmt, Value};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::DimSharding;
-use spmdc_layout::types::Type;
+use spmdc_layout::types::{DType, Type};
 use spmdc_layout::window::DimMap;
+use spmdc_ops::iota::Iota;
 use spmdc_ops::reshard::Reshard;
 use spmdc_ops::slice::{Slice, SliceRange};
 use spmdc_ops::sort::{LineOrder, Sort};
 use spmdc_sort_ops::blocks::SortBlocks;
 use spmdc_sort_ops::merge::MergeSorted;
+use spmdc_sort_ops::select::SelectBlocks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// Gives every sort along a split dimension its two steps.
+/// A block has at least this number of elements for each one that is selected: sorts of more are faster.
+const FEW: usize = 4;
+
+/// The lines of a device from which threads select by whole lines.
+const MANY_LINES: usize = 32;
+
+/// The least number of elements of a piece of a line.
+const PIECE: usize = if cfg!(debug_assertions) { 64 } else { 1 << 14 };
+
+/// Gives every sort along a split dimension its two steps, and replaces sorts by selections.
 pub fn distribute_sorts(mut module: Module) -> Module {
     debug_assert_eq!(module.stage, Stage::Propagated, "sorts are on whole dimensions of known layout");
     let mut body = std::mem::take(&mut module.func.body);
@@ -40,7 +55,10 @@ pub fn distribute_sorts(mut module: Module) -> Module {
         taken: BTreeMap::new(),
         picked: BTreeMap::new(),
         same: BTreeMap::new(),
+        uses: BTreeMap::new(),
+        places: BTreeMap::new(),
     };
+    body.each_use(&mut |value| *sorts.uses.entry(value).or_default() += 1);
     sorts.find(&body, &mut BTreeMap::new());
     sorts.rewrite(&mut body);
     let same = sorts.same;
@@ -59,6 +77,10 @@ struct Sorts<'a> {
     picked: BTreeMap<Value, Picked>,
     /// Statements that take all elements at known places: the value that replaces the result.
     same: BTreeMap<Value, Value>,
+    /// The number of uses of each value.
+    uses: BTreeMap<Value, usize>,
+    /// The values that hold the place of each element along a dimension, as i32, with that dimension.
+    places: BTreeMap<Value, usize>,
 }
 
 /// Neighbouring elements of each line of a sort's result.
@@ -75,11 +97,37 @@ struct Picked {
 }
 
 impl Sorts<'_> {
-    /// The dimension of a sort, if it is split.
-    fn split_axis(&self, stmt: &Stmt) -> Option<(LineOrder, usize)> {
+    /// The order of a sort, and the number of blocks of its dimension.
+    fn order(&self, stmt: &Stmt) -> Option<(LineOrder, usize)> {
         let Sort(order) = stmt.as_op::<Sort>()?;
         let parts = self.mesh.size_of(&self.func.ty(stmt.args[0]).sharding.dims[order.axis].axes);
-        (parts > 1).then(|| (order.clone(), parts))
+        Some((order.clone(), parts))
+    }
+
+    /// The selection that replaces a sort: if only the first elements are used, and they are few.
+    fn selection(&self, stmt: &Stmt, order: &LineOrder, parts: usize) -> Option<SelectBlocks> {
+        let first = self.func.ty(stmt.args[0]);
+        let count = self.taken.get(&stmt.results[0])?.last()? + 1;
+        let uses: usize = stmt.results.iter().filter_map(|result| self.uses.get(result)).sum();
+        let picks = self.picked.values().filter(|picked| picked.sort == stmt.results[0]).count();
+        let alike = stmt.args.iter().all(|&arg| {
+            let ty = self.func.ty(arg);
+            ty.sharding == first.sharding && ty.varying == first.varying
+        });
+        let is_aligned = first.sharding.dims[order.axis].alignment.is_some();
+        let places = matches!(stmt.args[..], [_, places] if self.places.get(&places) == Some(&order.axis));
+        let select = SelectBlocks { order: order.clone(), parts, pieces: 1, count, places };
+        let size = first.shape()[order.axis];
+        let is_few = select.least(size) >= count && count.saturating_mul(FEW * parts) <= size;
+        (order.keys == 1 && uses == picks && alike && !is_aligned && is_few).then_some(select)
+    }
+
+    /// The number of pieces of a line that threads select from at a time.
+    fn pieces(&self, ty: &Type, select: &SelectBlocks) -> usize {
+        let block = ty.block_shape(self.mesh);
+        let lines = block.iter().product::<usize>() / block[select.order.axis].max(1);
+        let most = select.least(ty.shape()[select.order.axis]) / select.count.saturating_mul(2 * FEW).max(PIECE);
+        (MANY_LINES / lines.max(1)).min(most).max(1)
     }
 
     /// Finds the elements that are taken from each sort. `results` describes the sorts so far: the first result, the number, the dimension
@@ -87,7 +135,11 @@ impl Sorts<'_> {
     fn find(&mut self, block: &Block, results: &mut BTreeMap<Value, (Value, usize, usize, usize)>) {
         for stmt in &block.stmts {
             stmt.blocks().for_each(|inner| self.find(inner, results));
-            if let Some((order, parts)) = self.split_axis(stmt) {
+            if let Some(Iota { ty, axis }) = stmt.as_op::<Iota>()
+                && ty.dtype == DType::I32
+            {
+                self.places.insert(stmt.results[0], *axis);
+            } else if let Some((order, parts)) = self.order(stmt) {
                 let first = stmt.results[0];
                 results.extend(
                     stmt.results
@@ -120,8 +172,15 @@ impl Sorts<'_> {
         let mut stmts = Vec::with_capacity(block.stmts.len());
         for mut stmt in std::mem::take(&mut block.stmts) {
             stmt.blocks_mut().for_each(|inner| self.rewrite(inner));
-            if let Some((order, parts)) = self.split_axis(&stmt) {
-                stmts.extend(self.steps(&stmt, order, parts));
+            if let Some((order, parts)) = self.order(&stmt) {
+                match self.selection(&stmt, &order, parts) {
+                    Some(select) => stmts.extend(self.select(&stmt, select)),
+                    None if parts > 1 => stmts.extend(self.steps(&stmt, order, parts)),
+                    None => {
+                        self.picked.retain(|_, picked| picked.sort != stmt.results[0]);
+                        stmts.push(stmt);
+                    }
+                }
             } else if let Some(picked) = stmt.results.first().and_then(|result| self.picked.get(result)).cloned() {
                 stmts.extend(self.pick(&stmt, &picked));
             } else {
@@ -161,6 +220,53 @@ impl Sorts<'_> {
                 let first = places.binary_search(&picked.places.start).expect("the place was noted");
                 picked.places = first..first + picked.places.len();
                 picked.from = Some(values[picked.number]);
+            }
+        }
+        stmts
+    }
+
+    /// The steps of a selection, whose results are those of the sort at the places that are used.
+    fn select(&mut self, stmt: &Stmt, select: SelectBlocks) -> Vec<Stmt> {
+        let (axis, parts) = (select.order.axis, select.parts);
+        let origin = reason(stmt, axis);
+        let types: Vec<Type> = stmt.results.iter().map(|&result| self.func.ty(result).clone()).collect();
+        let places: Vec<usize> = self.taken[&stmt.results[0]].iter().copied().collect();
+        let pieces = self.pieces(&types[0], &select);
+        let mut made = |size: usize, split: bool| -> Vec<Value> {
+            let sized = |ty: &Type| {
+                let mut ty = ty.clone();
+                ty.array.shape[axis] = size;
+                if !split {
+                    ty.sharding.dims[axis] = DimSharding::default();
+                }
+                self.func.new_value(ty, stmt.origin.clone())
+            };
+            types.iter().map(sized).collect()
+        };
+        let selected = made(parts * select.count, true);
+        let merged = (parts > 1).then(|| made(places.len(), false));
+        let of_pieces = (pieces > 1).then(|| made(parts * pieces * select.count, true));
+        let order = select.order.clone();
+        let args = if select.places { &stmt.args[..1] } else { &stmt.args[..] };
+        let mut build = Builder::new(self.func, self.mesh);
+        if let Some(some) = &of_pieces {
+            build.define(SelectBlocks { pieces, ..select.clone() }, args, some, &stmt.origin);
+            build.define(SelectBlocks { places: false, ..select }, some, &selected, &stmt.origin);
+        } else {
+            build.define(select, args, &selected, &stmt.origin);
+        }
+        if let Some(merged) = &merged {
+            let merge = MergeSorted { order, parts, places: Some(places.clone()) };
+            build.define(merge, &selected, merged, &origin);
+        }
+        let stmts = build.finish();
+        for picked in self.picked.values_mut().filter(|picked| picked.sort == stmt.results[0]) {
+            if let Some(merged) = &merged {
+                let first = places.binary_search(&picked.places.start).expect("the place was noted");
+                picked.places = first..first + picked.places.len();
+                picked.from = Some(merged[picked.number]);
+            } else {
+                picked.from = Some(selected[picked.number]);
             }
         }
         stmts

@@ -17,7 +17,7 @@ pub enum Component {
     Reductions(DType, ReduceOp),
     /// Updates of elements at indices, which an operation combines, or which replace the elements: [`LibraryFunction::Scatter`].
     Scatters(DType, Option<ReduceOp>),
-    /// Sorts, and merges of sorted lines: [`LibraryFunction::Sort`] and [`LibraryFunction::Merge`].
+    /// Sorts, merges of sorted lines and selections: [`LibraryFunction::Sort`], [`LibraryFunction::Merge`], [`LibraryFunction::Select`].
     Sorts,
     /// Fourier transforms: [`LibraryFunction::Fft`].
     Transforms(DType),
@@ -75,7 +75,7 @@ impl LibraryStep {
     pub fn component(&self) -> Component {
         let dtype = self.results.first().map_or(DType::F32, |result| result.dtype);
         match &self.function {
-            LibraryFunction::Sort(_) | LibraryFunction::Merge(_) => Component::Sorts,
+            LibraryFunction::Sort(_) | LibraryFunction::Merge(_) | LibraryFunction::Select(_) => Component::Sorts,
             LibraryFunction::Scatter(scatter) => Component::Scatters(dtype, scatter.combine),
             LibraryFunction::Matrix(_) => Component::Matrices,
             LibraryFunction::Fft(_) => Component::Transforms(dtype),

@@ -45,7 +45,7 @@ pub use float_format::FloatFormat;
 pub use format::{Align, Form, Piece, Spec, pieces, places};
 pub use library::{
     LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, ScatterIndex, ScatterParts,
-    ScatterRows, SortLines, TakenPlaces, Transform,
+    ScatterRows, SelectLines, SortLines, TakenPlaces, Transform,
 };
 pub use matrix::{MatrixFunction, TriangularSystem};
 pub use mesh_programs::{Channel, MeshProgram, Message};
@@ -53,7 +53,7 @@ pub use panels::GroupPanels;
 pub use streams::StreamRows;
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 25;
+pub const ABI_VERSION: u32 = 26;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.

@@ -99,6 +99,8 @@ pub enum LibraryFunction {
     Receive(Message),
     /// A Fourier transform: every operand and every result is a line of the same length, at least 1.
     Fft(Transform),
+    /// Takes the first elements of lines in an order: see [`SelectLines`].
+    Select(SelectLines),
 }
 
 /// A discrete Fourier transform of a line, not scaled.
@@ -125,6 +127,7 @@ impl LibraryFunction {
             | LibraryFunction::Merge(_)
             | LibraryFunction::Matrix(_)
             | LibraryFunction::Fft(_) => None,
+            LibraryFunction::Select(_) => Some(0),
             LibraryFunction::Scatter(ScatterRows { divided: ScatterParts::Result(dim), .. }) => Some(*dim),
             LibraryFunction::Scatter(ScatterRows { divided: ScatterParts::Updates, .. }) => Some(0),
             LibraryFunction::Send(_) => None,
@@ -166,6 +169,33 @@ impl SortLines {
     /// Whether records need 64 bits for keys.
     pub fn has_wide_keys(&self, operands: &[DType]) -> bool {
         operands.iter().take(self.keys).any(|dtype| dtype.width() == Width::W64)
+    }
+}
+
+/// Takes from each piece of a line its first elements in an order, as [`SortLines`] sorts them. Every operand is a line of the same length,
+/// and the first one has the keys. The results are those elements of each operand, then the places of those elements if they are wanted:
+/// arrays of the pieces and their elements. The pieces are shares of about the same length.
+///
+/// The scratch memory is an i64 array: for each piece as many elements as [`SelectLines::scratch`] says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SelectLines {
+    /// The order, by one key.
+    pub order: SortLines,
+    /// The index of the first element of the device's block, if places are wanted, as i32.
+    pub first: Option<Scalar>,
+}
+
+impl SelectLines {
+    /// The elements that are held at a time to find `count` of them: at least twice as many, so that moving them costs a constant for
+    /// each element of the line.
+    pub fn candidates(count: u64) -> u64 {
+        2 * count + 64
+    }
+
+    /// The scratch memory for `count` elements with keys of this type, in elements of i64.
+    pub fn scratch(key: DType, count: u64) -> u64 {
+        let words = if key.width() == Width::W64 { 2 } else { 1 };
+        (words * SelectLines::candidates(count)).next_multiple_of(8)
     }
 }
 

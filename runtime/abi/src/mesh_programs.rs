@@ -114,6 +114,7 @@ impl LibraryStep {
             | LibraryFunction::Scatter(_)
             | LibraryFunction::Matrix(_)
             | LibraryFunction::Rows(_)
+            | LibraryFunction::Select(_)
             | LibraryFunction::Fft(_) => None,
         }
     }

@@ -9,6 +9,9 @@ use super::{LibraryCall, Line, View, by_width};
 use spmdc_abi::{MergeLines, SortLines, TakenPlaces};
 use std::ops::Range;
 
+/// Maximum number of comparisons to take the first elements one by one, which need no search.
+const FEW: usize = if cfg!(debug_assertions) { 1 << 6 } else { 1 << 13 };
+
 /// # Safety
 /// As for [`PreparedLibrary::run`](super::PreparedLibrary::run); the call has the arrays that `check` demands.
 pub(super) unsafe fn merge(call: &LibraryCall<'_>, merge: &MergeLines, first: usize) {
@@ -27,6 +30,10 @@ pub(super) unsafe fn merge(call: &LibraryCall<'_>, merge: &MergeLines, first: us
                         by_width!(from.dtype, copy_element(from, place, call.result(number), at));
                     }
                 }
+            }
+            TakenPlaces::From(_) if first == 0 && merge.order.keys == 1 && len * call.owners() <= FEW => {
+                let (next, keys) = splits.split_at_mut(call.owners());
+                lines.take_first(len, next, &mut keys[..call.owners()]);
             }
             TakenPlaces::From(_) => {
                 let (now, rest) = splits.split_at_mut(call.owners());
@@ -92,6 +99,34 @@ impl SortedLines<'_> {
         // SAFETY: as promised by the caller.
         let smaller = |other| unsafe { self.end_of_smaller((owner, at), other, 0..self.len(other), other < owner) };
         at + others.map(smaller).sum::<usize>()
+    }
+
+    /// Takes the first elements of all lines by comparing their heads. `next` and `keys` have a number for each owner: its head and the key.
+    unsafe fn take_first(&self, len: usize, next: &mut [i64], keys: &mut [i64]) {
+        // SAFETY: as promised by the caller.
+        let key = |owner: usize, at: usize| unsafe {
+            let line = self.call.operand(0, owner);
+            by_width!(line.dtype, key_at(line, at, self.order)) as i64
+        };
+        for (owner, (next, head)) in next.iter_mut().zip(&mut *keys).enumerate() {
+            *next = 0;
+            *head = if self.len(owner) > 0 { key(owner, 0) } else { 0 };
+        }
+        for at in 0..len {
+            let heads = (0..self.call.owners()).filter(|&owner| (next[owner] as usize) < self.len(owner));
+            // The first of equal ones.
+            let best = heads.min_by_key(|&owner| keys[owner] as u64).expect("there are as many elements as are taken");
+            let place = next[best] as usize;
+            for number in 0..self.call.operands() {
+                let from = self.call.operand(number, best);
+                // SAFETY: as promised by the caller.
+                unsafe { by_width!(from.dtype, copy_element(from, place, self.call.result(number), at)) };
+            }
+            next[best] += 1;
+            if place + 1 < self.len(best) {
+                keys[best] = key(best, place + 1);
+            }
+        }
     }
 
     /// The number of an owner's elements whose rank is below this one.

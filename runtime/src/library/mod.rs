@@ -13,6 +13,7 @@ mod order;
 mod radix;
 pub(crate) mod rows_and_transfers;
 pub(crate) mod scatter;
+mod select;
 pub(crate) mod sort;
 mod sort_line;
 pub(crate) mod transform;
@@ -102,7 +103,7 @@ pub(crate) struct ViewDim {
 #[derive(Debug)]
 pub(crate) struct PreparedLibrary {
     function: Box<dyn PreparedFunction>,
-    /// The index in the sorted order of the first element that a merge takes.
+    /// The index in the sorted order of the first element that a merge takes, or the place of the first element from which is selected.
     first: i64,
     /// The operands, then the results.
     arrays: Box<[StridedArray]>,
@@ -304,6 +305,15 @@ impl<'a, T: Copy> Line<'a, T> {
         unsafe { self.base.add(at * self.stride).write(value) }
     }
 
+    /// The elements to be read as a slice, if they are contiguous.
+    ///
+    /// # Safety
+    /// As for `get`; and no element is written while the slice is in use.
+    pub unsafe fn elements(&self) -> Option<&'a [T]> {
+        // SAFETY: as in `get`; the caller reads only.
+        (self.stride == 1 || self.len <= 1).then(|| unsafe { std::slice::from_raw_parts(self.base, self.len) })
+    }
+
     /// The elements as a slice, if they are contiguous.
     ///
     /// # Safety
@@ -371,6 +381,7 @@ pub(crate) fn plan(
         | LibraryFunction::Rows(_)
         | LibraryFunction::Send(_)
         | LibraryFunction::Receive(_)
+        | LibraryFunction::Select(_)
         | LibraryFunction::Fft(_) => false,
     };
     // Every part of the result of a scatter reads all indices: each thread takes as many parts as possible.
@@ -397,6 +408,7 @@ pub(crate) fn plan(
                 LibraryFunction::Fft(_) => team.max(1) as i64,
                 LibraryFunction::Sort(_) => count.min(team.max(1) as i64),
                 LibraryFunction::Merge(_)
+                | LibraryFunction::Select(_)
                 | LibraryFunction::Scatter(_)
                 | LibraryFunction::Matrix(_)
                 | LibraryFunction::Rows(_)
@@ -415,6 +427,7 @@ pub(crate) fn slots(step: &LibraryStep) -> Option<usize> {
         LibraryFunction::Matrix(_) => step.results.len().checked_sub(1),
         LibraryFunction::Sort(_)
         | LibraryFunction::Merge(_)
+        | LibraryFunction::Select(_)
         | LibraryFunction::Scatter(_)
         | LibraryFunction::Rows(_)
         | LibraryFunction::Send(_)
@@ -449,6 +462,7 @@ fn block(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> Box<[i
     match function {
         LibraryFunction::Sort(_)
         | LibraryFunction::Merge(_)
+        | LibraryFunction::Select(_)
         | LibraryFunction::Rows(_)
         | LibraryFunction::Send(_)
         | LibraryFunction::Receive(_)
@@ -473,6 +487,7 @@ fn first(mesh: &DeviceMesh, function: &LibraryFunction, device: usize) -> i64 {
             TakenPlaces::From(first) => mesh.resolve(first, device),
             TakenPlaces::Places(_) => 0,
         },
+        LibraryFunction::Select(select) => select.first.as_ref().map_or(0, |first| mesh.resolve(first, device)),
     }
 }
 

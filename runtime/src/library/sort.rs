@@ -1,5 +1,6 @@
-//! Sorts of lines, and merges of sorted lines: their checks and calls.
+//! Sorts of lines, merges of sorted lines, and selections: their checks and calls.
 
+use super::select::{self, PreparedSelect};
 use super::sort_line::LineParts;
 use super::{
     LibraryCall, LibraryCheck, LibraryCode, PreparedFunction, StepArrays, expect, first, merge, other_function,
@@ -7,7 +8,7 @@ use super::{
 use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, SortLines, TakenPlaces, trap};
 use std::ops::Range;
 
-/// Sorts, and merges of sorted lines.
+/// Sorts, merges of sorted lines, and selections.
 pub(crate) struct SortCalls;
 
 impl LibraryCheck for SortCalls {
@@ -24,6 +25,7 @@ impl LibraryCheck for SortCalls {
                 check_lines(order, arrays, len.first().copied().unwrap_or(0), 0)
             }
             LibraryFunction::Merge(merge) => check_merge(merge, arrays),
+            LibraryFunction::Select(select) => select::check(select, arrays),
             LibraryFunction::Scatter(_)
             | LibraryFunction::Matrix(_)
             | LibraryFunction::Fft(_)
@@ -39,6 +41,7 @@ impl LibraryCode for SortCalls {
         match &step.function {
             LibraryFunction::Sort(order) => Box::new(PreparedSort(order.clone())),
             LibraryFunction::Merge(merge) => Box::new(PreparedMerge(merge.clone())),
+            LibraryFunction::Select(select) => Box::new(PreparedSelect(select.clone())),
             LibraryFunction::Scatter(_)
             | LibraryFunction::Matrix(_)
             | LibraryFunction::Fft(_)

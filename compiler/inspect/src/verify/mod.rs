@@ -39,6 +39,7 @@ use spmdc_ops::sort::Sort;
 use spmdc_ops::window::Window;
 use spmdc_sort_ops::blocks::SortBlocks;
 use spmdc_sort_ops::merge::MergeSorted;
+use spmdc_sort_ops::select::SelectBlocks;
 use spmdc_window_ops::ghosted::Ghosted;
 use spmdc_window_ops::halo::Halo;
 use spmdc_window_ops::patches::Patches;
@@ -589,12 +590,12 @@ impl<'a> Verifier<'a> {
             let is_whole = layout.alignment.is_none() && self.mesh.size_of(&layout.axes) == 1;
             self.expect(self.stage < Stage::Partitioned || is_whole, |_| "does not have whole lines".to_string());
         }
-        if op.as_op::<SortBlocks>().is_some() {
+        if op.is::<SortBlocks>() || op.is::<SelectBlocks>() {
             self.sorted.extend(stmt.results.iter().enumerate().map(|(at, &result)| (result, (stmt, at))));
         }
         if let Some(merge) = op.as_op::<MergeSorted>() {
             let first = self.sorted.get(&stmt.args[0]).map(|(maker, _)| *maker);
-            let maker = first.filter(|maker| maker.as_op::<SortBlocks>().is_some_and(|made| merge.is_of(made)));
+            let maker = first.filter(|maker| maker.op().is_some_and(|made| merge.is_of(made)));
             let is_result = |(at, arg): (usize, &Value)| {
                 self.sorted
                     .get(arg)

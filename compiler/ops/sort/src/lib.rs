@@ -6,4 +6,5 @@ pub mod blocks;
 pub mod calls;
 pub mod merge;
 pub mod searchsorted;
+pub mod select;
 pub mod selection;

@@ -13,7 +13,8 @@
 //! `places=(3, 4)` every device takes the elements at these places of the whole order: a median moves one or two elements.
 
 use crate::blocks::{SortBlocks, check_blocks, parts};
-use spmdc_abi::{CollectiveKind, LibraryFunction, LibraryOwners, MergeLines, TakenPlaces};
+use crate::select::SelectBlocks;
+use spmdc_abi::{CollectiveKind, LibraryFunction, LibraryOwners, MergeLines, Scalar, TakenPlaces};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap};
@@ -25,6 +26,7 @@ use spmdc_ir::call::term::Term;
 use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::mismatch::Mismatch;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
@@ -53,9 +55,11 @@ pub struct MergeSorted {
 }
 
 impl MergeSorted {
-    /// Whether this statement sorts the blocks that it merges.
-    pub fn is_of(&self, blocks: &SortBlocks) -> bool {
-        (&self.order, self.parts) == (&blocks.order, blocks.parts)
+    /// Whether this op makes the blocks that this one merges.
+    pub fn is_of(&self, op: &Op) -> bool {
+        let sorts = op.as_op::<SortBlocks>().is_some_and(|made| (&self.order, self.parts) == (&made.order, made.parts));
+        let selects = |made: &SelectBlocks| made.pieces == 1 && (&self.order, self.parts) == (&made.order, made.parts);
+        sorts || op.as_op::<SelectBlocks>().is_some_and(selects)
     }
 
     fn axes<'t>(&self, ty: &'t Type) -> &'t [u8] {
@@ -182,6 +186,8 @@ impl Exchange for MergeSorted {
         results.push(self.order.scratch(lowering, &stmt.results, len));
         results.push(lowering.call_scratch(stmt.results[0], &axis, DType::I64, MergeLines::SPLITS * self.parts));
         let taken = match &self.places {
+            // The first ones, as of a selection, need no search for each.
+            Some(places) if places.iter().copied().eq(0..places.len()) => TakenPlaces::From(Scalar::Const(0)),
             Some(places) => TakenPlaces::Places(places.iter().map(|&place| place as i64).collect()),
             None => TakenPlaces::From(lowering.kernel().context.block_start(&to, axis[0])),
         };
