@@ -1,7 +1,7 @@
 //! Factorizations of matrices and triangular systems, by `spmdc_matrix`: each call copies its operands into scratch memory of f64, and rounds
 //! the results.
 
-use super::{LibraryCall, LibraryCheck, LibraryCode, PreparedFunction, StepArrays, View, other_function};
+use super::{LibraryCall, LibraryCheck, LibraryCode, OwnCalls, PreparedFunction, StepArrays, View, other_function};
 use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MatrixFunction, TriangularSystem, trap};
 use spmdc_matrix::MatMut;
 use std::cmp::Ordering;
@@ -20,7 +20,7 @@ impl LibraryCheck for MatrixCalls {
 }
 
 impl LibraryCode for MatrixCalls {
-    fn prepare(&self, step: &LibraryStep, _: (usize, usize)) -> Box<dyn PreparedFunction> {
+    fn prepare(&self, step: &LibraryStep, _: OwnCalls) -> Box<dyn PreparedFunction> {
         let LibraryFunction::Matrix(function) = &step.function else { unreachable!("the step has been checked") };
         Box::new(PreparedMatrix(function.clone()))
     }

@@ -36,14 +36,29 @@ pub(crate) trait LibraryCheck: Sync {
 
 /// A family of functions.
 pub(crate) trait LibraryCode: LibraryCheck {
-    /// The function of a checked step, for the calls of a device. `made` is the number of elements of the result's first dimension (0 if the
-    /// device makes no calls) and the number of threads with slots of their own.
-    fn prepare(&self, step: &LibraryStep, made: (usize, usize)) -> Box<dyn PreparedFunction>;
+    /// The function of a checked step, for the calls of a device.
+    fn prepare(&self, step: &LibraryStep, own: OwnCalls) -> Box<dyn PreparedFunction>;
+}
+
+/// The calls that a device makes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OwnCalls {
+    /// Elements of the result's first dimension; 0 if the device makes no calls.
+    pub len: usize,
+    /// The threads that make calls at a time; each has slots of its own.
+    pub threads: usize,
+    /// The most calls after one another whose elements at each place are neighbours in memory.
+    pub neighbours: usize,
 }
 
 /// A function of a step.
 pub(crate) trait PreparedFunction: fmt::Debug + Sync {
-    /// Makes some parts of a call; gives the code of the first failure.
+    /// The most neighbouring calls that are made together.
+    fn together(&self) -> usize {
+        1
+    }
+
+    /// Makes some parts of a call, or a few neighbouring calls; gives the code of the first failure.
     ///
     /// # Safety
     /// As for [`PreparedLibrary::run`]; the call has the arrays that [`LibraryCheck::check`] demands, and no other thread uses its slot of
@@ -115,6 +130,8 @@ pub(crate) struct PreparedLibrary {
     parts: usize,
     /// The calls, each in this number of parts.
     calls: Range<i64>,
+    /// The calls that may be made together, in groups from a multiple of this number on.
+    together: usize,
     /// Parts that a thread takes at a time; 0 if there is too little work for a team.
     chunk: i64,
     /// For each slot of the scratch memory whether a thread uses it; none if every call has separate scratch memory.
@@ -191,6 +208,8 @@ pub(crate) struct Line<'a, T> {
 pub(crate) struct LibraryCall<'a> {
     step: &'a PreparedLibrary,
     index: usize,
+    /// The number of calls from this one on that are made together: their elements at each place are neighbours.
+    count: usize,
     /// The slot of the scratch memory that the call uses.
     slot: usize,
 }
@@ -305,6 +324,16 @@ impl<'a, T: Copy> Line<'a, T> {
         unsafe { self.base.add(at * self.stride).write(value) }
     }
 
+    /// The elements at one place of `count` neighbouring lines: this one, and those of the calls after it.
+    ///
+    /// # Safety
+    /// As for `get`, for all of the lines; and no other access to these elements is in use.
+    pub unsafe fn across(&self, at: usize, count: usize) -> &'a mut [T] {
+        debug_assert!(at < self.len, "element {at} of {}", self.len);
+        // SAFETY: as in `get`; neighbouring calls have neighbouring elements.
+        unsafe { std::slice::from_raw_parts_mut(self.base.add(at * self.stride), count) }
+    }
+
     /// The elements to be read as a slice, if they are contiguous.
     ///
     /// # Safety
@@ -391,8 +420,15 @@ pub(crate) fn plan(
     let line = step.results.first().and_then(|result| result.dims.first()).filter(|_| !calls.is_empty());
     let len = line.map_or(0, |dim| mesh.resolve(&dim.extent, device) as usize);
     debug_assert!(calls.start >= 0 && calls.end <= all, "a share of {calls:?} of {all} calls");
+    let adjacent = parts == 1 && arrays.iter().all(|array| array.batch.last() == Some(&1));
+    // Every thread has some of them.
+    let most = (count as usize / team.max(1)).max(1);
+    let neighbours = batch.last().copied().filter(|_| adjacent).unwrap_or(1).min(most);
+    let function = code.prepare(step, OwnCalls { len, threads: team.max(1), neighbours });
+    let together = function.together().clamp(1, neighbours.max(1));
     PreparedLibrary {
-        function: code.prepare(step, (len, team.max(1))),
+        function,
+        together,
         first: first(mesh, &step.function, device),
         arrays,
         operands: step.operands.len(),
@@ -400,7 +436,7 @@ pub(crate) fn plan(
         block: block(mesh, &step.function, device),
         parts,
         calls,
-        chunk,
+        chunk: (chunk as usize).next_multiple_of(together) as i64,
         slots: {
             let in_scratch =
                 |at: usize| step.results[at].dims.first().map_or(0, |dim| mesh.resolve(&dim.extent, device));
@@ -523,6 +559,13 @@ impl PreparedLibrary {
         }
     }
 
+    /// The number of calls from this one on that are made together.
+    fn neighbours(&self, index: usize) -> usize {
+        let Some(&row) = self.batch.last().filter(|_| self.together > 1) else { return 1 };
+        let at = index % row;
+        (self.together - at % self.together).min(row - at)
+    }
+
     /// Makes parts of calls.
     ///
     /// # Safety
@@ -533,10 +576,11 @@ impl PreparedLibrary {
         while at < range.end {
             let (index, part) = (at / self.parts, at % self.parts);
             let end = self.parts.min(part + (range.end - at));
-            let call = LibraryCall { step: self, index, slot: slot.at };
+            let count = self.neighbours(index).min(range.end - at);
+            let call = LibraryCall { step: self, index, count, slot: slot.at };
             // SAFETY: as promised by the caller; `check` has found the arrays that the function expects.
             code = first_trap(code, unsafe { self.function.call(&call, part..end) });
-            at += end - part;
+            at += if count > 1 { count } else { end - part };
         }
         code
     }

@@ -3,7 +3,8 @@
 use super::select::{self, PreparedSelect};
 use super::sort_line::LineParts;
 use super::{
-    LibraryCall, LibraryCheck, LibraryCode, PreparedFunction, StepArrays, expect, first, merge, other_function,
+    LibraryCall, LibraryCheck, LibraryCode, OwnCalls, PreparedFunction, StepArrays, expect, first, merge,
+    other_function,
 };
 use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MergeLines, SortLines, TakenPlaces, trap};
 use std::ops::Range;
@@ -37,7 +38,7 @@ impl LibraryCheck for SortCalls {
 }
 
 impl LibraryCode for SortCalls {
-    fn prepare(&self, step: &LibraryStep, _: (usize, usize)) -> Box<dyn PreparedFunction> {
+    fn prepare(&self, step: &LibraryStep, _: OwnCalls) -> Box<dyn PreparedFunction> {
         match &step.function {
             LibraryFunction::Sort(order) => Box::new(PreparedSort(order.clone())),
             LibraryFunction::Merge(merge) => Box::new(PreparedMerge(merge.clone())),

@@ -8,7 +8,7 @@
 mod places;
 
 use super::{
-    LibraryCall, LibraryCheck, LibraryCode, PreparedFunction, StepArrays, View, ViewDim, by_width, expect,
+    LibraryCall, LibraryCheck, LibraryCode, OwnCalls, PreparedFunction, StepArrays, View, ViewDim, by_width, expect,
     other_function,
 };
 use crate::collectives::reduce::{Element, Operation, by_operation};
@@ -87,7 +87,7 @@ impl LibraryCheck for Scatters {
 }
 
 impl LibraryCode for Scatters {
-    fn prepare(&self, step: &LibraryStep, _: (usize, usize)) -> Box<dyn PreparedFunction> {
+    fn prepare(&self, step: &LibraryStep, _: OwnCalls) -> Box<dyn PreparedFunction> {
         let LibraryFunction::Scatter(scatter) = &step.function else { unreachable!("the step has been checked") };
         let apply = self.0.expect("the operation has been checked");
         Box::new(PreparedScatter { scatter: scatter.clone(), apply })
