@@ -61,26 +61,24 @@ pub fn cholesky_rows(mut a: MatMut<'_, f64>, first: usize, rows: MatRef<'_, f64>
     }
 }
 
-/// One block, by columns (the order of Cholesky and Crout).
+/// One block, by columns (the order of Cholesky and Crout), each as a slice: a batch of small matrices spends its time here.
 fn factorize(mut a: MatMut<'_, f64>) -> bool {
-    let n = a.nrows();
-    for j in 0..n {
-        let pivot = a[(j, j)];
+    for j in 0..a.nrows() {
+        let (done, mut rest) = a.rb_mut().split_at_col_mut(j);
+        let own = rest.rb_mut().col_mut(0).try_as_col_major_mut().expect("columns are contiguous").as_slice_mut();
+        for column in done.rb().col_iter() {
+            let column = column.try_as_col_major().expect("columns are contiguous").as_slice();
+            let factor = column[j];
+            own[j..].iter_mut().zip(&column[j..]).for_each(|(own, known)| *own -= known * factor);
+        }
+        let pivot = own[j];
         // NaN is not positive, either.
         if pivot.is_nan() || pivot <= 0.0 {
             return false;
         }
         let root = pivot.sqrt();
-        a[(j, j)] = root;
-        for i in j + 1..n {
-            a[(i, j)] /= root;
-        }
-        for k in j + 1..n {
-            let factor = a[(k, j)];
-            for i in k..n {
-                a[(i, k)] -= a[(i, j)] * factor;
-            }
-        }
+        own[j] = root;
+        own[j + 1..].iter_mut().for_each(|element| *element /= root);
     }
     true
 }
