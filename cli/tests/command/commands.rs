@@ -97,6 +97,19 @@ fn a_dump_is_a_program() {
     folder.spmdc(&["dump", "p.spmd", "--stage", "typed"]).expect(0, "stage typed;\n", "");
 }
 
+/// Lines are sorted only if so many of their elements are used that a selection takes longer.
+#[test]
+fn few_of_the_first_elements_are_selected() {
+    for (uses, op) in
+        [("top_k(x, 4).0", "select_blocks"), ("sort(x)[:, :4]", "select_blocks"), ("top_k(x, 300).0", "sort")]
+    {
+        let program = format!("mesh (X = 2);\nfn main(x: f32[8@X, 512]) {{ {uses} }}\n");
+        let dump = Folder::with(&[("p.spmd", &program)]).spmdc(&["dump", "p.spmd"]);
+        assert_eq!(dump.status, 0, "{}", dump.err);
+        assert!(dump.out.contains(op) && (op != "sort" || !dump.out.contains("select_blocks")), "{uses}\n{}", dump.out);
+    }
+}
+
 #[test]
 fn a_dump_shows_the_program_after_a_pass() {
     let text = "mesh (X = 2);\nfn main(x: f32[8@X]) { let unused = cos(x); sum(sin(x)) + sum(sin(x)) }\n";
