@@ -31,7 +31,7 @@ pub fn of(set: &SourceSet, options: &Options, policy: &Policy) -> Option<Vec<u8>
     ];
     debug_assert!(written.iter().all(Result::is_ok), "text can always be appended");
     for (at, file) in set.files.iter().enumerate() {
-        // The name of the main file stands in no warning, only its ending matters. Others say which imports are of the same file.
+        // No warning has the name of the main file, so only its ending matters. The other names say which imports are of the same file.
         let name = if at == 0 { Path::new(&file.name).extension().unwrap_or_default() } else { OsStr::new(&file.name) };
         // The length marks the end.
         writeln!(key, "{name:?} {}\n{}", file.text.len(), file.text).ok()?;

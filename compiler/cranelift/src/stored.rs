@@ -84,7 +84,7 @@ fn put_function(out: &mut Vec<u8>, code: &FunctionCode) -> Option<()> {
     Some(())
 }
 
-/// The bytes that have not been read.
+/// The unread bytes.
 struct StoredBytes<'a>(&'a [u8]);
 
 impl<'a> StoredBytes<'a> {

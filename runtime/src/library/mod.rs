@@ -324,13 +324,23 @@ impl<'a, T: Copy> Line<'a, T> {
         unsafe { self.base.add(at * self.stride).write(value) }
     }
 
-    /// The elements at one place of `count` neighbouring lines: this one, and those of the calls after it.
+    /// The elements at one place of `count` neighbouring lines, to be read: this one, and those of the calls after it.
+    ///
+    /// # Safety
+    /// As for `get`, for all of the lines; and no element is written while the slice is in use.
+    pub unsafe fn across(&self, at: usize, count: usize) -> &'a [T] {
+        debug_assert!(at < self.len, "element {at} of {}", self.len);
+        // SAFETY: as in `get`; neighbouring calls have neighbouring elements.
+        unsafe { std::slice::from_raw_parts(self.base.add(at * self.stride), count) }
+    }
+
+    /// As [`Line::across`], to be written.
     ///
     /// # Safety
     /// As for `get`, for all of the lines; and no other access to these elements is in use.
-    pub unsafe fn across(&self, at: usize, count: usize) -> &'a mut [T] {
+    pub unsafe fn across_mut(&self, at: usize, count: usize) -> &'a mut [T] {
         debug_assert!(at < self.len, "element {at} of {}", self.len);
-        // SAFETY: as in `get`; neighbouring calls have neighbouring elements.
+        // SAFETY: as in `across`.
         unsafe { std::slice::from_raw_parts_mut(self.base.add(at * self.stride), count) }
     }
 

@@ -218,10 +218,10 @@ impl<T: LineElement> TransformTables<T> {
                     transform_real(&**plan, (real, complex, scratch), count);
                     let (to, n) = (result(0), real.len);
                     for at in 0..complex.len {
-                        let re = to.across(at, count).iter_mut();
+                        let re = to.across_mut(at, count).iter_mut();
                         re.zip(complex.across(at)).for_each(|(to, number)| *to = number.re);
                         if 0 < at && 2 * at < n {
-                            let im = to.across(n - at, count).iter_mut();
+                            let im = to.across_mut(n - at, count).iter_mut();
                             im.zip(complex.across(at)).for_each(|(to, number)| *to = number.im);
                         }
                     }
@@ -243,7 +243,7 @@ impl<T: LineElement> TransformTables<T> {
                     }
                     let to = result(0);
                     for at in 0..n {
-                        let places = to.across(at, count).iter_mut();
+                        let places = to.across_mut(at, count).iter_mut();
                         places.zip(real.across(at)).for_each(|(to, &number)| *to = number);
                     }
                 }
@@ -296,7 +296,7 @@ unsafe fn read_complex<T: LineElement>(
         }
         for at in 0..to.len {
             let planes = re.across(at, count).iter().zip(im.across(at, count));
-            to.set(at, planes.map(|(&re, &mut im)| Complex::new(re, im)));
+            to.set(at, planes.map(|(&re, &im)| Complex::new(re, im)));
         }
     }
 }
@@ -318,7 +318,7 @@ unsafe fn write_complex<T: LineElement>(
             return;
         }
         for at in 0..from.len {
-            let places = re.across(at, count).iter_mut().zip(im.across(at, count));
+            let places = re.across_mut(at, count).iter_mut().zip(im.across_mut(at, count));
             for ((re, im), number) in places.zip(from.across(at)) {
                 (*re, *im) = (number.re, number.im);
             }
@@ -352,7 +352,7 @@ unsafe fn write_halves<T: LineElement>(
         }
         for at in 0..n {
             let (place, is_other) = if at < from.len { (at, false) } else { (n - at, true) };
-            let places = re.across(at, count).iter_mut().zip(im.across(at, count));
+            let places = re.across_mut(at, count).iter_mut().zip(im.across_mut(at, count));
             for ((re, im), number) in places.zip(from.across(place)) {
                 (*re, *im) = (number.re, if is_other { -number.im } else { number.im });
             }

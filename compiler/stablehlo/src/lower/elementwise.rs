@@ -240,9 +240,7 @@ impl FunctionReader<'_> {
         let operands = self.all_operands(operation)?;
         let ty = result_type(operation)?;
         if let Some(number) = folded(&operation.name, &operands, &ty) {
-            let dense = Dense { ty, elements: vec![number] };
-            let value = MlirValue::new(super::constants::constant(at(operation), &dense), dense.ty.clone());
-            return Ok(Some(MlirValue { constant: Some(dense), ..value }));
+            return Ok(Some(constant_of(operation, ty, number)));
         }
         if let ("stablehlo.select", [p, x, y]) = (operation.name.as_str(), operands.as_slice())
             && let Some(DenseNumber::Int(chosen)) = p.splat()
@@ -252,9 +250,7 @@ impl FunctionReader<'_> {
         }
         let [x, y] = operands.as_slice() else { return Ok(None) };
         if let ("stablehlo.compare", Some(holds)) = (operation.name.as_str(), decided(direction(operation), x, y)) {
-            let dense = Dense { ty, elements: vec![DenseNumber::Int(i128::from(holds))] };
-            let value = MlirValue::new(super::constants::constant(at(operation), &dense), dense.ty.clone());
-            return Ok(Some(MlirValue { constant: Some(dense), ..value }));
+            return Ok(Some(constant_of(operation, ty, DenseNumber::Int(i128::from(holds)))));
         }
         if x.ty != ty && x.ty.element != MlirElement::Bool || x.ty != y.ty {
             return Ok(None);
@@ -420,6 +416,13 @@ impl FunctionReader<'_> {
         };
         Ok(at(operation).binary(op, x.expr, y.expr))
     }
+}
+
+/// The result of an operation whose elements are all this number.
+fn constant_of(operation: &MlirOp, ty: TensorType, number: DenseNumber) -> MlirValue {
+    let dense = Dense { ty, elements: vec![number] };
+    let value = MlirValue::new(super::constants::constant(at(operation), &dense), dense.ty.clone());
+    MlirValue { constant: Some(dense), ..value }
 }
 
 /// The shape to which NumPy broadcasts the narrow forms of these operands; None if one has none.

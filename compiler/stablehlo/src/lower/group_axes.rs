@@ -52,7 +52,7 @@ impl GroupAxes {
     }
 }
 
-/// A mesh that stands in the place of its name, as the common mesh names it: `axes = [#stablehlo.mesh_axis<name = "x", size = 2>]>`.
+/// A mesh that is given without a name, under the name that the common mesh gives it: `axes = [#stablehlo.mesh_axis<name = "x", size = 2>]>`.
 fn inline_mesh(cursor: &mut Cursor<'_>) -> Read<String> {
     for word in ["axes", "=", "["] {
         cursor.expect(word)?;

@@ -323,39 +323,14 @@ fn counts(build: Build, size: usize, element: MlirElement) -> Expr {
 
 /// An array without the dimensions of one element that a reshape has put before its own.
 fn without_leading_ones(x: &MlirValue) -> ShapedExpr {
-    match &x.form {
-        ValueForm::Reshaped(from) if x.ty.shape.ends_with(&from.shape) && x.ty.len() == from.shape.iter().product() => {
-            from.clone()
-        }
-        ValueForm::Reshaped(_)
-        | ValueForm::Other
-        | ValueForm::Sliced(..)
-        | ValueForm::Reduced(_)
-        | ValueForm::Shifted(..)
-        | ValueForm::Exponentials(..)
-        | ValueForm::Element(..)
-        | ValueForm::Row(..)
-        | ValueForm::Stacked(_)
-        | ValueForm::Truth(_)
-        | ValueForm::Drawn(..) => x.shaped(),
-    }
+    let from = x.unshaped();
+    let is_same = x.ty.shape.ends_with(&from.shape) && x.ty.len() == from.shape.iter().product();
+    if is_same { from } else { x.shaped() }
 }
 
 /// The elements of an array in another shape, and the array from which they come.
 pub(super) fn in_shape(build: Build, x: &MlirValue, shape: &[usize]) -> (Expr, ShapedExpr) {
-    let from = match &x.form {
-        ValueForm::Reshaped(from) => from.clone(),
-        ValueForm::Other
-        | ValueForm::Sliced(..)
-        | ValueForm::Reduced(_)
-        | ValueForm::Shifted(..)
-        | ValueForm::Exponentials(..)
-        | ValueForm::Element(..)
-        | ValueForm::Row(..)
-        | ValueForm::Stacked(_)
-        | ValueForm::Truth(_)
-        | ValueForm::Drawn(..) => x.shaped(),
-    };
+    let from = x.unshaped();
     if from.shape == shape {
         return (from.expr.clone(), from);
     }

@@ -117,6 +117,23 @@ impl MlirValue {
         ShapedExpr { expr: self.expr.clone(), shape: self.ty.shape.clone() }
     }
 
+    /// The array whose elements it has in another shape, or itself.
+    pub(super) fn unshaped(&self) -> ShapedExpr {
+        match &self.form {
+            ValueForm::Reshaped(from) => from.clone(),
+            ValueForm::Other
+            | ValueForm::Sliced(..)
+            | ValueForm::Reduced(_)
+            | ValueForm::Shifted(..)
+            | ValueForm::Exponentials(..)
+            | ValueForm::Element(..)
+            | ValueForm::Row(..)
+            | ValueForm::Stacked(_)
+            | ValueForm::Truth(_)
+            | ValueForm::Drawn(..) => self.shaped(),
+        }
+    }
+
     pub(super) fn new(expr: Expr, ty: TensorType) -> MlirValue {
         MlirValue {
             expr,
