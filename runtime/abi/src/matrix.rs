@@ -1,10 +1,10 @@
 //! Functions of matrices.
 
-use crate::Scalar;
+use crate::{DType, Scalar};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// A function of matrices of f32 or f64, computed in f64.
+/// A function of matrices of f32 or f64, computed in the type of [`MatrixFunction::precision`].
 ///
 /// Every array has the dimensions of a matrix, rows first, or of a vector. The last array is the scratch memory, of f64, with the
 /// dimensions slots and elements. Each thread uses one of the slots, which have at least [`MatrixFunction::scratch`] elements.
@@ -146,12 +146,47 @@ impl MatrixFunction {
         }
     }
 
-    /// Elements of the scratch memory for a first and a second operand with these numbers of rows and columns. It has copies of all arrays,
-    /// and an upper bound for the memory of the factorizations.
-    pub fn scratch(&self, rows: usize, columns: usize, other: [usize; 2]) -> usize {
+    /// The type in which matrices of this type are computed, given the rows and columns of the first operand.
+    ///
+    /// Small matrices take little time: they are computed in f64, with one rounding of each result. So are functions whose pivots or
+    /// iterations depend on small differences.
+    pub fn precision(&self, dtype: DType, rows: usize, columns: usize) -> DType {
+        match self {
+            MatrixFunction::LuComplete
+            | MatrixFunction::QrSigns
+            | MatrixFunction::Eigh { .. }
+            | MatrixFunction::Svd { .. }
+            | MatrixFunction::Eig { .. } => DType::F64,
+            MatrixFunction::Cholesky
+            | MatrixFunction::TriangularSolve(_)
+            | MatrixFunction::Solve
+            | MatrixFunction::Lu
+            | MatrixFunction::LuDiagonal
+            | MatrixFunction::Qr { .. }
+            | MatrixFunction::QrBlock { .. }
+            | MatrixFunction::CholeskyRows { .. }
+            | MatrixFunction::CholeskyChecked { .. }
+            | MatrixFunction::TriangularRows { .. }
+            | MatrixFunction::TriangularSums { .. }
+            | MatrixFunction::Product => {
+                if rows.saturating_mul(columns) <= SMALL_MATRIX {
+                    DType::F64
+                } else {
+                    dtype
+                }
+            }
+        }
+    }
+
+    /// Elements, each of f64, of the scratch memory for a first and a second operand of this type with these numbers of rows and columns.
+    /// It has copies of all arrays, and an upper bound for the memory of the factorizations.
+    pub fn scratch(&self, dtype: DType, rows: usize, columns: usize, other: [usize; 2]) -> usize {
+        let precision = self.precision(dtype, rows, columns);
         let [rows, columns, height, width] = [rows, columns, other[0], other[1]].map(|size| size as u128);
-        let sides = height.max(width);
         let (matrix, least, most) = (rows * columns, rows.min(columns), rows.max(columns));
+        // Right sides of large systems are solved in whole groups.
+        let sides = height.max(width).next_multiple_of(RIGHT_SIDES);
+        let reflections = |made: u128| 64 * (least + columns.max(made) + 32);
         let elements = match self {
             MatrixFunction::Cholesky
             | MatrixFunction::Lu
@@ -159,16 +194,16 @@ impl MatrixFunction {
             | MatrixFunction::LuComplete
             | MatrixFunction::QrSigns => matrix,
             MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => matrix + rows * sides,
-            MatrixFunction::CholeskyRows { .. } => matrix + height * width,
+            MatrixFunction::CholeskyRows { .. } => matrix + height * width + height * rows,
             MatrixFunction::CholeskyChecked { .. } => 0,
-            MatrixFunction::TriangularRows { .. } => matrix + (rows + columns) * width,
+            MatrixFunction::TriangularRows { .. } => matrix + (rows + columns) * width.next_multiple_of(RIGHT_SIDES),
             MatrixFunction::TriangularSums { own, .. } => matrix + (rows + own.len() as u128) * width,
-            MatrixFunction::Product => matrix + columns * sides + rows * sides,
+            MatrixFunction::Product => matrix + columns * height.max(width) + rows * height.max(width),
             MatrixFunction::Qr { full, q } => {
-                let made = if *q { rows * if *full { rows } else { least } } else { 0 };
-                matrix + made + least + least.min(32) * (rows + 32 + 2 * most)
+                let made = if *q { if *full { rows } else { least } } else { 0 };
+                matrix + rows * made + reflections(made)
             }
-            MatrixFunction::QrBlock { .. } => matrix + rows * least + least + least.min(32) * (rows + 32 + 2 * most),
+            MatrixFunction::QrBlock { .. } => matrix + rows * least + reflections(least),
             MatrixFunction::Eigh { .. } => 5 * matrix + (BLOCKS + 1) * rows + 128,
             // The planes, a complex matrix of vectors, and one that the iteration works on.
             MatrixFunction::Eig { .. } => 10 * matrix + (BLOCKS + 10) * rows + 256,
@@ -181,9 +216,33 @@ impl MatrixFunction {
                 }
             }
         };
-        usize::try_from(elements).unwrap_or(usize::MAX)
+        let places = match self {
+            MatrixFunction::Solve | MatrixFunction::Lu | MatrixFunction::LuDiagonal => least,
+            MatrixFunction::Cholesky
+            | MatrixFunction::TriangularSolve(_)
+            | MatrixFunction::LuComplete
+            | MatrixFunction::Qr { .. }
+            | MatrixFunction::QrBlock { .. }
+            | MatrixFunction::QrSigns
+            | MatrixFunction::CholeskyRows { .. }
+            | MatrixFunction::CholeskyChecked { .. }
+            | MatrixFunction::TriangularRows { .. }
+            | MatrixFunction::TriangularSums { .. }
+            | MatrixFunction::Product
+            | MatrixFunction::Eigh { .. }
+            | MatrixFunction::Svd { .. }
+            | MatrixFunction::Eig { .. } => 0,
+        };
+        let size = (DType::F64.size() / precision.size()) as u128;
+        usize::try_from(places + elements.div_ceil(size)).unwrap_or(usize::MAX)
     }
 }
+
+/// Elements of a matrix of f32 up to which it is computed in f64.
+const SMALL_MATRIX: usize = 64 * 64;
+
+/// Right sides of a large system that are solved together.
+pub const RIGHT_SIDES: u128 = 32;
 
 /// Elements for each column that the iterations need besides whole matrices: they work on blocks of at most 256 columns.
 const BLOCKS: u128 = 600;

@@ -1,38 +1,102 @@
 //! Cholesky factors.
 
-use crate::{BLOCK, solve_lower, solve_right_transposed, subtract_product};
+use crate::lanes::{column, column_mut, subtract_multiple, widest};
+use crate::triangular::solve_lower;
+use crate::workers::{SharedMatrix, StripTasks};
+use crate::{BLOCK, MatrixElement, SMALL, Workers, subtract_product};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{MatMut, MatRef};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Columns of a block that are computed one by one.
+const FEW: usize = 8;
 
 /// The lower triangle becomes L with `a = L Lᵀ`; the elements above the diagonal are neither read nor kept. False if the matrix is
 /// not positive definite, or has NaN: then the contents are of no use.
-pub fn cholesky(mut a: MatMut<'_, f64>) -> bool {
+pub fn cholesky<T: MatrixElement>(a: MatMut<'_, T>, workers: &mut dyn Workers) -> bool {
     let n = a.nrows();
     assert_eq!(n, a.ncols(), "the matrix is square");
+    if n <= SMALL {
+        return widest(|| factorize(a));
+    }
+    let a = SharedMatrix::new(a);
+    let block = |first: usize| first..n.min(first + BLOCK);
+    // SAFETY: the task that factorizes a block has the only access to its columns.
+    let columns = |own: Range<usize>| unsafe { panel(a.part(own.start..n, own)) };
+    let mut found = AtomicBool::new(columns(block(0)));
     for first in (0..n).step_by(BLOCK) {
-        let width = BLOCK.min(n - first);
-        let own = a.rb_mut().submatrix_mut(first, first, n - first, n - first);
-        let (mut diagonal, _, mut below, mut rest) = own.split_at_mut(width, width);
-        if !factorize(diagonal.rb_mut()) {
+        if !*found.get_mut() {
             return false;
         }
-        solve_right_transposed(diagonal.rb(), below.rb_mut());
-        let below = below.rb();
-        for column in (0..rest.ncols()).step_by(BLOCK) {
-            let columns = BLOCK.min(rest.ncols() - column);
-            let rows = rest.nrows() - column;
-            let part = rest.rb_mut().submatrix_mut(column, column, rows, columns);
-            let left = below.submatrix(column, 0, rows, width);
-            subtract_product(part, left, left.submatrix(0, 0, columns, width).transpose());
+        let own = block(first);
+        let next = block(own.end);
+        let strips = StripTasks { next: (own.end, next.end), end: n, width: BLOCK };
+        // SAFETY: tasks write different columns, none of the block.
+        workers.each(strips.count(), &|task| unsafe {
+            let columns_of_task = strips.columns(task);
+            let rows = columns_of_task.start..n;
+            let left = a.read(rows.clone(), own.clone());
+            let top = left.subrows(0, columns_of_task.len()).transpose();
+            subtract_product(a.part(rows, columns_of_task), left, top);
+            if strips.is_next(task) && !columns(next.clone()) {
+                found.store(false, Ordering::Relaxed);
+            }
+        });
+    }
+    found.into_inner()
+}
+
+/// Computes the columns of a block with at least as many rows: halves of it, with a product between them.
+fn panel<T: MatrixElement>(a: MatMut<'_, T>) -> bool {
+    let n = a.ncols();
+    if n <= FEW {
+        return widest(|| factorize(a));
+    }
+    let half = (n / 2).next_multiple_of(FEW);
+    let (mut left, right) = a.split_at_col_mut(half);
+    if !panel(left.rb_mut()) {
+        return false;
+    }
+    let mut rest = right.split_at_row_mut(half).1;
+    let below = left.rb().split_at_row(half).1;
+    subtract_product(rest.rb_mut(), below, below.subrows(0, n - half).transpose());
+    panel(rest)
+}
+
+/// One column after another (the order of Cholesky and Crout), each as a slice: a batch of small matrices spends its time here.
+#[inline(always)]
+fn factorize<T: MatrixElement>(mut a: MatMut<'_, T>) -> bool {
+    for j in 0..a.ncols() {
+        let (done, rest) = a.rb_mut().split_at_col_mut(j);
+        let own = column_mut(rest, 0);
+        for k in 0..j {
+            let known = column(done.rb(), k);
+            subtract_multiple(&mut own[j..], &known[j..], known[j]);
         }
+        let pivot = own[j];
+        // NaN is not positive, either.
+        if pivot.partial_cmp(&T::of(0.0)).is_none_or(|order| order.is_le()) {
+            return false;
+        }
+        let root = pivot.root();
+        own[j] = root;
+        own[j + 1..].iter_mut().for_each(|element| *element /= root);
     }
     true
 }
 
 /// A step of the factorization of a matrix whose rows are split: `a` is a block of rows from `first` on, and `rows` are the rows of L that
 /// end before row `rows.ncols()`. Rows from there on get their elements of L in the columns of these rows. Then the block that begins there
-/// is completed, with zeros above the diagonal, or with NaN if a pivot is not positive.
-pub fn cholesky_rows(mut a: MatMut<'_, f64>, first: usize, rows: MatRef<'_, f64>) {
+/// is completed, with zeros above the diagonal, or with NaN if a pivot is not positive. `turned` is memory for as many elements as the
+/// block has rows and `rows` has.
+pub fn cholesky_rows<T: MatrixElement>(
+    mut a: MatMut<'_, T>,
+    first: usize,
+    rows: MatRef<'_, T>,
+    turned: &mut [T],
+    workers: &mut dyn Workers,
+) {
     let (m, n, width, end) = (a.nrows(), a.ncols(), rows.nrows(), rows.ncols());
     if first < end || m == 0 {
         return;
@@ -42,43 +106,24 @@ pub fn cholesky_rows(mut a: MatMut<'_, f64>, first: usize, rows: MatRef<'_, f64>
     let (known, rest) = a.rb_mut().split_at_col_mut(start);
     let mut own = rest.subcols_mut(0, width);
     subtract_product(own.rb_mut(), known.rb(), rows.subcols(0, start).transpose());
-    solve_lower(rows.subcols(start, width), false, own.transpose_mut());
+    let mut turned = MatMut::from_column_major_slice_mut(&mut turned[..m * width], width, m);
+    turned.copy_from(own.rb().transpose());
+    solve_lower(rows.subcols(start, width), false, turned.rb_mut());
+    own.copy_from(turned.rb().transpose());
     if first > end {
         return;
     }
     let (known, mut rest) = a.rb_mut().split_at_col_mut(end);
     let mut diagonal = rest.rb_mut().subcols_mut(0, m);
     subtract_product(diagonal.rb_mut(), known.rb(), known.rb().transpose());
-    let found = cholesky(diagonal);
+    let found = cholesky(diagonal, workers);
     for j in 0..rest.ncols() {
         for i in 0..m {
             if i < j {
-                rest[(i, j)] = 0.0;
+                rest[(i, j)] = T::of(0.0);
             } else if !found {
-                rest[(i, j)] = f64::NAN;
+                rest[(i, j)] = T::of(f64::NAN);
             }
         }
     }
-}
-
-/// One block, by columns (the order of Cholesky and Crout), each as a slice: a batch of small matrices spends its time here.
-fn factorize(mut a: MatMut<'_, f64>) -> bool {
-    for j in 0..a.nrows() {
-        let (done, mut rest) = a.rb_mut().split_at_col_mut(j);
-        let own = rest.rb_mut().col_mut(0).try_as_col_major_mut().expect("columns are contiguous").as_slice_mut();
-        for column in done.rb().col_iter() {
-            let column = column.try_as_col_major().expect("columns are contiguous").as_slice();
-            let factor = column[j];
-            own[j..].iter_mut().zip(&column[j..]).for_each(|(own, known)| *own -= known * factor);
-        }
-        let pivot = own[j];
-        // NaN is not positive, either.
-        if pivot.is_nan() || pivot <= 0.0 {
-            return false;
-        }
-        let root = pivot.sqrt();
-        own[j] = root;
-        own[j + 1..].iter_mut().for_each(|element| *element /= root);
-    }
-    true
 }

@@ -3,9 +3,8 @@
 //!
 //! A complex matrix is a pair of planes, the real and the imaginary part.
 
-use crate::complex_qr;
-use crate::is_finite;
 use crate::spectral::{elements, largest, power_near, scaled, stack};
+use crate::{complex_qr, is_finite};
 use faer::diag::DiagMut;
 use faer::linalg::evd::{self, ComputeEigenvectors};
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -22,7 +21,9 @@ pub fn eig_scratch(n: usize, planes: usize) -> usize {
         return balance + 2 * n * n + 2 * n;
     }
     let kind = ComputeEigenvectors::Yes;
-    balance + n * n + elements(evd::evd_scratch::<f64>(n, ComputeEigenvectors::No, kind, Par::Seq, Spec::default()))
+    balance
+        + n * n
+        + elements::<f64>(evd::evd_scratch::<f64>(n, ComputeEigenvectors::No, kind, Par::Seq, Spec::default()))
 }
 
 /// The eigenvalues of a matrix of one or two planes, and the vectors as columns, each by planes. Vectors have length one; the largest element
@@ -43,7 +44,7 @@ pub fn eig(
     let found = planes.iter().all(|plane| is_finite(plane.rb())) && {
         let (scales, scratch) = scratch.split_at_mut(n);
         let (sources, scratch) = scratch.split_at_mut(n);
-        let size = power_near(planes.iter().fold(0.0, |most: f64, plane| most.max(largest(plane.rb()))));
+        let size = power_near::<f64>(planes.iter().fold(0.0, |most: f64, plane| most.max(largest(plane.rb()))));
         planes.iter_mut().for_each(|plane| scaled(plane.rb_mut(), size.recip()));
         let inner = balance(planes, scales, sources);
         let own = vectors.as_mut().map(|[re, im]| [re.rb_mut(), im.rb_mut()]);

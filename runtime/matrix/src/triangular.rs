@@ -1,53 +1,135 @@
-//! Solutions of triangular systems, by forward substitution.
+//! Solutions of triangular systems, by substitution.
 
-use crate::{BLOCK, subtract_product};
+use crate::lanes::{column, column_mut, subtract_multiple, widest};
+use crate::workers::SharedMatrix;
+use crate::{MatrixElement, RIGHT, SMALL, Workers, subtract_product};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{MatMut, MatRef};
 
-/// `b` becomes x with `l x = b`; the elements of `l` above the diagonal are not read, nor those on it if `unit`, for which all are 1.
-pub(crate) fn solve_lower(l: MatRef<'_, f64>, unit: bool, mut b: MatMut<'_, f64>) {
+/// Rows that are solved in registers.
+const ROWS: usize = 16;
+/// Columns that are solved side by side.
+const COLUMNS: usize = 4;
+
+/// `b` becomes x with `a x = b` for a triangular matrix with its elements on and below the diagonal if `lower`, otherwise on and above
+/// it. The other elements are not read, nor those on the diagonal if `unit`, for which all are 1.
+///
+/// The bits of a column of x do not depend on the other columns, if the matrix has at most [`SMALL`] rows or `b` whole groups of
+/// [`RIGHT`] columns.
+pub fn solve_triangular<T: MatrixElement>(
+    a: MatRef<'_, T>,
+    (lower, unit): (bool, bool),
+    b: MatMut<'_, T>,
+    workers: &mut dyn Workers,
+) {
+    let (n, columns) = (b.nrows(), b.ncols());
+    assert_eq!((n, n), (a.nrows(), a.ncols()), "the matrix is square, and has the rows of the right side");
+    let b = SharedMatrix::new(b);
+    workers.each(columns.div_ceil(RIGHT), &|task| {
+        let first = task * RIGHT;
+        // SAFETY: tasks have different columns.
+        let own = unsafe { b.part(0..n, first..columns.min(first + RIGHT)) };
+        if lower { solve_lower(a, unit, own) } else { solve_upper(a, unit, own) }
+    });
+}
+
+/// See [`solve_triangular`]; the columns are those of one task.
+pub(crate) fn solve_lower<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, mut b: MatMut<'_, T>) {
     let n = l.nrows();
-    assert_eq!((n, n), (l.ncols(), b.nrows()), "the matrix is square, and has the rows of the right side");
-    for first in (0..n).step_by(BLOCK) {
-        let width = BLOCK.min(n - first);
-        let (_, own) = b.rb_mut().split_at_row_mut(first);
-        let (mut own, rest) = own.split_at_row_mut(width);
-        let diagonal = l.submatrix(first, first, width, width);
-        for j in 0..own.ncols() {
-            for k in 0..width {
-                let solved = if unit { own[(k, j)] } else { own[(k, j)] / diagonal[(k, k)] };
-                own[(k, j)] = solved;
-                for i in k + 1..width {
-                    own[(i, j)] -= diagonal[(i, k)] * solved;
+    if n <= SMALL {
+        return widest(|| lower_columns(l, unit, b));
+    }
+    lower_blocks(l, unit, b.rb_mut());
+}
+
+fn lower_blocks<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, b: MatMut<'_, T>) {
+    let n = l.nrows();
+    if n <= ROWS {
+        return widest(|| in_registers::<T, true>(l, unit, b));
+    }
+    let half = (n / 2).next_multiple_of(ROWS);
+    let (mut first, mut rest) = b.split_at_row_mut(half);
+    lower_blocks(l.submatrix(0, 0, half, half), unit, first.rb_mut());
+    subtract_product(rest.rb_mut(), l.submatrix(half, 0, n - half, half), first.rb());
+    lower_blocks(l.submatrix(half, half, n - half, n - half), unit, rest);
+}
+
+fn solve_upper<T: MatrixElement>(u: MatRef<'_, T>, unit: bool, b: MatMut<'_, T>) {
+    if u.nrows() <= SMALL { widest(|| upper_columns(u, unit, b)) } else { upper_blocks(u, unit, b) }
+}
+
+fn upper_blocks<T: MatrixElement>(u: MatRef<'_, T>, unit: bool, b: MatMut<'_, T>) {
+    let n = u.nrows();
+    if n <= ROWS {
+        return widest(|| in_registers::<T, false>(u, unit, b));
+    }
+    let half = (n / 2).next_multiple_of(ROWS);
+    let (mut first, mut rest) = b.split_at_row_mut(half);
+    upper_blocks(u.submatrix(half, half, n - half, n - half), unit, rest.rb_mut());
+    subtract_product(first.rb_mut(), u.submatrix(0, half, half, n - half), rest.rb());
+    upper_blocks(u.submatrix(0, 0, half, half), unit, first);
+}
+
+#[inline(always)]
+fn lower_columns<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, mut b: MatMut<'_, T>) {
+    let n = l.nrows();
+    for j in 0..b.ncols() {
+        let own = column_mut(b.rb_mut(), j);
+        for k in 0..n {
+            let known = column(l, k);
+            let solved = if unit { own[k] } else { own[k] / known[k] };
+            own[k] = solved;
+            subtract_multiple(&mut own[k + 1..], &known[k + 1..], solved);
+        }
+    }
+}
+
+#[inline(always)]
+fn upper_columns<T: MatrixElement>(u: MatRef<'_, T>, unit: bool, mut b: MatMut<'_, T>) {
+    let n = u.nrows();
+    for j in 0..b.ncols() {
+        let own = column_mut(b.rb_mut(), j);
+        for k in (0..n).rev() {
+            let known = column(u, k);
+            let solved = if unit { own[k] } else { own[k] / known[k] };
+            own[k] = solved;
+            subtract_multiple(&mut own[..k], &known[..k], solved);
+        }
+    }
+}
+
+/// Systems of at most [`ROWS`] rows: each step subtracts from all rows. Those that are solved have been saved, and rows beyond the
+/// matrix are dropped.
+#[inline(always)]
+fn in_registers<T: MatrixElement, const LOWER: bool>(a: MatRef<'_, T>, unit: bool, mut b: MatMut<'_, T>) {
+    let (n, zero, one) = (a.nrows(), T::of(0.0), T::of(1.0));
+    let (mut factors, mut pivots) = ([[zero; ROWS]; ROWS], [one; ROWS]);
+    for k in 0..n {
+        let own = column(a, k);
+        if !unit {
+            pivots[k] = own[k];
+        }
+        let unsolved = if LOWER { k + 1..n } else { 0..k };
+        factors[k][unsolved.clone()].copy_from_slice(&own[unsolved]);
+    }
+    for first in (0..b.ncols()).step_by(COLUMNS) {
+        let count = COLUMNS.min(b.ncols() - first);
+        let (mut left, mut solved) = ([[zero; ROWS]; COLUMNS], [[zero; ROWS]; COLUMNS]);
+        for (j, left) in left.iter_mut().enumerate().take(count) {
+            left[..n].copy_from_slice(column(b.rb(), first + j));
+        }
+        for step in 0..ROWS {
+            let k = if LOWER { step } else { ROWS - 1 - step };
+            for j in 0..COLUMNS {
+                let x = if unit { left[j][k] } else { left[j][k] / pivots[k] };
+                solved[j][k] = x;
+                for i in 0..ROWS {
+                    left[j][i] -= factors[k][i] * x;
                 }
             }
         }
-        subtract_product(rest, l.submatrix(first + width, first, n - first - width, width), own.rb());
-    }
-}
-
-/// `b` becomes x with `a x = b` for a triangular matrix: see `solve_lower`. A matrix with the elements on and above the diagonal is one with those
-/// below, in the reverse order.
-pub fn solve_triangular(a: MatRef<'_, f64>, lower: bool, unit: bool, b: MatMut<'_, f64>) {
-    if lower {
-        solve_lower(a, unit, b);
-    } else {
-        solve_lower(a.reverse_rows_and_cols(), unit, b.reverse_rows_mut());
-    }
-}
-
-/// `b` becomes x with `x lᵀ = b`, for a block of few columns.
-pub(crate) fn solve_right_transposed(l: MatRef<'_, f64>, mut b: MatMut<'_, f64>) {
-    for k in 0..l.nrows() {
-        let pivot = l[(k, k)];
-        for i in 0..b.nrows() {
-            b[(i, k)] /= pivot;
-        }
-        for j in k + 1..l.nrows() {
-            let factor = l[(j, k)];
-            for i in 0..b.nrows() {
-                b[(i, j)] -= b[(i, k)] * factor;
-            }
+        for (j, solved) in solved.iter().enumerate().take(count) {
+            column_mut(b.rb_mut(), first + j).copy_from_slice(&solved[..n]);
         }
     }
 }

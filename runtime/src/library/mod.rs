@@ -28,6 +28,9 @@ use crate::run::team::{Team, WORTH_SHARING, first_trap};
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{Check, DType, LibraryArray, LibraryFunction, LibraryStep, ScatterParts, TakenPlaces, trap};
 
+/// Minimum estimated time of a call that is divided over a team, in nanoseconds: its parts wait for each other several times.
+const WORTH_DIVIDING: f64 = 4.0 * WORTH_SHARING;
+
 /// The arrays that functions expect.
 pub(crate) trait LibraryCheck: Sync {
     /// Whether the arrays of a device's calls are those that the function expects; otherwise the difference. All extents are from 0 on.
@@ -64,6 +67,20 @@ pub(crate) trait PreparedFunction: fmt::Debug + Sync {
     /// As for [`PreparedLibrary::run`]; the call has the arrays that [`LibraryCheck::check`] demands, and no other thread uses its slot of
     /// the scratch memory.
     unsafe fn call(&self, call: &LibraryCall<'_>, parts: Range<usize>) -> i64;
+
+    /// Whether a call of one part can divide its work over a team itself.
+    fn divides(&self) -> bool {
+        false
+    }
+
+    /// Makes a call by all threads of a team, with the same bits as [`PreparedFunction::call`] gives.
+    ///
+    /// # Safety
+    /// As for [`PreparedFunction::call`]; no thread of the team does anything else.
+    unsafe fn call_divided(&self, call: &LibraryCall<'_>, _: &mut Team) -> i64 {
+        // SAFETY: as promised by the caller.
+        unsafe { self.call(call, 0..1) }
+    }
 }
 
 /// The arrays of a device's calls, to be checked.
@@ -132,8 +149,10 @@ pub(crate) struct PreparedLibrary {
     calls: Range<i64>,
     /// The calls that may be made together, in groups from a multiple of this number on.
     together: usize,
-    /// Parts that a thread takes at a time; 0 if there is too little work for a team.
+    /// Parts that a thread takes at a time; 0 if there is too little work for a team, or if each call divides its work.
     chunk: i64,
+    /// Whether calls are made one after another, each by all threads.
+    divided: bool,
     /// For each slot of the scratch memory whether a thread uses it; none if every call has separate scratch memory.
     slots: Box<[AtomicBool]>,
     /// The checks of the calls.
@@ -436,7 +455,11 @@ pub(crate) fn plan(
     let neighbours = batch.last().copied().filter(|_| adjacent).unwrap_or(1).min(most);
     let function = code.prepare(step, OwnCalls { len, threads: team.max(1), neighbours });
     let together = function.together().clamp(1, neighbours.max(1));
+    // Long calls of which the threads would not have the same number.
+    let is_uneven = count < 8 * team as i64 && count % team as i64 != 0;
+    let divided = team > 1 && is_uneven && function.divides() && cost > WORTH_DIVIDING;
     PreparedLibrary {
+        divided,
         function,
         together,
         first: first(mesh, &step.function, device),
@@ -446,7 +469,7 @@ pub(crate) fn plan(
         block: block(mesh, &step.function, device),
         parts,
         calls,
-        chunk: (chunk as usize).next_multiple_of(together) as i64,
+        chunk: if divided { 0 } else { (chunk as usize).next_multiple_of(together) as i64 },
         slots: {
             let in_scratch =
                 |at: usize| step.results[at].dims.first().map_or(0, |dim| mesh.resolve(&dim.extent, device));
@@ -550,7 +573,7 @@ pub(crate) fn check(
 impl PreparedLibrary {
     /// Whether a team would help.
     pub fn wants_team(&self) -> bool {
-        self.chunk > 0
+        self.chunk > 0 || self.divided
     }
 
     /// Makes the calls; returns the code of the first failure, like a kernel.
@@ -564,6 +587,11 @@ impl PreparedLibrary {
             unsafe { self.range(begin as usize..end as usize) }
         };
         match team {
+            Some(team) if self.divided => (self.calls.start..self.calls.end).fold(trap::NONE, |code, at| {
+                let call = LibraryCall { step: self, index: at as usize, count: 1, slot: 0 };
+                // SAFETY: as promised by the caller; the calls use one slot after one another.
+                first_trap(code, unsafe { self.function.call_divided(&call, team) })
+            }),
             Some(team) if self.chunk > 0 => team.run(self.calls.start, self.calls.end, self.chunk, &work),
             _ => work(self.calls.start, self.calls.end),
         }

@@ -20,6 +20,7 @@ mod hints;
 mod layouts;
 mod lies;
 mod math;
+mod matrices;
 mod misuse;
 mod ops;
 mod processes;

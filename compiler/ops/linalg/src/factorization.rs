@@ -461,6 +461,7 @@ pub(crate) fn lower(function: &MatrixFunction, lowering: &mut Lowering<'_>, stmt
     };
     let (operands, mut results) = (arrays(&stmt.args), arrays(&stmt.results));
     let block = lowering.ty(stmt.args[0]).block_shape(lowering.mesh);
+    let dtype = lowering.ty(stmt.args[0]).array.dtype;
     let (calls, rows, columns) = (block[..rank].iter().product(), block[rank], block[rank + 1]);
     let other = stmt.args.get(1).map_or([0; 2], |&other| {
         let block = lowering.ty(other).block_shape(lowering.mesh);
@@ -486,7 +487,7 @@ pub(crate) fn lower(function: &MatrixFunction, lowering: &mut Lowering<'_>, stmt
         | MatrixFunction::Svd { .. } => other[0].max(other[1]),
     };
     let batch = lowering.call_batch(stmt.args[0], &dims(lowering, stmt.args[0]));
-    results.push(lowering.call_slots(calls, batch.len(), function.scratch(rows, columns, other)));
+    results.push(lowering.call_slots(calls, batch.len(), function.scratch(dtype, rows, columns, other)));
     lowering.library(LibraryCalls {
         function: LibraryFunction::Matrix(function.clone()),
         operands,

@@ -2,15 +2,15 @@
 
 use crate::{largest, noise};
 use faer::Mat;
-use spmdc_matrix::{cholesky, cholesky_rows};
+use spmdc_matrix::{Alone, cholesky, cholesky_rows};
 
 #[test]
 fn the_factor_times_its_transpose_is_the_matrix() {
-    for n in [0, 1, 2, 31, 32, 33, 100] {
+    for n in [0, 1, 2, 31, 32, 33, 100, 200] {
         let b = noise(n, n);
         let a = &b * b.transpose() + Mat::<f64>::identity(n, n);
         let mut l = a.clone();
-        assert!(cholesky(l.as_mut()));
+        assert!(cholesky(l.as_mut(), &mut Alone));
         let l = Mat::from_fn(n, n, |i, j| if i < j { 0.0 } else { l[(i, j)] });
         assert!(largest(&(&l * l.transpose() - &a)) < 1e-12, "{n}");
     }
@@ -22,12 +22,12 @@ fn blocks_of_rows_give_the_factor() {
         let b = noise(n, n);
         let a = &b * b.transpose() + Mat::<f64>::identity(n, n);
         let mut whole = a.clone();
-        assert!(cholesky(whole.as_mut()));
+        assert!(cholesky(whole.as_mut(), &mut Alone));
         let (mut l, mut rows) = (a.clone(), Mat::zeros(0, 0));
         for end in (0..n).step_by(height) {
             for first in (0..n).step_by(height) {
                 let block = l.as_mut().subrows_mut(first, height.min(n - first));
-                cholesky_rows(block, first, rows.as_ref());
+                cholesky_rows(block, first, rows.as_ref(), &mut vec![0.0; height * height], &mut Alone);
             }
             let next = (end + height).min(n);
             rows = l.as_ref().submatrix(end, 0, next - end, next).to_owned();
@@ -43,7 +43,7 @@ fn a_matrix_that_is_not_positive_definite_is_refused() {
         let mut a = Mat::<f64>::identity(70, 70);
         for bad in [0.0, -1.0, f64::NAN] {
             a[(at, at)] = bad;
-            assert!(!cholesky(a.clone().as_mut()), "{bad} at {at}");
+            assert!(!cholesky(a.clone().as_mut(), &mut Alone), "{bad} at {at}");
         }
     }
 }

@@ -5,6 +5,7 @@ mod lu;
 mod qr;
 mod spectral;
 mod triangular;
+mod workers;
 
 use faer::Mat;
 

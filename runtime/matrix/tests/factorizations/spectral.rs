@@ -12,7 +12,7 @@ fn used(rows: usize, columns: usize) -> Mat<f64> {
 fn eigen(a: &Mat<f64>) -> (Vec<f64>, Mat<f64>) {
     let n = a.nrows();
     let (mut values, mut vectors) = (vec![1e9; n], used(n, n));
-    eigh(a.clone().as_mut(), &mut values, vectors.as_mut(), &mut vec![1e9; eigh_scratch(n)]);
+    eigh(a.clone().as_mut(), &mut values, vectors.as_mut(), &mut vec![1e9; eigh_scratch::<f64>(n)]);
     (values, vectors)
 }
 
@@ -41,7 +41,7 @@ fn decomposed(a: &Mat<f64>, full: bool) -> Svd {
         false => (used(m, least), used(n, least)),
     };
     let mut values = vec![1e9; least];
-    let scratch = &mut vec![1e9; svd_scratch(m, n, Some(full))];
+    let scratch = &mut vec![1e9; svd_scratch::<f64>(m, n, Some(full))];
     svd(a.clone().as_mut(), &mut values, Some((u.as_mut(), v.as_mut())), scratch);
     (values, u, v)
 }
@@ -62,7 +62,7 @@ fn singular_vectors_give_the_matrix() {
                 assert!(largest(&(q.transpose() * q - identity)) < 1e-12, "{m} {n} {full}");
             }
             let mut alone = vec![0.0; least];
-            svd(a.clone().as_mut(), &mut alone, None, &mut vec![0.0; svd_scratch(m, n, None)]);
+            svd(a.clone().as_mut(), &mut alone, None, &mut vec![0.0; svd_scratch::<f64>(m, n, None)]);
             assert!(values.iter().zip(&alone).all(|(a, b)| (a - b).abs() < 1e-12), "{m} {n}");
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::{largest, noise};
 use faer::Mat;
-use spmdc_matrix::solve_triangular;
+use spmdc_matrix::{Alone, solve_triangular};
 
 #[test]
 fn the_matrix_times_the_solution_is_the_right_side() {
@@ -17,11 +17,12 @@ fn the_matrix_times_the_solution_is_the_right_side() {
                     std::cmp::Ordering::Equal | std::cmp::Ordering::Greater => full[(i, j)],
                 });
                 let mut x = b.clone();
-                solve_triangular(full.as_ref(), true, unit, x.as_mut());
+                solve_triangular(full.as_ref(), (true, unit), x.as_mut(), &mut Alone);
                 let scale = 1.0 + largest(&x);
                 assert!(largest(&(&l * &x - &b)) < 1e-12 * scale, "{n} {columns} {unit}");
                 let mut y = b.clone();
-                solve_triangular(full.transpose(), false, unit, y.as_mut());
+                let turned = full.transpose().to_owned();
+                solve_triangular(turned.as_ref(), (false, unit), y.as_mut(), &mut Alone);
                 let scale = 1.0 + largest(&y);
                 assert!(largest(&(l.transpose() * &y - &b)) < 1e-12 * scale, "{n} {columns} {unit}, transposed");
             }
@@ -33,6 +34,6 @@ fn the_matrix_times_the_solution_is_the_right_side() {
 fn a_zero_on_the_diagonal_divides() {
     let l = Mat::<f64>::zeros(2, 2);
     let mut b = Mat::from_fn(2, 1, |_, _| 1.0);
-    solve_triangular(l.as_ref(), true, false, b.as_mut());
+    solve_triangular(l.as_ref(), (true, false), b.as_mut(), &mut Alone);
     assert!(b[(0, 0)].is_infinite() && b[(1, 0)].is_nan());
 }
