@@ -47,7 +47,7 @@ pub use library::{
     LibraryArray, LibraryDim, LibraryFunction, LibraryOwners, LibraryStep, MergeLines, ScatterIndex, ScatterParts,
     ScatterRows, SelectLines, SortLines, TakenPlaces, Transform,
 };
-pub use matrix::{MatrixFunction, RIGHT_SIDES, TriangularSystem};
+pub use matrix::{MATRICES_SIDE_BY_SIDE, MatrixFunction, RIGHT_SIDES, SIDE_BY_SIDE, TriangularSystem};
 pub use mesh_programs::{Channel, MeshProgram, Message};
 pub use panels::GroupPanels;
 pub use streams::StreamRows;

@@ -188,11 +188,11 @@ impl MatrixFunction {
         let sides = height.max(width).next_multiple_of(RIGHT_SIDES);
         let reflections = |made: u128| 64 * (least + columns.max(made) + 32);
         let elements = match self {
-            MatrixFunction::Cholesky
-            | MatrixFunction::Lu
-            | MatrixFunction::LuDiagonal
-            | MatrixFunction::LuComplete
-            | MatrixFunction::QrSigns => matrix,
+            // A batch of small matrices is factorized side by side.
+            MatrixFunction::Cholesky => matrix * if rows <= SIDE_BY_SIDE { MATRICES_SIDE_BY_SIDE } else { 1 },
+            MatrixFunction::Lu | MatrixFunction::LuDiagonal | MatrixFunction::LuComplete | MatrixFunction::QrSigns => {
+                matrix
+            }
             MatrixFunction::TriangularSolve(_) | MatrixFunction::Solve => matrix + rows * sides,
             MatrixFunction::CholeskyRows { .. } => matrix + height * width + height * rows,
             MatrixFunction::CholeskyChecked { .. } => 0,
@@ -240,6 +240,12 @@ impl MatrixFunction {
 
 /// Elements of a matrix of f32 up to which it is computed in f64.
 const SMALL_MATRIX: usize = 64 * 64;
+
+/// Rows of matrices up to which several of a batch are factorized side by side.
+pub const SIDE_BY_SIDE: u128 = 32;
+
+/// Matrices that are factorized side by side.
+pub const MATRICES_SIDE_BY_SIDE: u128 = 16;
 
 /// Right sides of a large system that are solved together.
 pub const RIGHT_SIDES: u128 = 32;

@@ -86,6 +86,45 @@ fn factorize<T: MatrixElement>(mut a: MatMut<'_, T>) -> bool {
     true
 }
 
+/// Small matrices that are factorized side by side, each in a lane of vectors.
+pub const BATCH: usize = 16;
+
+/// Factorizes [`BATCH`] matrices of `n` rows like [`cholesky`], with the same bits. `a` has the elements of all of them at each place of a
+/// column-major matrix. False for those that are not positive definite, whose contents are of no use.
+pub fn cholesky_batch<T: MatrixElement>(a: &mut [[T; BATCH]], n: usize) -> [bool; BATCH] {
+    assert_eq!(a.len(), n * n, "matrices of {n} rows");
+    widest(|| factorize_lanes(a, n))
+}
+
+#[inline(always)]
+fn factorize_lanes<T: MatrixElement>(a: &mut [[T; BATCH]], n: usize) -> [bool; BATCH] {
+    let mut found = [true; BATCH];
+    for j in 0..n {
+        let (done, rest) = a.split_at_mut(j * n);
+        let own = &mut rest[j..n];
+        for known in done.chunks_exact(n) {
+            let factor = known[j];
+            for (own, known) in own.iter_mut().zip(&known[j..]) {
+                for lane in 0..BATCH {
+                    own[lane] -= known[lane] * factor[lane];
+                }
+            }
+        }
+        let mut root = own[0];
+        for lane in 0..BATCH {
+            found[lane] &= root[lane] > T::of(0.0);
+            root[lane] = root[lane].root();
+        }
+        own[0] = root;
+        for element in &mut own[1..] {
+            for lane in 0..BATCH {
+                element[lane] /= root[lane];
+            }
+        }
+    }
+    found
+}
+
 /// A step of the factorization of a matrix whose rows are split: `a` is a block of rows from `first` on, and `rows` are the rows of L that
 /// end before row `rows.ncols()`. Rows from there on get their elements of L in the columns of these rows. Then the block that begins there
 /// is completed, with zeros above the diagonal, or with NaN if a pivot is not positive. `turned` is memory for as many elements as the

@@ -17,7 +17,7 @@ mod spectral;
 mod triangular;
 mod workers;
 
-pub use cholesky::{cholesky, cholesky_rows};
+pub use cholesky::{BATCH, cholesky, cholesky_batch, cholesky_rows};
 pub use eigen::{eig, eig_scratch};
 pub use element::MatrixElement;
 pub use faer::{MatMut, MatRef};

@@ -61,6 +61,11 @@ pub(crate) trait PreparedFunction: fmt::Debug + Sync {
         1
     }
 
+    /// Whether calls are made together whose elements are not neighbours in memory, too.
+    fn gathers(&self) -> bool {
+        false
+    }
+
     /// Makes some parts of a call, or a few neighbouring calls; gives the code of the first failure.
     ///
     /// # Safety
@@ -227,7 +232,7 @@ pub(crate) struct Line<'a, T> {
 pub(crate) struct LibraryCall<'a> {
     step: &'a PreparedLibrary,
     index: usize,
-    /// The number of calls from this one on that are made together: their elements at each place are neighbours.
+    /// The number of calls from this one on that are made together.
     count: usize,
     /// The slot of the scratch memory that the call uses.
     slot: usize,
@@ -263,6 +268,12 @@ impl<'a> LibraryCall<'a> {
         assert!(all.dtype == DType::F64 && self.slot < all.dims[0].len && all.dims[1].stride == 1, "a slot of f64s");
         // SAFETY: the loader has checked that all slots lie within the device's own memory; no other thread uses this one now.
         unsafe { std::slice::from_raw_parts_mut(all.base.cast::<f64>().add(self.slot * all.dims[0].stride), len) }
+    }
+
+    /// One of the calls that are made together.
+    pub fn member(&self, number: usize) -> LibraryCall<'a> {
+        debug_assert!(number < self.count, "call {number} of {}", self.count);
+        LibraryCall { index: self.index + number, count: 1, ..*self }
     }
 
     /// The last result of the call at the slot's distance from the first: threads reuse few pieces of scratch memory, which stay in their
@@ -454,7 +465,8 @@ pub(crate) fn plan(
     let most = (count as usize / team.max(1)).max(1);
     let neighbours = batch.last().copied().filter(|_| adjacent).unwrap_or(1).min(most);
     let function = code.prepare(step, OwnCalls { len, threads: team.max(1), neighbours });
-    let together = function.together().clamp(1, neighbours.max(1));
+    let adjoining = if function.gathers() { batch.last().map_or(1, |&row| row.min(most)) } else { neighbours };
+    let together = function.together().clamp(1, adjoining.max(1));
     // Long calls of which the threads would not have the same number.
     let is_uneven = count < 8 * team as i64 && count % team as i64 != 0;
     let divided = team > 1 && is_uneven && function.divides() && cost > WORTH_DIVIDING;

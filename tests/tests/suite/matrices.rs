@@ -26,7 +26,9 @@ fn program(draw: &mut Draw) -> (String, f64) {
     if !matches!(function, "lu" | "qr" | "qr_r" | "svd") {
         m = n;
     }
-    let batch = if draw.chance(30) { format!("{}, ", 1 + draw.below(5)) } else { String::new() };
+    // Small ones of a batch are computed side by side.
+    let most = if m.max(n) <= 40 { 50 } else { 5 };
+    let batch = if draw.chance(40) { format!("{}, ", 1 + draw.below(most)) } else { String::new() };
     let sides = 1 + draw.below(40);
     let spread = draw.pick(&SPREADS);
     let is_singular = draw.chance(20) && !matches!(function, "cholesky" | "triangular" | "solve");

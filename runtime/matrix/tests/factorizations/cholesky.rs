@@ -2,7 +2,7 @@
 
 use crate::{largest, noise};
 use faer::Mat;
-use spmdc_matrix::{Alone, cholesky, cholesky_rows};
+use spmdc_matrix::{Alone, BATCH, cholesky, cholesky_batch, cholesky_rows};
 
 #[test]
 fn the_factor_times_its_transpose_is_the_matrix() {
@@ -45,5 +45,26 @@ fn a_matrix_that_is_not_positive_definite_is_refused() {
             a[(at, at)] = bad;
             assert!(!cholesky(a.clone().as_mut(), &mut Alone), "{bad} at {at}");
         }
+    }
+}
+
+#[test]
+fn matrices_side_by_side_have_the_bits_of_one() {
+    for n in [1, 2, 7, 16, 32] {
+        let matrix = |lane: usize| {
+            let b = noise(n, n + lane).subcols(lane, n).to_owned();
+            // One of them is not positive definite.
+            &b * b.transpose() + Mat::<f64>::identity(n, n) * if lane == 3 { -9.0 } else { 1.0 }
+        };
+        let matrices: Vec<Mat<f64>> = (0..BATCH).map(matrix).collect();
+        let place = |at: usize| std::array::from_fn(|lane| matrices[lane][(at % n, at / n)]);
+        let mut all: Vec<[f64; BATCH]> = (0..n * n).map(place).collect();
+        let found = cholesky_batch(&mut all, n);
+        for (lane, mut matrix) in matrices.iter().cloned().enumerate() {
+            assert_eq!(cholesky(matrix.as_mut(), &mut Alone), found[lane], "{n} {lane}");
+            let is_same = |at: usize| all[at][lane].to_bits() == matrix[(at % n, at / n)].to_bits();
+            assert!(!found[lane] || (0..n * n).all(is_same), "{n} {lane}");
+        }
+        assert!(!found[3]);
     }
 }

@@ -2,15 +2,19 @@
 //! which it computes, and rounds the results. A large call divides its work over the threads of the worker.
 
 mod arrays;
+mod batch;
 mod run;
 
 use super::{LibraryCall, LibraryCheck, LibraryCode, OwnCalls, PreparedFunction, StepArrays, other_function};
 use crate::run::team::Team;
-use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MatrixFunction, RIGHT_SIDES, trap};
-use spmdc_matrix::{Alone, MatrixElement, RIGHT, Workers};
+use spmdc_abi::{DType, LibraryArray, LibraryFunction, LibraryStep, MatrixFunction, trap};
+use spmdc_abi::{MATRICES_SIDE_BY_SIDE, RIGHT_SIDES, SIDE_BY_SIDE};
+use spmdc_matrix::{Alone, BATCH, MatrixElement, RIGHT, SMALL, Workers};
 use std::ops::Range;
 
 const _: () = assert!(RIGHT as u128 == RIGHT_SIDES, "scratch memory has whole groups of right sides");
+const _: () =
+    assert!(SMALL as u128 == SIDE_BY_SIDE && BATCH as u128 == MATRICES_SIDE_BY_SIDE, "or several small matrices");
 
 /// Factorizations and triangular systems.
 pub(crate) struct MatrixCalls;
@@ -25,16 +29,29 @@ impl LibraryCheck for MatrixCalls {
 }
 
 impl LibraryCode for MatrixCalls {
-    fn prepare(&self, step: &LibraryStep, _: OwnCalls) -> Box<dyn PreparedFunction> {
+    fn prepare(&self, step: &LibraryStep, own: OwnCalls) -> Box<dyn PreparedFunction> {
         let LibraryFunction::Matrix(function) = &step.function else { unreachable!("the step has been checked") };
-        Box::new(PreparedMatrix(function.clone()))
+        let is_small = *function == MatrixFunction::Cholesky && own.len <= SMALL;
+        Box::new(PreparedMatrix { function: function.clone(), together: if is_small { BATCH } else { 1 } })
     }
 }
 
 #[derive(Debug)]
-struct PreparedMatrix(MatrixFunction);
+struct PreparedMatrix {
+    function: MatrixFunction,
+    /// The calls that are made together.
+    together: usize,
+}
 
 impl PreparedFunction for PreparedMatrix {
+    fn together(&self) -> usize {
+        self.together
+    }
+
+    fn gathers(&self) -> bool {
+        true
+    }
+
     unsafe fn call(&self, call: &LibraryCall<'_>, _: Range<usize>) -> i64 {
         // SAFETY: as promised by the caller.
         unsafe { self.call_with(call, &mut Alone) }
@@ -56,7 +73,13 @@ impl PreparedMatrix {
     unsafe fn call_with(&self, call: &LibraryCall<'_>, workers: &mut dyn Workers) -> i64 {
         let first = call.step.block.first().map_or(0, |&first| first as usize);
         // SAFETY: as promised by the caller.
-        unsafe { run::run(call, &self.0, first, workers) };
+        unsafe {
+            if call.count > 1 {
+                batch::cholesky(call);
+            } else {
+                run::run(call, &self.function, first, workers);
+            }
+        }
         trap::NONE
     }
 }
