@@ -154,7 +154,6 @@ impl MatrixFunction {
         match self {
             MatrixFunction::LuComplete
             | MatrixFunction::QrSigns
-            | MatrixFunction::Eigh { .. }
             | MatrixFunction::Svd { .. }
             | MatrixFunction::Eig { .. } => DType::F64,
             MatrixFunction::Cholesky
@@ -168,7 +167,8 @@ impl MatrixFunction {
             | MatrixFunction::CholeskyChecked { .. }
             | MatrixFunction::TriangularRows { .. }
             | MatrixFunction::TriangularSums { .. }
-            | MatrixFunction::Product => {
+            | MatrixFunction::Product
+            | MatrixFunction::Eigh { .. } => {
                 if rows.saturating_mul(columns) <= SMALL_MATRIX {
                     DType::F64
                 } else {

@@ -3,7 +3,8 @@
 //!
 //! A complex matrix is a pair of planes, the real and the imaginary part.
 
-use crate::spectral::{elements, largest, power_near, scaled, stack};
+use crate::memory::{elements, stack};
+use crate::spectral::{largest, power_near, scaled};
 use crate::{complex_qr, is_finite};
 use faer::diag::DiagMut;
 use faer::linalg::evd::{self, ComputeEigenvectors};
@@ -26,9 +27,9 @@ pub fn eig_scratch(n: usize, planes: usize) -> usize {
         + elements::<f64>(evd::evd_scratch::<f64>(n, ComputeEigenvectors::No, kind, Par::Seq, Spec::default()))
 }
 
-/// The eigenvalues of a matrix of one or two planes, and the vectors as columns, each by planes. Vectors have length one; the largest element
-/// of each is real, and for a complex matrix positive. The planes are overwritten. NaN if an element is not finite, or if the iteration does
-/// not converge.
+/// The eigenvalues of a matrix of one or two planes, and the vectors as columns, each by planes. Vectors have length one; the largest
+/// element of each is real, and for a complex matrix positive. The planes are overwritten. NaN if an element is not finite, or if the
+/// iteration does not converge.
 pub fn eig(
     planes: &mut [MatMut<'_, f64>],
     values: [&mut [f64]; 2],

@@ -16,6 +16,8 @@ pub trait MatrixElement: RealField + Copy + Send + Sync + 'static {
     fn wide(self) -> f64;
     /// Memory of f64s as memory of this type, which may have more elements.
     fn memory(scratch: &mut [f64]) -> &mut [Self];
+    /// The aligned part of memory of this type as memory of f64s.
+    fn doubles(scratch: &mut [Self]) -> &mut [f64];
     /// The absolute value.
     fn magnitude(self) -> Self;
     /// The square root.
@@ -47,6 +49,11 @@ impl MatrixElement for f32 {
         let len = 2 * scratch.len();
         // SAFETY: the bytes of the slice, which is borrowed for as long; any bytes are f32s, and f64s are aligned for them.
         unsafe { std::slice::from_raw_parts_mut(scratch.as_mut_ptr().cast(), len) }
+    }
+
+    fn doubles(scratch: &mut [f32]) -> &mut [f64] {
+        // SAFETY: any bytes are f64s.
+        unsafe { scratch.align_to_mut().1 }
     }
 
     #[inline(always)]
@@ -91,6 +98,10 @@ impl MatrixElement for f64 {
     }
 
     fn memory(scratch: &mut [f64]) -> &mut [f64] {
+        scratch
+    }
+
+    fn doubles(scratch: &mut [f64]) -> &mut [f64] {
         scratch
     }
 

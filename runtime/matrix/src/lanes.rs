@@ -1,5 +1,5 @@
-//! Loops over columns, compiled for the widest vectors of the processor. They round each product and each difference, and the order of a sum
-//! does not depend on the vectors: so the bits are the same on every processor.
+//! Loops over columns, compiled for the widest vectors of the processor. They round each product and each difference, and the order of a
+//! sum does not depend on the vectors: so the bits are the same on every processor.
 
 use crate::MatrixElement;
 use faer::{MatMut, MatRef};

@@ -12,9 +12,12 @@ mod eigen;
 mod element;
 mod lanes;
 mod lu;
+mod memory;
 mod qr;
+mod secular;
 mod spectral;
 mod triangular;
+mod tridiagonal;
 mod workers;
 
 pub use cholesky::{BATCH, cholesky, cholesky_batch, cholesky_rows};

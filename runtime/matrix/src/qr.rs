@@ -229,10 +229,10 @@ fn reflection<T: MatrixElement>(own: &mut [T]) -> (T, T) {
     (beta, (beta - alpha) / beta)
 }
 
-/// For each column of a matrix Q, the sign of this column if [`Reflections`] computes Q. `top` has the first rows of Q, as many as columns, and
-/// is overwritten. Q belongs to a matrix with more rows than columns. (Ballard et al., "Reconstructing Householder vectors from tall-skinny
-/// QR", 2014: applied to Q itself, `qr` returns a diagonal of these signs.) Q has been rounded to numbers of this distance around one, so
-/// elements that would be zero or one are only close to them.
+/// For each column of a matrix Q, the sign of this column if [`Reflections`] computes Q. `top` has the first rows of Q, as many as columns,
+/// and is overwritten. Q belongs to a matrix with more rows than columns. (Ballard et al., "Reconstructing Householder vectors from
+/// tall-skinny QR", 2014: applied to Q itself, `qr` returns a diagonal of these signs.) Q has been rounded to numbers of this distance
+/// around one, so elements that would be zero or one are only close to them.
 pub fn qr_signs(mut top: MatMut<'_, f64>, epsilon: f64, mut sign: impl FnMut(usize, f64)) {
     let n = top.ncols();
     for k in 0..n {

@@ -2,38 +2,66 @@
 //! conquer for large matrices.
 
 use crate::lanes::{column, largest_of, widest};
-use crate::{MatrixElement, is_finite};
+use crate::memory::{elements, stack};
+use crate::tridiagonal::{tridiagonal, tridiagonal_scratch};
+use crate::workers::SharedMatrix;
+use crate::{MatrixElement, STRIP, Workers, is_finite};
 use faer::diag::DiagMut;
-use faer::dyn_stack::{MemStack, StackReq};
-use faer::linalg::evd::{self, ComputeEigenvectors};
+use faer::linalg::evd::{self, ComputeEigenvectors, tridiag};
+use faer::linalg::householder;
+use faer::linalg::qr::no_pivoting::factor::recommended_block_size;
 use faer::linalg::svd::{self as factor, ComputeSvdVectors};
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{MatMut, MatRef, Par, Spec};
-use std::mem::MaybeUninit;
+use faer::{Conj, MatMut, MatRef, Par, Spec};
 
-pub(crate) fn elements<T>(request: StackReq) -> usize {
-    request.unaligned_bytes_required().div_ceil(size_of::<T>())
-}
-
-pub(crate) fn stack<T: MatrixElement>(scratch: &mut [T]) -> &mut MemStack {
-    let len = size_of_val(scratch);
-    let first = scratch.as_mut_ptr().cast::<MaybeUninit<u8>>();
-    // SAFETY: the bytes of the slice, which is borrowed for as long; any bytes are elements.
-    MemStack::new(unsafe { std::slice::from_raw_parts_mut(first, len) })
-}
+/// Rows of a matrix from which on [`eigh`] divides its work.
+const DIVIDED: usize = 65;
 
 /// Elements of the scratch memory of [`eigh`] for a matrix of `n` rows.
 pub fn eigh_scratch<T: MatrixElement>(n: usize) -> usize {
     if n == 0 {
         return 0;
     }
-    elements::<T>(evd::self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, Spec::default()))
+    if n < DIVIDED {
+        return elements::<T>(evd::self_adjoint_evd_scratch::<T>(
+            n,
+            ComputeEigenvectors::Yes,
+            Par::Seq,
+            Spec::default(),
+        ));
+    }
+    let doubles = size_of::<f64>() / size_of::<T>();
+    let reduction = elements::<T>(tridiag::tridiag_in_place_scratch::<T>(n, Par::Seq, Spec::default()));
+    let lines = doubles * (2 * n + tridiagonal_scratch(n) + 1);
+    let back = n.div_ceil(STRIP) * back_scratch::<T>(n);
+    block_size::<T>(n) * n + (2 * n * n + lines).max(reduction).max(back)
+}
+
+/// Reflections of a block of the reduction to a tridiagonal matrix.
+fn block_size<T: MatrixElement>(n: usize) -> usize {
+    recommended_block_size::<T>(n, n)
+}
+
+/// Elements of memory for the reflections of a strip of vectors.
+fn back_scratch<T: MatrixElement>(n: usize) -> usize {
+    let request = householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(
+        n - 1,
+        block_size::<T>(n),
+        STRIP,
+    );
+    elements::<T>(request)
 }
 
 /// The eigenvalues of a symmetric matrix in ascending order, and their vectors as columns of length one, signed so that the first large
 /// element is positive. The lower triangle is read, and the matrix is overwritten. NaN if an element of it is not finite, or if the
 /// iteration does not converge.
-pub fn eigh<T: MatrixElement>(mut a: MatMut<'_, T>, values: &mut [T], mut vectors: MatMut<'_, T>, scratch: &mut [T]) {
+pub fn eigh<T: MatrixElement>(
+    mut a: MatMut<'_, T>,
+    values: &mut [T],
+    mut vectors: MatMut<'_, T>,
+    scratch: &mut [T],
+    workers: &mut dyn Workers,
+) {
     let n = a.nrows();
     assert!(n == a.ncols() && n == values.len() && scratch.len() >= eigh_scratch::<T>(n), "memory for {n} eigenvalues");
     for j in 0..n {
@@ -44,9 +72,12 @@ pub fn eigh<T: MatrixElement>(mut a: MatMut<'_, T>, values: &mut [T], mut vector
     let found = is_finite(a.rb()) && {
         let scale = scale(a.rb());
         scaled(a.rb_mut(), T::of(scale.recip()));
-        let diagonal = DiagMut::from_slice_mut(values);
-        let vectors = Some(vectors.rb_mut());
-        let found = evd::self_adjoint_evd(a.rb(), diagonal, vectors, Par::Seq, stack(scratch), Spec::default()).is_ok();
+        let found = if n < DIVIDED {
+            let (diagonal, made) = (DiagMut::from_slice_mut(values), Some(vectors.rb_mut()));
+            evd::self_adjoint_evd(a.rb(), diagonal, made, Par::Seq, stack(scratch), Spec::default()).is_ok()
+        } else {
+            divided(a.rb_mut(), values, vectors.rb_mut(), scratch, workers)
+        };
         values.iter_mut().for_each(|value| *value *= T::of(scale));
         found
     };
@@ -59,6 +90,52 @@ pub fn eigh<T: MatrixElement>(mut a: MatMut<'_, T>, values: &mut [T], mut vector
             negate(vectors.rb_mut(), j);
         }
     }
+}
+
+/// Reduces a matrix to a tridiagonal one, and applies the reflections to the eigenvectors of that.
+fn divided<T: MatrixElement>(
+    mut a: MatMut<'_, T>,
+    values: &mut [T],
+    mut vectors: MatMut<'_, T>,
+    scratch: &mut [T],
+    workers: &mut dyn Workers,
+) -> bool {
+    let (n, block) = (a.nrows(), block_size::<T>(a.nrows()));
+    let (reflections, scratch) = scratch.split_at_mut(block * (n - 1));
+    let mut reflections = MatMut::from_column_major_slice_mut(reflections, block, n - 1);
+    tridiag::tridiag_in_place(a.rb_mut(), reflections.rb_mut(), Par::Seq, stack(scratch), Spec::default());
+    let (packed, rest) = scratch.split_at_mut(n * n);
+    let (factors, rest) = rest.split_at_mut(n * n);
+    let (diagonal, rest) = T::doubles(rest).split_at_mut(n);
+    let (beside, rest) = rest.split_at_mut(n);
+    for i in 0..n {
+        diagonal[i] = a[(i, i)].wide();
+        beside[i] = if i + 1 < n { a[(i + 1, i)].wide() } else { 0.0 };
+    }
+    let memory = [packed, factors].map(|memory| MatMut::from_column_major_slice_mut(memory, n, n));
+    if !tridiagonal(diagonal, &beside[..n - 1], vectors.rb_mut(), memory, rest, workers) {
+        return false;
+    }
+    values.iter_mut().zip(&*diagonal).for_each(|(to, &from)| *to = T::of(from));
+    let len = back_scratch::<T>(n);
+    let (vectors, memory) = (SharedMatrix::new(vectors), SharedMatrix::of_line(scratch));
+    let (a, reflections) = (a.rb().submatrix(1, 0, n - 1, n - 1), reflections.rb());
+    workers.each(n.div_ceil(STRIP), &|task| {
+        // SAFETY: tasks have different columns, and memory of their own.
+        let (own, memory) = unsafe {
+            let columns = task * STRIP..n.min((task + 1) * STRIP);
+            (vectors.part(1..n, columns), memory.elements(task * len..(task + 1) * len))
+        };
+        householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
+            a,
+            reflections,
+            Conj::No,
+            own,
+            Par::Seq,
+            stack(memory),
+        );
+    });
+    true
 }
 
 fn kind(columns: Option<usize>, least: usize) -> ComputeSvdVectors {

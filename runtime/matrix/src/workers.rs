@@ -45,6 +45,21 @@ impl<'a, T> SharedMatrix<'a, T> {
         }
     }
 
+    /// A column, as the shared elements of a line.
+    pub fn of_line(line: &'a mut [T]) -> SharedMatrix<'a, T> {
+        let rows = line.len();
+        SharedMatrix::new(MatMut::from_column_major_slice_mut(line, rows, 1))
+    }
+
+    /// A part of the first column, to be written.
+    ///
+    /// # Safety
+    /// No other access to the elements of the part is in use.
+    pub unsafe fn elements(&self, rows: Range<usize>) -> &'a mut [T] {
+        // SAFETY: as promised by the caller.
+        crate::lanes::column_mut(unsafe { self.part(rows, 0..1) }, 0)
+    }
+
     fn address(&self, rows: &Range<usize>, columns: &Range<usize>) -> *mut T {
         assert!(rows.start <= rows.end && rows.end <= self.rows, "rows {rows:?} of {}", self.rows);
         assert!(columns.start <= columns.end && columns.end <= self.columns, "columns {columns:?} of {}", self.columns);

@@ -2,7 +2,7 @@
 
 use crate::{largest, noise};
 use faer::Mat;
-use spmdc_matrix::{eigh, eigh_scratch, is_finite, svd, svd_scratch};
+use spmdc_matrix::{Alone, eigh, eigh_scratch, is_finite, svd, svd_scratch};
 
 /// Memory with contents of no use.
 fn used(rows: usize, columns: usize) -> Mat<f64> {
@@ -12,13 +12,13 @@ fn used(rows: usize, columns: usize) -> Mat<f64> {
 fn eigen(a: &Mat<f64>) -> (Vec<f64>, Mat<f64>) {
     let n = a.nrows();
     let (mut values, mut vectors) = (vec![1e9; n], used(n, n));
-    eigh(a.clone().as_mut(), &mut values, vectors.as_mut(), &mut vec![1e9; eigh_scratch::<f64>(n)]);
+    eigh(a.clone().as_mut(), &mut values, vectors.as_mut(), &mut vec![1e9; eigh_scratch::<f64>(n)], &mut Alone);
     (values, vectors)
 }
 
 #[test]
 fn eigenvectors_diagonalize_the_matrix() {
-    for n in [0, 1, 2, 3, 10, 32, 33, 64, 150] {
+    for n in [0, 1, 2, 3, 10, 32, 33, 64, 65, 150, 300] {
         for scale in [1.0, 1e-200, 1e300] {
             let b = noise(n, n);
             let a = (&b + b.transpose()) * faer::Scale(scale);
@@ -27,6 +27,37 @@ fn eigenvectors_diagonalize_the_matrix() {
             let made = Mat::from_fn(n, n, |i, j| vectors[(i, j)] * values[j]) * vectors.transpose();
             assert!(largest(&(&made - &a)) <= 1e-13 * scale * (n as f64), "{n} {scale}");
             assert!(largest(&(vectors.transpose() * &vectors - Mat::<f64>::identity(n, n))) < 1e-12, "{n}");
+        }
+    }
+}
+
+/// Equal eigenvalues, and nearly equal ones, whose vectors are not combined with others.
+#[test]
+fn eigenvectors_of_clusters_are_orthogonal() {
+    let n = 200;
+    let diagonal: [&dyn Fn(usize) -> f64; 4] =
+        [&|_| 0.0, &|i| (i % 3) as f64, &|i| 1.0 + 1e-14 * i as f64, &|i| 10.0_f64.powi(-(i as i32) / 12)];
+    for (case, values) in diagonal.into_iter().enumerate() {
+        let exact = Mat::from_fn(n, n, |i, j| if i == j { values(i) } else { 0.0 });
+        let glued = Mat::from_fn(n, n, |i, j| match i.abs_diff(j) {
+            0 => (i as f64 % 21.0 - 10.0).abs(),
+            1 => {
+                if i.max(j) % 21 == 0 {
+                    1e-13
+                } else {
+                    1.0
+                }
+            }
+            _ => 0.0,
+        });
+        let full = noise(n, n);
+        let (_, turned) = eigen(&(&full + full.transpose()));
+        let dense = &turned * &exact * turned.transpose();
+        for (kind, a) in [exact, glued, (&dense + dense.transpose()) * faer::Scale(0.5)].into_iter().enumerate() {
+            let (values, vectors) = eigen(&a);
+            let made = Mat::from_fn(n, n, |i, j| vectors[(i, j)] * values[j]) * vectors.transpose();
+            assert!(largest(&(&made - &a)) <= 1e-12 * (1.0 + largest(&a)), "{case} {kind}");
+            assert!(largest(&(vectors.transpose() * &vectors - Mat::<f64>::identity(n, n))) < 1e-12, "{case} {kind}");
         }
     }
 }

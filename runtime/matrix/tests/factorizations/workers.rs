@@ -2,7 +2,9 @@
 
 use crate::noise;
 use faer::Mat;
-use spmdc_matrix::{Alone, MatrixElement, RIGHT, Reflections, Workers, cholesky, lu, qr_scratch, solve_triangular};
+use spmdc_matrix::{
+    Alone, MatrixElement, RIGHT, Reflections, Workers, cholesky, eigh, eigh_scratch, lu, qr_scratch, solve_triangular,
+};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Threads that take one task after another, the last one first.
@@ -51,6 +53,10 @@ fn bits<T: MatrixElement>(m: usize, n: usize, workers: &mut dyn Workers) -> Vec<
     reflections.form_q(q.as_mut(), workers);
     keep(&q);
     let mut l = &a * a.transpose() + Mat::<T>::identity(m, m);
+    let mut vectors = l.clone();
+    let (mut values, mut scratch) = (vec![T::of(0.0); m], vec![T::of(0.0); eigh_scratch::<T>(m)]);
+    eigh(l.clone().as_mut(), &mut values, vectors.as_mut(), &mut scratch, workers);
+    keep(&vectors);
     assert!(cholesky(l.as_mut(), workers));
     keep(&l);
     all

@@ -186,7 +186,7 @@ unsafe fn run_as<T: MatrixElement, W: MatrixElement>(
                     if *lower { a.load(scratch, workers) } else { a.load_turned(0..columns, scratch, workers) };
                 let (values, scratch) = scratch.split_at_mut(rows);
                 let (mut vectors, scratch) = matrix(scratch, rows, rows);
-                spmdc_matrix::eigh(own, values, vectors.as_mut(), scratch);
+                spmdc_matrix::eigh(own, values, vectors.as_mut(), scratch, workers);
                 result(0).store(|at, _| values[at], workers);
                 result(1).store(|row, column| vectors[(row, column)], workers);
             }
