@@ -4,6 +4,8 @@
 //! to foreign memory. Two things cannot be checked here: the code of kernels, and that steps which touch the same memory are
 //! ordered by barriers.
 
+mod tiles;
+
 use crate::components::ProgramCode;
 use crate::errors::trap::RunError;
 use crate::library::gemm;
@@ -14,11 +16,18 @@ use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchBoxes, FetchDim, FetchRun, FetchStep, GemmDim,
     GemmStep, GroupPanels, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines,
     Message, PermuteStep, Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, SelectLines, Shards, Site, Step,
-    StreamRows, TakenPlaces, TextPurpose, places,
+    StreamRows, TakenPlaces, TextPurpose, TileStep, places,
 };
 
 /// Checks a step of a component.
 pub(crate) type CheckFn<S> = fn(&ProgramChecker<'_>, &S) -> Result<(), RunError>;
+
+/// The checks of steps with products.
+#[derive(Clone, Copy)]
+pub(crate) struct ProductChecks {
+    pub product: CheckFn<GemmStep>,
+    pub tiles: CheckFn<TileStep>,
+}
 
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
 const HUGE: u64 = 1 << 48;
@@ -164,6 +173,7 @@ impl ProgramChecker<'_> {
             Step::Kernel(_)
             | Step::Panels { .. }
             | Step::GroupPanels(_)
+            | Step::Tiles(_)
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
@@ -195,7 +205,8 @@ impl ProgramChecker<'_> {
                 kernels.iter().try_for_each(|kernel| self.kernel(kernel))
             }
             Step::GroupPanels(panels) => self.group_panels(panels),
-            Step::Gemm(step) => self.code.components.check::<CheckFn<GemmStep>>(step.component())?(self, step),
+            Step::Gemm(step) => (self.code.components.check::<ProductChecks>(step.component())?.product)(self, step),
+            Step::Tiles(step) => (self.code.components.check::<ProductChecks>(step.component())?.tiles)(self, step),
             Step::Library(step) => self.code.components.check::<CheckFn<LibraryStep>>(step.component())?(self, step),
             Step::Exchange(exchange) => self.exchange(exchange),
             Step::Reduce(reduce) => self.reduce(reduce),
@@ -267,6 +278,7 @@ impl ProgramChecker<'_> {
                 Step::Panels { lags, .. } => lags.iter().all(|lag| *lag == 0),
                 Step::Kernel(_) | Step::Reduce(_) | Step::Sync { .. } | Step::Post { .. } | Step::Await { .. } => true,
                 Step::GroupPanels(_)
+                | Step::Tiles(_)
                 | Step::Gemm(_)
                 | Step::Library(_)
                 | Step::Exchange(_)
@@ -712,6 +724,7 @@ fn site_of(step: &Step) -> Site {
         Step::Panels { kernels, .. } => kernels.first().map_or(Site::default(), |step| step.site),
         Step::GroupPanels(panels) => panels.kernels().next().map_or(Site::default(), |step| step.site),
         Step::Gemm(step) => step.site,
+        Step::Tiles(step) => step.site,
         Step::Library(step) => step.site,
         Step::Exchange(step) => step.site,
         Step::Reduce(step) => step.site,

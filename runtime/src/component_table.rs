@@ -6,7 +6,7 @@
 
 use std::marker::PhantomData;
 
-use crate::check::CheckFn;
+use crate::check::{CheckFn, ProductChecks};
 use crate::collectives::reduce::{CombineFn, combine_function};
 use crate::components::{ComponentCode, Components, ProgramCode};
 use crate::data::inputs;
@@ -17,11 +17,11 @@ use crate::library::rows_and_transfers::{RowReads, TransferEnds};
 use crate::library::scatter::Scatters;
 use crate::library::sort::SortCalls;
 use crate::library::transform::Transforms;
-use crate::load::{LoadFn, PrintFn};
+use crate::load::{LoadFn, PrintFn, ProductCode};
 use crate::run::report::RunOptions;
 use crate::run::session::{InputsCode, Session};
 use crate::text::progress::{self, ShowFn};
-use spmdc_abi::{Component, DType, GemmStep, Kernels, LibraryStep, Program, ReduceOp};
+use spmdc_abi::{Component, DType, Kernels, LibraryStep, Program, ReduceOp};
 
 /// A component with its symbol. Each is a static variable, of which nothing else in executables has the address.
 macro_rules! component {
@@ -41,8 +41,14 @@ macro_rules! product {
         component!(
             concat!("spmd_products_", $name),
             Component::Products(DType::$dtype),
-            &((|loader, step| loader.product(step, $multiply)) as LoadFn<GemmStep>),
-            &((|checker, step| checker.product(step)) as CheckFn<GemmStep>)
+            &ProductCode {
+                product: |loader, step| loader.product(step, $multiply),
+                tiles: |loader, step| loader.tiles(step, $multiply),
+            },
+            &ProductChecks {
+                product: |checker, step| checker.product(step),
+                tiles: |checker, step| checker.tiles(step),
+            }
         )
     };
 }
@@ -182,7 +188,7 @@ mod tests {
         for component in ALL.iter().copied().flatten().map(|code| code.component) {
             let fits = match component {
                 Component::Products(_) => {
-                    all.code::<LoadFn<GemmStep>>(component).is_ok() && all.check::<CheckFn<GemmStep>>(component).is_ok()
+                    all.code::<ProductCode>(component).is_ok() && all.check::<ProductChecks>(component).is_ok()
                 }
                 Component::Reductions(..) => all.code::<Option<CombineFn>>(component).is_ok(),
                 Component::Scatters(..)

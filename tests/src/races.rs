@@ -9,7 +9,7 @@
 //! Devices that execute one step at the same time divide its writes, which is not checked here.
 
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{AxisSet, Bound, KernelStep, Place, Program, ReduceStep, Shards, Site, Step};
+use spmdc_abi::{AxisSet, Bound, KernelStep, Place, Program, ReduceStep, Shards, Site, Step, TileBuffer, TileMember};
 use spmdc_kernel::loops::Kernel;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -168,6 +168,28 @@ impl Watch<'_> {
                     }
                 }
                 self.own(gemm.c, true, gemm.site);
+            }
+            Step::Tiles(step) => {
+                let mut buffers = Vec::new();
+                for member in &step.members {
+                    match member {
+                        TileMember::Kernel(part) => {
+                            let slots = &self.kernels[part.kernel as usize].buffers;
+                            buffers
+                                .extend(part.buffers.iter().zip(slots).map(|(buffer, slot)| (*buffer, slot.written)));
+                        }
+                        TileMember::Product(part) => {
+                            let [a, b, c] = part.buffers;
+                            buffers.extend([(a, false), (b, false), (c, true)]);
+                        }
+                    }
+                }
+                for (buffer, written) in buffers {
+                    if let TileBuffer::Memory(place) = buffer {
+                        self.own(place, written, step.site);
+                    }
+                }
+                self.own(step.scratch, true, step.site);
             }
             Step::Library(step) => {
                 for operand in &step.operands {

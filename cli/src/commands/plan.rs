@@ -8,7 +8,7 @@ use spmdc_compiler::report::json::{plan_json, timeline_json};
 use spmdc_compiler::report::kept::{
     CheckpointTrial, KeptCosts, KeptValue, checkpoints, costs as kept_costs, kept, kept_bytes,
 };
-use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, RowsRead, plan as costs};
+use spmdc_compiler::report::plan::{Collective, Holding, PlanReport, RowsRead, TiledSteps, plan as costs};
 use spmdc_compiler::report::timeline::timeline;
 use spmdc_ir::program::Stage;
 use spmdc_layout::cost::reported_trips;
@@ -115,6 +115,11 @@ fn of_one_mesh(
         indented(legend, "", "", width()),
         buffers(&plan.buffers, plan.hosts.unwrap_or(1), ascii)
     );
+    if !plan.tiles.is_empty() {
+        let legend = "products and loop nests that run tile by tile, so that the arrays between them are not stored; numbers are those of \
+                      one device:";
+        let _ = write!(text, "\n{}{}", indented(legend, "", "", width()), tiles(&plan.tiles, ascii));
+    }
     if !plan.reads.is_empty() {
         let legend =
             "rows read of streams, which stay in their files; bytes are those that one device reads each time:";
@@ -144,6 +149,18 @@ fn of_one_mesh(
         let _ = write!(text, "\n{legend}{}", collectives(&plan.collectives, plan.hosts, ascii, texts));
     }
     Ok(text)
+}
+
+fn tiles(all: &[TiledSteps], ascii: bool) -> String {
+    let columns = ["steps", "matrices", "rows", "rows of a tile", "bytes not stored", "scratch bytes", "line"];
+    let mut table = Table::new(&columns.map(|name| (name, ColumnAlign::Right))).giving_way(&["steps", "scratch bytes"]);
+    for tiles in all {
+        let &TiledSteps { steps, matrices, rows, tile, unstored_bytes, scratch_bytes, line } = tiles;
+        let numbers = [steps as u64, matrices.max(0) as u64, rows.max(0) as u64, tile, unstored_bytes, scratch_bytes];
+        let cells = numbers.into_iter().map(grouped).chain([line.to_string()]);
+        table.row(cells.collect(), "");
+    }
+    table.render(width(), ascii)
 }
 
 fn buffers(holdings: &[Holding], hosts: usize, ascii: bool) -> String {

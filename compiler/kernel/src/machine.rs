@@ -13,6 +13,17 @@ pub struct Machine {
     pub private_nanos: u64,
     /// Bytes of all rows of a panel: a part of the second-level cache. The rest of it holds data that all rows share.
     pub panel_bytes: u64,
+    /// Minimum bytes of an array on a device that is not stored if products and kernels compute it tile by tile.
+    pub tiled_bytes: u64,
+    /// Bytes of the arrays of a tile: a part of the second-level cache.
+    pub tile_bytes: u64,
+    /// Minimum number of rows of a tile: a product packs its other operand again for each tile.
+    pub tile_rows: u64,
+    /// Maximum bytes of scratch memory of a device for tiles, for 100 bytes of arrays that are not stored. If less is saved, these arrays
+    /// would stay in a cache anyway.
+    pub most_scratch: u64,
+    /// Minimum number of parts, on all devices together, into which sums over the rows of tiles must divide: each has one thread.
+    pub least_chains: usize,
     /// Maximum bytes of the rows that kernels with neighbouring rows use at a time, if they run panel by panel: half of the second-level
     /// cache.
     pub lagging_bytes: u64,
@@ -49,6 +60,11 @@ impl Machine {
         private_bytes: 16 * 1024,
         private_nanos: 20_000,
         panel_bytes: 128 * 1024,
+        tiled_bytes: 2 * 1024 * 1024,
+        tile_bytes: 1024 * 1024,
+        tile_rows: 128,
+        most_scratch: 50,
+        least_chains: 16,
         lagging_bytes: 512 * 1024,
         ring_bytes: 64 * 1024,
         ring_block: 128,
@@ -68,6 +84,11 @@ impl Machine {
         private_bytes: 8,
         private_nanos: 8,
         panel_bytes: 64,
+        tiled_bytes: 64,
+        tile_bytes: 64,
+        tile_rows: 2,
+        most_scratch: 1_000_000,
+        least_chains: 1,
         lagging_bytes: 4096,
         ring_bytes: 16,
         ring_block: 2,

@@ -113,7 +113,7 @@ pub(super) fn joined(
 /// Lets steps call the kernels of a table from this one on.
 fn call_from(steps: &mut [Step], first: u32) {
     for step in steps {
-        step.kernels_mut().iter_mut().for_each(|kernel| kernel.kernel += first);
+        step.kernel_numbers_mut().into_iter().for_each(|number| *number += first);
         step.blocks_mut().for_each(|block| call_from(block, first));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::kept::{CheckpointTrial, KeptValue, kept_bytes};
 use super::named::named_values;
-use super::plan::{PlanReport, peak_bytes_per_device};
+use super::plan::{PlanReport, TiledSteps, peak_bytes_per_device};
 use super::timeline::Timeline;
 use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use serde::Serialize;
@@ -141,6 +141,17 @@ fn shown(collective: Collective, has_hosts: bool, place: &dyn Fn(Span) -> (usize
     }
 }
 
+#[derive(Serialize)]
+struct JsonTiles {
+    line: u32,
+    steps: usize,
+    matrices: i64,
+    rows: i64,
+    tile_rows: u64,
+    unstored_bytes: u64,
+    scratch_bytes: u64,
+}
+
 /// A plan, in the order of the output.
 #[derive(Serialize)]
 struct JsonPlan<'p> {
@@ -152,6 +163,8 @@ struct JsonPlan<'p> {
     kept_bytes: u64,
     kept: Vec<JsonKept<'p>>,
     checkpoints: Vec<JsonCheckpoint<'p>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tiles: Vec<JsonTiles>,
     collectives: Vec<JsonCollective>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     reads: Vec<JsonRead>,
@@ -190,6 +203,11 @@ struct JsonCheckpoint<'p> {
     kept_bytes: u64,
     peak_bytes_per_device: u64,
     flops_per_device: u64,
+}
+
+fn tiles_json(tiles: &TiledSteps) -> JsonTiles {
+    let &TiledSteps { steps, matrices, rows, tile, unstored_bytes, scratch_bytes, line } = tiles;
+    JsonTiles { line, steps, matrices, rows, tile_rows: tile, unstored_bytes, scratch_bytes }
 }
 
 /// One object for a plan, without a line break; `place` gives the line and column of a span.
@@ -232,6 +250,7 @@ pub fn plan_json(
         kept_bytes: kept_bytes(kept),
         kept: values.collect(),
         checkpoints: checkpoints.collect(),
+        tiles: plan.tiles.iter().map(tiles_json).collect(),
         collectives: plan
             .collectives
             .iter()

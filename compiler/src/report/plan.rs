@@ -1,8 +1,8 @@
 //! The cost of a program before it runs: memory, operations and communication of one device.
 
 pub use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
-use spmdc_abi::Program;
 use spmdc_abi::mesh::DeviceMesh;
+use spmdc_abi::{Program, Step};
 use spmdc_ir::program::Module;
 use spmdc_layout::hosts::Hosts;
 use spmdc_layout::mesh::Mesh;
@@ -19,6 +19,8 @@ pub struct PlanReport {
     pub process_bytes: u64,
     /// Operations of one device; loops with unknown bounds count as in [`reported_trips`](spmdc_layout::cost::reported_trips).
     pub flops_per_device: u64,
+    /// The work that runs tile by tile, in program order.
+    pub tiles: Vec<TiledSteps>,
     /// The collectives, in program order.
     pub collectives: Vec<Collective>,
     /// The reads of rows of streams, in program order.
@@ -28,6 +30,25 @@ pub struct PlanReport {
     /// Bytes of memory of a host for messages to and from others, which collectives use one after the other. This is an estimate, because
     /// the bytes that a host sends are counted as the bytes that a host receives; 0 if no hosts are known.
     pub message_bytes: u64,
+}
+
+/// Products and kernels that run tile by tile: the arrays between them are not stored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TiledSteps {
+    /// The number of products and kernels.
+    pub steps: usize,
+    /// The matrices of the first device, and their rows.
+    pub matrices: i64,
+    /// The rows of each matrix.
+    pub rows: i64,
+    /// The most rows of a tile.
+    pub tile: u64,
+    /// Bytes of one device's arrays that are not stored.
+    pub unstored_bytes: u64,
+    /// Bytes of one device's scratch memory: the tiles of all its threads.
+    pub scratch_bytes: u64,
+    /// The source line of the first product, from 1.
+    pub line: u32,
 }
 
 /// A buffer and its value.
@@ -90,11 +111,29 @@ pub fn plan(module: &Module, program: &Program) -> PlanReport {
         process_bytes: program.arenas.iter().map(|arena| arena.bytes * instances(arena.axes) as u64).sum::<u64>()
             + ahead_bytes(program),
         flops_per_device: flops_per_device(module),
+        tiles: tiles(program),
         collectives,
         reads: reads(module),
         hosts,
         message_bytes,
     }
+}
+
+/// The work that runs tile by tile.
+fn tiles(program: &Program) -> Vec<TiledSteps> {
+    let mesh = DeviceMesh::new(&program.mesh).expect("the compiler makes meshes that the runtime takes");
+    let steps =
+        Step::walk(&program.body).filter_map(|step| if let Step::Tiles(tiles) = step { Some(tiles) } else { None });
+    let reported = steps.map(|tiles| TiledSteps {
+        steps: tiles.members.len(),
+        matrices: tiles.matrices.iter().map(|count| mesh.resolve(count, 0)).product(),
+        rows: mesh.resolve(&tiles.rows, 0),
+        tile: tiles.tile,
+        unstored_bytes: tiles.unstored,
+        scratch_bytes: tiles.slots * tiles.slot_bytes,
+        line: tiles.site.line,
+    });
+    reported.collect()
 }
 
 /// The number of different blocks, or of parts of sums, of a value of this type: the product of the axes that the text names.

@@ -3,7 +3,7 @@
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{
     AxisSet, CollectiveKind, ExchangeStep, GemmDim, GemmStep, KernelStep, Layout, LibraryStep, Place, Program,
-    ReduceStep, Shards, Step,
+    ReduceStep, Shards, Step, TileStep,
 };
 use spmdc_layout::cost::{of_barrier, of_copy, of_product};
 use spmdc_layout::crossings;
@@ -75,6 +75,7 @@ impl TimedProgram<'_> {
             Step::GroupPanels(panels) => panels.steps.iter().map(|step| self.crossing(step)).sum(),
             Step::Kernel(_)
             | Step::Panels { .. }
+            | Step::Tiles(_)
             | Step::Sync { .. }
             | Step::Await { .. }
             | Step::Copy { .. }
@@ -97,6 +98,7 @@ impl TimedProgram<'_> {
                 let kernels = panels.kernels().map(|kernel| self.of_kernel(kernel)).sum::<f64>();
                 kernels + panels.reductions().map(|step| self.of_reduction(step)).sum::<f64>()
             }
+            Step::Tiles(tiles) => self.of_tiles(tiles),
             Step::Gemm(gemm) => self.of_gemm(gemm),
             Step::Library(library) => self.of_library(library),
             Step::Exchange(step) => self.of_filling(&step.to, 1),
@@ -130,6 +132,12 @@ impl TimedProgram<'_> {
         let owners = gemm.ring.as_ref().map_or(1, |ring| self.mesh.count(ring.axes.iter().map(|&axis| axis as usize)));
         let all: f64 = dims.map(extent).product::<f64>() * owners as f64;
         of_product(all) / self.mesh.count(gemm.split.iter()) as f64
+    }
+
+    fn of_tiles(self, tiles: &TileStep) -> f64 {
+        let number = |scalar: &spmdc_abi::Scalar| self.mesh.resolve(scalar, DEVICE).max(0) as f64;
+        let rows = tiles.matrices.iter().chain([&tiles.rows]).map(number).product::<f64>();
+        rows * f64::from(tiles.cost) / self.mesh.count(tiles.split.iter()) as f64
     }
 
     fn of_library(self, library: &LibraryStep) -> f64 {

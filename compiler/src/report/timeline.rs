@@ -259,6 +259,7 @@ fn add_steps(steps: &[Step], timed: TimedProgram<'_>, out: &mut Vec<TimedStep>) 
             Step::Kernel(_)
             | Step::Panels { .. }
             | Step::GroupPanels(_)
+            | Step::Tiles(_)
             | Step::Gemm(_)
             | Step::Exchange(_)
             | Step::Reduce(_)

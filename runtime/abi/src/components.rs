@@ -5,13 +5,13 @@
 //! [`Image`](crate::Image). Nothing else refers to these symbols, so the linker drops all other components. A program that runs in the
 //! process of its compiler finds all of them there.
 
-use crate::{Bound, DType, GemmStep, LibraryFunction, LibraryStep, Program, ReduceOp, ReduceStep, Step};
+use crate::{Bound, DType, GemmStep, LibraryFunction, LibraryStep, Program, ReduceOp, ReduceStep, Step, TileStep};
 use std::collections::BTreeSet;
 
 /// A component of the runtime. Loops over elements are compiled for each element type, and each type is a component of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
-    /// Matrix products: [`Step::Gemm`].
+    /// Matrix products: [`Step::Gemm`] and [`Step::Tiles`].
     Products(DType),
     /// Combinations of the partial values of several devices: [`Step::Reduce`].
     Reductions(DType, ReduceOp),
@@ -63,6 +63,13 @@ impl GemmStep {
     }
 }
 
+impl TileStep {
+    /// The component that makes the products, which have one element type.
+    pub fn component(&self) -> Component {
+        Component::Products(self.products().next().map_or(DType::F32, |product| product.dtype))
+    }
+}
+
 impl ReduceStep {
     /// The component that combines the values.
     pub fn component(&self) -> Component {
@@ -90,6 +97,7 @@ impl Step {
     pub fn component(&self) -> Option<Component> {
         match self {
             Step::Gemm(step) => Some(step.component()),
+            Step::Tiles(step) => Some(step.component()),
             Step::Reduce(step) => Some(step.component()),
             Step::Library(step) => Some(step.component()),
             Step::Print { .. } => Some(Component::Prints),

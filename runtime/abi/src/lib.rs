@@ -30,6 +30,7 @@ mod panels;
 pub mod sorted;
 mod streams;
 pub mod threefry;
+mod tiles;
 pub mod trap;
 mod visit;
 pub mod words;
@@ -51,9 +52,10 @@ pub use matrix::{MATRICES_SIDE_BY_SIDE, MatrixFunction, RIGHT_SIDES, SIDE_BY_SID
 pub use mesh_programs::{Channel, MeshProgram, Message};
 pub use panels::GroupPanels;
 pub use streams::StreamRows;
+pub use tiles::{TileBuffer, TileKernel, TileMember, TileProduct, TileRows, TileStep};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 26;
+pub const ABI_VERSION: u32 = 27;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -433,6 +435,8 @@ pub enum Step {
     },
     /// Kernels and reductions that groups of devices run panel by panel, each device for all members of its group.
     GroupPanels(GroupPanels),
+    /// Kernels and products that run tile by tile.
+    Tiles(Box<TileStep>),
     /// A matrix product done by the library.
     Gemm(GemmStep),
     /// A function of the runtime on whole lines or matrices.

@@ -1,6 +1,6 @@
 //! The parts of a step: the lists of steps in it, and its calls of kernels; and the steps of a program one by one.
 
-use crate::{GroupPanels, KernelStep, Step};
+use crate::{GroupPanels, KernelStep, Step, TileMember};
 
 impl Step {
     /// These steps and all steps in them, each before those in it.
@@ -28,6 +28,7 @@ impl Step {
             Step::GroupPanels(GroupPanels { steps, .. }) => [steps, &[]],
             Step::Kernel(_)
             | Step::Panels { .. }
+            | Step::Tiles(_)
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
@@ -53,6 +54,7 @@ impl Step {
             Step::GroupPanels(GroupPanels { steps, .. }) => [steps, &mut []],
             Step::Kernel(_)
             | Step::Panels { .. }
+            | Step::Tiles(_)
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
@@ -75,6 +77,7 @@ impl Step {
             Step::Panels { kernels, .. } => kernels,
             Step::Kernel(kernel) => std::slice::from_ref(kernel),
             Step::GroupPanels(_)
+            | Step::Tiles(_)
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
@@ -99,6 +102,7 @@ impl Step {
             Step::Panels { kernels, .. } => kernels,
             Step::Kernel(kernel) => std::slice::from_mut(kernel),
             Step::GroupPanels(_)
+            | Step::Tiles(_)
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
@@ -115,5 +119,18 @@ impl Step {
             | Step::If { .. }
             | Step::Print { .. } => &mut [],
         }
+    }
+
+    /// The numbers of all kernels that it calls, without those in its lists of steps.
+    pub fn kernel_numbers_mut(&mut self) -> Vec<&mut u32> {
+        if let Step::Tiles(tiles) = self {
+            let members = tiles.members.iter_mut();
+            let numbers = members.filter_map(|member| match member {
+                TileMember::Kernel(kernel) => Some(&mut kernel.kernel),
+                TileMember::Product(_) => None,
+            });
+            return numbers.collect();
+        }
+        self.kernels_mut().iter_mut().map(|kernel| &mut kernel.kernel).collect()
     }
 }

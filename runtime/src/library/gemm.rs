@@ -40,30 +40,52 @@ type Multiply<T> = unsafe fn(
     Parallelism,
 );
 
-/// The code of products of one element type: multiplies matrices of these rows and columns at these element offsets of `a`, `b` and `c`.
-pub(crate) type ProductFn = unsafe fn(&PreparedProduct, GemmExtent, GemmExtent, [isize; 3]);
+/// A product of two matrices, summed over contracted dimensions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MatrixProduct<'a> {
+    pub a: *const u8,
+    pub b: *const u8,
+    pub c: *mut u8,
+    pub m: GemmExtent,
+    pub n: GemmExtent,
+    pub k: GemmExtent,
+    /// Further contracted dimensions.
+    pub contracted: &'a [GemmExtent],
+    /// Whether the product is added to the present contents of the result.
+    pub adds: bool,
+}
+
+/// The code of products of one element type.
+pub(crate) type ProductFn = unsafe fn(&MatrixProduct<'_>);
 
 /// # Safety
 /// As for [`PreparedProduct::run`].
-pub(crate) unsafe fn product_f32(product: &PreparedProduct, m: GemmExtent, n: GemmExtent, offsets: [isize; 3]) {
+pub(crate) unsafe fn product_f32(product: &MatrixProduct<'_>) {
     // SAFETY: as promised by the caller.
-    unsafe { product.contract(gemm_f32::gemm::f32::get_gemm_fn(), m, n, offsets, 1.0) }
+    unsafe { product.contract(gemm_f32::gemm::f32::get_gemm_fn(), 1.0) }
 }
 
 /// # Safety
 /// As for [`PreparedProduct::run`].
-pub(crate) unsafe fn product_f64(product: &PreparedProduct, m: GemmExtent, n: GemmExtent, offsets: [isize; 3]) {
+pub(crate) unsafe fn product_f64(product: &MatrixProduct<'_>) {
     // SAFETY: as promised by the caller.
-    unsafe { product.contract(gemm_f64::gemm::f64::get_gemm_fn(), m, n, offsets, 1.0) }
+    unsafe { product.contract(gemm_f64::gemm::f64::get_gemm_fn(), 1.0) }
 }
 
 /// A dimension of the product on one device; strides are in elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GemmExtent {
-    len: usize,
-    a: isize,
-    b: isize,
-    c: isize,
+    pub len: usize,
+    pub a: isize,
+    pub b: isize,
+    pub c: isize,
+}
+
+impl GemmExtent {
+    /// A dimension with this number of elements.
+    pub fn new(dim: &GemmDim, len: i64) -> GemmExtent {
+        GemmExtent { len: len.max(0) as usize, a: dim.a as isize, b: dim.b as isize, c: dim.c as isize }
+    }
 }
 
 /// A step's product, or a device's share of it.
@@ -172,12 +194,7 @@ fn part_of(
 ) -> PreparedProduct {
     let mesh = reads.mesh();
     let read = extent_of_reads(mesh, step, (device, owner));
-    let extent = |dim: &GemmDim| GemmExtent {
-        len: extent(mesh, step, dim, (device, owner)).max(0) as usize,
-        a: dim.a as isize,
-        b: dim.b as isize,
-        c: dim.c as isize,
-    };
+    let extent = |dim: &GemmDim| GemmExtent::new(dim, extent(mesh, step, dim, (device, owner)));
     let size = step.dtype.size() as isize;
     let [a, b, c] = offsets(mesh, step, owner).map(|elements| elements as isize * size);
     let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
@@ -300,24 +317,29 @@ impl PreparedProduct {
             (b, c) = (b + columns.start as isize * n.b, c + columns.start as isize * n.c);
             n.len = columns.len();
         }
+        let size = self.dtype.size() as isize;
+        let product = MatrixProduct {
+            a: self.a.wrapping_offset(a * size),
+            b: self.b.wrapping_offset(b * size),
+            c: self.c.wrapping_offset(c * size),
+            m,
+            n,
+            k: self.k,
+            contracted: &self.contracted,
+            adds: self.adds,
+        };
         // SAFETY: as promised by the caller. The product of an empty contraction still writes: zeros.
-        unsafe { (self.multiply)(self, m, n, [a, b, c]) }
+        unsafe { (self.multiply)(&product) }
     }
+}
 
-    /// Sums the products over all contracted dimensions, for operands at these element offsets.
+impl MatrixProduct<'_> {
+    /// Sums the products over all contracted dimensions.
     ///
     /// # Safety
-    /// As for `run`.
-    unsafe fn contract<T: Copy>(
-        &self,
-        multiply: Multiply<T>,
-        m: GemmExtent,
-        n: GemmExtent,
-        [a, b, c]: [isize; 3],
-        one: T,
-    ) {
-        debug_assert_eq!(size_of::<T>(), self.dtype.size(), "a product is computed in its type");
-        let to = self.c.cast::<T>().wrapping_offset(c);
+    /// As for [`PreparedProduct::run`]; the elements have the type `T`.
+    unsafe fn contract<T: Copy>(&self, multiply: Multiply<T>, one: T) {
+        let (m, n, to) = (self.m, self.n, self.c.cast::<T>());
         let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
         // For an empty contraction, one pass over no elements writes the zeros.
         let depth = if passes == 0 { 0 } else { self.k.len };
@@ -333,7 +355,7 @@ impl PreparedProduct {
         };
         debug_assert!(rows.c >= 0 && columns.c >= 0 && left_k >= 0, "strides of products count forward");
         for pass in 0..passes.max(1) {
-            let (mut a, mut b) = (a, b);
+            let (mut a, mut b) = (0, 0);
             let mut index = pass;
             for dim in self.contracted.iter().rev().filter(|dim| dim.len > 0) {
                 let i = (index % dim.len) as isize;

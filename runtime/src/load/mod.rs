@@ -14,6 +14,7 @@ mod control;
 mod messages;
 mod panels;
 mod texts;
+mod tiles;
 mod transfers;
 
 use std::collections::BTreeMap;
@@ -39,7 +40,7 @@ use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::sorted::order;
 use spmdc_abi::{
     AxisSet, Binding, Channel, Component, DType, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryStep,
-    MeshAxis, PermuteStep, Place, PrintValue, Program, Site, Step, TextPurpose,
+    MeshAxis, PermuteStep, Place, PrintValue, Program, Site, Step, TextPurpose, TileStep,
 };
 
 /// A program prepared for all devices.
@@ -60,6 +61,13 @@ pub(crate) struct Loaded {
 
 /// Turns a step of a component into operations.
 pub(crate) type LoadFn<S> = fn(&mut Loader<'_>, &S) -> Result<(), RunError>;
+
+/// The component of products.
+#[derive(Clone, Copy)]
+pub(crate) struct ProductCode {
+    pub product: LoadFn<GemmStep>,
+    pub tiles: LoadFn<TileStep>,
+}
 
 /// A [`Step::Print`].
 pub(crate) struct PrintedText<'a> {
@@ -224,7 +232,8 @@ impl<'a> Loader<'a> {
                 Ok(())
             }
             Step::GroupPanels(panels) => self.group_panels(panels),
-            Step::Gemm(step) => self.components.code::<LoadFn<GemmStep>>(step.component())?(self, step),
+            Step::Gemm(step) => (self.components.code::<ProductCode>(step.component())?.product)(self, step),
+            Step::Tiles(step) => (self.components.code::<ProductCode>(step.component())?.tiles)(self, step),
             Step::Library(step) => self.components.code::<LoadFn<LibraryStep>>(step.component())?(self, step),
             Step::Exchange(step) => self.exchange(step),
             Step::Reduce(step) => self.reduce(step),

@@ -18,6 +18,7 @@ use crate::processes::crossings::Crossings;
 use crate::run::kernels::{KernelCall, Panels, PanelsOfGroup, Sharing};
 use crate::run::shared::Shared;
 use crate::run::team::{PANICKED, Team};
+use crate::run::tiles::PreparedTiles;
 use crate::streams::PreparedRows;
 use crate::text::trace::{Activity, Recorder};
 use spmdc_abi::{Check, Checked, DType, Kind, Site, Width, counted_index, out_of_bounds, trap};
@@ -29,6 +30,7 @@ pub(crate) enum Action {
     Panels(Box<Panels>),
     GroupPanels(Box<PanelsOfGroup>),
     Products(Box<[PreparedProduct]>),
+    Tiles(Box<PreparedTiles>),
     Library(Box<PreparedLibrary>),
     /// A read of rows of a stream.
     Read(Box<dyn PreparedRows>),
@@ -120,6 +122,7 @@ impl Action {
             | Action::Panels(_)
             | Action::GroupPanels(_)
             | Action::Products(_)
+            | Action::Tiles(_)
             | Action::Library(_)
             | Action::Copy { .. } => Some(Activity::Compute),
             // The last device packs the messages.
@@ -274,6 +277,7 @@ impl Device {
             Action::Panels(panels) => !matches!(panels.sharing, Sharing::Alone),
             Action::GroupPanels(panels) => panels.chunk > 0,
             Action::Products(products) => products.iter().any(PreparedProduct::wants_team),
+            Action::Tiles(tiles) => tiles.wants_team(),
             Action::Library(calls) => calls.wants_team(),
             Action::Read(_)
             | Action::Move(_)
@@ -428,6 +432,13 @@ impl Device {
                 Action::GroupPanels(panels) => {
                     // SAFETY: as for a single kernel; all devices of the group have come to the barrier before the step.
                     let code = unsafe { panels.run(&self.buffers, &self.scalars, context.team.as_deref_mut()) };
+                    if code != trap::NONE {
+                        return Err(self.trap_at(code, [].iter(), shared));
+                    }
+                }
+                Action::Tiles(tiles) => {
+                    // SAFETY: as promised by the caller; all offsets were checked when the tiles were prepared.
+                    let code = unsafe { tiles.run(context.team.as_deref_mut()) };
                     if code != trap::NONE {
                         return Err(self.trap_at(code, [].iter(), shared));
                     }

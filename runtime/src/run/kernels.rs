@@ -53,7 +53,7 @@ impl KernelCall {
 
 /// Orders a thread's cache-bypassing stores before all its later ones: other threads see them after the next barrier.
 #[inline]
-fn finish_stores() {
+pub(crate) fn finish_stores() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: every processor of this kind has the instruction.
     unsafe {

@@ -14,3 +14,4 @@ pub mod session;
 pub(crate) mod shared;
 pub mod start;
 pub(crate) mod team;
+pub(crate) mod tiles;

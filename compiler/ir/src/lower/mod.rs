@@ -2,6 +2,7 @@
 //!
 //! `builder` describes loop nests and `work` the steps around them. `peel` cuts nests where conditions change, and `split` cuts long
 //! reductions. `unroll` writes a few results one after the other, and `terms` the terms of a short reduction.
+//! `tiles` describes work that runs tile by tile.
 
 pub mod builder;
 pub mod calls;
@@ -10,5 +11,6 @@ pub mod library;
 pub mod peel;
 pub mod split;
 pub mod terms;
+pub mod tiles;
 pub mod unroll;
 pub mod work;

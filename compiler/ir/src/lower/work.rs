@@ -4,6 +4,7 @@ use crate::lower::builder::{KernelBuilder, KernelContext};
 use crate::lower::calls::LibraryCalls;
 use crate::lower::cutout::Cutout;
 use crate::lower::peel::each_affine;
+use crate::lower::tiles::Tiles;
 use crate::op::Op;
 use crate::program::origin::Origin;
 use crate::program::{Func, Stmt, Value};
@@ -93,6 +94,13 @@ pub enum Work {
         /// The operands, the result and the loops.
         product: Product,
         /// The statement whose work it is.
+        origin: Origin,
+    },
+    /// Kernels and products that run tile by tile.
+    Tiles {
+        /// The parts and their tiles.
+        tiles: Box<Tiles>,
+        /// The statement of the first product.
         origin: Origin,
     },
     /// Calls of a function of the runtime.
@@ -220,6 +228,7 @@ impl Work {
                 pairs.filter(|(_, slot)| !slot.written).map(|(&value, _)| value).collect()
             }
             Work::Product { product, .. } => vec![product.a, product.b],
+            Work::Tiles { tiles, .. } => tiles.reads(),
             Work::Library { calls, .. } => calls.operands.iter().map(|array| array.value).collect(),
             Work::Alias { from, .. } | Work::Copy { from, .. } | Work::Permute { from, .. } => vec![*from],
             Work::Exchange { from, .. } | Work::Reduce { from, .. } => vec![from.value],
@@ -230,6 +239,11 @@ impl Work {
         }
     }
 
+    /// The values whose elements devices divide if they share their memory: all that it writes, but scratch memory.
+    pub fn results(&self) -> Vec<Value> {
+        if let Work::Tiles { tiles, .. } = self { tiles.results() } else { self.writes() }
+    }
+
     /// Whether devices read each other's blocks.
     pub fn is_collective(&self) -> bool {
         match self {
@@ -237,6 +251,7 @@ impl Work {
             Work::Product { product, .. } => product.ring.is_some(),
             Work::Library { calls, .. } => calls.owners.is_some(),
             Work::Kernel { .. }
+            | Work::Tiles { .. }
             | Work::Alias { .. }
             | Work::Copy { .. }
             | Work::Constant { .. }
@@ -253,6 +268,7 @@ impl Work {
                 pairs.filter(|(_, slot)| slot.written).map(|(&value, _)| value).collect()
             }
             Work::Product { product, .. } => vec![product.c],
+            Work::Tiles { tiles, .. } => tiles.results().into_iter().chain([tiles.scratch]).collect(),
             Work::Library { calls, .. } => calls.results.iter().map(|array| array.value).collect(),
             Work::Constant { to, .. }
             | Work::Alias { to, .. }
@@ -273,6 +289,7 @@ impl Work {
         match self {
             Work::Kernel { buffers, .. } => buffers.iter_mut().for_each(rename),
             Work::Product { product: Product { a, b, c, .. }, .. } => [a, b, c].into_iter().for_each(rename),
+            Work::Tiles { tiles, .. } => tiles.rename(name),
             Work::Library { calls, .. } => {
                 let LibraryCalls { operands, results, .. } = calls.as_mut();
                 operands.iter_mut().chain(results).for_each(|array| rename(&mut array.value));

@@ -58,6 +58,7 @@ impl Surroundings<'_> {
             other @ (Step::Kernel(_)
             | Step::Panels { .. }
             | Step::GroupPanels(_)
+            | Step::Tiles(_)
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
@@ -145,6 +146,7 @@ impl Surroundings<'_> {
                 | Step::Await { .. }
                 | Step::Panels { .. }
                 | Step::GroupPanels(_)
+                | Step::Tiles(_)
                 | Step::Gemm(_)
                 | Step::Library(_)
                 | Step::Exchange(_)

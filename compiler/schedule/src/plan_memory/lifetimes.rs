@@ -155,7 +155,7 @@ impl<'a> Lifetimes<'a> {
 }
 
 /// The class of each value: values that are aliases of one buffer have the same number.
-fn name_classes(schedule: &Schedule) -> Vec<usize> {
+pub(crate) fn name_classes(schedule: &Schedule) -> Vec<usize> {
     fn visit(tasks: &[Task], root: &mut Vec<usize>) {
         for task in tasks {
             match task {

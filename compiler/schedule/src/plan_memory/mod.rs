@@ -29,29 +29,30 @@
 
 mod group_panels;
 mod holes;
-mod lifetimes;
-mod panels;
+pub(crate) mod lifetimes;
+pub(crate) mod panels;
 pub(crate) mod places;
 mod replay;
 mod steps;
-mod storage;
+pub(crate) mod storage;
 mod streams;
 mod sync;
 #[cfg(test)]
 mod tests;
-mod time;
+pub(crate) mod time;
 
 use crate::alternate::alternate;
-use crate::order::Schedule;
+use crate::order::{Schedule, Task};
 use group_panels::Surroundings;
 use lifetimes::Lifetimes;
 use replay::{MemoryPlan, replay};
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{ABI_VERSION, Binding, BufferInfo, ConstantData, MeshAxis, Plane, Program, Site};
 use spmdc_grammar::span::Span;
-use spmdc_ir::lower::work::layout_of;
+use spmdc_ir::lower::work::{Work, layout_of};
 use spmdc_ir::program::{Module, Value, shown_type, whole_name};
 use spmdc_kernel::loops::Kernel;
+use std::collections::BTreeMap;
 use steps::StepEmitter;
 use storage::Storage;
 
@@ -163,6 +164,16 @@ pub fn plan_memory(
     Ok(Planned { program, kernels, doubtful, buffer_of })
 }
 
+/// Notes the scratch memory of tiles, each with the position of the first product.
+fn note_scratch(tasks: &[Task], site: &dyn Fn(Span) -> Site, scratch: &mut BTreeMap<Value, Site>) {
+    for task in tasks {
+        if let Task::Work(Work::Tiles { tiles, origin }) = task {
+            scratch.insert(tiles.scratch, site(origin.span));
+        }
+        task.blocks().into_iter().for_each(|inner| note_scratch(inner, site, scratch));
+    }
+}
+
 /// A description of every buffer, named after the first of its values that has a name in the source, or else after an op.
 fn buffer_infos(
     module: &Module,
@@ -179,11 +190,18 @@ fn buffer_infos(
     func.body.walk(&mut |stmt| {
         stmt.results.iter().for_each(|result| ops[result.0 as usize] = Some(stmt.name()));
     });
+    let mut scratch = BTreeMap::new();
+    note_scratch(&schedule.tasks, site, &mut scratch);
     let infos = storage.buffers.iter().zip(&storage.places).map(|(buffer, &place)| {
         let named = |value: &&Value| names.get(value.0 as usize).is_some_and(Option::is_some);
         let made = |value: &&Value| ops.get(value.0 as usize).is_some_and(Option::is_some);
         let values = || buffer.values.iter();
         let shown = values().find(named).or_else(|| values().find(made)).or_else(|| buffer.values.first());
+        let of_tiles = buffer.values.first().and_then(|value| Some((*value, *scratch.get(value)?)));
+        if let Some((value, site)) = of_tiles {
+            let ty = schedule.types[value.0 as usize].display(&module.mesh);
+            return BufferInfo { name: "tiles".to_string(), ty, place, bytes: buffer.bytes, site };
+        }
         let (name, ty, place_in_source) = match shown {
             None => (String::new(), String::new(), Site::default()),
             Some(value) => {

@@ -58,6 +58,7 @@ pub fn group(steps: Vec<Step>, kernels: &[Kernel], machine: &Machine) -> Vec<Ste
                 Step::GroupPanels(GroupPanels { steps: group(panels.steps, kernels, machine), ..panels })
             }
             other @ (Step::Panels { .. }
+            | Step::Tiles(_)
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)

@@ -5,10 +5,12 @@ use super::sync::{MemoryAccess, NeededBarrier, Pending};
 use crate::order::{Limit, Schedule, Task};
 use spmdc_abi::{
     Bound, Check, Checked, CollectiveKind, ExchangeStep, FetchBoxes, FetchStep, GemmDim, GemmStep, KernelStep,
-    LibraryArray, LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step,
+    LibraryArray, LibraryStep, PermuteStep, PrintValue, RangePart, ReduceStep, Scalar, Shards, Site, Step, TileBuffer,
+    TileKernel, TileMember, TileProduct, TileStep,
 };
 use spmdc_grammar::span::Span;
 use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
+use spmdc_ir::lower::tiles::{TiledBuffer, TiledWork, Tiles};
 use spmdc_ir::lower::work::{Product, ProductDim, Side, Work, layout_of};
 use spmdc_ir::program::Value;
 use spmdc_kernel::grain::grain;
@@ -306,6 +308,7 @@ impl<'a> StepEmitter<'a> {
             Work::Product { product, .. } => product.ring.as_ref().map_or(AxisSet::EMPTY, |ring| axes(&ring.axes)),
             Work::Library { calls, .. } => calls.owners.as_ref().map_or(AxisSet::EMPTY, |owners| axes(&owners.axes)),
             Work::Kernel { .. }
+            | Work::Tiles { .. }
             | Work::Alias { .. }
             | Work::Copy { .. }
             | Work::Constant { .. }
@@ -341,6 +344,7 @@ impl<'a> StepEmitter<'a> {
                 Step::Kernel(step)
             }
             Work::Product { product, .. } => Step::Gemm(self.product(product, site)),
+            Work::Tiles { tiles, .. } => Step::Tiles(Box::new(self.tiles(tiles, site))),
             Work::Library { calls, .. } => Step::Library(self.library(calls, site)),
             Work::Copy { from, to, .. } => {
                 let (source, target) = (self.storage.place(*from), self.storage.place(*to));
@@ -416,8 +420,56 @@ impl<'a> StepEmitter<'a> {
         }) as u32
     }
 
+    fn tiles(&mut self, tiles: &Tiles, site: Site) -> TileStep {
+        let members = tiles.members.iter().map(|member| match member {
+            TiledWork::Kernel(part) => {
+                let kernel = self.kernel(&part.kernel);
+                let own = part.kernel.scalars.len() - part.matrices.len();
+                TileMember::Kernel(TileKernel {
+                    kernel,
+                    buffers: part.buffers.iter().map(|&buffer| self.tile_buffer(buffer)).collect(),
+                    scalars: part.kernel.scalars[..own].to_vec(),
+                    matrices: part.matrices.clone(),
+                })
+            }
+            TiledWork::Product(part) => TileMember::Product(TileProduct {
+                dtype: part.dtype,
+                buffers: part.buffers.map(|buffer| self.tile_buffer(buffer)),
+                m: gemm_dim(&part.m),
+                n: gemm_dim(&part.n),
+                k: gemm_dim(&part.k),
+                matrices: part.matrices.iter().map(gemm_dim).collect(),
+                contracted: part.contracted.iter().map(gemm_dim).collect(),
+                rows: part.rows,
+            }),
+        });
+        let members = members.collect();
+        TileStep {
+            matrices: tiles.matrices.clone(),
+            rows: tiles.rows.clone(),
+            tile: tiles.tile,
+            panel: tiles.panel,
+            chain: tiles.chain,
+            members,
+            scratch: self.storage.place(tiles.scratch),
+            slots: tiles.slots,
+            slot_bytes: tiles.slot_bytes,
+            split: tiles.results().first().map_or(AxisSet::EMPTY, |&value| self.split(value)),
+            cost: tiles.cost as f32,
+            unstored: tiles.unstored,
+            site,
+        }
+    }
+
+    fn tile_buffer(&self, buffer: TiledBuffer) -> TileBuffer {
+        match buffer {
+            TiledBuffer::Memory(value) => TileBuffer::Memory(self.storage.place(value)),
+            TiledBuffer::Scratch { offset, row } => TileBuffer::Scratch { offset, row },
+        }
+    }
+
     fn product(&self, product: &Product, site: Site) -> GemmStep {
-        let dim = |dim: &ProductDim| GemmDim { extent: dim.extent.clone(), a: dim.a, b: dim.b, c: dim.c };
+        let dim = gemm_dim;
         GemmStep {
             dtype: product.dtype,
             a: self.storage.place(product.a),
@@ -470,6 +522,10 @@ impl<'a> StepEmitter<'a> {
     }
 }
 
+fn gemm_dim(dim: &ProductDim) -> GemmDim {
+    GemmDim { extent: dim.extent.clone(), a: dim.a, b: dim.b, c: dim.c }
+}
+
 impl Limit {
     fn value(&self) -> Option<Value> {
         match self {
@@ -512,6 +568,7 @@ fn kind_of(step: &Step) -> Option<CollectiveKind> {
         Step::Kernel(_)
         | Step::Panels { .. }
         | Step::GroupPanels(_)
+        | Step::Tiles(_)
         | Step::Sync { .. }
         | Step::Post { .. }
         | Step::Await { .. }
@@ -530,6 +587,7 @@ fn span_of(work: &Work) -> Option<Span> {
         Work::Alias { .. } | Work::Constant { .. } => None,
         Work::Kernel { origin, .. }
         | Work::Product { origin, .. }
+        | Work::Tiles { origin, .. }
         | Work::Library { origin, .. }
         | Work::Copy { origin, .. }
         | Work::Exchange { origin, .. }

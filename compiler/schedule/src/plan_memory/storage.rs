@@ -128,7 +128,7 @@ impl<'a> Merger<'a> {
         loop {
             let mut changed = false;
             for work in self.lifetimes.work.iter().flatten() {
-                let written: Vec<usize> = work.writes().into_iter().map(|value| self.class(value)).collect();
+                let written: Vec<usize> = work.results().into_iter().map(|value| self.class(value)).collect();
                 let axes = written.iter().fold(AxisSet::EMPTY, |set, &class| set.union(self.buffers[class].axes));
                 for class in written {
                     changed |= self.buffers[class].axes != axes;
@@ -259,6 +259,7 @@ impl<'a> Merger<'a> {
                 is_aligned(kernel, read, written)
             }
             Work::Product { .. }
+            | Work::Tiles { .. }
             | Work::Library { .. }
             | Work::Alias { .. }
             | Work::Constant { .. }
@@ -337,7 +338,7 @@ fn add_carried(tasks: &[Task], carried: &mut BTreeSet<Value>) {
 
 /// Whether the kernel reads buffer `read` only at the index at which it then writes buffer `written`, and stores there at every point:
 /// back ends rely on the latter (`Nest::loads_move`).
-fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
+pub(crate) fn is_aligned(kernel: &Kernel, read: usize, written: usize) -> bool {
     let mut stores = kernel.stores.iter().filter(|store| store.access.buffer == written);
     let (Some(store), None) = (stores.next(), stores.next()) else { return false };
     let address = &store.access.address;

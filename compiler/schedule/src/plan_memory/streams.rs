@@ -4,7 +4,7 @@
 //! it from memory, which a store that bypasses the caches does not. Arrays that are written in place, or that another kernel of the same panel
 //! uses, stay: their lines are in the cache anyway.
 
-use spmdc_abi::{KernelStep, Step};
+use spmdc_abi::{KernelStep, Step, TileMember};
 use spmdc_kernel::loops::Kernel;
 
 /// Marks the written arrays whose bytes on all devices are at least `least`.
@@ -21,6 +21,14 @@ fn keep(steps: &[Step], kernels: &mut [Kernel]) {
     for step in Step::walk(steps) {
         if let Step::GroupPanels(panels) = step {
             keep_among(panels.kernels(), kernels);
+        }
+        if let Step::Tiles(tiles) = step {
+            // Members read from the caches again.
+            for member in &tiles.members {
+                if let TileMember::Kernel(part) = member {
+                    kernels[part.kernel as usize].buffers.iter_mut().for_each(|slot| slot.streamed = false);
+                }
+            }
         }
         keep_among(step.kernels().iter(), kernels);
     }

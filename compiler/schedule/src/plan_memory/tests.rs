@@ -18,6 +18,7 @@ fn shape(steps: &[Step]) -> String {
         Step::Kernel(_) => "kernel".to_string(),
         Step::Panels { kernels, .. } => format!("panels[{}]", vec!["kernel"; kernels.len()].join(" ")),
         Step::GroupPanels(panels) => format!("group panels[{}]", shape(&panels.steps)),
+        Step::Tiles(tiles) => format!("tiles[{}]", tiles.members.len()),
         Step::Gemm(_) => "product".to_string(),
         Step::Library(_) => "library function".to_string(),
         Step::Exchange(_) => "exchange".to_string(),
@@ -461,4 +462,65 @@ fn devices_run_the_panels_of_split_rows_for_each_other() {
     let moved = "mesh (X = 4, Y = 2);
         fn main(x: f32[8192@X, 4096@Y]) { x - flip(max(x, axis=1, keepdims=true), axis=0) }";
     assert!(!body(moved).contains("group"), "{}", body(moved));
+}
+
+/// The shape of the main steps of attention with heads in a dimension of their own, and the bytes of all its memory but the arguments.
+fn attention(inner: &str, length: usize) -> (String, u64) {
+    let ty = format!("f32[2, {length}, 8, 64]");
+    let program = program(&format!("fn main(q: {ty}, k: {ty}, v: {ty}, m: bool[{length}, {length}]) {{ {inner} }}"));
+    let memory = program.arenas.iter().map(|arena| arena.bytes).sum::<u64>();
+    (shape(&program.body), memory - (3 * 2 * 8 * 64 * 4 + length as u64) * length as u64)
+}
+
+#[test]
+fn scores_of_attention_are_not_stored() {
+    let scores = 2 * 8 * 2048 * 2048 * 4;
+    for call in ["attention(q, k, v)", "attention(q, k, v, causal=true)", "attention(q, k, v, mask=m)"] {
+        let (steps, memory) = attention(call, 2048);
+        assert!(steps.contains("tiles[") && !steps.contains("product"), "{call}: {steps}");
+        // The tiles of 16 threads.
+        assert!(memory < scores / 4, "{call}: {memory} bytes");
+    }
+    // From plain source, with heads outside.
+    let heads = "fn main(q: f32[8, 1024, 64], k: f32[8, 1024, 64], v: f32[8, 1024, 64], g: f32[8, 1024, 64]) {
+        let s = (q @ swapaxes(k, -1, -2)) / 8.0;
+        let e = exp(s - max(s, axis=-1, keepdims=true));
+        let p = e / sum(e, axis=-1, keepdims=true);";
+    assert_eq!(shape(&program(&format!("{heads} p @ v }}")).body), "kernel tiles[6]");
+    // Sums over the rows continue from tile to tile, if there are enough matrices for all threads.
+    let backward = "let dp = g @ swapaxes(v, -1, -2);
+        let ds = p * (dp - sum(dp * p, axis=-1, keepdims=true));
+        (ds @ k, swapaxes(ds, -1, -2) @ q, swapaxes(p, -1, -2) @ g) }";
+    let few = shape(&program(&format!("{heads} {backward}")).body);
+    assert!(few.contains("tiles[") && few.contains("product"), "{few}");
+    let many = shape(&program(&format!("{heads} {backward}").replace("[8, 1024", "[16, 1024")).body);
+    assert!(many.contains("tiles[") && !many.contains("product"), "{many}");
+}
+
+#[test]
+fn only_large_arrays_between_products_are_tiled() {
+    let (steps, _) = attention("attention(q, k, v)", 64);
+    assert!(!steps.contains("tiles["), "{steps}");
+    let layers = |result: &str| {
+        let source =
+            format!("fn main(x: f32[4096, 256], w: f32[256, 1024], v: f32[1024, 256]) {{ let h = x @ w; {result} }}");
+        shape(&program(&source).body)
+    };
+    assert_eq!(layers("maximum(h, 0) @ v"), "tiles[3]");
+    // The tiles of all threads would be as large as the array.
+    assert_eq!(layers("tanh(h) * h"), "product kernel");
+    // The result of the first product is needed as a whole, or its rows are.
+    assert!(!layers("(maximum(h, 0) @ v, h)").contains("tiles["));
+    assert!(!layers("cumsum(h, axis=0) @ v").contains("tiles["));
+    assert!(!layers("flip(h, axis=0) @ v").contains("tiles["));
+}
+
+#[test]
+fn products_read_large_operands_as_they_are_stored() {
+    let body = |params: &str, product: &str| shape(&program(&format!("fn main({params}) {{ {product} }}")).body);
+    assert_eq!(body("x: f32[2048, 512], y: f32[2048, 64]", "x.T @ y"), "product");
+    assert_eq!(body("x: f32[16, 512, 512], y: f32[16, 512, 64]", "swapaxes(x, 1, 2) @ y"), "product");
+    assert_eq!(body("x: f32[2048, 512], y: f32[64, 512]", "(x @ y.T, y.T)"), "kernel product");
+    // What another statement needs in that order is stored.
+    assert_eq!(body("x: f32[2048, 512], y: f32[2048, 64]", "let t = x.T; (t @ y, t)"), "kernel product");
 }

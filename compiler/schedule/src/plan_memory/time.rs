@@ -10,6 +10,10 @@ pub(super) fn of_work(work: &Work, mesh: &Mesh) -> f64 {
     match work {
         Work::Kernel { kernel, .. } => of_kernel(kernel),
         Work::Product { product, .. } => of_product(multiply_adds(product, mesh)),
+        Work::Tiles { tiles, .. } => {
+            let rows = length(&tiles.rows, mesh);
+            tiles.matrices.iter().map(|extent| length(extent, mesh)).product::<f64>() * rows * tiles.cost
+        }
         Work::Library { calls, .. } => {
             calls.batch.iter().map(|extent| length(extent, mesh)).product::<f64>() * calls.cost
         }
@@ -25,13 +29,13 @@ pub(super) fn of_work(work: &Work, mesh: &Mesh) -> f64 {
     }
 }
 
-fn multiply_adds(product: &Product, mesh: &Mesh) -> f64 {
+pub(crate) fn multiply_adds(product: &Product, mesh: &Mesh) -> f64 {
     let dims = [&product.m, &product.n, &product.k].into_iter().chain(&product.loops).chain(&product.contracted);
     dims.map(|dim| length(&dim.extent, mesh)).product()
 }
 
 /// The extent of a dimension on a device, assumed if it is unknown.
-fn length(extent: &Scalar, mesh: &Mesh) -> f64 {
+pub(crate) fn length(extent: &Scalar, mesh: &Mesh) -> f64 {
     match extent {
         Scalar::Const(extent) => *extent as f64,
         Scalar::BlockLen(dim) => {

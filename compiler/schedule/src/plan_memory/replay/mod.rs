@@ -34,9 +34,10 @@ use groups::GroupAccesses;
 use shadow::{Name, Shadow, ShadowMemory, Spot};
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{
-    FetchBoxes, FetchRun, GemmDim, GemmStep, GroupPanels, KernelStep, Layout, Place, Program, Shards, Step,
+    FetchBoxes, FetchRun, GemmDim, GemmStep, GroupPanels, KernelStep, Layout, Place, Program, Shards, Step, TileStep,
 };
-use spmdc_ir::lower::work::Work;
+use spmdc_ir::lower::tiles::Tiles;
+use spmdc_ir::lower::work::{Work, layout_of};
 use spmdc_ir::program::{Func, Value};
 use spmdc_kernel::loops::Kernel;
 use spmdc_layout::types::AxisSet;
@@ -415,6 +416,10 @@ impl<'a> Replay<'a> {
                 self.line = step.site.line;
                 self.product([product.a, product.b, product.c], step)
             }
+            (Work::Tiles { tiles, .. }, Flat::Other(Step::Tiles(step))) => {
+                self.line = step.site.line;
+                self.tiles(tiles, step)
+            }
             (Work::Library { calls, .. }, Flat::Other(Step::Library(step))) => {
                 self.line = step.site.line;
                 self.library(calls, step)
@@ -554,6 +559,48 @@ impl<'a> Replay<'a> {
                     self.shadow.write(&spot, other);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// A member may use any element of its values in memory. The rows that members exchange are in scratch memory.
+    fn tiles(&mut self, tiles: &Tiles, step: &TileStep) -> Result<(), Stopped> {
+        for device in 0..self.mesh.devices() {
+            let counts = |device| -> Vec<i64> {
+                let numbers = step.matrices.iter().chain([&step.rows]);
+                numbers.map(|number| self.mesh.resolve(number, device)).collect()
+            };
+            if self.mesh.group(device, step.split).into_iter().any(|sharer| counts(sharer) != counts(device)) {
+                return fault("devices that share memory divide tiles of different matrices");
+            }
+        }
+        let layout = |replay: &Self, value: Value| {
+            let ty = &replay.plan.schedule.types[value.0 as usize];
+            (!ty.sharding.is_aligned()).then(|| layout_of(ty))
+        };
+        for value in tiles.reads() {
+            let (name, place) = (self.name(value), self.place(value));
+            let Some(layout) = layout(self, value) else { continue };
+            self.each_row(place, &layout, |replay, spot| replay.reads(&spot, name, value))?;
+        }
+        let written = tiles.results();
+        for &value in &written {
+            let axes = self.plan.program.arenas[self.place(value).arena as usize].axes;
+            if self.mesh.axes().minus(axes) != step.split.intersect(self.mesh.axes()) {
+                return fault(format!("{value} is shared by devices that do not divide its tiles"));
+            }
+        }
+        self.writes_all(tiles.scratch)?;
+        for value in written {
+            let (name, place) = (self.name(value), self.place(value));
+            let Some(layout) = layout(self, value) else {
+                return fault(format!("{value} has the blocks of another value"));
+            };
+            self.each_row(place, &layout, |replay, spot| {
+                replay.writes(&spot, value)?;
+                replay.shadow.write(&spot, name);
+                Ok(())
+            })?;
         }
         Ok(())
     }
