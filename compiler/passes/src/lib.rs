@@ -19,7 +19,7 @@
 //! - `exchange_halos`: every window only reads elements of its own device.
 //! - `distribute_scans`: every scan along a split dimension has the totals of the preceding blocks.
 //! - `partition`: all communication is explicit. It plans with `reshard`.
-//! - `orient_products`: no operand that many devices share is packed by each of them.
+//! - `orient_products`: no large operand of a product is transposed, and none that many devices share is packed by each of them.
 //! - `hoist`: no loop makes the same exchange in every trip.
 //! - `share_halos`: windows on one value fetch their halos once for each direction.
 //! - `inline_loops`: no loop is known to run once.

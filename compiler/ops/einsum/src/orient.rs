@@ -27,6 +27,21 @@ pub struct Turned {
 }
 
 impl Einsum {
+    /// Whether the library computes this statement's product.
+    pub fn is_library_product_of(&self, stmt: &Stmt, func: &Func) -> bool {
+        self.is_library_product(&[0, 1].map(|at| &func.ty(stmt.args[at]).array))
+    }
+
+    /// The same product with another operand in place of its transpose: dimension `i` of the transpose is dimension `axes[i]` of the operand.
+    pub fn of_transposed(&self, operand: usize, axes: &[usize]) -> Einsum {
+        let mut product = self.clone();
+        let labels = if operand == 0 { &mut product.lhs } else { &mut product.rhs };
+        let mut stored: Vec<(usize, char)> = axes.iter().copied().zip(labels.chars()).collect();
+        stored.sort_unstable();
+        *labels = stored.into_iter().map(|(_, label)| label).collect();
+        product
+    }
+
     /// The operand that the devices should transpose together before the product; None if the product is fine as it is.
     pub fn turned(&self, stmt: &Stmt, func: &Func, mesh: &Mesh) -> Option<Turned> {
         let types: [&Type; 2] = [0, 1].map(|at| func.ty(stmt.args[at]));
