@@ -9,6 +9,7 @@ pub mod calls;
 pub mod cutout;
 pub mod library;
 pub mod peel;
+pub mod product;
 pub mod split;
 pub mod terms;
 pub mod tiles;

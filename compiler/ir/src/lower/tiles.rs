@@ -1,6 +1,6 @@
 //! Kernels and products that run tile by tile, in terms of values.
 
-use crate::lower::work::ProductDim;
+use crate::lower::product::ProductDim;
 use crate::program::origin::Origin;
 use crate::program::value::Value;
 use spmdc_abi::{DType, Scalar, TileRows};
@@ -8,7 +8,7 @@ use spmdc_kernel::loops::Kernel;
 
 /// As [`spmdc_abi::TileStep`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tiles {
+pub struct TiledGroup {
     /// The number of matrices is the product of these.
     pub matrices: Vec<Scalar>,
     /// The rows of each matrix.
@@ -33,7 +33,7 @@ pub struct Tiles {
     pub unstored: u64,
 }
 
-/// A part of [`Tiles`].
+/// A part of a [`TiledGroup`].
 // Parts are built once and then only read.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug, PartialEq)]
@@ -94,7 +94,7 @@ pub struct TiledProduct {
     pub origin: Origin,
 }
 
-impl Tiles {
+impl TiledGroup {
     /// The values that the parts read and do not write.
     pub fn reads(&self) -> Vec<Value> {
         let written = self.results();

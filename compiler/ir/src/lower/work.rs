@@ -4,53 +4,16 @@ use crate::lower::builder::{KernelBuilder, KernelContext};
 use crate::lower::calls::LibraryCalls;
 use crate::lower::cutout::Cutout;
 use crate::lower::peel::each_affine;
-use crate::lower::tiles::Tiles;
+pub use crate::lower::product::{Product, ProductDim};
+use crate::lower::tiles::TiledGroup;
 use crate::op::Op;
 use crate::program::origin::Origin;
 use crate::program::{Func, Stmt, Value};
-use spmdc_abi::{CollectiveKind, DType, FetchDim, GemmRing, Layout, LayoutDim, ReduceOp, Scalar, TextPurpose};
+use spmdc_abi::{CollectiveKind, DType, FetchDim, Layout, LayoutDim, ReduceOp, TextPurpose};
 use spmdc_kernel::loops::{Affine, Extent, Kernel, LoopDim};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::{AxisSet, Type};
 use std::cell::OnceCell;
-
-/// A product as the library computes it: `c (+)= a * b`, inside further loops. Strides are in elements of each block.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Product {
-    /// The element type of both operands and of the result: f32 or f64.
-    pub dtype: DType,
-    /// The first operand, with dimensions `m` and `k`.
-    pub a: Value,
-    /// The second operand, with dimensions `k` and `n`.
-    pub b: Value,
-    /// The result, with dimensions `m` and `n`.
-    pub c: Value,
-    /// The free dimension of `a`.
-    pub m: ProductDim,
-    /// The free dimension of `b`.
-    pub n: ProductDim,
-    /// The contracted dimension.
-    pub k: ProductDim,
-    /// Batch dimensions and further free ones.
-    pub loops: Vec<ProductDim>,
-    /// Further contracted dimensions.
-    pub contracted: Vec<ProductDim>,
-    /// Set if one operand is read from the devices that hold its blocks.
-    pub ring: Option<Box<GemmRing>>,
-}
-
-/// One dimension of a product: its extent, and its stride in each block, 0 for a block without it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ProductDim {
-    /// The number of elements on this device.
-    pub extent: Scalar,
-    /// Its stride in `a`.
-    pub a: i64,
-    /// Its stride in `b`.
-    pub b: i64,
-    /// Its stride in `c`.
-    pub c: i64,
-}
 
 /// One side of a collective: a buffer, and the layout of the array that it holds a block of. Inside `manual` this array may be
 /// larger than the value's type says: the blocks of all devices together.
@@ -99,7 +62,7 @@ pub enum Work {
     /// Kernels and products that run tile by tile.
     Tiles {
         /// The parts and their tiles.
-        tiles: Box<Tiles>,
+        tiles: Box<TiledGroup>,
         /// The statement of the first product.
         origin: Origin,
     },

@@ -10,7 +10,7 @@ use spmdc_abi::{
 };
 use spmdc_grammar::span::Span;
 use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
-use spmdc_ir::lower::tiles::{TiledBuffer, TiledWork, Tiles};
+use spmdc_ir::lower::tiles::{TiledBuffer, TiledGroup, TiledWork};
 use spmdc_ir::lower::work::{Product, ProductDim, Side, Work, layout_of};
 use spmdc_ir::program::Value;
 use spmdc_kernel::grain::grain;
@@ -420,7 +420,7 @@ impl<'a> StepEmitter<'a> {
         }) as u32
     }
 
-    fn tiles(&mut self, tiles: &Tiles, site: Site) -> TileStep {
+    fn tiles(&mut self, tiles: &TiledGroup, site: Site) -> TileStep {
         let members = tiles.members.iter().map(|member| match member {
             TiledWork::Kernel(part) => {
                 let kernel = self.kernel(&part.kernel);

@@ -18,7 +18,7 @@ pub(super) struct Domain {
     pub longest_chain: u64,
 }
 
-/// What is known of the values that members of a group write, by class: their rows, or None if no member may read them.
+/// The rows of the values that members of a group write, by class; None for values that no member may read.
 pub(super) type WrittenRows = BTreeMap<usize, Option<ArrayRows>>;
 
 /// A kernel of a group.
@@ -54,6 +54,7 @@ pub(super) fn extent_of(kernel: &Kernel, dim: usize) -> Scalar {
 impl Domain {
     /// How a kernel fits; None if it does not.
     pub fn kernel(&self, kernel: &Kernel, classes: &[usize], written: &WrittenRows) -> Option<FittingKernel> {
+        debug_assert_eq!(kernel.buffers.len(), classes.len(), "each buffer has a class");
         let outer = (0..kernel.dims.len()).find(|&outer| {
             let before: Vec<Scalar> = (0..outer).map(|dim| extent_of(kernel, dim)).collect();
             Count::of(&extent_of(kernel, outer)) == self.rows && Count::product(&before) == self.matrices
@@ -117,6 +118,8 @@ impl Domain {
         of: [Option<&Option<ArrayRows>>; 2],
     ) -> Option<FittingProduct> {
         let Product { m, n, k, loops, contracted, .. } = product;
+        debug_assert!(m.b == 0 && n.a == 0 && k.c == 0, "each dimension of a product is in two of its arrays");
+        debug_assert!(product.ring.is_none(), "the blocks of other devices have rows of their own");
         let row = match rows {
             TileRows::M => m,
             TileRows::N => n,
@@ -189,6 +192,7 @@ fn rows_of(
     if !address.scalars.is_empty() || !address.dynamic.is_empty() {
         return None;
     }
+    debug_assert!(outer < kernel.dims.len(), "a dimension counts the rows");
     let stride = |dim: usize| address.terms.iter().find(|(other, _)| *other == dim).map_or(0, |(_, stride)| *stride);
     let matrices = merged((0..outer).map(|dim| (Count::of(&extent_of(kernel, dim)), stride(dim))));
     let inner: Vec<(i64, i64)> = (outer + 1..kernel.dims.len())

@@ -5,13 +5,13 @@
 //!     =>    for each matrix, for some rows of it at a time: all of these for these rows
 //! ```
 //!
-//! A value that only members of the group use has the rows of one tile, in scratch memory: `s` and `e` above, which have as many elements
-//! as the product of the lengths of `q` and `k`, never exist as a whole. This is the idea of attention by blocks (Dao et al., 2022), without
+//! A value that only members of the group use has the rows of one tile, in scratch memory. `s` and `e` above have as many elements as the
+//! product of the lengths of `q` and `k`, and never exist as a whole. This is the idea of attention by blocks (Dao et al., 2022), without
 //! a rescaled sum: a tile has whole rows, so each result is computed by the same operations as without tiles.
 //!
 //! A group begins with a product, whose matrices and rows are those of all members. A member is a product of rows of an operand, or over
-//! the rows (`p^T g`: a sum that continues from tile to tile), or a kernel whose outer dimensions are the matrices and rows. Work in
-//! between that is no member runs before the group if it uses nothing of the group, and behind it otherwise.
+//! the rows (`p^T g`: a sum that continues from tile to tile), or a kernel whose outer dimensions are the matrices and rows. Other
+//! work in between runs before the group if it uses nothing of the group, and after it otherwise.
 
 mod fit;
 mod rows;
@@ -24,7 +24,7 @@ use crate::plan_memory::time::length;
 use fit::{Domain, FittingKernel, FittingProduct, WrittenRows, classes_of, domain_of, extent_of};
 use rows::ArrayRows;
 use spmdc_abi::{LayoutDim, Scalar, TileRows};
-use spmdc_ir::lower::tiles::{TiledBuffer, TiledKernel, TiledProduct, TiledWork, Tiles};
+use spmdc_ir::lower::tiles::{TiledBuffer, TiledGroup, TiledKernel, TiledProduct, TiledWork};
 use spmdc_ir::lower::work::{Product, ProductDim, Work};
 use spmdc_ir::program::origin::Origin;
 use spmdc_ir::program::{Func, Value};
@@ -52,6 +52,7 @@ pub fn tile(schedule: Schedule, func: &Func, mesh: &Mesh) -> Schedule {
         return schedule;
     }
     let classes = name_classes(&schedule);
+    debug_assert_eq!(classes.len(), schedule.types.len(), "every value has a class");
     let mut uses = Uses { of: vec![0; classes.len()], writes: vec![0; classes.len()] };
     let pinned = func.body.params.iter().chain(&func.body.results);
     let pinned = pinned.copied().chain(schedule.constants.iter().map(|(value, _)| *value));
@@ -127,7 +128,7 @@ enum Fitting {
 }
 
 /// Work from a first product on, by its index in the list.
-struct Group {
+struct TileGroup {
     domain: Domain,
     members: Vec<(usize, Fitting)>,
     before: Vec<usize>,
@@ -210,7 +211,7 @@ impl Tiler<'_> {
     }
 
     /// The group that begins with this product.
-    fn group(&self, tasks: &[Option<Task>], first: usize) -> Option<Group> {
+    fn group(&self, tasks: &[Option<Task>], first: usize) -> Option<TileGroup> {
         let Some(Task::Work(Work::Product { product, .. })) = &tasks[first] else { return None };
         if self.bytes(product.c) < self.mesh.machine.tiled_bytes {
             return None;
@@ -218,7 +219,7 @@ impl Tiler<'_> {
         let matrices = product.loops.iter().map(|dim| length(&dim.extent, self.mesh)).product::<f64>();
         let least_chains = self.mesh.machine.least_chains.div_ceil(self.mesh.device_count().max(1));
         let domain = domain_of(product, matrices as u64 / least_chains.max(1) as u64)?;
-        let mut group = Group {
+        let mut group = TileGroup {
             domain,
             members: Vec::new(),
             before: Vec::new(),
@@ -273,12 +274,13 @@ impl Tiler<'_> {
             touched.extend(reads.into_iter().chain(writes));
             group.end = place + 1;
         }
+        debug_assert!(group.end > first || group.members.is_empty(), "a group contains its members");
         self.trim(tasks, &mut group);
         (group.members.len() > 1).then_some(group)
     }
 
     /// How work fits into the group; None if it does not.
-    fn fitting(&self, work: &Work, group: &Group) -> Option<Fitting> {
+    fn fitting(&self, work: &Work, group: &TileGroup) -> Option<Fitting> {
         match work {
             Work::Kernel { kernel, buffers, .. } => {
                 let classes: Vec<usize> = buffers.iter().map(|&value| self.class(value)).collect();
@@ -319,7 +321,7 @@ impl Tiler<'_> {
     }
 
     /// The classes that only members use, whose rows are known.
-    fn internal(&self, tasks: &[Option<Task>], group: &Group) -> BTreeMap<usize, ArrayRows> {
+    fn internal(&self, tasks: &[Option<Task>], group: &TileGroup) -> BTreeMap<usize, ArrayRows> {
         let mut used: BTreeMap<usize, usize> = BTreeMap::new();
         for (place, _) in &group.members {
             let Some(Task::Work(work)) = &tasks[*place] else { continue };
@@ -332,7 +334,7 @@ impl Tiler<'_> {
     }
 
     /// Takes the last members off that use no large array of the group.
-    fn trim(&self, tasks: &[Option<Task>], group: &mut Group) {
+    fn trim(&self, tasks: &[Option<Task>], group: &mut TileGroup) {
         while let Some((place, _)) = group.members.last() {
             let internal = self.internal(tasks, group);
             let Some(Task::Work(work)) = &tasks[*place] else { break };
@@ -352,8 +354,10 @@ impl Tiler<'_> {
     }
 
     /// The tiles of a group, and work that comes before it.
-    fn tiles(&mut self, tasks: &[Option<Task>], group: &Group) -> Option<(Tiles, Vec<Work>)> {
+    fn tiles(&mut self, tasks: &[Option<Task>], group: &TileGroup) -> Option<(TiledGroup, Vec<Work>)> {
         let internal = self.internal(tasks, group);
+        debug_assert!(group.members.len() > 1, "a group of one member");
+        debug_assert!(group.members.windows(2).all(|pair| pair[0].0 < pair[1].0), "members keep their order");
         let (mut arrays, peak) = self.scratch(tasks, group, &internal);
         let machine = &self.mesh.machine;
         let first = group.members.iter().find_map(|(place, fitting)| match (&tasks[*place], fitting) {
@@ -371,6 +375,7 @@ impl Tiler<'_> {
         let panel = (machine.panel_bytes / peak.max(1)).max(1);
         let tile = (machine.tile_bytes / peak.max(1)).max(machine.tile_rows).min(most_rows);
         let slot_bytes = place_arrays(&mut arrays, tile);
+        debug_assert!(slot_bytes.is_multiple_of(ALIGNMENT), "slots begin at multiples of cache lines");
         let chain = group.members.iter().map(|(_, fitting)| match fitting {
             Fitting::Kernel(_) => 0,
             Fitting::Product(fitting) => fitting.chain,
@@ -437,7 +442,8 @@ impl Tiler<'_> {
                 _ => return None,
             }
         }
-        let tiles = Tiles { matrices, rows, tile, panel, chain, members, scratch, slots, slot_bytes, cost, unstored };
+        let tiles =
+            TiledGroup { matrices, rows, tile, panel, chain, members, scratch, slots, slot_bytes, cost, unstored };
         Some((tiles, first_work))
     }
 
@@ -457,6 +463,7 @@ impl Tiler<'_> {
         let lens: Option<Vec<i64>> =
             dims.iter().map(|dim| if let Scalar::Const(extent) = dim.extent { Some(extent) } else { None }).collect();
         let (lens, ty) = (lens?, &self.types[value.0 as usize]);
+        debug_assert_eq!(lens.len(), dims.len(), "each dimension has a length");
         let read: Vec<i64> = dims.iter_mut().map(|dim| *stride(dim)).collect();
         let mut written = vec![0; dims.len()];
         let mut elements = 1;
@@ -502,7 +509,7 @@ impl Tiler<'_> {
     fn scratch(
         &self,
         tasks: &[Option<Task>],
-        group: &Group,
+        group: &TileGroup,
         internal: &BTreeMap<usize, ArrayRows>,
     ) -> (BTreeMap<usize, ScratchArray>, u64) {
         let mut arrays: BTreeMap<usize, ScratchArray> = BTreeMap::new();
@@ -577,6 +584,7 @@ fn place_arrays(arrays: &mut BTreeMap<usize, ScratchArray>, tile: u64) -> u64 {
                 offset
             }
         };
+        debug_assert!(array.first <= array.last && offset.is_multiple_of(ALIGNMENT), "an array lies at {offset}");
         placed.push(((array.first, array.last), offset..offset + size));
         end = end.max(offset + size);
         if let Some(array) = arrays.get_mut(&class) {
@@ -590,6 +598,8 @@ fn place_arrays(arrays: &mut BTreeMap<usize, ScratchArray>, tile: u64) -> u64 {
 fn of_matrix(kernel: &Kernel, outer: usize, rows: &[Option<&ArrayRows>]) -> Kernel {
     let mut part = kernel.clone();
     let slots = part.scalars.len();
+    debug_assert!(outer < kernel.dims.len(), "a dimension counts the rows");
+    debug_assert_eq!(rows.len(), kernel.buffers.len(), "each buffer has rows or none");
     for dim in 0..outer {
         // Any number that has the bounds of the index.
         let bounds = LayoutDim { size: kernel.dims[dim].extent.most() as usize, axes: Vec::new() };

@@ -30,6 +30,7 @@ impl Count {
     }
 
     fn times(&self, other: &Count) -> Count {
+        debug_assert!(self.fixed >= 0 && other.fixed >= 0, "a number of matrices or rows");
         let varying = self.varying.iter().chain(&other.varying).cloned().collect();
         Count { fixed: self.fixed * other.fixed, varying }
     }
@@ -81,6 +82,7 @@ pub(super) type InnerDims = [(i64, i64)];
 
 /// The elements from the first one of a row up to the last one that these dimensions reach, from `start` on. None if they reach before it.
 pub(super) fn reach(start: i64, inner: &InnerDims) -> Option<i64> {
+    debug_assert!(inner.iter().all(|(extent, _)| *extent >= 0), "an extent is negative");
     let mut last = start;
     for &(extent, stride) in inner {
         if stride < 0 {

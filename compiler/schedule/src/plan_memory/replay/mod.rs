@@ -36,7 +36,7 @@ use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::{
     FetchBoxes, FetchRun, GemmDim, GemmStep, GroupPanels, KernelStep, Layout, Place, Program, Shards, Step, TileStep,
 };
-use spmdc_ir::lower::tiles::Tiles;
+use spmdc_ir::lower::tiles::TiledGroup;
 use spmdc_ir::lower::work::{Work, layout_of};
 use spmdc_ir::program::{Func, Value};
 use spmdc_kernel::loops::Kernel;
@@ -564,7 +564,7 @@ impl<'a> Replay<'a> {
     }
 
     /// A member may use any element of its values in memory. The rows that members exchange are in scratch memory.
-    fn tiles(&mut self, tiles: &Tiles, step: &TileStep) -> Result<(), Stopped> {
+    fn tiles(&mut self, tiles: &TiledGroup, step: &TileStep) -> Result<(), Stopped> {
         for device in 0..self.mesh.devices() {
             let counts = |device| -> Vec<i64> {
                 let numbers = step.matrices.iter().chain([&step.rows]);
