@@ -146,6 +146,8 @@ impl PreparedTiles {
             0 => (unit / self.tiles..unit / self.tiles + 1, unit % self.tiles..unit % self.tiles + 1),
             chain => (unit * chain..(unit + 1) * chain, 0..self.tiles),
         };
+        debug_assert!(self.units.contains(&unit), "unit {unit} of {:?}", self.units);
+        debug_assert!(self.panel > 0 && self.tile > 0, "tiles and panels have rows");
         for matrix in matrices {
             for number in tiles.clone() {
                 let first = (number * self.tile).min(self.rows);
@@ -180,6 +182,7 @@ impl PreparedKernel {
             *address = buffer.base(tile);
         }
         let mut scalars = [0; MOST_ARGUMENTS];
+        debug_assert!(rows.start < rows.end && tile.first <= rows.start && rows.end <= tile.end, "rows of the tile");
         let (own, indices) = scalars.split_at_mut(self.scalars.len());
         own.copy_from_slice(&self.scalars);
         let mut matrix = tile.matrix;
