@@ -216,7 +216,7 @@ fn what_is_not_a_private_file_is_not_read() {
     if chown(&file, Some(65534), None).is_ok() {
         assert!(!is_read(&folder, &file, &[]));
     }
-    // Whatever the file is, the command does not wait for it.
+    // The command waits for no file, not even for a pipe.
     fs::rename(&file, folder.path().join("elsewhere")).unwrap();
     symlink(folder.path().join("elsewhere"), &file).unwrap();
     assert_same(&run(&folder, &[]), &expected);

@@ -113,6 +113,16 @@ pub enum Limit {
     Value(Value),
 }
 
+impl Limit {
+    /// The value of a limit that is computed.
+    pub(crate) fn value(&self) -> Option<Value> {
+        match self {
+            Limit::Const(_) => None,
+            Limit::Value(value) => Some(*value),
+        }
+    }
+}
+
 /// The work of a program, in order, before it has memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {

@@ -109,6 +109,17 @@ pub struct TileProduct {
     pub rows: TileRows,
 }
 
+impl TileRows {
+    /// The dimension that it names.
+    pub fn of<T>(self, m: T, n: T, k: T) -> T {
+        match self {
+            TileRows::M => m,
+            TileRows::N => n,
+            TileRows::K => k,
+        }
+    }
+}
+
 impl TileStep {
     /// The rows of each tile but the last, and the number of tiles, of matrices with this number of rows. There is at least one tile.
     pub fn tiles(&self, rows: i64) -> (i64, i64) {

@@ -51,7 +51,7 @@ fn middle_of(rows: &Range<usize>) -> usize {
     rows.start + rows.len() / 2
 }
 
-/// Where the vectors of a part have elements that are not zero.
+/// The places of the nonzero elements in the vectors of a part.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Half {
     Upper,

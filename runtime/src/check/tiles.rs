@@ -134,11 +134,7 @@ impl ProgramChecker<'_> {
         let matrices = self.product_of(&lens, device)?;
         ensure(matrices == counts.matrices, || format!("a product of {matrices} matrices"))?;
         let TileProduct { m, n, k, .. } = product;
-        let row = match product.rows {
-            TileRows::M => m,
-            TileRows::N => n,
-            TileRows::K => k,
-        };
+        let row = product.rows.of(m, n, k);
         ensure(extent(row) == counts.rows, || format!("a product of {} rows", extent(row)))?;
         // Only the last matrices may be summed, all of one chain.
         let is_kept = matches!(product.buffers[2], TileBuffer::Memory(_));

@@ -165,14 +165,14 @@ pub(crate) struct PreparedLibrary {
 }
 
 /// A slot of the scratch memory, while a thread uses it.
-struct ScratchSlot<'a> {
+pub(crate) struct ScratchSlot<'a> {
     slots: &'a [AtomicBool],
     at: usize,
 }
 
 impl<'a> ScratchSlot<'a> {
     /// Waits for a slot that no thread uses, for the time of another thread's calls at most.
-    fn take(slots: &'a [AtomicBool]) -> ScratchSlot<'a> {
+    pub fn take(slots: &'a [AtomicBool]) -> ScratchSlot<'a> {
         if slots.is_empty() {
             return ScratchSlot { slots, at: 0 };
         }
@@ -183,6 +183,12 @@ impl<'a> ScratchSlot<'a> {
             }
             std::thread::yield_now();
         }
+    }
+
+    /// The number of the slot.
+    pub fn at(&self) -> usize {
+        debug_assert!(self.at < self.slots.len().max(1), "there is no slot {}", self.at);
+        self.at
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::Loader;
+use super::{Loader, chunk};
 use crate::errors::trap::RunError;
 use crate::library::gemm::{GemmExtent, ProductFn};
 use crate::run::device::Action;
-use crate::run::team::WORTH_SHARING;
 use crate::run::tiles::{PreparedBuffer, PreparedKernel, PreparedMember, PreparedTileProduct, PreparedTiles};
 use spmdc_abi::mesh::share;
 use spmdc_abi::{GemmDim, Scalar, TileBuffer, TileMember, TileStep};
@@ -64,11 +63,9 @@ impl Loader<'_> {
             let (rank, ranks) = mesh.rank(device, step.split);
             let units = share(all, rank, ranks);
             let team = maker.team(device).max(1);
-            let of_unit = f64::from(step.cost) * (if chain > 0 { rows * chain } else { rows.min(tile) }) as f64;
+            let of_unit = step.cost * (if chain > 0 { rows * chain } else { rows.min(tile) }) as f32;
             let count = units.end - units.start;
-            let is_shared = team > 1 && count > 1 && of_unit * count as f64 > WORTH_SHARING;
-            let worthwhile = (WORTH_SHARING / 2.0 / of_unit.max(1.0)) as i64;
-            let chunk = if is_shared { worthwhile.clamp(1, (count / (2 * team)).max(1)) } else { 0 };
+            let chunk = chunk(count, 1, of_unit, team);
             Action::Tiles(Box::new(PreparedTiles {
                 members: members.into(),
                 rows,

@@ -1,8 +1,9 @@
 //! Kernels and products that run tile by tile: some rows of one matrix at a time.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
+use crate::library::ScratchSlot;
 use crate::library::gemm::{GemmExtent, MatrixProduct, ProductFn};
 use crate::run::kernels::finish_stores;
 use crate::run::team::Team;
@@ -112,30 +113,17 @@ impl PreparedTiles {
     /// scratch memory, or write memory of these units, meanwhile.
     pub unsafe fn run(&self, team: Option<&mut Team>) -> i64 {
         let work = |begin: i64, end: i64| {
-            let slot = self.take_slot();
+            let slot = ScratchSlot::take(&self.slots);
             for unit in begin..end {
                 // SAFETY: as promised by the caller; no other thread uses the slot.
-                unsafe { self.unit(unit, self.scratch.wrapping_add(slot * self.slot_bytes)) };
+                unsafe { self.unit(unit, self.scratch.wrapping_add(slot.at() * self.slot_bytes)) };
             }
             finish_stores();
-            self.slots[slot].store(false, Ordering::Release);
             0
         };
         match team {
             Some(team) if self.chunk > 0 => team.run(self.units.start, self.units.end, self.chunk, &work),
             _ => work(self.units.start, self.units.end),
-        }
-    }
-
-    /// Waits for a slot that no thread uses, for the time of another thread's units at most.
-    fn take_slot(&self) -> usize {
-        debug_assert!(!self.slots.is_empty(), "a thread has a slot");
-        loop {
-            let is_free = |slot: &AtomicBool| !slot.swap(true, Ordering::Acquire);
-            if let Some(at) = self.slots.iter().position(is_free) {
-                return at;
-            }
-            std::thread::yield_now();
         }
     }
 
@@ -200,11 +188,7 @@ impl PreparedTileProduct {
     /// As for [`PreparedTiles::run`].
     unsafe fn run(&self, tile: &TileOfRows) {
         let (mut m, mut n, mut k) = (self.m, self.n, self.k);
-        let row = match self.rows {
-            TileRows::M => &mut m,
-            TileRows::N => &mut n,
-            TileRows::K => &mut k,
-        };
+        let row = self.rows.of(&mut m, &mut n, &mut k);
         row.len = (tile.end - tile.first) as usize;
         let first = tile.first as isize;
         let (mut a, mut b, mut c) = (first * row.a, first * row.b, first * row.c);

@@ -28,7 +28,7 @@
 //! between which devices combine values of each row.
 
 mod group_panels;
-mod holes;
+pub(crate) mod holes;
 pub(crate) mod lifetimes;
 pub(crate) mod panels;
 pub(crate) mod places;

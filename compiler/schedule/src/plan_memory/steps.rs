@@ -469,17 +469,16 @@ impl<'a> StepEmitter<'a> {
     }
 
     fn product(&self, product: &Product, site: Site) -> GemmStep {
-        let dim = gemm_dim;
         GemmStep {
             dtype: product.dtype,
             a: self.storage.place(product.a),
             b: self.storage.place(product.b),
             c: self.storage.place(product.c),
-            m: dim(&product.m),
-            n: dim(&product.n),
-            k: dim(&product.k),
-            loops: product.loops.iter().map(dim).collect(),
-            contracted: product.contracted.iter().map(dim).collect(),
+            m: gemm_dim(&product.m),
+            n: gemm_dim(&product.n),
+            k: gemm_dim(&product.k),
+            loops: product.loops.iter().map(gemm_dim).collect(),
+            contracted: product.contracted.iter().map(gemm_dim).collect(),
             split: self.split(product.c),
             ring: product.ring.as_deref().cloned(),
             site,
@@ -524,15 +523,6 @@ impl<'a> StepEmitter<'a> {
 
 fn gemm_dim(dim: &ProductDim) -> GemmDim {
     GemmDim { extent: dim.extent.clone(), a: dim.a, b: dim.b, c: dim.c }
-}
-
-impl Limit {
-    fn value(&self) -> Option<Value> {
-        match self {
-            Limit::Const(_) => None,
-            Limit::Value(value) => Some(*value),
-        }
-    }
 }
 
 /// Maximum number of visited tasks, far below the number if work doubled at every level of loops.

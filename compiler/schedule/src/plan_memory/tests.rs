@@ -521,6 +521,6 @@ fn products_read_large_operands_as_they_are_stored() {
     assert_eq!(body("x: f32[2048, 512], y: f32[2048, 64]", "x.T @ y"), "product");
     assert_eq!(body("x: f32[16, 512, 512], y: f32[16, 512, 64]", "swapaxes(x, 1, 2) @ y"), "product");
     assert_eq!(body("x: f32[2048, 512], y: f32[64, 512]", "(x @ y.T, y.T)"), "kernel product");
-    // What another statement needs in that order is stored.
+    // A transpose that another statement uses is stored.
     assert_eq!(body("x: f32[2048, 512], y: f32[2048, 64]", "let t = x.T; (t @ y, t)"), "kernel product");
 }

@@ -120,11 +120,7 @@ impl Domain {
         let Product { m, n, k, loops, contracted, .. } = product;
         debug_assert!(m.b == 0 && n.a == 0 && k.c == 0, "each dimension of a product is in two of its arrays");
         debug_assert!(product.ring.is_none(), "the blocks of other devices have rows of their own");
-        let row = match rows {
-            TileRows::M => m,
-            TileRows::N => n,
-            TileRows::K => k,
-        };
+        let row = rows.of(m, n, k);
         if Count::of(&row.extent) != self.rows {
             return None;
         }
@@ -178,7 +174,7 @@ impl Domain {
     }
 }
 
-fn constant(scalar: &Scalar) -> Option<i64> {
+pub(super) fn constant(scalar: &Scalar) -> Option<i64> {
     if let Scalar::Const(value) = scalar { Some(*value) } else { None }
 }
 

@@ -17,11 +17,12 @@ mod fit;
 mod rows;
 
 use crate::order::{Limit, Schedule, Task, new_value};
-use crate::plan_memory::lifetimes::name_classes;
+use crate::plan_memory::holes::TakenSpace;
+use crate::plan_memory::lifetimes::{Interval, name_classes};
 use crate::plan_memory::panels::may_stop;
 use crate::plan_memory::storage::is_aligned;
 use crate::plan_memory::time::length;
-use fit::{Domain, FittingKernel, FittingProduct, WrittenRows, classes_of, domain_of, extent_of};
+use fit::{Domain, FittingKernel, FittingProduct, WrittenRows, classes_of, constant, domain_of, extent_of};
 use rows::ArrayRows;
 use spmdc_abi::{LayoutDim, Scalar, TileRows};
 use spmdc_ir::lower::tiles::{TiledBuffer, TiledGroup, TiledKernel, TiledProduct, TiledWork};
@@ -93,12 +94,10 @@ impl Uses {
                     }
                 }
                 Task::For { counter, start, end, carries, stacked, .. } => {
-                    let limits = [start, end].into_iter().filter_map(|limit| match limit {
-                        Limit::Const(_) => None,
-                        Limit::Value(value) => Some(value),
-                    });
+                    let limits = [start, end].into_iter().filter_map(Limit::value);
+                    limits.for_each(|value| self.pin(class(&value)));
                     let carried = carries.iter().flat_map(|carry| [&carry.param, &carry.next]);
-                    limits.chain(carried).chain(stacked).chain([counter]).for_each(|value| self.pin(class(value)));
+                    carried.chain(stacked).chain([counter]).for_each(|value| self.pin(class(value)));
                 }
                 Task::While { carries, flag, .. } => {
                     let carried = carries.iter().flat_map(|carry| [&carry.param, &carry.next]);
@@ -178,7 +177,7 @@ impl Tiler<'_> {
                 done.extend(first.into_iter().map(Task::Work));
                 done.push(Task::Work(Work::Tiles { tiles: Box::new(tiles), origin }));
                 let behind: Vec<Task> = group.behind.iter().filter_map(|&place| tasks[place].take()).collect();
-                // Work behind the group may be of another group.
+                // Another group may begin after this one.
                 let rest = tasks.split_off(group.end);
                 tasks = behind.into_iter().map(Some).chain(rest).collect();
                 at = 0;
@@ -360,11 +359,8 @@ impl Tiler<'_> {
         debug_assert!(group.members.windows(2).all(|pair| pair[0].0 < pair[1].0), "members keep their order");
         let (mut arrays, peak) = self.scratch(tasks, group, &internal);
         let machine = &self.mesh.machine;
-        let first = group.members.iter().find_map(|(place, fitting)| match (&tasks[*place], fitting) {
-            (Some(Task::Work(Work::Product { product, .. })), Fitting::Product(fitting)) => Some((product, fitting)),
-            _ => None,
-        });
-        let (product, fitting) = first?;
+        let Some((place, Fitting::Product(fitting))) = group.members.first() else { return None };
+        let Some(Task::Work(Work::Product { product, .. })) = &tasks[*place] else { return None };
         if !internal.contains_key(&self.class(product.c)) {
             return None;
         }
@@ -460,8 +456,7 @@ impl Tiler<'_> {
         // From outer to inner: the matrices that have operands of their own, the contracted dimensions, and the result's last one.
         let mut dims: Vec<ProductDim> = part.matrices.clone();
         dims.extend(part.contracted.iter().chain([k, free]).cloned());
-        let lens: Option<Vec<i64>> =
-            dims.iter().map(|dim| if let Scalar::Const(extent) = dim.extent { Some(extent) } else { None }).collect();
+        let lens: Option<Vec<i64>> = dims.iter().map(|dim| constant(&dim.extent)).collect();
         let (lens, ty) = (lens?, &self.types[value.0 as usize]);
         debug_assert_eq!(lens.len(), dims.len(), "each dimension has a length");
         let read: Vec<i64> = dims.iter_mut().map(|dim| *stride(dim)).collect();
@@ -499,7 +494,8 @@ impl Tiler<'_> {
 
     /// A temporary value, which one unit of work writes and one reads.
     fn new_value(&mut self, ty: Type) -> Value {
-        self.classes.push(self.classes.iter().max().map_or(0, |last| last + 1));
+        // No class has a number as large as that of a new value.
+        self.classes.push(self.classes.len());
         self.uses.of.push(2);
         self.uses.writes.push(1);
         new_value(&mut self.types, ty)
@@ -556,36 +552,19 @@ impl Tiler<'_> {
 fn place_arrays(arrays: &mut BTreeMap<usize, ScratchArray>, tile: u64) -> u64 {
     let mut order: Vec<usize> = arrays.keys().copied().collect();
     order.sort_by_key(|class| (arrays[class].first, *class));
-    let bytes = |array: &ScratchArray| (array.row() * tile).next_multiple_of(ALIGNMENT);
-    // The placed arrays: the first and last member that use each, and its bytes.
-    let mut placed: Vec<((usize, usize), std::ops::Range<u64>)> = Vec::new();
+    let lifetime = |array: &ScratchArray| [(array.first as u32, array.last as u32)];
+    let lifetimes: Vec<[Interval; 1]> = arrays.values().map(lifetime).collect();
+    let mut taken = TakenSpace::new(lifetimes.iter().map(|lifetime| lifetime.as_slice()));
     let mut end = ALIGNMENT;
     for class in order {
         let array = &arrays[&class];
-        let size = bytes(array);
+        let size = (array.row() * tile).max(1).next_multiple_of(ALIGNMENT);
         let offset = match array.in_place_of {
             Some(old) => arrays[&old].offset,
-            None => {
-                let (first, last) = (array.first, array.last);
-                let mut taken: Vec<&std::ops::Range<u64>> = placed
-                    .iter()
-                    .filter(|((begin, end), _)| *begin <= last && first <= *end)
-                    .map(|(_, at)| at)
-                    .collect();
-                taken.sort_by_key(|range| range.start);
-                let fits = |offset: u64, range: &std::ops::Range<u64>| offset + size <= range.start;
-                let mut offset = 0;
-                for range in taken {
-                    if fits(offset, range) {
-                        break;
-                    }
-                    offset = offset.max(range.end);
-                }
-                offset
-            }
+            None => taken.best_fit(&lifetime(array), size, 0),
         };
         debug_assert!(array.first <= array.last && offset.is_multiple_of(ALIGNMENT), "an array lies at {offset}");
-        placed.push(((array.first, array.last), offset..offset + size));
+        taken.take(&lifetime(array), &(offset..offset + size));
         end = end.max(offset + size);
         if let Some(array) = arrays.get_mut(&class) {
             array.offset = offset;
@@ -619,26 +598,8 @@ fn of_matrix(kernel: &Kernel, outer: usize, rows: &[Option<&ArrayRows>]) -> Kern
         affine.terms = terms;
     };
     for inst in &mut part.insts {
-        match inst {
-            Inst::Load { access, .. } => change(&mut access.address, rows[access.buffer]),
-            Inst::Const { .. }
-            | Inst::Index { .. }
-            | Inst::LoopInvariant { .. }
-            | Inst::CheckIndex { .. }
-            | Inst::Limit { .. }
-            | Inst::Unary { .. }
-            | Inst::Binary { .. }
-            | Inst::Compare { .. }
-            | Inst::Select { .. }
-            | Inst::Fma { .. }
-            | Inst::Cast { .. }
-            | Inst::Bitcast { .. }
-            | Inst::RandomBits { .. }
-            | Inst::Carried { .. }
-            | Inst::Repeat { .. }
-            | Inst::Last { .. }
-            | Inst::InRange { .. } => affines_mut(inst).for_each(|affine| change(affine, None)),
-        }
+        let own = inst.load().and_then(|(access, _)| rows[access.buffer]);
+        affines_mut(inst).for_each(|affine| change(affine, own));
     }
     for store in &mut part.stores {
         change(&mut store.access.address, rows[store.access.buffer]);
@@ -669,11 +630,7 @@ fn tiled_product(
         rows: fitting.rows,
         origin: origin.clone(),
     };
-    let row = match fitting.rows {
-        TileRows::M => &mut part.m,
-        TileRows::N => &mut part.n,
-        TileRows::K => &mut part.k,
-    };
+    let row = fitting.rows.of(&mut part.m, &mut part.n, &mut part.k);
     let strides = [&mut row.a, &mut row.b, &mut row.c];
     strides.into_iter().zip(rows).for_each(|(stride, rows)| *stride = rows.map_or(*stride, |rows| rows.len));
     for dim in &mut part.matrices {
