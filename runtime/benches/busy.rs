@@ -52,6 +52,7 @@ fn session(devices: usize, trips: i64, workers: Option<usize>) -> Session {
         from: shards(0),
         to: shards(1),
         bytes: 4,
+        product: None,
         counts: true,
         site,
     });

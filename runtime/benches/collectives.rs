@@ -115,6 +115,7 @@ fn collectives(elements: usize) {
             from: shards(0, &whole),
             to,
             bytes,
+            product: None,
             counts: true,
             site,
         })

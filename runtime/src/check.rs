@@ -15,8 +15,8 @@ use spmdc_abi::sorted::distinct;
 use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchBoxes, FetchDim, FetchRun, FetchStep, GemmDim,
     GemmStep, GroupPanels, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines,
-    Message, PermuteStep, Place, PrintValue, Program, ReduceStep, SavedArray, Scalar, SelectLines, Shards, Site, Step,
-    StreamRows, TakenPlaces, TextPurpose, TileStep, places,
+    Message, PermuteStep, Place, PrintValue, Program, ReduceOp, ReduceStep, SavedArray, Scalar, SelectLines, Shards,
+    Site, Step, StreamRows, TakenPlaces, TextPurpose, TileStep, places,
 };
 
 /// Checks a step of a component.
@@ -27,6 +27,8 @@ pub(crate) type CheckFn<S> = fn(&ProgramChecker<'_>, &S) -> Result<(), RunError>
 pub(crate) struct ProductChecks {
     pub product: CheckFn<GemmStep>,
     pub tiles: CheckFn<TileStep>,
+    /// A reduction with its product.
+    pub sum: CheckFn<ReduceStep>,
 }
 
 /// Upper bound of sizes, ranges and strides, far above the sizes of any real program.
@@ -534,7 +536,24 @@ impl ProgramChecker<'_> {
         self.sides(&step.from, &step.to)
     }
 
+    /// A reduction with its product, whose result is written where either of them writes.
+    pub(crate) fn sum(&self, step: &ReduceStep) -> Result<(), RunError> {
+        let Some(product) = step.product.as_deref() else { return Ok(()) };
+        let has_parts = product.ring.is_some() || !product.contracted.is_empty();
+        ensure(!has_parts, || "a sum of products with several parts".into())?;
+        ensure(product.dtype == step.to.layout.dtype && step.op == ReduceOp::Sum, || "a sum of another type".into())?;
+        ensure(product.c == step.from.place && step.from.layout == step.to.layout, || "a sum elsewhere".into())?;
+        ensure(step.reduce.intersect(self.mesh.axes()) == step.group.intersect(self.mesh.axes()), || {
+            "a sum of some devices of a group".into()
+        })?;
+        self.product(product)?;
+        self.product(&GemmStep { c: step.to.place, ..product.clone() })
+    }
+
     fn reduce(&self, step: &ReduceStep) -> Result<(), RunError> {
+        if let Some(product) = &step.product {
+            (self.code.components.check::<ProductChecks>(product.component())?.sum)(self, step)?;
+        }
         self.axis_set(step.group)?;
         self.axis_set(step.reduce)?;
         self.sides(&step.from, &step.to)?;

@@ -11,7 +11,7 @@ use crate::collectives::reduce::{CombineFn, combine_function};
 use crate::components::{ComponentCode, Components, ProgramCode};
 use crate::data::inputs;
 use crate::errors::trap::RunError;
-use crate::library::gemm;
+use crate::library::gemm::{self, sums};
 use crate::library::matrix::MatrixCalls;
 use crate::library::rows_and_transfers::{RowReads, TransferEnds};
 use crate::library::scatter::Scatters;
@@ -37,17 +37,19 @@ macro_rules! component {
 }
 
 macro_rules! product {
-    ($name:literal, $dtype:ident, $multiply:path) => {
+    ($name:literal, $dtype:ident, $multiply:path, $type:ty) => {
         component!(
             concat!("spmd_products_", $name),
             Component::Products(DType::$dtype),
             &ProductCode {
                 product: |loader, step| loader.product(step, $multiply),
                 tiles: |loader, step| loader.tiles(step, $multiply),
+                sum: |loader, step| loader.sum(step, ($multiply, sums::add_rows::<$type>)),
             },
             &ProductChecks {
                 product: |checker, step| checker.product(step),
                 tiles: |checker, step| checker.tiles(step),
+                sum: |checker, step| checker.sum(step),
             }
         )
     };
@@ -118,7 +120,7 @@ macro_rules! of_type {
 
 /// All components. Only programs that run in the process of their compiler refer to this table.
 static ALL: &[&[&ComponentCode]] = &[
-    &[product!("f32", F32, gemm::product_f32), product!("f64", F64, gemm::product_f64)],
+    &[product!("f32", F32, gemm::product_f32, f32), product!("f64", F64, gemm::product_f64, f64)],
     of_type!("bool", Bool),
     of_type!("i8", I8),
     of_type!("i16", I16),

@@ -240,6 +240,7 @@ fn check_reduce(
         from: Shards { place: source, layout: from.clone() },
         to: Shards { place: target, layout: to.clone() },
         bytes: 8,
+        product: None,
         counts: true,
         site: site(1),
     }));
@@ -329,6 +330,7 @@ fn sums_by_panels(sizes: &[usize], rows: usize, sharing: AxisSet) -> (Maker, Gro
             from: Shards { place: parts, layout: sums.clone() },
             to: Shards { place: sum, layout: sums.clone() },
             bytes: 8,
+            product: None,
             counts: true,
             site: site(1),
         }),

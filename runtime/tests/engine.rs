@@ -436,6 +436,7 @@ fn a_wait_that_is_too_long_names_who_is_missing() {
         from: Shards { place: from, layout: value.clone() },
         to: Shards { place: to, layout: value },
         bytes: 8,
+        product: None,
         counts: true,
         site: site(7),
     }));

@@ -203,7 +203,15 @@ impl Watch<'_> {
                 step.results.iter().for_each(|result| self.own(result.place, true, step.site));
             }
             Step::Exchange(step) => self.collective(step.group, &step.from, &step.to, step.site),
-            Step::Reduce(step) => self.collective(step.group, &step.from, &step.to, step.site),
+            Step::Reduce(step) => {
+                if let Some(product) = &step.product {
+                    for place in [product.a, product.b] {
+                        self.all(place, self.size(place), step.group, (false, step.site));
+                    }
+                    self.own(product.c, true, step.site);
+                }
+                self.collective(step.group, &step.from, &step.to, step.site);
+            }
             Step::Permute(step) => {
                 self.all(step.from, step.bytes, self.with_sharers(set(&step.axes), step.to), (false, step.site));
                 self.each(step.to, step.bytes, true, step.site);

@@ -27,6 +27,8 @@ pub struct Machine {
     /// Maximum bytes of the rows that kernels with neighbouring rows use at a time, if they run panel by panel: half of the second-level
     /// cache.
     pub lagging_bytes: u64,
+    /// Minimum bytes of partial sums on a device that are computed in the course of their reduction.
+    pub summed_bytes: u64,
     /// Minimum bytes of a gathered operand of a product on a device for which the gather is avoided.
     pub ring_bytes: usize,
     /// Minimum length of the blocks of an operand that is not gathered: the other operand is packed again for each of them, or the
@@ -65,6 +67,7 @@ impl Machine {
         tile_rows: 128,
         most_scratch: 50,
         least_chains: 16,
+        summed_bytes: 256 * 1024,
         lagging_bytes: 512 * 1024,
         ring_bytes: 64 * 1024,
         ring_block: 128,
@@ -89,6 +92,7 @@ impl Machine {
         tile_rows: 2,
         most_scratch: 1_000_000,
         least_chains: 1,
+        summed_bytes: 16,
         lagging_bytes: 4096,
         ring_bytes: 16,
         ring_block: 2,

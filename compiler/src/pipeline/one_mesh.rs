@@ -13,6 +13,7 @@ use spmdc_ir::program::{Module, Stage};
 use spmdc_schedule::fuse::fuse;
 use spmdc_schedule::order::schedule;
 use spmdc_schedule::plan_memory::{Planned, plan_memory};
+use spmdc_schedule::sums::join_sums;
 use spmdc_schedule::tiles::tile;
 use std::time::Instant;
 
@@ -112,6 +113,8 @@ impl<'a> PipelineRun<'a> {
         self.time("schedule");
         let schedule = tile(schedule, &module.func, &module.mesh);
         self.time("tile");
+        let schedule = join_sums(schedule, &module.func, &module.mesh);
+        self.time("join_sums");
         let planned = plan_memory(module, &schedule, site, self.options.verify);
         let Planned { program, kernels, doubtful, buffer_of } = planned.map_err(|fault| {
             let message = format!("the memory plan is wrong: {fault}");

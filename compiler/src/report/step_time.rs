@@ -122,7 +122,8 @@ impl TimedProgram<'_> {
     }
 
     fn of_reduction(self, step: &ReduceStep) -> f64 {
-        self.of_filling(&step.to, self.mesh.count(step.reduce.iter()))
+        let product = step.product.as_ref().map_or(0.0, |product| self.of_gemm(product));
+        product + self.of_filling(&step.to, self.mesh.count(step.reduce.iter()))
     }
 
     fn of_gemm(self, gemm: &GemmStep) -> f64 {

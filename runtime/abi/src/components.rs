@@ -1,6 +1,6 @@
 //! The components of the runtime: code that an executable contains only if its program needs it.
 //!
-//! A step says which component it needs ([`Step::component`]); the needs of a program are those of its steps and its parameters
+//! A step says which component it needs ([`Step::components`]); the needs of a program are those of its steps and its parameters
 //! ([`Program::components`]). The object of a program refers to the symbol of each of its components, and lists their addresses in its
 //! [`Image`](crate::Image). Nothing else refers to these symbols, so the linker drops all other components. A program that runs in the
 //! process of its compiler finds all of them there.
@@ -93,8 +93,13 @@ impl LibraryStep {
 }
 
 impl Step {
-    /// The component that the step needs, apart from those of the steps in it.
-    pub fn component(&self) -> Option<Component> {
+    /// The components that the step needs, apart from those of the steps in it.
+    pub fn components(&self) -> impl Iterator<Item = Component> {
+        let product = if let Step::Reduce(ReduceStep { product, .. }) = self { product.as_deref() } else { None };
+        self.component().into_iter().chain(product.map(GemmStep::component))
+    }
+
+    fn component(&self) -> Option<Component> {
         match self {
             Step::Gemm(step) => Some(step.component()),
             Step::Tiles(step) => Some(step.component()),
@@ -127,7 +132,7 @@ impl Program {
         let inputs = (!self.params.is_empty()).then_some(Component::Inputs);
         let mut all = BTreeSet::new();
         // To collect them would take a sort of their own, which executables would have.
-        all.extend(steps.filter_map(Step::component).chain(inputs));
+        all.extend(steps.flat_map(Step::components).chain(inputs));
         all
     }
 }

@@ -55,7 +55,7 @@ pub use streams::StreamRows;
 pub use tiles::{TileBuffer, TileKernel, TileMember, TileProduct, TileRows, TileStep};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 27;
+pub const ABI_VERSION: u32 = 28;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -816,6 +816,9 @@ pub struct ReduceStep {
     pub bytes: u64,
     /// As in [`ExchangeStep::counts`].
     pub counts: bool,
+    /// The product that computes the partial values, if nothing else uses them: devices may compute it in the course of the reduction, each
+    /// for others too. The barrier before the step orders the operands as well.
+    pub product: Option<Box<GemmStep>>,
     /// The statement that communicates.
     pub site: Site,
 }

@@ -86,6 +86,14 @@ fn each_part(positions: usize, is_whole: &impl Fn(Range<usize>) -> bool, leaf: &
     part(0..positions, positions.next_power_of_two(), 0, is_whole, leaf);
 }
 
+/// For each of the values that are combined, the number of pairs that end with it.
+pub(crate) fn pairs(values: usize) -> Vec<u32> {
+    let mut ends = Vec::with_capacity(values);
+    each_part(values, &|_| false, &mut |_, pairs| ends.push(pairs));
+    debug_assert_eq!(ends.len(), values, "every value is combined");
+    ends
+}
+
 impl BoxReduction {
     /// Combines and writes.
     ///

@@ -4,6 +4,8 @@
 //! any order. Cutting into panels changes no bits: `gemm` sums each element in an order that only depends on the length of the contraction.
 //! Small and narrow products are an exception, and are therefore never cut (see [`panels`]).
 
+pub(crate) mod sums;
+
 use std::ops::Range;
 
 use gemm_common::Parallelism;
@@ -107,6 +109,16 @@ pub(crate) struct PreparedProduct {
     chunk: i64,
     /// Whether the product is added to the present contents of the result.
     adds: bool,
+}
+
+/// The rows and columns of a unit, with their offsets in each array in bytes.
+#[derive(Clone, Copy, Debug)]
+struct UnitExtents {
+    a: isize,
+    b: isize,
+    c: isize,
+    m: GemmExtent,
+    n: GemmExtent,
 }
 
 // SAFETY: a product consists of data and pointers to the program's memory; `run` demands that threads run different units of it.
@@ -298,6 +310,15 @@ impl PreparedProduct {
     /// # Safety
     /// As for `run`.
     unsafe fn unit(&self, unit: usize) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            let extents = self.extents(unit);
+            self.unit_into(&extents, self.c.wrapping_offset(extents.c), self.adds);
+        }
+    }
+
+    /// The rows and columns of a unit.
+    fn extents(&self, unit: usize) -> UnitExtents {
         debug_assert!(unit < self.matrices() * self.panels, "there is no unit {unit}");
         let mut index = unit / self.panels;
         let panel = unit % self.panels;
@@ -318,15 +339,23 @@ impl PreparedProduct {
             n.len = columns.len();
         }
         let size = self.dtype.size() as isize;
+        UnitExtents { a: a * size, b: b * size, c: c * size, m, n }
+    }
+
+    /// The product of a unit, whose first element is at `c`.
+    ///
+    /// # Safety
+    /// As for `run`, with `c` as the result.
+    unsafe fn unit_into(&self, unit: &UnitExtents, c: *mut u8, adds: bool) {
         let product = MatrixProduct {
-            a: self.a.wrapping_offset(a * size),
-            b: self.b.wrapping_offset(b * size),
-            c: self.c.wrapping_offset(c * size),
-            m,
-            n,
+            a: self.a.wrapping_offset(unit.a),
+            b: self.b.wrapping_offset(unit.b),
+            c,
+            m: unit.m,
+            n: unit.n,
             k: self.k,
             contracted: &self.contracted,
-            adds: self.adds,
+            adds,
         };
         // SAFETY: as promised by the caller. The product of an empty contraction still writes: zeros.
         unsafe { (self.multiply)(&product) }

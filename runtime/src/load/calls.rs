@@ -3,6 +3,7 @@
 use super::transfers::ends;
 use super::{Counted, Loader};
 use crate::errors::trap::RunError;
+use crate::library::gemm::sums::{AddFn, Participants, PreparedSum, plan_sum};
 use crate::library::gemm::{self, ProductFn};
 use crate::library::{self, LibraryCode};
 use crate::processes::plans::Senders;
@@ -10,7 +11,8 @@ use crate::processes::reads::DeviceReads;
 use crate::run::device::Action;
 use crate::run::launch::Staff;
 use crate::streams;
-use spmdc_abi::{AxisSet, CollectiveKind, GemmStep, LibraryFunction, LibraryStep, Message, StreamRows};
+use spmdc_abi::sorted::distinct;
+use spmdc_abi::{AxisSet, CollectiveKind, GemmStep, LibraryFunction, LibraryStep, Message, ReduceStep, StreamRows};
 
 impl Loader<'_> {
     pub(crate) fn product(&mut self, step: &GemmStep, multiply: ProductFn) -> Result<(), RunError> {
@@ -27,6 +29,55 @@ impl Loader<'_> {
         debug_assert_eq!(products.len(), self.memory.devices().len(), "each device of this process has its product");
         self.emit_each(step.site, "product", products.into_iter().map(Action::Products));
         Ok(())
+    }
+
+    /// A reduction of products. In a program of one process, devices that share workers compute sums; otherwise the products come first.
+    pub(crate) fn sum(&mut self, step: &ReduceStep, code: (ProductFn, AddFn)) -> Result<(), RunError> {
+        let product = step.product.as_deref().ok_or_else(|| RunError::internal("a sum without a product"))?;
+        match self.sums(step, product, code) {
+            Some(sums) => {
+                let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
+                self.collective((step.group, counted), step.site, None);
+                self.emit_each(step.site, "product", sums.into_iter().map(|sum| Action::Sum(Box::new(sum))));
+                Ok(())
+            }
+            None => {
+                self.product(product, code.0)?;
+                self.sync(self.participants(step.group, step.to.place), step.site, step.kind.name())?;
+                self.reduce(step)
+            }
+        }
+    }
+
+    /// The sums of the devices of this process, if all of them are sums.
+    fn sums(&self, step: &ReduceStep, product: &GemmStep, code: (ProductFn, AddFn)) -> Option<Vec<PreparedSum>> {
+        let (mesh, staff, axes) = (self.mesh, self.staff, step.reduce.intersect(self.mesh.axes()));
+        let is_shared = self.own_axes(step.to.place).intersect(axes).is_empty();
+        // Processes may have different numbers of workers, and they must agree on the messages.
+        if !is_shared || mesh.processes() > 1 {
+            return None;
+        }
+        let mut reads = DeviceReads::resolve(self.memory, &[], &[]);
+        let sums = self.memory.devices().iter().map(|&device| {
+            let group = mesh.group(device, axes);
+            let worker = |member: usize| staff.worker_of(self.numbers[member]);
+            let workers = distinct(group.iter().map(|&member| worker(member)));
+            // Devices with workers of their own have nothing to share.
+            if workers.len() == group.len() {
+                return None;
+            }
+            let own = worker(device);
+            let is_first = group.iter().copied().filter(|&member| worker(member) == own).min() == Some(device);
+            let rank = workers.iter().position(|&worker| worker == own).filter(|_| is_first);
+            let participants = Participants { group: &group, share: rank.map(|rank| (rank, workers.len())) };
+            plan_sum(&mut reads, product, step.to.place, (device, &participants), code)
+        });
+        let sums = sums.collect::<Option<Vec<PreparedSum>>>();
+        debug_assert!(
+            sums.as_ref().is_none_or(|sums| sums.len() == self.memory.devices().len()),
+            "each device of this process has its sum"
+        );
+        sums
     }
 
     /// Calls of a function of this family.

@@ -40,7 +40,7 @@ use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::sorted::order;
 use spmdc_abi::{
     AxisSet, Binding, Channel, Component, DType, ExchangeStep, FetchStep, GemmStep, KernelFn, KernelStep, LibraryStep,
-    MeshAxis, PermuteStep, Place, PrintValue, Program, Site, Step, TextPurpose, TileStep,
+    MeshAxis, PermuteStep, Place, PrintValue, Program, ReduceStep, Site, Step, TextPurpose, TileStep,
 };
 
 /// A program prepared for all devices.
@@ -67,6 +67,8 @@ pub(crate) type LoadFn<S> = fn(&mut Loader<'_>, &S) -> Result<(), RunError>;
 pub(crate) struct ProductCode {
     pub product: LoadFn<GemmStep>,
     pub tiles: LoadFn<TileStep>,
+    /// A reduction with its product.
+    pub sum: LoadFn<ReduceStep>,
 }
 
 /// A [`Step::Print`].
@@ -236,7 +238,10 @@ impl<'a> Loader<'a> {
             Step::Tiles(step) => (self.components.code::<ProductCode>(step.component())?.tiles)(self, step),
             Step::Library(step) => self.components.code::<LoadFn<LibraryStep>>(step.component())?(self, step),
             Step::Exchange(step) => self.exchange(step),
-            Step::Reduce(step) => self.reduce(step),
+            Step::Reduce(step) => match &step.product {
+                Some(product) => (self.components.code::<ProductCode>(product.component())?.sum)(self, step),
+                None => self.reduce(step),
+            },
             Step::Permute(step) => self.permute(step),
             Step::Fetch(step) => self.fetch(step),
             Step::Sync { group, kind, site } => self.sync(*group, *site, name_of(*kind)),

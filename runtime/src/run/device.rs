@@ -14,6 +14,7 @@ use crate::data::boxes::BoxCopy;
 use crate::errors::trap::{RunCode, RunError};
 use crate::library::PreparedLibrary;
 use crate::library::gemm::PreparedProduct;
+use crate::library::gemm::sums::PreparedSum;
 use crate::processes::crossings::Crossings;
 use crate::run::kernels::{KernelCall, Panels, PanelsOfGroup, Sharing};
 use crate::run::shared::Shared;
@@ -30,6 +31,8 @@ pub(crate) enum Action {
     Panels(Box<Panels>),
     GroupPanels(Box<PanelsOfGroup>),
     Products(Box<[PreparedProduct]>),
+    /// The worker's share of a sum of products over devices.
+    Sum(Box<PreparedSum>),
     Tiles(Box<PreparedTiles>),
     Library(Box<PreparedLibrary>),
     /// A read of rows of a stream.
@@ -122,6 +125,7 @@ impl Action {
             | Action::Panels(_)
             | Action::GroupPanels(_)
             | Action::Products(_)
+            | Action::Sum(_)
             | Action::Tiles(_)
             | Action::Library(_)
             | Action::Copy { .. } => Some(Activity::Compute),
@@ -279,7 +283,9 @@ impl Device {
             Action::Products(products) => products.iter().any(PreparedProduct::wants_team),
             Action::Tiles(tiles) => tiles.wants_team(),
             Action::Library(calls) => calls.wants_team(),
-            Action::Read(_)
+            // Workers have helpers only if each has one device.
+            Action::Sum(_)
+            | Action::Read(_)
             | Action::Move(_)
             | Action::Combine(_)
             | Action::Receive(_)
@@ -451,6 +457,8 @@ impl Device {
                         }
                     }
                 }
+                // SAFETY: as for products; all devices of the group have come to the barrier before the step.
+                Action::Sum(sum) => unsafe { sum.run() },
                 Action::Library(calls) => {
                     // SAFETY: as promised by the caller; all extents were checked when the calls were prepared.
                     let code = unsafe { calls.run(context.team.as_deref_mut()) };

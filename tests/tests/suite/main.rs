@@ -29,6 +29,7 @@ mod prose;
 mod reshards;
 mod states;
 mod stencils;
+mod sums;
 mod tidy;
 mod transfers;
 mod wording;

@@ -127,6 +127,8 @@ pub enum Work {
         to: Side,
         /// Whether it is the first part of a collective, or all of it, and so counts as one.
         counts: bool,
+        /// The product that computes `from`, if this is its only use.
+        product: Option<Box<Product>>,
         /// The statement whose work it is.
         origin: Origin,
     },
@@ -194,7 +196,8 @@ impl Work {
             Work::Tiles { tiles, .. } => tiles.reads(),
             Work::Library { calls, .. } => calls.operands.iter().map(|array| array.value).collect(),
             Work::Alias { from, .. } | Work::Copy { from, .. } | Work::Permute { from, .. } => vec![*from],
-            Work::Exchange { from, .. } | Work::Reduce { from, .. } => vec![from.value],
+            Work::Reduce { product: Some(product), .. } => vec![product.a, product.b],
+            Work::Exchange { from, .. } | Work::Reduce { from, product: None, .. } => vec![from.value],
             Work::Fetch { parts, .. } => parts.iter().map(|part| part.from).collect(),
             Work::CheckIndex { index, .. } => vec![*index],
             Work::Print { values, .. } => values.clone(),
@@ -202,9 +205,23 @@ impl Work {
         }
     }
 
-    /// The values whose elements devices divide if they share their memory: all that it writes, but scratch memory.
+    /// The values whose elements devices divide if they share their memory: all that it writes, but scratch memory and partial values.
     pub fn results(&self) -> Vec<Value> {
-        if let Work::Tiles { tiles, .. } = self { tiles.results() } else { self.writes() }
+        match self {
+            Work::Tiles { tiles, .. } => tiles.results(),
+            Work::Reduce { to, .. } => vec![to.value],
+            Work::Kernel { .. }
+            | Work::Product { .. }
+            | Work::Library { .. }
+            | Work::Alias { .. }
+            | Work::Copy { .. }
+            | Work::Constant { .. }
+            | Work::Exchange { .. }
+            | Work::Permute { .. }
+            | Work::Fetch { .. }
+            | Work::CheckIndex { .. }
+            | Work::Print { .. } => self.writes(),
+        }
     }
 
     /// Whether devices read each other's blocks.
@@ -240,7 +257,8 @@ impl Work {
             | Work::CheckIndex { to, .. } => {
                 vec![*to]
             }
-            Work::Exchange { to, .. } | Work::Reduce { to, .. } => vec![to.value],
+            Work::Reduce { from, to, product: Some(_), .. } => vec![to.value, from.value],
+            Work::Exchange { to, .. } | Work::Reduce { to, product: None, .. } => vec![to.value],
             Work::Fetch { parts, .. } => parts.iter().map(|part| part.to).collect(),
             Work::Print { .. } => Vec::new(),
         }
@@ -260,8 +278,11 @@ impl Work {
             Work::Alias { from, to } | Work::Copy { from, to, .. } | Work::Permute { from, to, .. } => {
                 [from, to].into_iter().for_each(rename);
             }
-            Work::Exchange { from, to, .. } | Work::Reduce { from, to, .. } => {
+            Work::Exchange { from, to, .. } => [from, to].into_iter().for_each(|side| rename(&mut side.value)),
+            Work::Reduce { from, to, product, .. } => {
                 [from, to].into_iter().for_each(|side| rename(&mut side.value));
+                let product = product.iter_mut().map(AsMut::as_mut);
+                product.flat_map(|Product { a, b, c, .. }| [a, b, c]).for_each(rename);
             }
             Work::Fetch { parts, .. } => {
                 parts.iter_mut().flat_map(|part| [&mut part.from, &mut part.to]).for_each(rename);
@@ -395,7 +416,8 @@ impl<'a> Lowering<'a> {
         from: Side,
         to: Side,
     ) {
-        self.work.push(Work::Reduce { kind, op, group, reduce, from, to, counts: true, origin: self.origin.clone() });
+        let (product, origin) = (None, self.origin.clone());
+        self.work.push(Work::Reduce { kind, op, group, reduce, from, to, counts: true, product, origin });
     }
 
     /// Makes all work so far one collective: only the first part counts.

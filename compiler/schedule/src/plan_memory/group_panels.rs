@@ -197,7 +197,8 @@ impl Surroundings<'_> {
         let several = self.mesh.axes();
         let ReduceStep { from, to, .. } = step;
         let sharing = several.minus(self.arenas[to.place.arena as usize].axes);
-        let fits = step.reduce.intersect(several) == group
+        let fits = step.product.is_none()
+            && step.reduce.intersect(several) == group
             && step.group.intersect(several) == group
             && from.layout == to.layout
             && self.shares(sharing, (group, split));

@@ -293,7 +293,14 @@ impl<'a> StepEmitter<'a> {
             MemoryAccess { reach: access.reach.union(group), ..access }
         };
         let reads = work.reads().into_iter().map(read);
-        reads.chain(work.writes().into_iter().map(|value| self.access(value, true))).collect()
+        // With a product, devices read the partial values of others in the same step.
+        let partial = if let Work::Reduce { from, product: Some(_), .. } = work { Some(from.value) } else { None };
+        let write = |value| {
+            let access = self.access(value, true);
+            let reach = if Some(value) == partial { access.reach.union(group) } else { access.reach };
+            MemoryAccess { reach, ..access }
+        };
+        reads.chain(work.writes().into_iter().map(write)).collect()
     }
 
     /// The axes along which devices read each other's blocks: the collective's axes, and the axes along which they share its target.
@@ -364,11 +371,12 @@ impl<'a> StepEmitter<'a> {
                 let step = ExchangeStep { kind: *kind, group: *group, from, to, bytes, counts: *counts, site };
                 Step::Exchange(step)
             }
-            Work::Reduce { kind, op, group, reduce, from, to, counts, .. } => {
+            Work::Reduce { kind, op, group, reduce, from, to, counts, product, .. } => {
                 let bytes = self.bytes(*kind, *group, from, to);
                 let (from, to) = (self.shards(from), self.shards(to));
                 let (kind, op, group, reduce, counts) = (*kind, *op, *group, *reduce, *counts);
-                let step = ReduceStep { kind, op, group, reduce, from, to, bytes, counts, site };
+                let product = product.as_ref().map(|product| Box::new(self.product(product, site)));
+                let step = ReduceStep { kind, op, group, reduce, from, to, bytes, counts, product, site };
                 Step::Reduce(step)
             }
             Work::Permute { axes, source, from, to, .. } => {

@@ -22,6 +22,7 @@ fn shape(steps: &[Step]) -> String {
         Step::Gemm(_) => "product".to_string(),
         Step::Library(_) => "library function".to_string(),
         Step::Exchange(_) => "exchange".to_string(),
+        Step::Reduce(step) if step.product.is_some() => "sum of products".to_string(),
         Step::Reduce(_) => "reduce".to_string(),
         Step::Permute(_) => "permute".to_string(),
         Step::Fetch(_) => "fetch".to_string(),
@@ -410,6 +411,26 @@ fn products_take_blocks_from_where_they_lie() {
     // Two products take an operand that one of them would have to gather.
     let shared = body("x: f32[2000@X, 512], w: f32[512@X, 128]", "(x @ w, tanh(x) @ w)");
     assert!(gathers(&shared) && !has_ring(&shared));
+}
+
+#[test]
+fn large_products_are_part_of_the_reductions_that_sum_them() {
+    let body = |mesh: &str, params: &str, result: &str| {
+        program(&format!("mesh ({mesh});\nfn main({params}) {{ {result} }}")).body
+    };
+    let gradient = |x: &str, d: &str| body("X = 8, Y = 2", &format!("x: {x}, d: {d}"), "(x.T @ d) * 0.1");
+    assert_eq!(shape(&gradient("f32[512@X, 256]", "f32[512@X, 256]")), "kernel sync sum of products sync kernel");
+    // A device has two thirds of the bytes; a sum of many elements; the partial sums are the columns of one device.
+    for (x, d) in [
+        ("f32[512@X, 256]", "f32[512@X, 170]"),
+        ("f32[8192@X, 256]", "f32[8192@X, 256]"),
+        ("f32[512@X, 256]", "f32[512@X, 300@Y]"),
+    ] {
+        assert!(!shape(&gradient(x, d)).contains("sum of products"), "{x} {d}");
+    }
+    // The partial sums have another use.
+    let shown = body("X = 8", "x: f32[512@X, 256], d: f32[512@X, 256]", "let g = x.T @ d; (g, g.T @ g)");
+    assert_eq!(shape(&shown).matches("sum of products").count(), 1, "{}", shape(&shown));
 }
 
 #[test]

@@ -16,12 +16,13 @@
 mod fit;
 mod rows;
 
-use crate::order::{Limit, Schedule, Task, new_value};
+use crate::order::{Schedule, Task, new_value};
 use crate::plan_memory::holes::TakenSpace;
 use crate::plan_memory::lifetimes::{Interval, name_classes};
 use crate::plan_memory::panels::may_stop;
 use crate::plan_memory::storage::is_aligned;
 use crate::plan_memory::time::length;
+use crate::uses::{Uses, any_list};
 use fit::{Domain, FittingKernel, FittingProduct, WrittenRows, classes_of, constant, domain_of, extent_of};
 use rows::ArrayRows;
 use spmdc_abi::{LayoutDim, Scalar, TileRows};
@@ -54,62 +55,11 @@ pub fn tile(schedule: Schedule, func: &Func, mesh: &Mesh) -> Schedule {
     }
     let classes = name_classes(&schedule);
     debug_assert_eq!(classes.len(), schedule.types.len(), "every value has a class");
-    let mut uses = Uses { of: vec![0; classes.len()], writes: vec![0; classes.len()] };
-    let pinned = func.body.params.iter().chain(&func.body.results);
-    let pinned = pinned.copied().chain(schedule.constants.iter().map(|(value, _)| *value));
-    pinned.for_each(|value| uses.pin(classes[value.0 as usize]));
-    uses.count(&schedule.tasks, &classes);
+    let uses = Uses::new(&schedule, func, &classes);
     let Schedule { tasks, types, constants } = schedule;
     let mut tiler = Tiler { mesh, classes, uses, types };
     let tasks = tiler.list(tasks);
     Schedule { tasks, types: tiler.types, constants }
-}
-
-fn any_list(tasks: &[Task], has: &dyn Fn(&[Task]) -> bool) -> bool {
-    has(tasks) || tasks.iter().any(|task| task.blocks().into_iter().any(|inner| any_list(inner, has)))
-}
-
-/// How often the work of the program uses the values of each class.
-struct Uses {
-    of: Vec<usize>,
-    writes: Vec<usize>,
-}
-
-impl Uses {
-    /// Notes a use by something else than work.
-    fn pin(&mut self, class: usize) {
-        self.of[class] = usize::MAX / 2;
-    }
-
-    fn count(&mut self, tasks: &[Task], classes: &[usize]) {
-        let class = |value: &Value| classes[value.0 as usize];
-        for task in tasks {
-            match task {
-                Task::Work(Work::Alias { .. }) => {}
-                Task::Work(work) => {
-                    work.reads().iter().for_each(|value| self.of[class(value)] += 1);
-                    for value in work.writes() {
-                        self.of[class(&value)] += 1;
-                        self.writes[class(&value)] += 1;
-                    }
-                }
-                Task::For { counter, start, end, carries, stacked, .. } => {
-                    let limits = [start, end].into_iter().filter_map(Limit::value);
-                    limits.for_each(|value| self.pin(class(&value)));
-                    let carried = carries.iter().flat_map(|carry| [&carry.param, &carry.next]);
-                    carried.chain(stacked).chain([counter]).for_each(|value| self.pin(class(value)));
-                }
-                Task::While { carries, flag, .. } => {
-                    let carried = carries.iter().flat_map(|carry| [&carry.param, &carry.next]);
-                    carried.chain([flag]).for_each(|value| self.pin(class(value)));
-                }
-                Task::If { flag, results, .. } => {
-                    results.iter().chain([flag]).for_each(|value| self.pin(class(value)));
-                }
-            }
-            task.blocks().into_iter().for_each(|inner| self.count(inner, classes));
-        }
-    }
 }
 
 struct Tiler<'a> {

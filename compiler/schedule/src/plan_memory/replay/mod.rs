@@ -442,8 +442,11 @@ impl<'a> Replay<'a> {
                 self.line = step.site.line;
                 self.collective((from.value, &step.from), (to.value, &step.to))
             }
-            (Work::Reduce { from, to, .. }, Flat::Other(Step::Reduce(step))) => {
+            (Work::Reduce { from, to, product, .. }, Flat::Other(Step::Reduce(step))) => {
                 self.line = step.site.line;
+                if let (Some(product), Some(step)) = (product, &step.product) {
+                    self.product([product.a, product.b, product.c], step)?;
+                }
                 self.collective((from.value, &step.from), (to.value, &step.to))
             }
             (Work::Fetch { parts, .. }, Flat::Other(Step::Fetch(step))) => {
