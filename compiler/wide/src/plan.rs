@@ -533,15 +533,20 @@ impl<'k> LanePlan<'k> {
             return (LANES / lanes) as usize;
         }
         let body: usize = self.schedule[self.cut + 1..].iter().map(Vec::len).sum();
-        let wide = if self.has_doubles { 2 } else { 1 };
-        // The trips of a loop in the body wait for each other.
-        let short = if self.graph.repeats.is_empty() { 10 } else { 30 };
-        let most = match body * wide {
+        let has_many = level.registers() >= 32;
+        let most = match body {
             // A row is read in pieces as long as there are registers for partial results.
             length if self.columns.is_some() => self.groups_of_columns(level, length),
-
+            // The trips of a loop in the body wait for each other: even with values on the stack, more groups take less time.
+            length if !self.graph.repeats.is_empty() => match length {
+                0..=40 if has_many => 8,
+                0..=30 => 4,
+                31..=70 if has_many => 4,
+                31..=70 => 2,
+                _ if has_many => 2,
+                _ => 1,
+            },
             0..=10 => 4,
-            length if length <= short => 4,
             11..=70 => 2,
             _ => 1,
         };
