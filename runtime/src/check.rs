@@ -16,7 +16,7 @@ use spmdc_abi::{
     ABI_VERSION, AxisSet, Binding, Bound, DType, ExchangeStep, FetchBoxes, FetchDim, FetchRun, FetchStep, GemmDim,
     GemmStep, GroupPanels, KernelStep, Layout, LayoutDim, LibraryArray, LibraryFunction, LibraryStep, MergeLines,
     Message, PermuteStep, Place, PrintValue, Program, ReduceOp, ReduceStep, SavedArray, Scalar, SelectLines, Shards,
-    Site, Step, StreamRows, TakenPlaces, TextPurpose, TileStep, places,
+    Site, Step, StreamRows, TakenPlaces, TextPurpose, TileStep, places, product_elements,
 };
 
 /// Checks a step of a component.
@@ -342,10 +342,13 @@ impl ProgramChecker<'_> {
     }
 
     pub(crate) fn product(&self, step: &GemmStep) -> Result<(), RunError> {
-        ensure(matches!(step.dtype, DType::F32 | DType::F64), || format!("a product of {}", step.dtype.name()))?;
+        let [of_a, of_b] = step.operands;
+        ensure(product_elements(step.dtype, step.operands).is_some(), || {
+            format!("a product of {} and {} in {}", of_a.name(), of_b.name(), step.dtype.name())
+        })?;
         self.axis_set(step.split)?;
-        for place in [step.a, step.b, step.c] {
-            self.place(place, 0, step.dtype.size() as u64)?;
+        for (place, dtype) in [(step.a, of_a), (step.b, of_b), (step.c, step.dtype)] {
+            self.place(place, 0, dtype.size() as u64)?;
         }
         let dims = || [&step.m, &step.n, &step.k].into_iter().chain(&step.loops).chain(&step.contracted);
         for dim in dims() {
@@ -390,11 +393,16 @@ impl ProgramChecker<'_> {
         }
         ensure(written.all(|dim| dim.c != 0 || extent(dim) <= 1), || "a product overwrites itself".into())?;
         let empty = step.contracted.iter().chain([&step.k]).any(|dim| extent(dim) == 0);
-        let size = step.dtype.size() as i128;
         let [a, b, c] = gemm::offsets(&self.mesh, step, owner);
-        let operands: [Operand; 3] = [(step.c, c, |dim| dim.c), (step.a, a, |dim| dim.a), (step.b, b, |dim| dim.b)];
+        let [of_a, of_b] = step.operands;
+        let operands: [(Operand, DType); 3] = [
+            ((step.c, c, |dim| dim.c), step.dtype),
+            ((step.a, a, |dim| dim.a), of_a),
+            ((step.b, b, |dim| dim.b), of_b),
+        ];
         // An empty contraction only writes zeros.
-        for (place, offset, stride) in operands.into_iter().take(if empty { 1 } else { 3 }) {
+        for ((place, offset, stride), dtype) in operands.into_iter().take(if empty { 1 } else { 3 }) {
+            let size = dtype.size() as i128;
             let (mut least, mut last) = (offset as i128, offset as i128);
             for dim in dims() {
                 let reach = (extent(dim).max(1) - 1) as i128 * stride(dim) as i128;

@@ -5,6 +5,7 @@
 //! than through [`Components`].
 
 use std::marker::PhantomData;
+use std::num::Wrapping;
 
 use crate::check::{CheckFn, ProductChecks};
 use crate::collectives::reduce::{CombineFn, combine_function};
@@ -12,6 +13,7 @@ use crate::components::{ComponentCode, Components, ProgramCode};
 use crate::data::inputs;
 use crate::errors::trap::RunError;
 use crate::library::gemm::{self, sums};
+use crate::library::integer_products;
 use crate::library::matrix::MatrixCalls;
 use crate::library::rows_and_transfers::{RowReads, TransferEnds};
 use crate::library::scatter::Scatters;
@@ -120,7 +122,14 @@ macro_rules! of_type {
 
 /// All components. Only programs that run in the process of their compiler refer to this table.
 static ALL: &[&[&ComponentCode]] = &[
-    &[product!("f32", F32, gemm::product_f32, f32), product!("f64", F64, gemm::product_f64, f64)],
+    &[
+        product!("f32", F32, gemm::product_f32, f32),
+        product!("f64", F64, gemm::product_f64, f64),
+        product!("i8", I8, integer_products::product_i8, Wrapping<i32>),
+        product!("i16", I16, integer_products::product_i16, Wrapping<i32>),
+        product!("i32", I32, integer_products::product_i32, Wrapping<i32>),
+        product!("i64", I64, integer_products::product_i64, Wrapping<i64>),
+    ],
     of_type!("bool", Bool),
     of_type!("i8", I8),
     of_type!("i16", I16),

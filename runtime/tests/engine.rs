@@ -318,6 +318,7 @@ fn products_are_divided_by_those_who_share_them() {
             };
             maker.step(Step::Gemm(GemmStep {
                 dtype: DType::F32,
+                operands: [DType::F32; 2],
                 a,
                 b: w,
                 c,
@@ -769,6 +770,7 @@ fn damaged_programs_are_errors() {
     let dim = |extent, a, b, c| GemmDim { extent: Scalar::Const(extent), a, b, c };
     let gemm = GemmStep {
         dtype: DType::F32,
+        operands: [DType::F32; 2],
         a,
         b: a,
         c: b,
@@ -790,6 +792,9 @@ fn damaged_programs_are_errors() {
     refused(&with(Step::Gemm(GemmStep { m: dim(2, -1, 0, 1), ..gemm.clone() })));
     refused(&with(Step::Gemm(GemmStep { m: dim(2, 1, 0, 0), ..gemm.clone() })));
     refused(&with(Step::Gemm(GemmStep { dtype: DType::F16, ..gemm.clone() })));
+    refused(&with(Step::Gemm(GemmStep { dtype: DType::I32, ..gemm.clone() })));
+    refused(&with(Step::Gemm(GemmStep { dtype: DType::I64, operands: [DType::I8; 2], ..gemm.clone() })));
+    refused(&with(Step::Gemm(GemmStep { dtype: DType::I32, operands: [DType::I8, DType::I64], ..gemm.clone() })));
     let ring = GemmRing {
         kind: CollectiveKind::AllGather,
         bytes: 8,

@@ -5,13 +5,16 @@
 //! [`Image`](crate::Image). Nothing else refers to these symbols, so the linker drops all other components. A program that runs in the
 //! process of its compiler finds all of them there.
 
-use crate::{Bound, DType, GemmStep, LibraryFunction, LibraryStep, Program, ReduceOp, ReduceStep, Step, TileStep};
+use crate::{
+    Bound, DType, GemmStep, LibraryFunction, LibraryStep, Program, ReduceOp, ReduceStep, Step, TileStep,
+    product_elements,
+};
 use std::collections::BTreeSet;
 
 /// A component of the runtime. Loops over elements are compiled for each element type, and each type is a component of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
-    /// Matrix products: [`Step::Gemm`] and [`Step::Tiles`].
+    /// Matrix products: [`Step::Gemm`] and [`Step::Tiles`], by their elements ([`product_elements`](crate::product_elements)).
     Products(DType),
     /// Combinations of the partial values of several devices: [`Step::Reduce`].
     Reductions(DType, ReduceOp),
@@ -59,7 +62,7 @@ impl Component {
 impl GemmStep {
     /// The component that makes the product.
     pub fn component(&self) -> Component {
-        Component::Products(self.dtype)
+        Component::Products(product_elements(self.dtype, self.operands).unwrap_or(self.dtype))
     }
 }
 

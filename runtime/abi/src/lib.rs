@@ -27,6 +27,7 @@ mod matrix;
 pub mod mesh;
 mod mesh_programs;
 mod panels;
+mod products;
 pub mod sorted;
 mod streams;
 pub mod threefry;
@@ -51,11 +52,12 @@ pub use library::{
 pub use matrix::{MATRICES_SIDE_BY_SIDE, MatrixFunction, RIGHT_SIDES, SIDE_BY_SIDE, TriangularSystem};
 pub use mesh_programs::{Channel, MeshProgram, Message};
 pub use panels::GroupPanels;
+pub use products::{GemmDim, GemmRing, GemmStep, product_elements};
 pub use streams::StreamRows;
 pub use tiles::{TileBuffer, TileKernel, TileMember, TileProduct, TileRows, TileStep};
 
 /// Bumped whenever the encoding of [`Program`] changes; checked when a program is decoded.
-pub const ABI_VERSION: u32 = 28;
+pub const ABI_VERSION: u32 = 29;
 
 /// The index counted from the start of a dimension, for one that may be negative; None unless this element and the `len - 1` after
 /// it exist.
@@ -627,69 +629,6 @@ pub struct RangePart {
     pub first: Scalar,
     /// The number of units.
     pub len: Scalar,
-}
-
-/// `c[..] (+)= a[..] * b[..]` over f32 or f64, for every combination of `loops`. Strides are in elements.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GemmStep {
-    /// The element type of operands and result: f32 or f64.
-    pub dtype: DType,
-    /// The left operand.
-    pub a: Place,
-    /// The right operand.
-    pub b: Place,
-    /// The result.
-    pub c: Place,
-    /// The rows of `a` and of `c`.
-    pub m: GemmDim,
-    /// The columns of `b` and of `c`.
-    pub n: GemmDim,
-    /// The contracted dimension: the columns of `a` and the rows of `b`.
-    pub k: GemmDim,
-    /// Batch dimensions, and further free ones, outermost first.
-    pub loops: Vec<GemmDim>,
-    /// Further contracted dimensions: the first pass writes, later ones add.
-    pub contracted: Vec<GemmDim>,
-    /// As in [`KernelStep::split`]: the work is divided among these devices.
-    pub split: AxisSet,
-    /// Set if one operand is read in place, one block after the other.
-    pub ring: Option<GemmRing>,
-    /// The statement that the product computes.
-    pub site: Site,
-}
-
-/// An operand of a product whose blocks are on several devices. Extents of dimensions that this operand has (with strides other
-/// than 0) are the owner's.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GemmRing {
-    /// The collective that this replaces, for `--stats`.
-    pub kind: CollectiveKind,
-    /// Bytes of one device's operand.
-    pub bytes: u64,
-    /// Whether it is `b`; otherwise `a`.
-    pub is_b: bool,
-    /// The axes, major to minor, along which the owners have positions.
-    pub axes: Vec<u8>,
-    /// The index in the whole operand at which the owner's block begins. The products are summed, in the order of positions on
-    /// every device, if the dimension is not in `c`.
-    pub start: Scalar,
-    /// The stride of the split dimension in the other operand, in elements.
-    pub other: i64,
-    /// The stride of the split dimension in `c`, in elements; 0 if the dimension is contracted.
-    pub c: i64,
-}
-
-/// One dimension of a product and its stride in each operand (0 for an operand without it).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct GemmDim {
-    /// Elements of the dimension on the device.
-    pub extent: Scalar,
-    /// Stride in `a`, in elements.
-    pub a: i64,
-    /// Stride in `b`, in elements.
-    pub b: i64,
-    /// Stride in `c`, in elements.
-    pub c: i64,
 }
 
 /// The kinds of collectives in reports.

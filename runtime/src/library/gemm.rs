@@ -1,4 +1,4 @@
-//! Matrix products: the `gemm` crate, one thread per call, over all batch and contracted dimensions of a step.
+//! Matrix products: the `gemm` crate, or `integer_products`, one thread per call, over all batch and contracted dimensions of a step.
 //!
 //! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team takes them in
 //! any order. Cutting into panels changes no bits: `gemm` sums each element in an order that only depends on the length of the contraction.
@@ -13,10 +13,28 @@ use gemm_common::Parallelism;
 use crate::processes::reads::DeviceReads;
 use crate::run::team::{Team, WORTH_SHARING};
 use spmdc_abi::mesh::{DeviceMesh, share};
-use spmdc_abi::{DType, GemmDim, GemmStep};
+use spmdc_abi::{DType, GemmDim, GemmStep, product_elements};
 
-/// Estimated nanoseconds of one multiplication and addition in f32 on a slow machine.
-const NANOSECONDS_PER_STEP: f64 = 0.03;
+/// Estimated nanoseconds of one multiplication and addition on a slow machine, by the elements of the product.
+fn nanoseconds_per_step(elements: DType) -> f64 {
+    match elements {
+        DType::I8 => 0.01,
+        DType::I16 => 0.02,
+        DType::F64 | DType::I32 => 0.06,
+        DType::I64 => 0.2,
+        DType::Bool
+        | DType::U8
+        | DType::U16
+        | DType::U32
+        | DType::U64
+        | DType::F16
+        | DType::Bf16
+        | DType::F32
+        | DType::F8e4m3
+        | DType::F8e5m2
+        | DType::Key => 0.03,
+    }
+}
 
 /// A product of matrices. The arguments are the sizes; the result, its strides and whether it is accumulated into; and both operands, each
 /// with its strides along the contraction and the other dimension. Two factors, conjugations, and the number of threads follow.
@@ -45,6 +63,8 @@ type Multiply<T> = unsafe fn(
 /// A product of two matrices, summed over contracted dimensions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MatrixProduct<'a> {
+    /// The element types of `a` and `b`.
+    pub operands: [DType; 2],
     pub a: *const u8,
     pub b: *const u8,
     pub c: *mut u8,
@@ -93,7 +113,11 @@ impl GemmExtent {
 /// A step's product, or a device's share of it.
 #[derive(Clone, Debug)]
 pub(crate) struct PreparedProduct {
-    dtype: DType,
+    operands: [DType; 2],
+    /// Bytes of an element of `a`, `b` and `c`.
+    sizes: [isize; 3],
+    /// Estimated nanoseconds of one multiplication and addition.
+    step_cost: f64,
     multiply: ProductFn,
     a: *const u8,
     b: *const u8,
@@ -193,7 +217,7 @@ fn extent_of_reads(mesh: &DeviceMesh, step: &GemmStep, (device, owner): (usize, 
         if reach < 0 { least += reach } else { last += reach }
     }
     debug_assert!(least <= last, "a block begins before it ends");
-    let size = step.dtype.size();
+    let size = step.operands[usize::from(is_b)].size();
     (least * size as i64, (last - least + 1) as usize * size)
 }
 
@@ -207,11 +231,16 @@ fn part_of(
     let mesh = reads.mesh();
     let read = extent_of_reads(mesh, step, (device, owner));
     let extent = |dim: &GemmDim| GemmExtent::new(dim, extent(mesh, step, dim, (device, owner)));
-    let size = step.dtype.size() as isize;
-    let [a, b, c] = offsets(mesh, step, owner).map(|elements| elements as isize * size);
+    let [of_a, of_b] = step.operands;
+    let sizes = [of_a, of_b, step.dtype].map(|dtype| dtype.size() as isize);
+    let mut offsets = offsets(mesh, step, owner).map(|elements| elements as isize);
+    offsets.iter_mut().zip(sizes).for_each(|(offset, size)| *offset *= size);
+    let [a, b, c] = offsets;
     let is_b = step.ring.as_ref().is_some_and(|ring| ring.is_b);
     let mut product = PreparedProduct {
-        dtype: step.dtype,
+        operands: step.operands,
+        sizes,
+        step_cost: nanoseconds_per_step(product_elements(step.dtype, step.operands).unwrap_or(step.dtype)),
         multiply,
         a: (if is_b { reads.own(step.a, device) } else { reads.span(owner, step.a, read) }).wrapping_offset(a),
         b: (if is_b { reads.span(owner, step.b, read) } else { reads.own(step.b, device) }).wrapping_offset(b),
@@ -239,22 +268,22 @@ impl PreparedProduct {
         }
         // Cutting a batch dimension that divides well costs nothing; cutting rows or columns packs the other operand again.
         let fits = |len: usize| len.is_multiple_of(count) || len >= 4 * count;
-        let size = self.dtype.size() as isize;
+        let [of_a, of_b, of_c] = self.sizes;
         if let Some(outer) = self.loops.iter_mut().find(|dim| dim.len >= count && fits(dim.len)) {
             let part = part(outer, rank, count, 1);
-            self.a = self.a.wrapping_offset(part.start as isize * outer.a * size);
-            self.b = self.b.wrapping_offset(part.start as isize * outer.b * size);
-            self.c = self.c.wrapping_offset(part.start as isize * outer.c * size);
+            self.a = self.a.wrapping_offset(part.start as isize * outer.a * of_a);
+            self.b = self.b.wrapping_offset(part.start as isize * outer.b * of_b);
+            self.c = self.c.wrapping_offset(part.start as isize * outer.c * of_c);
             outer.len = part.len();
         } else if self.m.len >= self.n.len {
             let part = part(&self.m, rank, count, 8);
-            self.a = self.a.wrapping_offset(part.start as isize * self.m.a * size);
-            self.c = self.c.wrapping_offset(part.start as isize * self.m.c * size);
+            self.a = self.a.wrapping_offset(part.start as isize * self.m.a * of_a);
+            self.c = self.c.wrapping_offset(part.start as isize * self.m.c * of_c);
             self.m.len = part.len();
         } else {
             let part = part(&self.n, rank, count, 8);
-            self.b = self.b.wrapping_offset(part.start as isize * self.n.b * size);
-            self.c = self.c.wrapping_offset(part.start as isize * self.n.c * size);
+            self.b = self.b.wrapping_offset(part.start as isize * self.n.b * of_b);
+            self.c = self.c.wrapping_offset(part.start as isize * self.n.c * of_c);
             self.n.len = part.len();
         }
     }
@@ -264,8 +293,7 @@ impl PreparedProduct {
         let matrices = self.matrices();
         let deep: usize = self.contracted.iter().map(|dim| dim.len).product();
         let steps = self.m.len as f64 * self.n.len as f64 * self.k.len as f64 * deep as f64;
-        let scale = self.dtype.size() as f64 / 4.0;
-        let cost = steps * NANOSECONDS_PER_STEP * scale;
+        let cost = steps * self.step_cost;
         if team == 1 || cost * matrices as f64 <= WORTH_SHARING {
             return;
         }
@@ -338,8 +366,8 @@ impl PreparedProduct {
             (b, c) = (b + columns.start as isize * n.b, c + columns.start as isize * n.c);
             n.len = columns.len();
         }
-        let size = self.dtype.size() as isize;
-        UnitExtents { a: a * size, b: b * size, c: c * size, m, n }
+        let [of_a, of_b, of_c] = self.sizes;
+        UnitExtents { a: a * of_a, b: b * of_b, c: c * of_c, m, n }
     }
 
     /// The product of a unit, whose first element is at `c`.
@@ -348,6 +376,7 @@ impl PreparedProduct {
     /// As for `run`, with `c` as the result.
     unsafe fn unit_into(&self, unit: &UnitExtents, c: *mut u8, adds: bool) {
         let product = MatrixProduct {
+            operands: self.operands,
             a: self.a.wrapping_offset(unit.a),
             b: self.b.wrapping_offset(unit.b),
             c,
@@ -363,13 +392,30 @@ impl PreparedProduct {
 }
 
 impl MatrixProduct<'_> {
+    /// The number of combinations of the further contracted dimensions: a product for each, which are summed.
+    pub fn passes(&self) -> usize {
+        self.contracted.iter().map(|dim| dim.len).product()
+    }
+
+    /// The first elements of `a` and `b` in a pass.
+    pub fn offsets(&self, pass: usize) -> (isize, isize) {
+        let (mut a, mut b) = (0, 0);
+        let mut index = pass;
+        for dim in self.contracted.iter().rev().filter(|dim| dim.len > 0) {
+            let i = (index % dim.len) as isize;
+            index /= dim.len;
+            (a, b) = (a + i * dim.a, b + i * dim.b);
+        }
+        (a, b)
+    }
+
     /// Sums the products over all contracted dimensions.
     ///
     /// # Safety
     /// As for [`PreparedProduct::run`]; the elements have the type `T`.
     unsafe fn contract<T: Copy>(&self, multiply: Multiply<T>, one: T) {
         let (m, n, to) = (self.m, self.n, self.c.cast::<T>());
-        let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
+        let passes = self.passes();
         // For an empty contraction, one pass over no elements writes the zeros.
         let depth = if passes == 0 { 0 } else { self.k.len };
         if depth == 0 && self.adds {
@@ -384,13 +430,7 @@ impl MatrixProduct<'_> {
         };
         debug_assert!(rows.c >= 0 && columns.c >= 0 && left_k >= 0, "strides of products count forward");
         for pass in 0..passes.max(1) {
-            let (mut a, mut b) = (0, 0);
-            let mut index = pass;
-            for dim in self.contracted.iter().rev().filter(|dim| dim.len > 0) {
-                let i = (index % dim.len) as isize;
-                index /= dim.len;
-                (a, b) = (a + i * dim.a, b + i * dim.b);
-            }
+            let (a, b) = self.offsets(pass);
             // SAFETY: as promised by the caller. With `read_dst` false the old contents are not read, so that a NaN among them
             // does no harm.
             unsafe {
@@ -456,7 +496,9 @@ mod tests {
             |len: usize, a: usize, b: usize, c: usize| GemmExtent { len, a: a as isize, b: b as isize, c: c as isize };
         assert!(a.len() >= l * m * j * k && b.len() >= j * k * n && c.len() >= l * m * n);
         PreparedProduct {
-            dtype: DType::F32,
+            operands: [DType::F32; 2],
+            sizes: [4; 3],
+            step_cost: nanoseconds_per_step(DType::F32),
             multiply: product_f32,
             a: a.as_ptr().cast(),
             b: b.as_ptr().cast(),

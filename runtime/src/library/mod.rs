@@ -7,6 +7,7 @@
 //! The code of each family of functions is a component of the runtime: an executable has those of its program.
 
 pub(crate) mod gemm;
+pub(crate) mod integer_products;
 pub(crate) mod matrix;
 mod merge;
 mod order;

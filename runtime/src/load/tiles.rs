@@ -43,7 +43,7 @@ impl Loader<'_> {
                     TileMember::Product(product) => {
                         members.push(PreparedMember::Product(Box::new(PreparedTileProduct {
                             multiply,
-                            size: product.dtype.size() as isize,
+                            dtype: product.dtype,
                             buffers: [0, 1, 2].map(|at| buffer(&product.buffers[at])),
                             m: extent(&product.m),
                             n: extent(&product.n),

@@ -7,7 +7,7 @@ use crate::library::ScratchSlot;
 use crate::library::gemm::{GemmExtent, MatrixProduct, ProductFn};
 use crate::run::kernels::finish_stores;
 use crate::run::team::Team;
-use spmdc_abi::{KernelFn, TileRows};
+use spmdc_abi::{DType, KernelFn, TileRows};
 
 /// The most buffers of a kernel in tiles, and the most numbers that it gets.
 pub(crate) const MOST_ARGUMENTS: usize = 64;
@@ -66,8 +66,8 @@ pub(crate) struct PreparedKernel {
 #[derive(Debug)]
 pub(crate) struct PreparedTileProduct {
     pub multiply: ProductFn,
-    /// Bytes of an element.
-    pub size: isize,
+    /// The element type of operands and result.
+    pub dtype: DType,
     pub buffers: [PreparedBuffer; 3],
     pub m: GemmExtent,
     pub n: GemmExtent,
@@ -202,10 +202,12 @@ impl PreparedTileProduct {
             adds |= self.rows == TileRows::K && dim.c == 0 && index > 0;
         }
         let [from_a, from_b, to] = self.buffers.map(|buffer| buffer.base(tile));
+        let size = self.dtype.size() as isize;
         let product = MatrixProduct {
-            a: from_a.wrapping_offset(a * self.size),
-            b: from_b.wrapping_offset(b * self.size),
-            c: to.wrapping_offset(c * self.size),
+            operands: [self.dtype; 2],
+            a: from_a.wrapping_offset(a * size),
+            b: from_b.wrapping_offset(b * size),
+            c: to.wrapping_offset(c * size),
             m,
             n,
             k,

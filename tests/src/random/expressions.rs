@@ -250,11 +250,30 @@ impl Writer {
         Some((format!("{} {operator} {}", x.name, y.name), Array::new(DType::Bool, &shape), Precision::exact(1.0)))
     }
 
+    /// A product of integers of any sizes that is large enough for the library, of some copies of an array.
+    fn large_product(&mut self, x: &Variable, [n, k]: [usize; 2]) -> Made {
+        let widened = x.array.dtype.size() <= 4 && self.draw.chance(70);
+        let to = if widened { self.draw.pick(&[DType::I32, DType::U32]) } else { x.array.dtype };
+        let mut operand = |rows: usize| {
+            let copies = format!("tile({}, ({rows}, 24))", x.name);
+            if !widened {
+                return copies;
+            }
+            let from = self.draw.pick(&[DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32]);
+            format!("{}({}({copies}))", to.name(), from.name())
+        };
+        let expr = format!("({} @ {}.T)[:{n}, :{k}] % 13", operand(12), operand(12));
+        (expr, Array::new(to, &[n, k]), x.precision)
+    }
+
     fn product(&mut self, x: &Variable) -> Option<Made> {
         let &[n, k] = x.array.shape.as_slice() else { return None };
         let dtype = x.array.dtype;
         if dtype == DType::Bool {
             return None;
+        }
+        if dtype.is_integer() && (1..=8).contains(&n) && (1..=8).contains(&k) && self.draw.chance(40) {
+            return Some(self.large_product(x, [n, k]));
         }
         let y = self.any(|y| y.array.dtype == dtype && y.array.shape.len() == 2 && y.array.shape.contains(&k))?;
         let (m, right) = match *y.array.shape.as_slice() {

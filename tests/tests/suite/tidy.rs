@@ -27,7 +27,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 33] = [
+const CRATES: [(&str, &[&str]); 34] = [
     ("grammar", &[]),
     ("math", &[]),
     ("runtime/abi", &[]),
@@ -35,7 +35,8 @@ const CRATES: [(&str, &[&str]); 33] = [
     ("runtime/fourier", &[]),
     ("runtime/matrix", &[]),
     ("runtime/mpi", &[]),
-    ("runtime", &["spmdc-abi", "spmdc-fourier", "spmdc-math", "spmdc-matrix", "spmdc-mpi"]),
+    ("runtime/product", &[]),
+    ("runtime", &["spmdc-abi", "spmdc-fourier", "spmdc-math", "spmdc-matrix", "spmdc-mpi", "spmdc-product"]),
     ("runtime/executable", &["spmdc-abi", "spmdc-runtime", "spmdc-threefry"]),
     ("compiler/kernel", &["spmdc-abi", "spmdc-grammar", "spmdc-math", "spmdc-threefry"]),
     ("compiler/wide", &["spmdc-abi", "spmdc-kernel", "spmdc-math"]),

@@ -6,8 +6,10 @@ use spmdc_abi::{DType, GemmRing, Scalar};
 /// A product as the library computes it: `c (+)= a * b`, inside further loops. Strides are in elements of each block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product {
-    /// The element type of both operands and of the result: f32 or f64.
+    /// The element type of the result, as in [`spmdc_abi::GemmStep`].
     pub dtype: DType,
+    /// The element types of both operands.
+    pub operands: [DType; 2],
     /// The first operand, with dimensions `m` and `k`.
     pub a: Value,
     /// The second operand, with dimensions `k` and `n`.

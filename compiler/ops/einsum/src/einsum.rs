@@ -4,17 +4,19 @@
 //! the result pass through, the others are of kind *reduce*, so a split contracted dimension leaves partial sums. Calls reduce the
 //! general notation to this form (`contract`): diagonals, sums over a single operand's letters, and one product at a time.
 //!
-//! f32 and f64 run as matrix products of the library, with strides for any order of the dimensions. Integers, small and thin matrices, and
-//! products with a vector, run as loop nests. A large operand that would have to be gathered is read block by block from the devices that hold it
-//! (`ring`). The calls convert types under 32 bits: narrow floats accumulate in f32.
+//! Products run as matrix products of the library, with strides for any order of the dimensions. Small and thin matrices, and products with a
+//! vector, run as loop nests. A product of integers of 32 bits reads narrower operands itself, if nothing else needs them widened. A large
+//! operand that would have to be gathered is read block by block from the devices that hold it (`ring`). The calls
+//! convert types under 32 bits: narrow floats accumulate in f32.
 
 use crate::ring;
-use spmdc_abi::{GemmRing, ReduceOp, Scalar};
+use spmdc_abi::{GemmRing, ReduceOp, Scalar, product_elements};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::array::{Array, Trap, indices};
 use spmdc_ir::lower::work::{Lowering, Product, ProductDim};
 use spmdc_ir::mismatch::Mismatch;
+use spmdc_ir::op::Op;
 use spmdc_ir::program::{Func, Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
@@ -31,6 +33,7 @@ use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_layout::sharding::Sharding;
 use spmdc_layout::types::{ArrayType, DType, Type};
+use spmdc_ops::cast::Cast;
 use spmdc_ops::reshard::Reshard;
 use std::collections::BTreeMap;
 
@@ -44,7 +47,10 @@ const MAX_TERMS: usize = 16;
 /// Maximum number of multiplications of each matrix of a small product.
 const MAX_STEPS: usize = 4096;
 
-/// Maximum number of terms, and of rows or columns, of a thin product.
+/// Maximum number of multiplications of each matrix of a small product of integers, whose kernels copy both operands.
+const MAX_INTEGER_STEPS: usize = 32_768;
+
+/// Maximum number of terms, and of rows or columns, of a thin product. For integers either is enough.
 const MAX_THIN: usize = 4;
 
 /// A product of two operands. Each operand has each of its letters once; letters that are not in the result are in both operands.
@@ -114,9 +120,13 @@ impl Einsum {
         let sums_last = |labels: &str| labels.chars().next_back().is_some_and(|last| parts.contracted.contains(&last));
         // Neighbouring terms are not lanes of one vector.
         let most = if sums_last(&self.lhs) && sums_last(&self.rhs) { MAX_STEPS / 4 } else { MAX_STEPS };
-        let is_small = terms <= MAX_TERMS && rows.saturating_mul(columns).saturating_mul(terms) <= most;
-        let is_thin = terms.max(rows.min(columns)) <= MAX_THIN;
-        matches!(args[0].dtype, DType::F32 | DType::F64) && rows > 1 && columns > 1 && !is_small && !is_thin
+        let steps = rows.saturating_mul(columns).saturating_mul(terms);
+        let dtype = args[0].dtype;
+        let (is_small, is_thin) = match dtype.is_float() {
+            true => (terms <= MAX_TERMS && steps <= most, terms.max(rows.min(columns)) <= MAX_THIN),
+            false => (steps <= MAX_INTEGER_STEPS, terms.min(rows.min(columns)) <= MAX_THIN),
+        };
+        product_elements(dtype, [dtype; 2]).is_some() && rows > 1 && columns > 1 && !is_small && !is_thin
     }
 }
 
@@ -307,8 +317,12 @@ impl Library for Einsum {
         streams(self, operand, gather, stmt, func, mesh)
     }
 
-    fn computes<'a>(&self, _: usize, _: &Stmt, _: &'a Func, _: Definitions<'a, '_>) -> Vec<Value> {
-        Vec::new()
+    /// Operands that are widened to 32 bits: the product reads the narrow ones.
+    fn computes<'a>(&self, operand: usize, stmt: &Stmt, func: &'a Func, definition: Definitions<'a, '_>) -> Vec<Value> {
+        let args = [0, 1].map(|at| &func.ty(stmt.args[at]).array);
+        let value = stmt.args[operand];
+        let narrow = definition(value).and_then(|(op, stmt)| narrow_operand(op, stmt, func));
+        if narrow.is_some() && self.is_library_product(&args) { vec![value] } else { Vec::new() }
     }
 }
 
@@ -360,9 +374,15 @@ impl Einsum {
     fn product(&self, lowering: &Lowering<'_>, stmt: &Stmt) -> Product {
         let context = lowering.kernel().context;
         let mut operands = [stmt.args[0], stmt.args[1]];
+        for operand in &mut operands {
+            let definition = lowering.inlined[operand.0 as usize];
+            let narrow = definition.and_then(|(op, stmt)| narrow_operand(op, stmt, lowering.func));
+            *operand = narrow.unwrap_or(*operand);
+        }
         // The blocks of an operand that is read in place.
         let gathered = (0..2).find_map(|at| {
             let (gather, stmt) = lowering.inlined[operands[at].0 as usize]?;
+            gather.as_op::<Reshard>()?;
             Some((at, gather, stmt.args[0]))
         });
         if let Some((at, _, blocks)) = gathered {
@@ -414,7 +434,8 @@ impl Einsum {
                 c: stride(2, label),
             }))
         });
-        Product { dtype: types[0].dtype(), a, b, c, m, n, k, loops, contracted, ring }
+        let operands = [types[0].dtype(), types[1].dtype()];
+        Product { dtype: types[2].dtype(), operands, a, b, c, m, n, k, loops, contracted, ring }
     }
 
     /// One loop nest: the result's dimensions are outer loops, the contracted ones inner loops.
@@ -442,6 +463,14 @@ impl Einsum {
         kernel.store_combined(stmt.results[0], &at(&self.result), dtype, product, Combine::Reduce(ReduceOp::Sum));
         lowering.run(kernel);
     }
+}
+
+/// The narrow integers from which a statement makes an operand of 32 bits.
+fn narrow_operand(op: &Op, stmt: &Stmt, func: &Func) -> Option<Value> {
+    let cast = op.as_op::<Cast>()?;
+    let narrow = func.ty(stmt.args[0]);
+    let is_read = product_elements(cast.to, [narrow.dtype(); 2]).is_some();
+    (is_read && narrow.dtype().size() < cast.to.size() && !narrow.array.is_stream).then_some(stmt.args[0])
 }
 
 /// Whether the product reads the blocks of this operand, which `gather` would join.

@@ -47,7 +47,9 @@ impl Einsum {
         let types: [&Type; 2] = [0, 1].map(|at| func.ty(stmt.args[at]));
         let result = func.ty(stmt.results[0]);
         let is_aligned = types.iter().any(|ty| ty.sharding.is_aligned());
-        if is_aligned || !self.is_library_product(&[&types[0].array, &types[1].array]) {
+        // Products of integers pack their operands in any order, and may read narrower ones.
+        let is_float = types[0].dtype().is_float();
+        if is_aligned || !is_float || !self.is_library_product(&[&types[0].array, &types[1].array]) {
             return None;
         }
         let adjacent = self.result.chars().last()?;

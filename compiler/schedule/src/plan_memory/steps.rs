@@ -479,6 +479,7 @@ impl<'a> StepEmitter<'a> {
     fn product(&self, product: &Product, site: Site) -> GemmStep {
         GemmStep {
             dtype: product.dtype,
+            operands: product.operands,
             a: self.storage.place(product.a),
             b: self.storage.place(product.b),
             c: self.storage.place(product.c),

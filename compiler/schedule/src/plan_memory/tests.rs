@@ -1,7 +1,7 @@
 //! Programs whose memory and barriers are known.
 #![allow(clippy::unwrap_used)]
 
-use spmdc_abi::{AxisSet, Binding, Program, Step};
+use spmdc_abi::{AxisSet, Binding, DType, Program, Step};
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_kernel::loops::{BufferSlot, Extent, Kernel};
@@ -390,6 +390,25 @@ fn a_loop_counter_lies_where_no_one_reads_any_more() {
     let counter = inner.unwrap();
     let synced = body[reduced..].iter().any(|step| matches!(step, Step::Sync { .. } | Step::Await { .. }));
     assert!(*counter != reduce.from.place || synced, "{}", shape(body));
+}
+
+#[test]
+fn products_read_narrow_integers() {
+    let product = |text: &str| {
+        let program = program(text);
+        let gemm =
+            program.body.iter().find_map(|step| if let Step::Gemm(gemm) = step { Some(gemm.clone()) } else { None });
+        let gemm = gemm.unwrap();
+        (shape(&program.body), gemm.dtype, gemm.operands)
+    };
+    let params = "a: i8[64, 64], b: u8[64, 64]";
+    let mixed = product(&format!("fn main({params}) {{ i32(a) @ i32(b) }}"));
+    assert_eq!(mixed, ("product".to_string(), DType::I32, [DType::I8, DType::U8]));
+    let narrow = product("fn main(a: i8[64, 64], b: i8[64, 64]) { a @ b }");
+    assert_eq!(narrow, ("product kernel".to_string(), DType::I32, [DType::I8; 2]));
+    // Something else needs one operand widened.
+    let shared = product(&format!("fn main({params}) {{ let w = i32(b); (i32(a) @ w, w) }}"));
+    assert_eq!(shared, ("kernel product".to_string(), DType::I32, [DType::I8, DType::I32]));
 }
 
 #[test]

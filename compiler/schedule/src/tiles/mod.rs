@@ -186,7 +186,7 @@ impl Tiler<'_> {
                     continue;
                 }
                 Work::Kernel { kernel, cutout, .. } => cutout.is_none() && !may_stop(kernel),
-                Work::Product { product, .. } => product.ring.is_none(),
+                Work::Product { product, .. } => product.ring.is_none() && product.dtype.is_float(),
                 Work::Tiles { .. }
                 | Work::Library { .. }
                 | Work::Copy { .. }

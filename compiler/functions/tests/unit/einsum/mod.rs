@@ -53,8 +53,12 @@ fn contracted_letters_are_summed() {
 }
 
 fn lowered(text: &str, a: &[usize], b: &[usize]) -> Vec<Work> {
+    lowered_of(DType::F32, text, a, b)
+}
+
+fn lowered_of(dtype: DType, text: &str, a: &[usize], b: &[usize]) -> Vec<Work> {
     let mut build = testing::builder();
-    let (x, y) = (testing::parameter(&mut build, DType::F32, a), testing::parameter(&mut build, DType::F32, b));
+    let (x, y) = (testing::parameter(&mut build, dtype, a), testing::parameter(&mut build, dtype, b));
     build.emit1(einsum(text), &[x, y]).unwrap();
     let stmt = build.blocks()[0].stmts[0].clone();
     let inlined = vec![None; build.value_count()];
@@ -103,6 +107,17 @@ fn small_and_thin_products_are_loops() {
     assert!(!is_loop("nij,nkj->nik", &[9, 16, 16], &[9, 16, 16]));
     assert!(is_loop("ik,kj->ij", &[5000, 4], &[4, 4]));
     assert!(!is_loop("ik,kj->ij", &[5000, 4], &[4, 5]));
+}
+
+#[test]
+fn small_and_thin_products_of_integers_are_loops() {
+    let is_loop = |dtype: DType, a: &[usize], b: &[usize]| {
+        matches!(lowered_of(dtype, "ik,kj->ij", a, b).as_slice(), [Work::Kernel { .. }])
+    };
+    for dtype in [DType::I32, DType::U32, DType::I64, DType::U64] {
+        assert!(is_loop(dtype, &[32, 32], &[32, 32]) && !is_loop(dtype, &[32, 33], &[33, 32]));
+        assert!(is_loop(dtype, &[4, 500], &[500, 500]) && !is_loop(dtype, &[5, 500], &[500, 500]));
+    }
 }
 
 #[test]

@@ -609,7 +609,6 @@ impl<'a> Replay<'a> {
     }
 
     fn product(&mut self, [a, b, c]: [Value; 3], step: &GemmStep) -> Result<(), Stopped> {
-        let size = step.dtype.size() as u64;
         let names = [a, b, c].map(|value| self.name(value));
         let mut written = Vec::new();
         for device in 0..self.mesh.devices() {
@@ -646,7 +645,7 @@ impl<'a> Replay<'a> {
                 }
                 let sides = [(a, step.a, from(false)), (b, step.b, from(true))];
                 for (side, (value, place, device)) in sides.into_iter().enumerate() {
-                    let first = first[side];
+                    let (first, size) = (first[side], step.operands[side].size() as u64);
                     let strides: Vec<i64> = all.iter().map(|dim| if side == 0 { dim.a } else { dim.b }).collect();
                     let offsets = offsets(lens.clone(), &strides);
                     self.count(offsets.len() as u64)?;
@@ -659,6 +658,7 @@ impl<'a> Replay<'a> {
                 written.extend(offsets(lens, &strides).into_iter().map(|(at, run)| (device, behind + at, run)));
             }
         }
+        let size = step.dtype.size() as u64;
         for (device, at, run) in written {
             let spot = Spot { place: step.c, device, at: at as u64 * size, len: run * size };
             self.writes(&spot, c)?;

@@ -1,0 +1,226 @@
+//! Products of matrices of integers: `c = a b` or `c += a b`, modulo 2^32 or 2^64.
+//!
+//! Sums of integers wrap around, so their order does not matter: all kernels produce the same bits, and so does every cut of a product.
+//!
+//! Both operands are copied into panels of *lanes*, the elements in which the kernel sums. A lane has one term, or two or four neighbouring
+//! ones along the contraction, for which processors have instructions:
+//!
+//! ```text
+//! format    lane              terms   instruction
+//! Bytes     4 x 8 bits        4       vpdpbusd
+//! Words     2 x 16 bits       2       vpdpwssd, or vpmaddwd and vpaddd
+//! Ints      32 bits           1       vpmulld and vpaddd
+//! Longs     64 bits           1       vpmullq and vpaddq
+//! ```
+//!
+//! A format takes all operands whose elements fit into its terms; the copy widens them. `vpdpbusd` multiplies unsigned bytes by signed
+//! ones: `panels` says how others are moved into these ranges.
+
+mod blocks;
+mod kernel;
+mod panels;
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+/// The type of the elements of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntegerElement {
+    /// Signed, 8 bits.
+    I8,
+    /// Unsigned, 8 bits.
+    U8,
+    /// Signed, 16 bits.
+    I16,
+    /// Unsigned, 16 bits.
+    U16,
+    /// 32 bits, signed or not.
+    Bits32,
+    /// 64 bits, signed or not.
+    Bits64,
+}
+
+/// A matrix that is read.
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerOperand {
+    /// The first element.
+    pub first: *const u8,
+    /// The type of the elements.
+    pub element: IntegerElement,
+    /// From one row of `a`, or column of `b`, to the next, in elements.
+    pub across: isize,
+    /// From one term of the sums to the next, in elements.
+    pub along: isize,
+}
+
+/// A product of an m by k and a k by n matrix. Elements of operands below 64 bits have results of 32 bits, others of 64 bits.
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerProduct {
+    /// The rows of `a` and `c`.
+    pub m: usize,
+    /// The columns of `b` and `c`.
+    pub n: usize,
+    /// The terms of each sum.
+    pub k: usize,
+    /// The left operand.
+    pub a: IntegerOperand,
+    /// The right operand.
+    pub b: IntegerOperand,
+    /// The first element of the result.
+    pub c: *mut u8,
+    /// From one row of the result to the next, in elements.
+    pub c_rows: isize,
+    /// From one column of the result to the next, in elements.
+    pub c_columns: isize,
+    /// Whether the product is added to the present contents of the result.
+    pub adds: bool,
+}
+
+/// Code for products in a format.
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerKernel {
+    /// Its format and instructions, such as `bytes avx512vnni`.
+    pub name: &'static str,
+    format: LaneFormat,
+    is_available: fn() -> bool,
+    multiply: unsafe fn(&IntegerProduct),
+}
+
+/// The meaning of a lane of a panel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LaneFormat {
+    Bytes,
+    Words,
+    Ints,
+    Longs,
+}
+
+impl LaneFormat {
+    /// Whether these elements fit into its terms.
+    fn takes(self, element: IntegerElement) -> bool {
+        match element {
+            IntegerElement::I8 | IntegerElement::U8 => self != LaneFormat::Longs,
+            IntegerElement::I16 => matches!(self, LaneFormat::Words | LaneFormat::Ints),
+            IntegerElement::U16 | IntegerElement::Bits32 => self == LaneFormat::Ints,
+            IntegerElement::Bits64 => self == LaneFormat::Longs,
+        }
+    }
+}
+
+/// For 8-bit operands; the fastest first, as in the other lists.
+const BYTES: &[IntegerKernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    x86::BYTES_512,
+    #[cfg(target_arch = "x86_64")]
+    x86::BYTES_256,
+];
+
+/// For operands of up to 16 bits, except unsigned ones of 16.
+const WORDS: &[IntegerKernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    x86::WORDS_512,
+    #[cfg(target_arch = "x86_64")]
+    x86::WORDS_256,
+    #[cfg(target_arch = "x86_64")]
+    x86::WORDS_MADD_512,
+    #[cfg(target_arch = "x86_64")]
+    x86::WORDS_MADD_256,
+];
+
+/// For operands of up to 32 bits.
+const INTS: &[IntegerKernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    x86::INTS_512,
+    #[cfg(target_arch = "x86_64")]
+    x86::INTS_256,
+    portable::INTS,
+];
+
+/// For operands of 64 bits.
+const LONGS: &[IntegerKernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    x86::LONGS_512,
+    #[cfg(target_arch = "x86_64")]
+    x86::LONGS_256,
+    portable::LONGS,
+];
+
+impl IntegerKernel {
+    /// All kernels that this processor has and that take these operands.
+    pub fn all(a: IntegerElement, b: IntegerElement) -> Vec<IntegerKernel> {
+        let all = [BYTES, WORDS, INTS, LONGS].concat();
+        all.into_iter().filter(|kernel| kernel.takes(a, b) && (kernel.is_available)()).collect()
+    }
+
+    /// Whether it multiplies elements of these types.
+    pub fn takes(&self, a: IntegerElement, b: IntegerElement) -> bool {
+        self.format.takes(a) && self.format.takes(b)
+    }
+
+    /// The fastest of a list that takes the operands. The last of each needed list is portable.
+    fn fastest(kernels: &[IntegerKernel], product: &IntegerProduct) -> Option<IntegerKernel> {
+        let takes = |kernel: &&IntegerKernel| kernel.takes(product.a.element, product.b.element);
+        kernels.iter().find(|kernel| takes(kernel) && (kernel.is_available)()).copied()
+    }
+
+    /// Computes a product. Nothing happens if the kernel does not take the operands.
+    ///
+    /// # Safety
+    /// The processor has the kernel's instructions. All elements of the operands that the extents and strides describe can be read, all of
+    /// the result can be written, and no other thread writes them. The result does not overlap the operands, and its elements do not
+    /// overlap.
+    pub unsafe fn run(&self, product: &IntegerProduct) {
+        debug_assert!(self.takes(product.a.element, product.b.element), "{} multiplies {product:?}", self.name);
+        if product.m > 0 && product.n > 0 && self.takes(product.a.element, product.b.element) {
+            // SAFETY: as promised by the caller.
+            unsafe { (self.multiply)(product) }
+        }
+    }
+}
+
+/// Computes a product of elements of 8 bits.
+///
+/// # Safety
+/// As for [`IntegerKernel::run`], but for the instructions.
+pub unsafe fn multiply_bytes(product: &IntegerProduct) {
+    // SAFETY: as promised by the caller; the kernel is available.
+    unsafe { run_first(&[BYTES, WORDS, INTS], product) }
+}
+
+/// Computes a product of elements of up to 32 bits.
+///
+/// # Safety
+/// As for [`multiply_bytes`].
+pub unsafe fn multiply_words(product: &IntegerProduct) {
+    // SAFETY: as promised by the caller; the kernel is available.
+    unsafe { run_first(&[WORDS, INTS], product) }
+}
+
+/// Computes a product of elements of up to 32 bits, of which one operand has 32 bits or is unsigned with 16.
+///
+/// # Safety
+/// As for [`multiply_bytes`].
+pub unsafe fn multiply_ints(product: &IntegerProduct) {
+    // SAFETY: as promised by the caller; the kernel is available.
+    unsafe { run_first(&[INTS], product) }
+}
+
+/// Computes a product of elements of 64 bits.
+///
+/// # Safety
+/// As for [`multiply_bytes`].
+pub unsafe fn multiply_longs(product: &IntegerProduct) {
+    // SAFETY: as promised by the caller; the kernel is available.
+    unsafe { run_first(&[LONGS], product) }
+}
+
+/// # Safety
+/// As for [`multiply_bytes`].
+unsafe fn run_first(lists: &[&[IntegerKernel]], product: &IntegerProduct) {
+    let found = lists.iter().find_map(|kernels| IntegerKernel::fastest(kernels, product));
+    debug_assert!(found.is_some(), "no kernel multiplies {product:?}");
+    if let Some(kernel) = found {
+        // SAFETY: as promised by the caller; the kernel is available.
+        unsafe { kernel.run(product) }
+    }
+}

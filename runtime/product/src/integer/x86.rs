@@ -1,0 +1,148 @@
+//! Kernels for processors with vectors of 256 or 512 bits.
+
+use std::arch::x86_64::*;
+
+use super::blocks::multiply;
+use super::kernel::PanelKernel;
+use super::{IntegerKernel, IntegerProduct, LaneFormat};
+
+/// A kernel: its name, format, lanes and terms of a lane; its vectors and their operations; and the rows of its tiles. Its features come
+/// twice: for the compiler, and for the check of the processor.
+macro_rules! kernel {
+    (
+        $constant:ident: $name:literal, $kernel:ident, $format:ident, [$lane:ty; $lanes:literal], $group:literal,
+        $vector:ty: $splat:ident, $load:ident, $store:ident, $add:ident, |$sums:ident, $a:ident, $b:ident| $product:expr,
+        ($rows:literal, $few:literal), $features:literal, [$($feature:tt),+], $run:ident
+    ) => {
+        struct $kernel;
+
+        impl PanelKernel for $kernel {
+            type Lane = $lane;
+            type Vector = $vector;
+            const FORMAT: LaneFormat = LaneFormat::$format;
+            const GROUP: usize = $group;
+            const LANES: usize = $lanes;
+
+            #[inline(always)]
+            unsafe fn splat(lane: $lane) -> $vector {
+                // SAFETY: the processor has the instructions of the kernel.
+                unsafe { $splat(lane) }
+            }
+
+            #[inline(always)]
+            unsafe fn load(from: *const $lane) -> $vector {
+                // SAFETY: as promised by the caller.
+                unsafe { $load(from.cast()) }
+            }
+
+            #[inline(always)]
+            unsafe fn store(to: *mut $lane, vector: $vector) {
+                // SAFETY: as promised by the caller.
+                unsafe { $store(to.cast(), vector) }
+            }
+
+            #[inline(always)]
+            unsafe fn add(a: $vector, b: $vector) -> $vector {
+                // SAFETY: the processor has the instructions of the kernel.
+                unsafe { $add(a, b) }
+            }
+
+            #[inline(always)]
+            unsafe fn multiply_add($sums: $vector, $a: $vector, $b: $vector) -> $vector {
+                // SAFETY: the processor has the instructions of the kernel.
+                unsafe { $product }
+            }
+        }
+
+        /// # Safety
+        /// As for [`IntegerKernel::run`].
+        #[target_feature(enable = $features)]
+        unsafe fn $run(product: &IntegerProduct) {
+            // SAFETY: as promised by the caller.
+            unsafe { multiply::<$kernel, $rows, $few, { 2 * $lanes }>(product) }
+        }
+
+        pub(super) const $constant: IntegerKernel = IntegerKernel {
+            name: $name,
+            format: LaneFormat::$format,
+            is_available: || $(is_x86_feature_detected!($feature))&&+,
+            multiply: $run,
+        };
+    };
+}
+
+kernel!(
+    BYTES_512: "bytes avx512vnni", Bytes512, Bytes, [i32; 16], 4,
+    __m512i: _mm512_set1_epi32, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_add_epi32,
+    |sums, a, b| _mm512_dpbusd_epi32(sums, a, b),
+    (12, 4), "avx512f,avx512bw,avx512vl,avx512vnni", ["avx512f", "avx512bw", "avx512vl", "avx512vnni"], bytes_512
+);
+
+kernel!(
+    BYTES_256: "bytes avxvnni", Bytes256, Bytes, [i32; 8], 4,
+    __m256i: _mm256_set1_epi32, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_add_epi32,
+    |sums, a, b| _mm256_dpbusd_avx_epi32(sums, a, b),
+    (6, 2), "avx2,avxvnni", ["avx2", "avxvnni"], bytes_256
+);
+
+kernel!(
+    WORDS_512: "words avx512vnni", Words512, Words, [i32; 16], 2,
+    __m512i: _mm512_set1_epi32, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_add_epi32,
+    |sums, a, b| _mm512_dpwssd_epi32(sums, a, b),
+    (12, 4), "avx512f,avx512bw,avx512vl,avx512vnni", ["avx512f", "avx512bw", "avx512vl", "avx512vnni"], words_512
+);
+
+kernel!(
+    WORDS_256: "words avxvnni", Words256, Words, [i32; 8], 2,
+    __m256i: _mm256_set1_epi32, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_add_epi32,
+    |sums, a, b| _mm256_dpwssd_avx_epi32(sums, a, b),
+    (6, 2), "avx2,avxvnni", ["avx2", "avxvnni"], words_256
+);
+
+kernel!(
+    WORDS_MADD_512: "words avx512bw", WordsMadd512, Words, [i32; 16], 2,
+    __m512i: _mm512_set1_epi32, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_add_epi32,
+    |sums, a, b| _mm512_add_epi32(sums, _mm512_madd_epi16(a, b)),
+    (12, 4), "avx512f,avx512bw,avx512vl", ["avx512f", "avx512bw", "avx512vl"], words_madd_512
+);
+
+kernel!(
+    WORDS_MADD_256: "words avx2", WordsMadd256, Words, [i32; 8], 2,
+    __m256i: _mm256_set1_epi32, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_add_epi32,
+    |sums, a, b| _mm256_add_epi32(sums, _mm256_madd_epi16(a, b)),
+    (6, 2), "avx2", ["avx2"], words_madd_256
+);
+
+kernel!(
+    INTS_512: "ints avx512f", Ints512, Ints, [i32; 16], 1,
+    __m512i: _mm512_set1_epi32, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_add_epi32,
+    |sums, a, b| _mm512_add_epi32(sums, _mm512_mullo_epi32(a, b)),
+    (12, 4), "avx512f,avx512bw,avx512vl", ["avx512f", "avx512bw", "avx512vl"], ints_512
+);
+
+kernel!(
+    INTS_256: "ints avx2", Ints256, Ints, [i32; 8], 1,
+    __m256i: _mm256_set1_epi32, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_add_epi32,
+    |sums, a, b| _mm256_add_epi32(sums, _mm256_mullo_epi32(a, b)),
+    (6, 2), "avx2", ["avx2"], ints_256
+);
+
+kernel!(
+    LONGS_512: "longs avx512dq", Longs512, Longs, [i64; 8], 1,
+    __m512i: _mm512_set1_epi64, _mm512_loadu_si512, _mm512_storeu_si512, _mm512_add_epi64,
+    |sums, a, b| _mm512_add_epi64(sums, _mm512_mullo_epi64(a, b)),
+    (12, 4), "avx512f,avx512dq,avx512vl", ["avx512f", "avx512dq", "avx512vl"], longs_512
+);
+
+kernel!(
+    LONGS_256: "longs avx2", Longs256, Longs, [i64; 4], 1,
+    __m256i: _mm256_set1_epi64x, _mm256_loadu_si256, _mm256_storeu_si256, _mm256_add_epi64,
+    |sums, a, b| {
+        // Without a product of 64 bits: that of the low halves, and those of a low and a high half times 2^32.
+        let crossed = _mm256_mullo_epi32(a, _mm256_shuffle_epi32::<0b1011_0001>(b));
+        let high = _mm256_add_epi32(_mm256_slli_epi64::<32>(crossed), crossed);
+        let high = _mm256_and_si256(high, _mm256_set1_epi64x(0xffff_ffff_0000_0000_u64 as i64));
+        _mm256_add_epi64(sums, _mm256_add_epi64(_mm256_mul_epu32(a, b), high))
+    },
+    (6, 2), "avx2", ["avx2"], longs_256
+);

@@ -1,0 +1,209 @@
+//! Every kernel against the sums of the definition.
+#![allow(clippy::unwrap_used)]
+
+use spmdc_product::integer::{IntegerElement, IntegerKernel, IntegerOperand, IntegerProduct};
+
+use IntegerElement::{Bits32, Bits64, I8, I16, U8, U16};
+
+/// Numbers that look random.
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 16 ^ self.0
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() >> 8) as usize % end
+    }
+}
+
+fn size(element: IntegerElement) -> usize {
+    match element {
+        I8 | U8 => 1,
+        I16 | U16 => 2,
+        Bits32 => 4,
+        Bits64 => 8,
+    }
+}
+
+/// The element at an index, as a number.
+fn value(bytes: &[u8], element: IntegerElement, at: usize) -> i64 {
+    let bytes = &bytes[at * size(element)..];
+    match element {
+        I8 => i64::from(bytes[0] as i8),
+        U8 => i64::from(bytes[0]),
+        I16 => i64::from(i16::from_ne_bytes(bytes[..2].try_into().unwrap())),
+        U16 => i64::from(u16::from_ne_bytes(bytes[..2].try_into().unwrap())),
+        Bits32 => i64::from(i32::from_ne_bytes(bytes[..4].try_into().unwrap())),
+        Bits64 => i64::from_ne_bytes(bytes[..8].try_into().unwrap()),
+    }
+}
+
+/// How a matrix lies in memory: its strides of rows and columns, in elements.
+#[derive(Clone, Copy, Debug)]
+enum Order {
+    Rows,
+    Columns,
+    /// Every second column of rows with three elements more.
+    Apart,
+}
+
+impl Order {
+    fn strides(self, [rows, columns]: [usize; 2]) -> [usize; 2] {
+        match self {
+            Order::Rows => [columns.max(1), 1],
+            Order::Columns => [1, rows.max(1)],
+            Order::Apart => [2 * columns + 3, 2],
+        }
+    }
+}
+
+/// Bytes for a matrix, without any after its last element.
+fn matrix(shape: [usize; 2], strides: [usize; 2], element: IntegerElement, fill: &mut impl FnMut() -> u8) -> Vec<u8> {
+    let last: usize = shape.iter().zip(strides).map(|(len, stride)| len.saturating_sub(1) * stride).sum();
+    let elements = if shape.contains(&0) { 0 } else { last + 1 };
+    (0..elements * size(element)).map(|_| fill()).collect()
+}
+
+/// Compares all kernels for one product with the definition.
+fn compare(
+    [m, n, k]: [usize; 3],
+    elements: [IntegerElement; 2],
+    orders: [Order; 3],
+    adds: bool,
+    mut fill: impl FnMut() -> u8,
+) {
+    let [of_a, of_b] = elements;
+    let [a_strides, b_strides, c_strides] =
+        [orders[0].strides([m, k]), orders[1].strides([k, n]), orders[2].strides([m, n])];
+    let a = matrix([m, k], a_strides, of_a, &mut fill);
+    let b = matrix([k, n], b_strides, of_b, &mut fill);
+    let of_c = if of_a == Bits64 { Bits64 } else { Bits32 };
+    let start = matrix([m, n], c_strides, of_c, &mut fill);
+    let mut expected = start.clone();
+    for row in 0..m {
+        for column in 0..n {
+            let at = row * c_strides[0] + column * c_strides[1];
+            let mut sum = if adds { value(&start, of_c, at) } else { 0 };
+            for term in 0..k {
+                let left = value(&a, of_a, row * a_strides[0] + term * a_strides[1]);
+                let right = value(&b, of_b, term * b_strides[0] + column * b_strides[1]);
+                sum = sum.wrapping_add(left.wrapping_mul(right));
+            }
+            let size = size(of_c);
+            expected[at * size..(at + 1) * size].copy_from_slice(&sum.to_ne_bytes()[..size]);
+        }
+    }
+    let kernels = IntegerKernel::all(of_a, of_b);
+    assert!(!kernels.is_empty());
+    for kernel in kernels {
+        let mut c = start.clone();
+        let product = IntegerProduct {
+            m,
+            n,
+            k,
+            a: IntegerOperand {
+                first: a.as_ptr(),
+                element: of_a,
+                across: a_strides[0] as isize,
+                along: a_strides[1] as isize,
+            },
+            b: IntegerOperand {
+                first: b.as_ptr(),
+                element: of_b,
+                across: b_strides[1] as isize,
+                along: b_strides[0] as isize,
+            },
+            c: c.as_mut_ptr(),
+            c_rows: c_strides[0] as isize,
+            c_columns: c_strides[1] as isize,
+            adds,
+        };
+        // SAFETY: the arrays have the shapes and strides of the product, and the kernel is available.
+        unsafe { kernel.run(&product) };
+        assert!(c == expected, "{}: {elements:?} {m} {n} {k} {orders:?} {adds}", kernel.name);
+    }
+}
+
+const ORDERS: [Order; 3] = [Order::Rows, Order::Columns, Order::Apart];
+
+const PAIRS: [[IntegerElement; 2]; 13] = [
+    [I8, I8],
+    [U8, U8],
+    [I8, U8],
+    [U8, I8],
+    [I16, I16],
+    [I16, I8],
+    [U8, I16],
+    [U16, U16],
+    [U16, I16],
+    [Bits32, I8],
+    [U16, Bits32],
+    [Bits32, Bits32],
+    [Bits64, Bits64],
+];
+
+#[test]
+fn kernels_match_the_definition() {
+    let mut noise = Noise(1);
+    for round in 0..600 {
+        let shape = [noise.below(71), noise.below(71), noise.below(71)];
+        let orders = [ORDERS[noise.below(3)], ORDERS[noise.below(3)], ORDERS[noise.below(3)]];
+        let adds = noise.below(2) == 1;
+        compare(shape, PAIRS[round % PAIRS.len()], orders, adds, || noise.next() as u8);
+    }
+}
+
+#[test]
+fn all_orders_of_strides_are_read() {
+    let mut noise = Noise(2);
+    for pair in PAIRS {
+        for orders in ORDERS.iter().flat_map(|&a| ORDERS.iter().flat_map(move |&b| ORDERS.map(|c| [a, b, c]))) {
+            compare([13, 34, 21], pair, orders, false, || noise.next() as u8);
+        }
+    }
+}
+
+#[test]
+fn products_are_cut_into_blocks() {
+    let mut noise = Noise(3);
+    for (shape, pair) in [
+        ([3, 2, 5000], [I8, I8]),
+        ([100, 530, 9], [U8, U8]),
+        ([200, 1100, 70], [I8, U8]),
+        ([97, 33, 2100], [I16, I16]),
+        ([98, 520, 520], [Bits32, Bits32]),
+        ([5, 519, 600], [Bits64, Bits64]),
+    ] {
+        for order in [Order::Rows, Order::Columns] {
+            compare(shape, pair, [order, Order::Rows, order], true, || noise.next() as u8);
+        }
+    }
+}
+
+#[test]
+fn extreme_values_wrap_around() {
+    // 128 * 128 * 140,000 is more than 2^31; (-2^15)^2 * 2 is 2^31.
+    for (pair, byte) in [([I8, I8], 0x80), ([U8, U8], 0xff), ([U8, I8], 0x80), ([I8, U8], 0xff)] {
+        compare([2, 3, 140_000], pair, [Order::Rows; 3], false, || byte);
+    }
+    let mut high = false;
+    compare([5, 20, 300], [I16, I16], [Order::Rows; 3], true, || {
+        high = !high;
+        if high { 0 } else { 0x80 }
+    });
+    compare([5, 20, 300], [Bits32, Bits32], [Order::Rows; 3], true, || 0x7f);
+    compare([5, 20, 300], [Bits64, Bits64], [Order::Rows; 3], true, || 0x81);
+}
+
+#[test]
+fn this_processor_has_fast_kernels() {
+    let names: Vec<&str> = IntegerKernel::all(I8, I8).iter().map(|kernel| kernel.name).collect();
+    assert_eq!(names.last(), Some(&"ints"));
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512vl") {
+        assert_eq!(names[0], "bytes avx512vnni");
+    }
+}

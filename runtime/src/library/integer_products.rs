@@ -1,0 +1,127 @@
+//! Products of matrices of integers, by the crate `runtime/product`.
+//!
+//! Sums of integers wrap around, so the bits depend neither on the order of a sum nor on the cut of a product.
+
+use super::gemm::MatrixProduct;
+use spmdc_abi::DType;
+use spmdc_product::integer::{
+    IntegerElement, IntegerOperand, IntegerProduct, multiply_bytes, multiply_ints, multiply_longs, multiply_words,
+};
+
+/// # Safety
+/// As for [`PreparedProduct::run`](super::gemm::PreparedProduct::run).
+pub(crate) unsafe fn product_i8(product: &MatrixProduct<'_>) {
+    // SAFETY: as promised by the caller.
+    unsafe { contract(product, multiply_bytes) }
+}
+
+/// # Safety
+/// As for [`product_i8`].
+pub(crate) unsafe fn product_i16(product: &MatrixProduct<'_>) {
+    // SAFETY: as promised by the caller.
+    unsafe { contract(product, multiply_words) }
+}
+
+/// # Safety
+/// As for [`product_i8`].
+pub(crate) unsafe fn product_i32(product: &MatrixProduct<'_>) {
+    // SAFETY: as promised by the caller.
+    unsafe { contract(product, multiply_ints) }
+}
+
+/// # Safety
+/// As for [`product_i8`].
+pub(crate) unsafe fn product_i64(product: &MatrixProduct<'_>) {
+    // SAFETY: as promised by the caller.
+    unsafe { contract(product, multiply_longs) }
+}
+
+/// The elements of an operand. Programs with other types have been refused.
+fn element(dtype: DType) -> Option<IntegerElement> {
+    match dtype {
+        DType::I8 => Some(IntegerElement::I8),
+        DType::Bool | DType::U8 => Some(IntegerElement::U8),
+        DType::I16 => Some(IntegerElement::I16),
+        DType::U16 => Some(IntegerElement::U16),
+        DType::I32 | DType::U32 => Some(IntegerElement::Bits32),
+        DType::I64 | DType::U64 => Some(IntegerElement::Bits64),
+        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 | DType::F8e4m3 | DType::F8e5m2 | DType::Key => None,
+    }
+}
+
+/// Sums the products over all contracted dimensions.
+///
+/// # Safety
+/// As for [`product_i8`].
+unsafe fn contract(product: &MatrixProduct<'_>, multiply: unsafe fn(&IntegerProduct)) {
+    let MatrixProduct { m, n, k, .. } = *product;
+    let elements = product.operands.map(element);
+    debug_assert!(elements.iter().all(Option::is_some), "products of {:?} are refused", product.operands);
+    let [Some(of_a), Some(of_b)] = elements else { return };
+    let passes = product.passes();
+    // For an empty contraction, one pass over no elements writes the zeros.
+    let depth = if passes == 0 { 0 } else { k.len };
+    if depth == 0 && product.adds {
+        return;
+    }
+    let sizes = product.operands.map(|operand| operand.size() as isize);
+    for pass in 0..passes.max(1) {
+        let (a, b) = product.offsets(pass);
+        let operand =
+            |first: *const u8, element, across: isize, along: isize| IntegerOperand { first, element, across, along };
+        let part = IntegerProduct {
+            m: m.len,
+            n: n.len,
+            k: depth,
+            a: operand(product.a.wrapping_offset(a * sizes[0]), of_a, m.a, k.a),
+            b: operand(product.b.wrapping_offset(b * sizes[1]), of_b, n.b, k.b),
+            c: product.c,
+            c_rows: m.c,
+            c_columns: n.c,
+            adds: pass > 0 || product.adds,
+        };
+        // SAFETY: as promised by the caller.
+        unsafe { multiply(&part) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::gemm::GemmExtent;
+
+    #[test]
+    fn further_contracted_dimensions_are_summed() {
+        // c[m, n] = a[m, j, k] b[j, k, n], and an empty sum.
+        let (m, n, k) = (3, 5, 7);
+        for j in [0, 1, 2] {
+            let a: Vec<u8> = (0..m * j * k).map(|i| (i * 37 % 256) as u8).collect();
+            let b: Vec<i8> = (0..j * k * n).map(|i| (i * 91 % 256) as u8 as i8).collect();
+            let mut c = vec![-1_i32; m * n];
+            let extent = |len: usize, a: usize, b: usize, c: usize| GemmExtent {
+                len,
+                a: a as isize,
+                b: b as isize,
+                c: c as isize,
+            };
+            let product = MatrixProduct {
+                operands: [DType::U8, DType::I8],
+                a: a.as_ptr(),
+                b: b.as_ptr().cast(),
+                c: c.as_mut_ptr().cast(),
+                m: extent(m, j * k, 0, n),
+                n: extent(n, 0, 1, 1),
+                k: extent(k, 1, n, 0),
+                contracted: &[extent(j, k, k * n, 0)],
+                adds: false,
+            };
+            // SAFETY: the arrays have the sizes that the product was made for.
+            unsafe { product_i8(&product) };
+            for (at, value) in c.iter().enumerate() {
+                let (row, column) = (at / n, at % n);
+                let terms = (0..j * k).map(|i| i32::from(a[row * j * k + i]) * i32::from(b[i * n + column]));
+                assert_eq!(*value, terms.sum::<i32>(), "{j}");
+            }
+        }
+    }
+}
