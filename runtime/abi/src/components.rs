@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 /// A component of the runtime. Loops over elements are compiled for each element type, and each type is a component of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
-    /// Matrix products: [`Step::Gemm`] and [`Step::Tiles`], by their elements ([`product_elements`](crate::product_elements)).
+    /// Matrix products: [`Step::Gemm`] and [`Step::Tiles`], by their elements ([`product_elements`]).
     Products(DType),
     /// Combinations of the partial values of several devices: [`Step::Reduce`].
     Reductions(DType, ReduceOp),

@@ -152,10 +152,9 @@ impl MatrixFunction {
     /// iterations depend on small differences.
     pub fn precision(&self, dtype: DType, rows: usize, columns: usize) -> DType {
         match self {
-            MatrixFunction::LuComplete
-            | MatrixFunction::QrSigns
-            | MatrixFunction::Svd { .. }
-            | MatrixFunction::Eig { .. } => DType::F64,
+            MatrixFunction::LuComplete | MatrixFunction::QrSigns | MatrixFunction::Eig { .. } => DType::F64,
+            // The iteration for few values takes little time, too.
+            MatrixFunction::Svd { .. } if rows.min(columns) <= FEW_VALUES => DType::F64,
             MatrixFunction::Cholesky
             | MatrixFunction::TriangularSolve(_)
             | MatrixFunction::Solve
@@ -168,7 +167,8 @@ impl MatrixFunction {
             | MatrixFunction::TriangularRows { .. }
             | MatrixFunction::TriangularSums { .. }
             | MatrixFunction::Product
-            | MatrixFunction::Eigh { .. } => {
+            | MatrixFunction::Eigh { .. }
+            | MatrixFunction::Svd { .. } => {
                 if rows.saturating_mul(columns) <= SMALL_MATRIX {
                     DType::F64
                 } else {
@@ -210,7 +210,7 @@ impl MatrixFunction {
             MatrixFunction::Svd { vectors } => {
                 let own = 2 * matrix + (BLOCKS + 1) * least + 128;
                 match vectors {
-                    None => own + 4 * least * least,
+                    None => own + 5 * least * least,
                     Some(false) => own + 8 * least * least + (rows + columns) * least,
                     Some(true) => own + 8 * least * least + rows * rows + columns * columns + BLOCKS * most,
                 }
@@ -240,6 +240,9 @@ impl MatrixFunction {
 
 /// Elements of a matrix of f32 up to which it is computed in f64.
 const SMALL_MATRIX: usize = 64 * 64;
+
+/// Singular values of a matrix of f32 up to which they are computed in f64.
+const FEW_VALUES: usize = 64;
 
 /// Rows of matrices up to which several of a batch are factorized side by side.
 pub const SIDE_BY_SIDE: u128 = 32;

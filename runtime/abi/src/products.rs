@@ -26,7 +26,7 @@ pub struct GemmStep {
     pub loops: Vec<GemmDim>,
     /// Further contracted dimensions: the first pass writes, later ones add.
     pub contracted: Vec<GemmDim>,
-    /// As in [`KernelStep::split`]: the work is divided among these devices.
+    /// As in [`KernelStep::split`](crate::KernelStep::split): the work is divided among these devices.
     pub split: AxisSet,
     /// Set if one operand is read in place, one block after the other.
     pub ring: Option<GemmRing>,

@@ -1,6 +1,6 @@
 //! Cholesky factors.
 
-use crate::lanes::{column, column_mut, subtract_multiple, widest};
+use crate::lanes::{column, column_mut, subtract_multiple, vector_loop, widest};
 use crate::triangular::solve_lower;
 use crate::workers::{SharedMatrix, StripTasks};
 use crate::{BLOCK, MatrixElement, SMALL, Workers, subtract_product};
@@ -18,7 +18,7 @@ pub fn cholesky<T: MatrixElement>(a: MatMut<'_, T>, workers: &mut dyn Workers) -
     let n = a.nrows();
     assert_eq!(n, a.ncols(), "the matrix is square");
     if n <= SMALL {
-        return widest(|| factorize(a));
+        return widest(Factorize, a);
     }
     let a = SharedMatrix::new(a);
     let block = |first: usize| first..n.min(first + BLOCK);
@@ -51,7 +51,7 @@ pub fn cholesky<T: MatrixElement>(a: MatMut<'_, T>, workers: &mut dyn Workers) -
 fn panel<T: MatrixElement>(a: MatMut<'_, T>) -> bool {
     let n = a.ncols();
     if n <= FEW {
-        return widest(|| factorize(a));
+        return widest(Factorize, a);
     }
     let half = (n / 2).next_multiple_of(FEW);
     let (mut left, right) = a.split_at_col_mut(half);
@@ -63,6 +63,9 @@ fn panel<T: MatrixElement>(a: MatMut<'_, T>) -> bool {
     subtract_product(rest.rb_mut(), below, below.subrows(0, n - half).transpose());
     panel(rest)
 }
+
+vector_loop!(Factorize, factorize, MatMut<'_, T> => bool);
+vector_loop!(FactorizeLanes, factorize_lanes, (&mut [[T; BATCH]], usize) => [bool; BATCH]);
 
 /// One column after another (the order of Cholesky and Crout), each as a slice: a batch of small matrices spends its time here.
 #[inline(always)]
@@ -93,11 +96,11 @@ pub const BATCH: usize = 16;
 /// column-major matrix. False for those that are not positive definite, whose contents are of no use.
 pub fn cholesky_batch<T: MatrixElement>(a: &mut [[T; BATCH]], n: usize) -> [bool; BATCH] {
     assert_eq!(a.len(), n * n, "matrices of {n} rows");
-    widest(|| factorize_lanes(a, n))
+    widest(FactorizeLanes, (a, n))
 }
 
 #[inline(always)]
-fn factorize_lanes<T: MatrixElement>(a: &mut [[T; BATCH]], n: usize) -> [bool; BATCH] {
+fn factorize_lanes<T: MatrixElement>((a, n): (&mut [[T; BATCH]], usize)) -> [bool; BATCH] {
     let mut found = [true; BATCH];
     for j in 0..n {
         let (done, rest) = a.split_at_mut(j * n);

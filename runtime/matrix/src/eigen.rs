@@ -3,8 +3,9 @@
 //!
 //! A complex matrix is a pair of planes, the real and the imaginary part.
 
+use crate::lanes::power_near;
 use crate::memory::{elements, stack};
-use crate::spectral::{largest, power_near, scaled};
+use crate::spectral::{largest, scaled};
 use crate::{complex_qr, is_finite};
 use faer::diag::DiagMut;
 use faer::linalg::evd::{self, ComputeEigenvectors};

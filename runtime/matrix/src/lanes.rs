@@ -3,14 +3,57 @@
 
 use crate::MatrixElement;
 use faer::{MatMut, MatRef};
+use pulp::NullaryFnOnce;
+use std::marker::PhantomData;
 
 /// Terms of a sum that are added side by side.
 const LANES: usize = 16;
 
+/// A function of these arguments that is compiled for the vectors of the processor. It is always inlined: a closure, or a function that is
+/// passed as an argument, would be compiled on its own, for the least vectors.
+pub(crate) trait VectorLoop<A> {
+    type Output;
+
+    fn run(arguments: A) -> Self::Output;
+}
+
+/// Makes a type that stands for a function of matrices of T, which is always inlined.
+macro_rules! vector_loop {
+    ($name:ident, $function:ident, $arguments:ty => $output:ty) => {
+        #[doc = concat!("Stands for `", stringify!($function), "`.")]
+        pub(crate) struct $name;
+
+        impl<T: $crate::MatrixElement> $crate::lanes::VectorLoop<$arguments> for $name {
+            type Output = $output;
+
+            #[inline(always)]
+            fn run(arguments: $arguments) -> $output {
+                $function(arguments)
+            }
+        }
+    };
+}
+pub(crate) use vector_loop;
+
+vector_loop!(Dot, dot, (&[T], &[T]) => T);
+vector_loop!(LargestOf, largest_of, &[T] => T);
+
+/// A call of a loop.
+struct LoopCall<L, A>(PhantomData<L>, A);
+
+impl<A, L: VectorLoop<A>> NullaryFnOnce for LoopCall<L, A> {
+    type Output = L::Output;
+
+    #[inline(always)]
+    fn call(self) -> L::Output {
+        L::run(self.1)
+    }
+}
+
 /// Runs a loop with the widest vectors of the processor.
 #[inline(always)]
-pub(crate) fn widest<R>(body: impl FnOnce() -> R) -> R {
-    pulp::Arch::new().dispatch(body)
+pub(crate) fn widest<L: VectorLoop<A>, A>(_: L, arguments: A) -> L::Output {
+    pulp::Arch::new().dispatch(LoopCall(PhantomData::<L>, arguments))
 }
 
 /// Column `j` as a slice.
@@ -33,7 +76,7 @@ pub(crate) fn subtract_multiple<T: MatrixElement>(to: &mut [T], from: &[T], fact
 
 /// The sum of products of two columns.
 #[inline(always)]
-pub(crate) fn dot<T: MatrixElement>(a: &[T], b: &[T]) -> T {
+pub(crate) fn dot<T: MatrixElement>((a, b): (&[T], &[T])) -> T {
     let mut sums = [T::of(0.0); LANES];
     let (own, other) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest = own.remainder().iter().zip(other.remainder());
@@ -81,4 +124,13 @@ pub(crate) fn place_of_largest<T: MatrixElement>(column: &[T]) -> usize {
         return 0;
     }
     column.iter().position(|x| x.magnitude() == most).unwrap_or(0)
+}
+
+/// The power of two near a magnitude; 1 for zero. Its reciprocal is a number, too.
+pub(crate) fn power_near<T: MatrixElement>(largest: f64) -> f64 {
+    if largest == 0.0 {
+        return 1.0;
+    }
+    f64::from_bits(largest.to_bits() & 0x7ff0_0000_0000_0000)
+        .clamp(2.0_f64.powi(-T::EXPONENT), 2.0_f64.powi(T::EXPONENT))
 }

@@ -2,10 +2,11 @@
 //!
 //! Matrices are column-major views. The factorizations by elimination and by reflections are implemented here, on blocks of columns with
 //! products by `faer`. They treat ties, zero pivots and NaN like LAPACK (`potrf`, `trsm`, `getrf`, `geqrf`), which `jax.numpy.linalg`
-//! calls. The iterative ones, `eigh`, `svd` and `eig` of real matrices, are `faer`'s.
+//! calls. The iterative ones, `eigh`, `svd` and `eig` of real matrices, are `faer`'s for small matrices.
 //!
 //! The blocks, and the strips of columns that threads update, follow from the shape of the matrix only, and so do the bits of the results.
 
+mod bidiagonal;
 mod cholesky;
 mod complex_qr;
 mod eigen;
@@ -15,6 +16,7 @@ mod lu;
 mod memory;
 mod qr;
 mod secular;
+mod singular;
 mod spectral;
 mod triangular;
 mod tridiagonal;

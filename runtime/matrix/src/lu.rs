@@ -1,6 +1,6 @@
 //! Elimination with row exchanges.
 
-use crate::lanes::{column, column_mut, place_of_largest, subtract_multiple, widest};
+use crate::lanes::{column, column_mut, place_of_largest, subtract_multiple, vector_loop, widest};
 use crate::triangular::solve_lower;
 use crate::workers::{SharedMatrix, StripTasks};
 use crate::{BLOCK, MatrixElement, RIGHT, SMALL, STRIP, Workers, subtract_product};
@@ -22,7 +22,7 @@ pub fn lu<T: MatrixElement>(a: MatMut<'_, T>, sides: MatMut<'_, T>, pivots: &mut
     let steps = m.min(n);
     assert!(pivots.len() == steps && (right == 0 || sides.nrows() == m), "memory for {m} x {n}");
     if steps <= SMALL {
-        widest(|| eliminate(a, sides, pivots));
+        widest(Eliminate, (a, sides, pivots));
         return;
     }
     let (a, sides) = (SharedMatrix::new(a), SharedMatrix::new(sides));
@@ -82,7 +82,7 @@ fn exchange<T: MatrixElement>(mut a: MatMut<'_, T>, first: usize, places: &[usiz
 fn panel<T: MatrixElement>(a: MatMut<'_, T>, pivots: &mut [usize]) {
     let (m, n) = (a.nrows(), a.ncols());
     if n <= FEW {
-        widest(|| eliminate(a, MatMut::from_column_major_slice_mut(&mut [], m, 0), pivots));
+        widest(Eliminate, (a, MatMut::from_column_major_slice_mut(&mut [], m, 0), pivots));
         return;
     }
     let half = (n / 2).next_multiple_of(FEW);
@@ -99,9 +99,11 @@ fn panel<T: MatrixElement>(a: MatMut<'_, T>, pivots: &mut [usize]) {
     exchange(left, half, last);
 }
 
+vector_loop!(Eliminate, eliminate, (MatMut<'_, T>, MatMut<'_, T>, &mut [usize]) => ());
+
 /// Column by column.
 #[inline(always)]
-fn eliminate<T: MatrixElement>(mut a: MatMut<'_, T>, mut sides: MatMut<'_, T>, pivots: &mut [usize]) {
+fn eliminate<T: MatrixElement>((mut a, mut sides, pivots): (MatMut<'_, T>, MatMut<'_, T>, &mut [usize])) {
     for (k, pivot) in pivots.iter_mut().enumerate() {
         let place = k + place_of_largest(&column(a.rb(), k)[k..]);
         *pivot = place;

@@ -1,6 +1,6 @@
 //! QR by Householder reflections.
 
-use crate::lanes::{column, column_mut, dot, largest_of, subtract_multiple, widest};
+use crate::lanes::{column, column_mut, dot, largest_of, power_near, subtract_multiple, vector_loop, widest};
 use crate::workers::{SharedMatrix, StripTasks};
 use crate::{MatrixElement, STRIP, Workers, multiply, subtract_product};
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -8,7 +8,7 @@ use faer::{MatMut, MatRef};
 use std::ops::Range;
 
 /// Reflections of a block, whose product is applied to all further columns.
-const BLOCK: usize = 32;
+pub(crate) const BLOCK: usize = 32;
 /// Reflections that are applied one by one to the columns after them.
 const FEW: usize = 8;
 
@@ -119,18 +119,53 @@ impl<'a, T: MatrixElement> Reflections<'a, T> {
         workers.each(n.div_ceil(STRIP), &|task| {
             let columns = task * STRIP..n.min((task + 1) * STRIP);
             // SAFETY: tasks have different columns.
-            let (mut own, mut memory) =
+            let (mut own, memory) =
                 unsafe { (q.part(0..m, columns.clone()), products.part(0..2 * BLOCK, columns.clone())) };
             own.fill(T::of(0.0));
             columns.clone().for_each(|j| own[(j, j - columns.start)] = T::of(1.0));
             // Later blocks change only rows in which the columns are zero.
-            for first in (0..steps.min(columns.end)).step_by(BLOCK).rev() {
-                let width = BLOCK.min(steps - first);
-                let v = a.submatrix(first, first, m - first, width);
-                let t = triangles.submatrix(0, first, width, width);
-                apply((v, t), own.rb_mut().subrows_mut(first, m - first), memory.rb_mut());
-            }
+            apply_blocks((a, triangles), steps.min(columns.end), own, memory);
         });
+    }
+
+    /// `c = Q c`, where Q has all its columns, and `c` as many rows.
+    pub(crate) fn multiply_by_q(&mut self, c: MatMut<'_, T>, workers: &mut dyn Workers) {
+        multiply_by((self.factors.rb(), self.triangles.rb()), c, self.scratch, workers);
+    }
+}
+
+/// Multiplies columns by the product of reflections, by their vectors and triangular factors. The memory has as many columns of twice
+/// [`BLOCK`] elements.
+pub(crate) fn multiply_by<T: MatrixElement>(
+    reflections: (MatRef<'_, T>, MatRef<'_, T>),
+    c: MatMut<'_, T>,
+    memory: &mut [T],
+    workers: &mut dyn Workers,
+) {
+    let (m, n) = (c.nrows(), c.ncols());
+    let memory = MatMut::from_column_major_slice_mut(&mut memory[..2 * BLOCK * n], 2 * BLOCK, n);
+    let (c, memory) = (SharedMatrix::new(c), SharedMatrix::new(memory));
+    workers.each(n.div_ceil(STRIP), &|task| {
+        let columns = task * STRIP..n.min((task + 1) * STRIP);
+        // SAFETY: tasks have different columns.
+        let (own, memory) = unsafe { (c.part(0..m, columns.clone()), memory.part(0..2 * BLOCK, columns)) };
+        apply_blocks(reflections, reflections.1.ncols(), own, memory);
+    });
+}
+
+/// Applies the blocks of reflections that begin before `end`, the last one first.
+fn apply_blocks<T: MatrixElement>(
+    (v, triangles): (MatRef<'_, T>, MatRef<'_, T>),
+    end: usize,
+    mut c: MatMut<'_, T>,
+    mut memory: MatMut<'_, T>,
+) {
+    let (m, steps) = (c.nrows(), triangles.ncols());
+    for first in (0..end).step_by(BLOCK).rev() {
+        let width = BLOCK.min(steps - first);
+        let v = v.submatrix(first, first, m - first, width);
+        let t = triangles.submatrix(0, first, width, width);
+        apply((v, t), c.rb_mut().subrows_mut(first, m - first), memory.rb_mut());
     }
 }
 
@@ -149,7 +184,7 @@ fn apply<T: MatrixElement>((v, t): (MatRef<'_, T>, MatRef<'_, T>), c: MatMut<'_,
 fn panel<T: MatrixElement>(a: MatMut<'_, T>, t: MatMut<'_, T>, r: MatMut<'_, T>, mut memory: MatMut<'_, T>) {
     let n = a.ncols();
     if n <= FEW {
-        widest(|| reflect(a, t, r));
+        widest(Reflect, (a, t, r));
         return;
     }
     let half = (n / 2).next_multiple_of(FEW);
@@ -172,9 +207,12 @@ fn panel<T: MatrixElement>(a: MatMut<'_, T>, t: MatMut<'_, T>, r: MatMut<'_, T>,
     subtract_product(t_between, t_first.rb(), turned.rb());
 }
 
+vector_loop!(Reflect, reflect, (MatMut<'_, T>, MatMut<'_, T>, MatMut<'_, T>) => ());
+vector_loop!(Reflection, reflection, &mut [T] => (T, T));
+
 /// Makes a few reflections one by one.
 #[inline(always)]
-fn reflect<T: MatrixElement>(mut a: MatMut<'_, T>, mut t: MatMut<'_, T>, mut r: MatMut<'_, T>) {
+fn reflect<T: MatrixElement>((mut a, mut t, mut r): (MatMut<'_, T>, MatMut<'_, T>, MatMut<'_, T>)) {
     let zero = T::of(0.0);
     for k in 0..a.ncols() {
         let (done, rest) = a.rb_mut().split_at_col_mut(k);
@@ -189,12 +227,12 @@ fn reflect<T: MatrixElement>(mut a: MatMut<'_, T>, mut t: MatMut<'_, T>, mut r: 
         t[(k, k)] = tau;
         for j in 0..rest.ncols() {
             let other = &mut column_mut(rest.rb_mut(), j)[k..];
-            let factor = tau * dot(&own[k..], other);
+            let factor = tau * dot((&own[k..], other));
             subtract_multiple(other, &own[k..], factor);
         }
         // The products with the reflections before it, times their triangular factor.
         for j in 0..k {
-            t[(j, k)] = -tau * dot(&column(done.rb(), j)[k..], &own[k..]);
+            t[(j, k)] = -tau * dot((&column(done.rb(), j)[k..], &own[k..]));
         }
         for i in 0..k {
             t[(i, k)] = (i..k).fold(zero, |sum, j| sum + t[(i, j)] * t[(j, k)]);
@@ -207,26 +245,36 @@ fn reflect<T: MatrixElement>(mut a: MatMut<'_, T>, mut t: MatMut<'_, T>, mut r: 
 #[inline(always)]
 fn reflection<T: MatrixElement>(own: &mut [T]) -> (T, T) {
     let (zero, one) = (T::of(0.0), T::of(1.0));
-    let alpha = own[0];
-    own[0] = one;
-    let below = &mut own[1..];
-    let squares = dot(below, below);
-    let is_safe = squares > T::of(T::SAFE) && squares < T::of(T::SAFE.recip());
-    let length = if is_safe {
-        squares.root()
-    } else {
-        // Scaled, so that squares neither overflow nor vanish.
-        let largest = largest_of(below);
-        if largest == zero {
-            return (alpha, zero);
-        }
-        let squares = below.iter().fold(zero, |sum, x| sum + (*x / largest) * (*x / largest));
-        largest * squares.root()
-    };
-    let beta = -alpha.length(length).signed(alpha);
-    let scale = alpha - beta;
-    below.iter_mut().for_each(|x| *x /= scale);
-    (beta, (beta - alpha) / beta)
+    let (mut factor, mut is_scaled) = (one, false);
+    loop {
+        let alpha = std::mem::replace(&mut own[0], one);
+        let below = &mut own[1..];
+        let squares = dot((below, below));
+        let is_safe = squares > T::of(T::SAFE) && squares < T::of(T::SAFE.recip());
+        let length = if is_safe {
+            squares.root()
+        } else {
+            let largest = largest_of(below);
+            if largest == zero {
+                return (alpha / factor, zero);
+            }
+            if !is_scaled {
+                // Scaled, so that squares neither overflow nor vanish; the reflection is the same.
+                let most = if alpha.magnitude() > largest { alpha.magnitude() } else { largest };
+                factor = T::of(power_near::<T>(most.wide()).recip());
+                own[0] = alpha;
+                own.iter_mut().for_each(|x| *x *= factor);
+                is_scaled = true;
+                continue;
+            }
+            // Next to the first element, the others hardly count.
+            squares.root()
+        };
+        let beta = -alpha.length(length).signed(alpha);
+        let scale = alpha - beta;
+        below.iter_mut().for_each(|x| *x /= scale);
+        return (beta / factor, (beta - alpha) / beta);
+    }
 }
 
 /// For each column of a matrix Q, the sign of this column if [`Reflections`] computes Q. `top` has the first rows of Q, as many as columns,

@@ -1,6 +1,8 @@
 //! Eigenvalues and eigenvectors of a diagonal matrix plus a matrix of rank one (Li, "Solving secular equations stably and efficiently",
 //! 1993).
 
+use crate::lanes::VectorLoop;
+
 /// Terms that are added, or factors that are multiplied, side by side.
 const LANES: usize = 8;
 /// Steps after which the interval of a root has no numbers inside.
@@ -42,9 +44,34 @@ fn beyond(a: f64, b: f64, c: f64) -> f64 {
     if a >= 0.0 { (a + root) / (2.0 * c) } else { 2.0 * b / (a - root) }
 }
 
+/// Stands for [`Secular::root`].
+pub(crate) struct RootOf;
+
+impl VectorLoop<(&Secular<'_>, usize)> for RootOf {
+    type Output = SecularRoot;
+
+    #[inline(always)]
+    fn run((secular, number): (&Secular<'_>, usize)) -> SecularRoot {
+        secular.root(number)
+    }
+}
+
+/// Stands for [`Secular::exact_z`].
+pub(crate) struct ExactZ;
+
+impl VectorLoop<(&Secular<'_>, usize, &[usize], &[f64])> for ExactZ {
+    type Output = f64;
+
+    #[inline(always)]
+    fn run((secular, number, poles, distances): (&Secular<'_>, usize, &[usize], &[f64])) -> f64 {
+        secular.exact_z(number, poles, distances)
+    }
+}
+
 impl Secular<'_> {
     /// The eigenvalue above the pole with a number.
-    pub fn root(&self, number: usize) -> SecularRoot {
+    #[inline(always)]
+    fn root(&self, number: usize) -> SecularRoot {
         let count = self.poles.len();
         let weight = |at: usize| self.rho * self.z[at] * self.z[at];
         if count == 1 {
@@ -110,35 +137,16 @@ impl Secular<'_> {
     /// The sums over the poles up to `left`, and over the others, at a distance from a pole.
     #[inline(always)]
     fn sums(&self, left: usize, pole: usize, distance: f64) -> [PoleSum; 2] {
-        let origin = self.poles[pole];
-        let sum = |from: usize, end: usize| {
-            let (mut sums, mut slopes) = ([0.0; LANES], [0.0; LANES]);
-            let (poles, z) = (&self.poles[from..end], &self.z[from..end]);
-            let (own, weights) = (poles.chunks_exact(LANES), z.chunks_exact(LANES));
-            let (rest, rest_weights) = (own.remainder(), weights.remainder());
-            for (poles, z) in own.zip(weights) {
-                for lane in 0..LANES {
-                    let reciprocal = 1.0 / ((poles[lane] - origin) - distance);
-                    let term = z[lane] * z[lane] * reciprocal;
-                    sums[lane] += term;
-                    slopes[lane] += term * reciprocal;
-                }
-            }
-            for (lane, (pole, z)) in rest.iter().zip(rest_weights).enumerate() {
-                let reciprocal = 1.0 / ((pole - origin) - distance);
-                let term = z * z * reciprocal;
-                sums[lane] += term;
-                slopes[lane] += term * reciprocal;
-            }
-            PoleSum { sum: sums.iter().sum(), slope: slopes.iter().sum() }
-        };
-        [sum(0, left + 1), sum(left + 1, self.poles.len())]
+        let at = (self.poles[pole], distance);
+        let (own, other) = self.poles.split_at(left + 1);
+        let (weights, other_weights) = self.z.split_at(left + 1);
+        [pole_sum(own, weights, at), pole_sum(other, other_weights, at)]
     }
 
     /// The element of a vector z for which the computed roots are the eigenvalues exactly, up to a factor that all elements have: so the
     /// eigenvectors are orthogonal however close the roots are. `poles` and `distances` have the roots.
     #[inline(always)]
-    pub fn exact_z(&self, number: usize, poles: &[usize], distances: &[f64]) -> f64 {
+    fn exact_z(&self, number: usize, poles: &[usize], distances: &[f64]) -> f64 {
         let (own, last) = (self.poles[number], self.poles.len() - 1);
         let distance = |at: usize| (self.poles[poles[at]] - own) + distances[at];
         let mut products = [1.0; LANES];
@@ -151,4 +159,27 @@ impl Secular<'_> {
         let square = products.iter().product::<f64>() * distance(last);
         square.abs().sqrt().copysign(self.z[number])
     }
+}
+
+/// The sum over some poles at a distance from another one, the origin.
+#[inline(always)]
+fn pole_sum(poles: &[f64], z: &[f64], (origin, distance): (f64, f64)) -> PoleSum {
+    let (mut sums, mut slopes) = ([0.0; LANES], [0.0; LANES]);
+    let (own, weights) = (poles.chunks_exact(LANES), z.chunks_exact(LANES));
+    let (rest, rest_weights) = (own.remainder(), weights.remainder());
+    for (poles, z) in own.zip(weights) {
+        for lane in 0..LANES {
+            let reciprocal = 1.0 / ((poles[lane] - origin) - distance);
+            let term = z[lane] * z[lane] * reciprocal;
+            sums[lane] += term;
+            slopes[lane] += term * reciprocal;
+        }
+    }
+    for (lane, (pole, z)) in rest.iter().zip(rest_weights).enumerate() {
+        let reciprocal = 1.0 / ((pole - origin) - distance);
+        let term = z * z * reciprocal;
+        sums[lane] += term;
+        slopes[lane] += term * reciprocal;
+    }
+    PoleSum { sum: sums.iter().sum(), slope: slopes.iter().sum() }
 }

@@ -1,8 +1,9 @@
-//! Eigenvalues of symmetric matrices, and singular values, by `faer`: reduction to two diagonals, then implicit QR steps, or divide and
-//! conquer for large matrices.
+//! Eigenvalues of symmetric matrices, and singular values. Small matrices, and singular values in f64, by `faer`: reduction to two
+//! diagonals, then implicit QR steps, or divide and conquer.
 
-use crate::lanes::{column, largest_of, widest};
+use crate::lanes::{LargestOf, column, power_near, widest};
 use crate::memory::{elements, stack};
+use crate::singular::{singular, singular_scratch};
 use crate::tridiagonal::{tridiagonal, tridiagonal_scratch};
 use crate::workers::SharedMatrix;
 use crate::{MatrixElement, STRIP, Workers, is_finite};
@@ -14,7 +15,7 @@ use faer::linalg::svd::{self as factor, ComputeSvdVectors};
 use faer::prelude::{Reborrow, ReborrowMut};
 use faer::{Conj, MatMut, MatRef, Par, Spec};
 
-/// Rows of a matrix from which on [`eigh`] divides its work.
+/// Rows of a matrix from which on [`eigh`], and the smaller side from which on [`svd`] divides its work.
 const DIVIDED: usize = 65;
 
 /// Elements of the scratch memory of [`eigh`] for a matrix of `n` rows.
@@ -152,8 +153,18 @@ pub fn svd_scratch<T: MatrixElement>(rows: usize, columns: usize, vectors: Optio
     if least == 0 {
         return 0;
     }
+    if is_divided::<T>(least) {
+        let turned = if rows < columns { rows * columns } else { 0 };
+        let made = vectors.map(|full| if full { rows.max(columns) } else { least });
+        return turned + singular_scratch::<T>(rows.max(columns), least, made);
+    }
     let of = |size: usize| kind(vectors.map(|full| if full { size } else { least }), least);
     elements::<T>(factor::svd_scratch::<T>(rows, columns, of(rows), of(columns), Par::Seq, Spec::default()))
+}
+
+/// Whether the work of [`svd`] is divided. The squares of the values, in f64, have half of its digits.
+fn is_divided<T: MatrixElement>(least: usize) -> bool {
+    least >= DIVIDED && T::EPSILON * T::EPSILON > f64::EPSILON
 }
 
 /// The singular values in descending order, and the left and right vectors as columns: as many as there are values, or as rows and
@@ -164,10 +175,12 @@ pub fn svd<T: MatrixElement>(
     values: &mut [T],
     mut vectors: Option<(MatMut<'_, T>, MatMut<'_, T>)>,
     scratch: &mut [T],
+    workers: &mut dyn Workers,
 ) {
     let (m, n) = (a.nrows(), a.ncols());
     assert_eq!(values.len(), m.min(n), "a singular value for each row or column");
-    if let Some((u, v)) = &mut vectors {
+    let divided = is_divided::<T>(m.min(n));
+    if let (Some((u, v)), false) = (&mut vectors, divided) {
         // `faer` 0.24 leaves a part of square matrices of vectors as it was.
         u.fill(T::of(0.0));
         v.fill(T::of(0.0));
@@ -175,9 +188,18 @@ pub fn svd<T: MatrixElement>(
     let found = is_finite(a.rb()) && {
         let scale = scale(a.rb());
         scaled(a.rb_mut(), T::of(scale.recip()));
-        let diagonal = DiagMut::from_slice_mut(values);
-        let (u, v) = vectors.as_mut().map(|(u, v)| (u.rb_mut(), v.rb_mut())).unzip();
-        let found = factor::svd(a.rb(), diagonal, u, v, Par::Seq, stack(scratch), Spec::default()).is_ok();
+        let made = vectors.as_mut().map(|(u, v)| (u.rb_mut(), v.rb_mut()));
+        let found = if !divided {
+            let ((u, v), diagonal) = (made.unzip(), DiagMut::from_slice_mut(values));
+            factor::svd(a.rb(), diagonal, u, v, Par::Seq, stack(scratch), Spec::default()).is_ok()
+        } else if m >= n {
+            singular(a.rb_mut(), values, made, scratch, workers)
+        } else {
+            let (turned, scratch) = scratch.split_at_mut(m * n);
+            let mut turned = MatMut::from_column_major_slice_mut(turned, n, m);
+            turned.copy_from(a.rb().transpose());
+            singular(turned, values, made.map(|(u, v)| (v, u)), scratch, workers)
+        };
         values.iter_mut().for_each(|value| *value *= T::of(scale));
         found
     };
@@ -213,17 +235,7 @@ fn scale<T: MatrixElement>(a: MatRef<'_, T>) -> f64 {
 /// The largest magnitude.
 pub(crate) fn largest<T: MatrixElement>(a: MatRef<'_, T>) -> T {
     let larger = |most: T, own: T| if own > most { own } else { most };
-    (0..a.ncols()).map(|j| widest(|| largest_of(column(a, j)))).fold(T::of(0.0), larger)
-}
-
-/// The power of two near a magnitude, as [`scale`] gives it.
-pub(crate) fn power_near<T: MatrixElement>(largest: f64) -> f64 {
-    if largest == 0.0 {
-        return 1.0;
-    }
-    // Its reciprocal is a number, too.
-    f64::from_bits(largest.to_bits() & 0x7ff0_0000_0000_0000)
-        .clamp(2.0_f64.powi(-T::EXPONENT), 2.0_f64.powi(T::EXPONENT))
+    (0..a.ncols()).map(|j| widest(LargestOf, column(a, j))).fold(T::of(0.0), larger)
 }
 
 pub(crate) fn scaled<T: MatrixElement>(a: MatMut<'_, T>, factor: T) {
@@ -234,7 +246,7 @@ pub(crate) fn scaled<T: MatrixElement>(a: MatMut<'_, T>, factor: T) {
 /// magnitudes, rarely changes a sign.
 fn sign<T: MatrixElement>(vectors: MatRef<'_, T>, j: usize) -> T {
     let own = column(vectors, j);
-    let least = T::of(0.9) * widest(|| largest_of(own));
+    let least = T::of(0.9) * widest(LargestOf, own);
     own.iter().copied().find(|x| x.magnitude() >= least).unwrap_or(T::of(1.0))
 }
 

@@ -1,6 +1,6 @@
 //! Solutions of triangular systems, by substitution.
 
-use crate::lanes::{column, column_mut, subtract_multiple, widest};
+use crate::lanes::{column, column_mut, subtract_multiple, vector_loop, widest};
 use crate::workers::SharedMatrix;
 use crate::{MatrixElement, RIGHT, SMALL, Workers, subtract_product};
 use faer::prelude::{Reborrow, ReborrowMut};
@@ -37,7 +37,7 @@ pub fn solve_triangular<T: MatrixElement>(
 pub(crate) fn solve_lower<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, mut b: MatMut<'_, T>) {
     let n = l.nrows();
     if n <= SMALL {
-        return widest(|| lower_columns(l, unit, b));
+        return widest(LowerColumns, (l, unit, b));
     }
     lower_blocks(l, unit, b.rb_mut());
 }
@@ -45,7 +45,7 @@ pub(crate) fn solve_lower<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, mut b:
 fn lower_blocks<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, b: MatMut<'_, T>) {
     let n = l.nrows();
     if n <= ROWS {
-        return widest(|| in_registers::<T, true>(l, unit, b));
+        return widest(LowerInRegisters, (l, unit, b));
     }
     let half = (n / 2).next_multiple_of(ROWS);
     let (mut first, mut rest) = b.split_at_row_mut(half);
@@ -55,13 +55,13 @@ fn lower_blocks<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, b: MatMut<'_, T>
 }
 
 fn solve_upper<T: MatrixElement>(u: MatRef<'_, T>, unit: bool, b: MatMut<'_, T>) {
-    if u.nrows() <= SMALL { widest(|| upper_columns(u, unit, b)) } else { upper_blocks(u, unit, b) }
+    if u.nrows() <= SMALL { widest(UpperColumns, (u, unit, b)) } else { upper_blocks(u, unit, b) }
 }
 
 fn upper_blocks<T: MatrixElement>(u: MatRef<'_, T>, unit: bool, b: MatMut<'_, T>) {
     let n = u.nrows();
     if n <= ROWS {
-        return widest(|| in_registers::<T, false>(u, unit, b));
+        return widest(UpperInRegisters, (u, unit, b));
     }
     let half = (n / 2).next_multiple_of(ROWS);
     let (mut first, mut rest) = b.split_at_row_mut(half);
@@ -70,8 +70,23 @@ fn upper_blocks<T: MatrixElement>(u: MatRef<'_, T>, unit: bool, b: MatMut<'_, T>
     upper_blocks(u.submatrix(0, 0, half, half), unit, first);
 }
 
+vector_loop!(LowerColumns, lower_columns, (MatRef<'_, T>, bool, MatMut<'_, T>) => ());
+vector_loop!(UpperColumns, upper_columns, (MatRef<'_, T>, bool, MatMut<'_, T>) => ());
+vector_loop!(LowerInRegisters, lower_in_registers, (MatRef<'_, T>, bool, MatMut<'_, T>) => ());
+vector_loop!(UpperInRegisters, upper_in_registers, (MatRef<'_, T>, bool, MatMut<'_, T>) => ());
+
 #[inline(always)]
-fn lower_columns<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, mut b: MatMut<'_, T>) {
+fn lower_in_registers<T: MatrixElement>(system: (MatRef<'_, T>, bool, MatMut<'_, T>)) {
+    in_registers::<T, true>(system);
+}
+
+#[inline(always)]
+fn upper_in_registers<T: MatrixElement>(system: (MatRef<'_, T>, bool, MatMut<'_, T>)) {
+    in_registers::<T, false>(system);
+}
+
+#[inline(always)]
+fn lower_columns<T: MatrixElement>((l, unit, mut b): (MatRef<'_, T>, bool, MatMut<'_, T>)) {
     let n = l.nrows();
     for j in 0..b.ncols() {
         let own = column_mut(b.rb_mut(), j);
@@ -85,7 +100,7 @@ fn lower_columns<T: MatrixElement>(l: MatRef<'_, T>, unit: bool, mut b: MatMut<'
 }
 
 #[inline(always)]
-fn upper_columns<T: MatrixElement>(u: MatRef<'_, T>, unit: bool, mut b: MatMut<'_, T>) {
+fn upper_columns<T: MatrixElement>((u, unit, mut b): (MatRef<'_, T>, bool, MatMut<'_, T>)) {
     let n = u.nrows();
     for j in 0..b.ncols() {
         let own = column_mut(b.rb_mut(), j);
@@ -101,7 +116,7 @@ fn upper_columns<T: MatrixElement>(u: MatRef<'_, T>, unit: bool, mut b: MatMut<'
 /// Systems of at most [`ROWS`] rows: each step subtracts from all rows. Those that are solved have been saved, and rows beyond the
 /// matrix are dropped.
 #[inline(always)]
-fn in_registers<T: MatrixElement, const LOWER: bool>(a: MatRef<'_, T>, unit: bool, mut b: MatMut<'_, T>) {
+fn in_registers<T: MatrixElement, const LOWER: bool>((a, unit, mut b): (MatRef<'_, T>, bool, MatMut<'_, T>)) {
     let (n, zero, one) = (a.nrows(), T::of(0.0), T::of(1.0));
     let (mut factors, mut pivots) = ([[zero; ROWS]; ROWS], [one; ROWS]);
     for k in 0..n {

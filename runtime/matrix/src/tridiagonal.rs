@@ -7,7 +7,7 @@
 
 use crate::lanes::{column_mut, widest};
 use crate::memory::stack;
-use crate::secular::{Secular, SecularRoot};
+use crate::secular::{ExactZ, RootOf, Secular, SecularRoot};
 use crate::workers::SharedMatrix;
 use crate::{MatrixElement, STRIP, Workers, multiply};
 use faer::diag::{DiagMut, DiagRef};
@@ -281,7 +281,7 @@ impl PartLines<'_> {
                 let root = SecularRoot { pole: root_poles[strip.start + at], distance: distances[strip.start + at] };
                 let origin = poles[root.pole];
                 let element = |i: usize| exact[i] / ((poles[i] - origin) - root.distance);
-                let length = widest(|| (0..count).map(|i| element(i) * element(i)).sum::<f64>()).sqrt();
+                let length = (0..count).map(|i| element(i) * element(i)).sum::<f64>().sqrt();
                 let (mut ends, own) = ([0.0; 2], column_mut(s.rb_mut(), at));
                 for i in 0..count {
                     let x = element(i) / length;
@@ -399,7 +399,7 @@ impl PartLines<'_> {
                 // SAFETY: tasks have different roots.
                 let (poles, distances) = unsafe { (poles.elements(roots.clone()), distances.elements(roots.clone())) };
                 for (at, root) in roots.enumerate() {
-                    let found = widest(|| secular.root(root));
+                    let found = widest(RootOf, (&secular, root));
                     (poles[at], distances[at]) = (found.pole, found.distance);
                 }
             });
@@ -411,7 +411,7 @@ impl PartLines<'_> {
             // SAFETY: tasks have different rows.
             let exact = unsafe { exact.elements(rows.clone()) };
             for (to, row) in exact.iter_mut().zip(rows) {
-                *to = widest(|| secular.exact_z(row, &poles[..count], &distances[..count]));
+                *to = widest(ExactZ, (&secular, row, &poles[..count], &distances[..count]));
             }
         });
     }

@@ -1,7 +1,7 @@
 //! Factorizations of matrices, and triangular systems: `cholesky triangular_solve lu qr eigh eig svd`.
 //!
 //! The last two dimensions are the dimensions of a matrix, and all others are a batch. A device factorizes the matrices of its own block,
-//! each as a whole, by a function of the runtime that computes in f64. Functions that can be computed from these are written in the
+//! each as a whole, by a function of the runtime. Functions that can be computed from these are written in the
 //! language: `compiler/functions/prelude/linalg.spmd`.
 
 use crate::eigen;

@@ -73,7 +73,7 @@ fn decomposed(a: &Mat<f64>, full: bool) -> Svd {
     };
     let mut values = vec![1e9; least];
     let scratch = &mut vec![1e9; svd_scratch::<f64>(m, n, Some(full))];
-    svd(a.clone().as_mut(), &mut values, Some((u.as_mut(), v.as_mut())), scratch);
+    svd(a.clone().as_mut(), &mut values, Some((u.as_mut(), v.as_mut())), scratch, &mut Alone);
     (values, u, v)
 }
 
@@ -93,7 +93,7 @@ fn singular_vectors_give_the_matrix() {
                 assert!(largest(&(q.transpose() * q - identity)) < 1e-12, "{m} {n} {full}");
             }
             let mut alone = vec![0.0; least];
-            svd(a.clone().as_mut(), &mut alone, None, &mut vec![0.0; svd_scratch::<f64>(m, n, None)]);
+            svd(a.clone().as_mut(), &mut alone, None, &mut vec![0.0; svd_scratch::<f64>(m, n, None)], &mut Alone);
             assert!(values.iter().zip(&alone).all(|(a, b)| (a - b).abs() < 1e-12), "{m} {n}");
         }
     }
@@ -128,4 +128,53 @@ fn signs_are_those_of_the_first_large_elements() {
     let root = 0.5_f64.sqrt();
     let expected = Mat::from_fn(2, 2, |i, j| if (i, j) == (1, 0) { -root } else { root });
     assert!(largest(&(vectors - expected)) < 1e-15);
+}
+
+/// Numbers of f32 whose matrix has values that decrease by factors of ten, from the first one to the last.
+fn graded(rows: usize, columns: usize, factor: f64) -> Mat<f64> {
+    let least = rows.min(columns);
+    let (_, u, _) = decomposed(&noise(rows, least), false);
+    let (_, _, v) = decomposed(&noise(least, columns), false);
+    let scaled = Mat::from_fn(rows, least, |i, j| u[(i, j)] * factor.powf(j as f64 / least as f64));
+    scaled * v.transpose()
+}
+
+#[test]
+fn singular_vectors_of_large_matrices_give_the_matrix() {
+    let sizes = [(65, 65), (66, 65), (96, 96), (130, 70), (70, 130), (100, 97), (128, 128), (300, 67), (200, 200)];
+    for (m, n) in sizes {
+        let mut zeros = noise(m, n);
+        zeros.col_mut(n / 2).fill(0.0);
+        zeros.row_mut(m / 3).fill(0.0);
+        let equal = Mat::from_fn(m, n, |i, j| f64::from(i % 5 == j % 5));
+        let all = [noise(m, n), zeros, equal, graded(m, n, 1e-3), graded(m, n, 1e-9), Mat::zeros(m, n)];
+        for (case, (a, full)) in all.iter().zip([true, false].into_iter().cycle()).enumerate() {
+            let single = Mat::from_fn(m, n, |i, j| a[(i, j)] as f32);
+            let least = m.min(n);
+            let widths = if full { [m, n] } else { [least; 2] };
+            let [mut u, mut v] =
+                [(m, widths[0]), (n, widths[1])].map(|(rows, columns)| Mat::<f32>::zeros(rows, columns));
+            let mut values = vec![0.0; least];
+            let scratch = &mut vec![1e9; svd_scratch::<f32>(m, n, Some(full))];
+            let made = Some((u.as_mut(), v.as_mut()));
+            svd(single.clone().as_mut(), &mut values, made, scratch, &mut Alone);
+            assert!(values.iter().rev().is_sorted() && values.iter().all(|&value| value >= 0.0), "{m} {n} {case}");
+            let [u, v] = [u, v].map(|q| Mat::from_fn(q.nrows(), q.ncols(), |i, j| f64::from(q[(i, j)])));
+            let left = Mat::from_fn(m, least, |i, j| u[(i, j)] * f64::from(values[j]));
+            let made = left * v.subcols(0, least).transpose();
+            let most = 1e-6 * f64::from(values[0]) * (least as f64).sqrt();
+            assert!(largest(&(made - a)) <= most, "{m} {n} {case}");
+            for q in [&u, &v] {
+                let identity = Mat::<f64>::identity(q.ncols(), q.ncols());
+                assert!(largest(&(q.transpose() * q - identity)) < 1e-5, "{m} {n} {case}");
+            }
+            let (exact, ..) = decomposed(&Mat::from_fn(m, n, |i, j| f64::from(single[(i, j)])), false);
+            let error = exact.iter().zip(&values).fold(0.0, |most: f64, (a, b)| most.max((a - f64::from(*b)).abs()));
+            assert!(error <= 2e-6 * exact[0], "{m} {n} {case}: {error}");
+            let mut alone = vec![0.0; least];
+            let scratch = &mut vec![1e9; svd_scratch::<f32>(m, n, None)];
+            svd(single.clone().as_mut(), &mut alone, None, scratch, &mut Alone);
+            assert!(alone == values, "{m} {n} {case}");
+        }
+    }
 }

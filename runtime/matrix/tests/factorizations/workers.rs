@@ -4,6 +4,7 @@ use crate::noise;
 use faer::Mat;
 use spmdc_matrix::{
     Alone, MatrixElement, RIGHT, Reflections, Workers, cholesky, eigh, eigh_scratch, lu, qr_scratch, solve_triangular,
+    svd, svd_scratch,
 };
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -57,6 +58,11 @@ fn bits<T: MatrixElement>(m: usize, n: usize, workers: &mut dyn Workers) -> Vec<
     let (mut values, mut scratch) = (vec![T::of(0.0); m], vec![T::of(0.0); eigh_scratch::<T>(m)]);
     eigh(l.clone().as_mut(), &mut values, vectors.as_mut(), &mut scratch, workers);
     keep(&vectors);
+    let (mut u, mut v) = (Mat::zeros(m, m), Mat::zeros(n, n));
+    let (mut values, mut scratch) = (vec![T::of(0.0); least], vec![T::of(0.0); svd_scratch::<T>(m, n, Some(true))]);
+    svd(a.clone().as_mut(), &mut values, Some((u.as_mut(), v.as_mut())), &mut scratch, workers);
+    keep(&u);
+    keep(&v);
     assert!(cholesky(l.as_mut(), workers));
     keep(&l);
     all

@@ -215,14 +215,14 @@ unsafe fn run_as<T: MatrixElement, W: MatrixElement>(
                 let (own, scratch) = a.load(W::memory(slot), workers);
                 let (values, scratch) = scratch.split_at_mut(least);
                 let Some(full) = vectors else {
-                    spmdc_matrix::svd(own, values, None, scratch);
+                    spmdc_matrix::svd(own, values, None, scratch, workers);
                     result(0).store(|at, _| values[at], workers);
                     return;
                 };
                 let of = |size: usize| if *full { size } else { least };
                 let (mut u, scratch) = matrix(scratch, rows, of(rows));
                 let (mut v, scratch) = matrix(scratch, columns, of(columns));
-                spmdc_matrix::svd(own, values, Some((u.as_mut(), v.as_mut())), scratch);
+                spmdc_matrix::svd(own, values, Some((u.as_mut(), v.as_mut())), scratch, workers);
                 result(0).store(|row, column| u[(row, column)], workers);
                 result(1).store(|at, _| values[at], workers);
                 result(2).store(|row, column| v[(column, row)], workers);
