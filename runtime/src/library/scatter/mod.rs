@@ -7,6 +7,7 @@
 
 mod places;
 
+use super::radix::prefetch;
 use super::{
     LibraryCall, LibraryCheck, LibraryCode, OwnCalls, PreparedFunction, StepArrays, View, ViewDim, by_width, expect,
     other_function,
@@ -21,6 +22,12 @@ use spmdc_abi::{
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
+
+/// Rows between the current one and the prefetched one: the places of rows have no order that the processor could know.
+const ROWS_AHEAD: usize = 4;
+
+/// Bytes of a row that are prefetched, at most. The processor itself continues long rows.
+const ROW_BYTES: usize = 512;
 
 /// Maximum number of dimensions of the result and of the updates.
 const MAX_RANK: usize = 16;
@@ -550,14 +557,37 @@ unsafe fn rows<U: RowUpdate>(updates: &Updates<'_>, places: UpdatePlaces<'_>, ti
             }
         }
     };
+    let bytes = match loops.dims[..loops.count] {
+        [RowDim { len, to: 1, from: 1 }] => ROW_BYTES.min(len * size_of::<U::Element>()),
+        _ => 0,
+    };
+    let soon = |offset: usize, position: usize| {
+        let to = updates.to.cast::<U::Element>().wrapping_add(offset).cast::<u8>();
+        let from = tile.from.wrapping_add(position * tile.step).cast::<u8>();
+        for at in (0..bytes).step_by(64) {
+            prefetch(to.wrapping_add(at));
+            prefetch(from.wrapping_add(at));
+        }
+    };
     match places {
         UpdatePlaces::All(indices) => {
             // SAFETY: as promised by the caller.
             let indices = unsafe { std::slice::from_raw_parts(indices, tile.len) };
-            indices.iter().enumerate().for_each(|(at, &index)| row(index as usize * stride, at));
+            for (at, &index) in indices.iter().enumerate() {
+                if let Some(&next) = indices.get(at + ROWS_AHEAD) {
+                    soon(next as usize * stride, at + ROWS_AHEAD);
+                }
+                row(index as usize * stride, at);
+            }
         }
         UpdatePlaces::Some(offsets, positions) => {
-            offsets.iter().zip(positions).for_each(|(&offset, &position)| row(offset, position.into()));
+            for (at, (&offset, &position)) in offsets.iter().zip(positions).enumerate() {
+                let next = at + ROWS_AHEAD;
+                if let (Some(&offset), Some(&position)) = (offsets.get(next), positions.get(next)) {
+                    soon(offset, position.into());
+                }
+                row(offset, position.into());
+            }
         }
     }
 }
