@@ -293,11 +293,12 @@ pub fn qr_signs(mut top: MatMut<'_, f64>, epsilon: f64, mut sign: impl FnMut(usi
         let own = if element < -64.0 * epsilon { 1.0 } else { -1.0 };
         sign(k, own);
         let pivot = element - own;
-        for i in k + 1..n {
-            top[(i, k)] /= pivot;
-            for j in k + 1..n {
-                top[(i, j)] -= top[(i, k)] * top[(k, j)];
-            }
+        let (done, mut rest) = top.rb_mut().split_at_col_mut(k + 1);
+        let multiples = &mut column_mut(done, k)[k + 1..];
+        multiples.iter_mut().for_each(|x| *x /= pivot);
+        for j in 0..n - k - 1 {
+            let (head, below) = column_mut(rest.rb_mut(), j).split_at_mut(k + 1);
+            subtract_multiple(below, multiples, head[k]);
         }
     }
 }
