@@ -129,6 +129,11 @@ impl Mesh {
         self.axes.iter().map(|axis| axis.size).product()
     }
 
+    /// The axes along which there are several devices.
+    pub fn several(&self) -> AxisSet {
+        (0..self.axes.len()).filter(|&axis| self.axes[axis].size > 1).collect()
+    }
+
     /// The position of the axis of this name; None if there is none.
     pub fn find(&self, name: &str) -> Option<u8> {
         self.axes.iter().position(|axis| axis.name == name).map(|position| position as u8)

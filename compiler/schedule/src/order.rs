@@ -93,6 +93,18 @@ impl Task {
             Task::If { then, otherwise, .. } => vec![then, otherwise],
         }
     }
+
+    /// Replaces the lists of tasks inside it.
+    pub fn map_blocks(mut self, map: &mut dyn FnMut(Vec<Task>) -> Vec<Task>) -> Task {
+        let blocks = match &mut self {
+            Task::Work(_) => Vec::new(),
+            Task::For { body, .. } => vec![body],
+            Task::While { cond, body, .. } => vec![cond, body],
+            Task::If { then, otherwise, .. } => vec![then, otherwise],
+        };
+        blocks.into_iter().for_each(|block| *block = map(std::mem::take(block)));
+        self
+    }
 }
 
 /// A carried value of a loop; between trips it is in the buffer of `param`.

@@ -34,9 +34,8 @@ pub fn join_sums(schedule: Schedule, func: &Func, mesh: &Mesh) -> Schedule {
     }
     let classes = name_classes(&schedule);
     let uses = Uses::new(&schedule, func, &classes);
-    let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
     let Schedule { tasks, types, constants } = schedule;
-    let joiner = Joiner { mesh, classes, uses, types: &types, several };
+    let joiner = Joiner { mesh, classes, uses, types: &types, several: mesh.several() };
     let tasks = joiner.list(tasks);
     Schedule { tasks, types, constants }
 }
@@ -57,18 +56,7 @@ impl Joiner<'_> {
             if let Task::Work(work @ Work::Reduce { .. }) = &mut task {
                 self.join(work, &mut done);
             }
-            done.push(Some(match task {
-                Task::Work(_) => task,
-                Task::For { counter, start, end, carries, stacked, body, copies, origin } => {
-                    Task::For { counter, start, end, carries, stacked, body: self.list(body), copies, origin }
-                }
-                Task::While { carries, cond, flag, body, copies, origin } => {
-                    Task::While { carries, cond: self.list(cond), flag, body: self.list(body), copies, origin }
-                }
-                Task::If { flag, results, then, otherwise, origin } => {
-                    Task::If { flag, results, then: self.list(then), otherwise: self.list(otherwise), origin }
-                }
-            }));
+            done.push(Some(task.map_blocks(&mut |inner| self.list(inner))));
         }
         done.into_iter().flatten().collect()
     }

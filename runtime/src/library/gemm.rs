@@ -392,13 +392,19 @@ impl PreparedProduct {
 }
 
 impl MatrixProduct<'_> {
-    /// The number of combinations of the further contracted dimensions: a product for each, which are summed.
-    pub fn passes(&self) -> usize {
-        self.contracted.iter().map(|dim| dim.len).product()
+    /// Calls `multiply` for each combination of the further contracted dimensions, whose products are summed. Its arguments are the first
+    /// elements of `a` and `b`, the length of the contraction, and whether the product is added.
+    pub fn each_pass(&self, mut multiply: impl FnMut((isize, isize), usize, bool)) {
+        let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
+        // For an empty contraction, one pass over no elements writes the zeros.
+        let depth = if passes == 0 { 0 } else { self.k.len };
+        if depth > 0 || !self.adds {
+            (0..passes.max(1)).for_each(|pass| multiply(self.offsets(pass), depth, pass > 0 || self.adds));
+        }
     }
 
     /// The first elements of `a` and `b` in a pass.
-    pub fn offsets(&self, pass: usize) -> (isize, isize) {
+    fn offsets(&self, pass: usize) -> (isize, isize) {
         let (mut a, mut b) = (0, 0);
         let mut index = pass;
         for dim in self.contracted.iter().rev().filter(|dim| dim.len > 0) {
@@ -415,12 +421,6 @@ impl MatrixProduct<'_> {
     /// As for [`PreparedProduct::run`]; the elements have the type `T`.
     unsafe fn contract<T: Copy>(&self, multiply: Multiply<T>, one: T) {
         let (m, n, to) = (self.m, self.n, self.c.cast::<T>());
-        let passes = self.passes();
-        // For an empty contraction, one pass over no elements writes the zeros.
-        let depth = if passes == 0 { 0 } else { self.k.len };
-        if depth == 0 && self.adds {
-            return;
-        }
         // The library's kernels write columns: a result with contiguous rows is computed as the transposed product.
         let swapped = n.c.abs() < m.c.abs();
         let (left, right) = (self.a.cast::<T>(), self.b.cast::<T>());
@@ -429,8 +429,7 @@ impl MatrixProduct<'_> {
             false => (m, n, left, right, self.k.a, self.k.b),
         };
         debug_assert!(rows.c >= 0 && columns.c >= 0 && left_k >= 0, "strides of products count forward");
-        for pass in 0..passes.max(1) {
-            let (a, b) = self.offsets(pass);
+        self.each_pass(|(a, b), depth, adds| {
             // SAFETY: as promised by the caller. With `read_dst` false the old contents are not read, so that a NaN among them
             // does no harm.
             unsafe {
@@ -441,7 +440,7 @@ impl MatrixProduct<'_> {
                     to,
                     columns.c,
                     rows.c,
-                    pass > 0 || self.adds,
+                    adds,
                     left.wrapping_offset(if swapped { b } else { a }),
                     left_k,
                     if swapped { rows.b } else { rows.a },
@@ -456,11 +455,11 @@ impl MatrixProduct<'_> {
                     Parallelism::None,
                 );
             }
-        }
+        });
     }
 }
 
-/// MeshProgram `rank` of `count` of a dimension, cut at multiples of `grain` if it is long enough.
+/// Part `rank` of `count` of a dimension, cut at multiples of `grain` if it is long enough.
 fn part(dim: &GemmExtent, rank: usize, count: usize, grain: usize) -> Range<usize> {
     debug_assert!(rank < count && grain > 0, "part {rank} of {count} in grains of {grain}");
     let grain = if dim.len >= 2 * grain * count { grain } else { 1 };

@@ -58,15 +58,8 @@ unsafe fn contract(product: &MatrixProduct<'_>, multiply: unsafe fn(&IntegerProd
     let elements = product.operands.map(element);
     debug_assert!(elements.iter().all(Option::is_some), "products of {:?} are refused", product.operands);
     let [Some(of_a), Some(of_b)] = elements else { return };
-    let passes = product.passes();
-    // For an empty contraction, one pass over no elements writes the zeros.
-    let depth = if passes == 0 { 0 } else { k.len };
-    if depth == 0 && product.adds {
-        return;
-    }
     let sizes = product.operands.map(|operand| operand.size() as isize);
-    for pass in 0..passes.max(1) {
-        let (a, b) = product.offsets(pass);
+    product.each_pass(|(a, b), depth, adds| {
         let operand =
             |first: *const u8, element, across: isize, along: isize| IntegerOperand { first, element, across, along };
         let part = IntegerProduct {
@@ -78,11 +71,11 @@ unsafe fn contract(product: &MatrixProduct<'_>, multiply: unsafe fn(&IntegerProd
             c: product.c,
             c_rows: m.c,
             c_columns: n.c,
-            adds: pass > 0 || product.adds,
+            adds,
         };
         // SAFETY: as promised by the caller.
         unsafe { multiply(&part) };
-    }
+    });
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl Loader<'_> {
             Some(sums) => {
                 let counted = Counted { kind: step.kind, bytes: step.bytes, counts: step.counts };
                 self.collective((step.group, counted), step.site, None);
-                self.emit_each(step.site, "product", sums.into_iter().map(|sum| Action::Sum(Box::new(sum))));
+                self.emit_each(step.site, "product", sums.into_iter().map(|sum| Action::Sum(sum.map(Box::new))));
                 Ok(())
             }
             None => {
@@ -49,8 +49,13 @@ impl Loader<'_> {
         }
     }
 
-    /// The sums of the devices of this process, if all of them are sums.
-    fn sums(&self, step: &ReduceStep, product: &GemmStep, code: (ProductFn, AddFn)) -> Option<Vec<PreparedSum>> {
+    /// The sums of the devices of this process: of each worker's first device in a group. None unless all of them are sums.
+    fn sums(
+        &self,
+        step: &ReduceStep,
+        product: &GemmStep,
+        code: (ProductFn, AddFn),
+    ) -> Option<Vec<Option<PreparedSum>>> {
         let (mesh, staff, axes) = (self.mesh, self.staff, step.reduce.intersect(self.mesh.axes()));
         let is_shared = self.own_axes(step.to.place).intersect(axes).is_empty();
         // Processes may have different numbers of workers, and they must agree on the messages.
@@ -58,26 +63,23 @@ impl Loader<'_> {
             return None;
         }
         let mut reads = DeviceReads::resolve(self.memory, &[], &[]);
-        let sums = self.memory.devices().iter().map(|&device| {
+        let mut sums = Vec::new();
+        for &device in self.memory.devices() {
             let group = mesh.group(device, axes);
             let worker = |member: usize| staff.worker_of(self.numbers[member]);
+            let own = worker(device);
+            if group.iter().copied().filter(|&member| worker(member) == own).min() != Some(device) {
+                sums.push(None);
+                continue;
+            }
             let workers = distinct(group.iter().map(|&member| worker(member)));
             // Devices with workers of their own have nothing to share.
-            if workers.len() == group.len() {
-                return None;
-            }
-            let own = worker(device);
-            let is_first = group.iter().copied().filter(|&member| worker(member) == own).min() == Some(device);
-            let rank = workers.iter().position(|&worker| worker == own).filter(|_| is_first);
-            let participants = Participants { group: &group, share: rank.map(|rank| (rank, workers.len())) };
-            plan_sum(&mut reads, product, step.to.place, (device, &participants), code)
-        });
-        let sums = sums.collect::<Option<Vec<PreparedSum>>>();
-        debug_assert!(
-            sums.as_ref().is_none_or(|sums| sums.len() == self.memory.devices().len()),
-            "each device of this process has its sum"
-        );
-        sums
+            let rank = workers.binary_search(&own).ok().filter(|_| workers.len() < group.len())?;
+            let participants = Participants { group: &group, share: (rank, workers.len()) };
+            sums.push(Some(plan_sum(&mut reads, product, step.to.place, (device, &participants), code)?));
+        }
+        debug_assert!(sums.iter().any(Option::is_some), "a worker has a first device");
+        Some(sums)
     }
 
     /// Calls of a function of this family.

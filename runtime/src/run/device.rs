@@ -31,8 +31,8 @@ pub(crate) enum Action {
     Panels(Box<Panels>),
     GroupPanels(Box<PanelsOfGroup>),
     Products(Box<[PreparedProduct]>),
-    /// The worker's share of a sum of products over devices.
-    Sum(Box<PreparedSum>),
+    /// The worker's share of a sum of products over devices, if it is the worker's first device among these.
+    Sum(Option<Box<PreparedSum>>),
     Tiles(Box<PreparedTiles>),
     Library(Box<PreparedLibrary>),
     /// A read of rows of a stream.
@@ -458,7 +458,7 @@ impl Device {
                     }
                 }
                 // SAFETY: as for products; all devices of the group have come to the barrier before the step.
-                Action::Sum(sum) => unsafe { sum.run() },
+                Action::Sum(sum) => sum.iter().for_each(|sum| unsafe { sum.run() }),
                 Action::Library(calls) => {
                     // SAFETY: as promised by the caller; all extents were checked when the calls were prepared.
                     let code = unsafe { calls.run(context.team.as_deref_mut()) };

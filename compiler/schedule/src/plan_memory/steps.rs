@@ -91,7 +91,7 @@ impl<'a> StepEmitter<'a> {
         mesh: &'a Mesh,
         site: &'a dyn Fn(Span) -> Site,
     ) -> StepEmitter<'a> {
-        let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
+        let several = mesh.several();
         let shared = storage.arenas.iter().map(|arena| several.minus(arena.axes)).collect();
         StepEmitter {
             schedule,

@@ -77,7 +77,7 @@ impl<'a> Merger<'a> {
                 fixed: lifetimes.fixed[class],
             })
             .collect();
-        let several: AxisSet = (0..mesh.axes.len()).filter(|&axis| mesh.axes[axis].size > 1).collect();
+        let several = mesh.several();
         for (index, ty) in schedule.types.iter().enumerate() {
             let buffer = &mut buffers[lifetimes.class_of[index]];
             if buffer.intervals.is_empty() {

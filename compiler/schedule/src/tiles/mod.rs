@@ -133,18 +133,7 @@ impl Tiler<'_> {
                 at = 0;
                 continue;
             }
-            let task = tasks[at].take().map(|task| match task {
-                Task::Work(_) => task,
-                Task::For { counter, start, end, carries, stacked, body, copies, origin } => {
-                    Task::For { counter, start, end, carries, stacked, body: self.list(body), copies, origin }
-                }
-                Task::While { carries, cond, flag, body, copies, origin } => {
-                    Task::While { carries, cond: self.list(cond), flag, body: self.list(body), copies, origin }
-                }
-                Task::If { flag, results, then, otherwise, origin } => {
-                    Task::If { flag, results, then: self.list(then), otherwise: self.list(otherwise), origin }
-                }
-            });
+            let task = tasks[at].take().map(|task| task.map_blocks(&mut |inner| self.list(inner)));
             done.extend(task);
             at += 1;
         }

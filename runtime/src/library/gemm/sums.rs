@@ -42,11 +42,11 @@ pub(crate) struct PreparedSum {
 pub(crate) struct Participants<'a> {
     /// The devices of the group, in order.
     pub group: &'a [usize],
-    /// The worker's number among the workers of the group, and their number; None for a device that has nothing to do.
-    pub share: Option<(usize, usize)>,
+    /// The worker's number among the workers of the group, and their number.
+    pub share: (usize, usize),
 }
 
-/// The product of each device of the group and the result at `to`, for a device of the group.
+/// The product of each device of the group and the result at `to`, for the first device of a worker in the group.
 ///
 /// None if the sum could have other bits than the separate products, or if the waiting sums need more memory than the partial sums. This does
 /// not depend on the device if blocks have the same shapes.
@@ -57,7 +57,7 @@ pub(crate) fn plan_sum(
     (device, participants): (usize, &Participants<'_>),
     (multiply, add): (ProductFn, AddFn),
 ) -> Option<PreparedSum> {
-    let &Participants { group, share: of_workers } = participants;
+    let &Participants { group, share: (rank, workers) } = participants;
     let alone: Vec<PreparedProduct> =
         group.iter().flat_map(|&member| plan(reads, step, member, (1, multiply)).into_iter()).collect();
     let first = alone.first()?;
@@ -79,7 +79,6 @@ pub(crate) fn plan_sum(
         deepest = deepest.max(depth);
     }
     debug_assert_eq!(depth, 1, "all values are combined into one");
-    let (rank, workers) = of_workers.unwrap_or((0, 1));
     let size = step.dtype.size();
     let wanted = (m.len * n.len * size).div_ceil(UNIT_BYTES).max((2 * workers).div_ceil(matrices.max(1))).max(deepest);
     let panels = panels(m.len.max(n.len), m.len.min(n.len), wanted);
@@ -91,7 +90,7 @@ pub(crate) fn plan_sum(
     }
     let own = reads.own(step.c, device).wrapping_offset(begins);
     let waiting = (0..deepest - 1).map(|level| own.wrapping_offset((level * longest) as isize * cut.c * size as isize));
-    let units = of_workers.map_or(0..0, |_| share((matrices * panels) as i64, rank, workers));
+    let units = share((matrices * panels) as i64, rank, workers);
     debug_assert!(
         group.iter().zip(&alone).all(|(&member, product)| begin(product, member) == begins),
         "the shares of devices begin at the same element"
