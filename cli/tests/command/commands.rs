@@ -278,7 +278,14 @@ fn words_agree_with_their_numbers_and_reasons_are_sentences() {
     let turned = "mesh (X = 2);\nmanual(X) fn f(p: f32[8@X, 4]) -> f32 {\n  \
                   psum(sum(tanh(all_to_all(p * p, X, split=0, concat=1))), X)\n}\n\
                   fn main(p: f32[8@X, 4]) { grad(|p| f(p))(p) }\n";
-    let folder = Folder::with(&[("one.spmd", one), ("whole.spmd", whole), ("turned.spmd", turned)]);
+    let factors = "mesh (X = 8);\nfn main(x: f32[128@X, 128]) { let (w, v) = eigh(x); v }\n";
+    let programs = [("one.spmd", one), ("whole.spmd", whole), ("turned.spmd", turned), ("factors.spmd", factors)];
+    let folder = Folder::with(&programs);
+    folder.spmdc(&["plan", "factors.spmd"]).expect(
+        0,
+        "v           f32[128,128]        65,536  whole, once for all",
+        "",
+    );
     folder.spmdc(&["plan", "one.spmd"]).expect(0, "`main` on the mesh (X = 1), 1 device\n", "");
     let message = "1 element does not divide evenly by 2 devices, so blocks have 1, and the last ones fewer";
     folder

@@ -119,6 +119,22 @@ pub enum Transform {
 }
 
 impl LibraryFunction {
+    /// Whether the last result is scratch memory divided into slots, which the threads of a device use for one call after another.
+    /// Otherwise each call has its own scratch memory.
+    pub fn has_slots(&self) -> bool {
+        match self {
+            LibraryFunction::Matrix(_) => true,
+            LibraryFunction::Sort(_)
+            | LibraryFunction::Merge(_)
+            | LibraryFunction::Select(_)
+            | LibraryFunction::Scatter(_)
+            | LibraryFunction::Rows(_)
+            | LibraryFunction::Send(_)
+            | LibraryFunction::Receive(_)
+            | LibraryFunction::Fft(_) => false,
+        }
+    }
+
     /// The dimension of the first result along which a call may be cut into parts, each made by one thread; None if it is made as a
     /// whole.
     pub fn divided(&self) -> Option<usize> {

@@ -130,8 +130,8 @@ fn factorize_lanes<T: MatrixElement>((a, n): (&mut [[T; BATCH]], usize)) -> [boo
 
 /// A step of the factorization of a matrix whose rows are split: `a` is a block of rows from `first` on, and `rows` are the rows of L that
 /// end before row `rows.ncols()`. Rows from there on get their elements of L in the columns of these rows. Then the block that begins there
-/// is completed, with zeros above the diagonal, or with NaN if a pivot is not positive. `turned` is memory for as many elements as the
-/// block has rows and `rows` has.
+/// is completed, with zeros above the diagonal, or with NaN if a pivot is not positive. `a` has at least the columns up to there. `turned` is
+/// memory for as many elements as the block has rows and `rows` has.
 pub fn cholesky_rows<T: MatrixElement>(
     mut a: MatMut<'_, T>,
     first: usize,
@@ -143,7 +143,7 @@ pub fn cholesky_rows<T: MatrixElement>(
     if first < end || m == 0 {
         return;
     }
-    assert!(width <= end && first + m <= n, "rows of one matrix");
+    assert!(width <= end && end <= n && (first > end || first + m <= n), "rows of one matrix");
     let start = end - width;
     let (known, rest) = a.rb_mut().split_at_col_mut(start);
     let mut own = rest.subcols_mut(0, width);

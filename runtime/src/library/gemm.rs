@@ -533,7 +533,7 @@ mod tests {
 
     #[test]
     fn cutting_into_panels_changes_no_bits() {
-        let mut team = Team::new(1).unwrap();
+        let mut team = Team::new(1, std::sync::Arc::new([])).unwrap();
         for (m, n, k) in
             [(200, 64, 1030), (97, 300, 700), (1000, 70, 5), (400, 2, 900), (130, 130, 2), (66, 65, 513), (500, 17, 1)]
         {

@@ -322,6 +322,12 @@ impl<'a> View<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.base.cast(), len) }
     }
 
+    /// The address of the first element.
+    pub fn base<T>(&self) -> *mut T {
+        debug_assert_eq!(size_of::<T>(), self.dtype.size(), "elements have the size of their type");
+        self.base.cast()
+    }
+
     /// The address of an element of a matrix, or of a vector, whose second index is 0.
     pub fn at<T>(&self, row: usize, column: usize) -> *mut T {
         debug_assert_eq!(size_of::<T>(), self.dtype.size(), "elements have the size of their type");
@@ -413,12 +419,12 @@ macro_rules! by_width {
 }
 pub(crate) use by_width;
 
-/// The device's share of a step, for a worker with a team of this many threads. The step has been checked.
+/// The device's share of a step, for a worker with a team of this many threads, in a process of so many. The step has been checked.
 pub(crate) fn plan(
     reads: &mut DeviceReads<'_>,
     step: &LibraryStep,
     device: usize,
-    (team, code): (usize, &dyn LibraryCode),
+    ((team, threads), code): ((usize, usize), &dyn LibraryCode),
 ) -> PreparedLibrary {
     let mesh = reads.mesh();
     let owners = owners(mesh, step, device);
@@ -474,9 +480,10 @@ pub(crate) fn plan(
     let function = code.prepare(step, OwnCalls { len, threads: team.max(1), neighbours });
     let adjoining = if function.gathers() { batch.last().map_or(1, |&row| row.min(most)) } else { neighbours };
     let together = function.together().clamp(1, adjoining.max(1));
-    // Long calls of which the threads would not have the same number.
-    let is_uneven = count < 8 * team as i64 && count % team as i64 != 0;
-    let divided = team > 1 && is_uneven && function.divides() && cost > WORTH_DIVIDING;
+    // Long calls of which the threads would not have the same number. A worker without helpers has guests.
+    let threads = if team > 1 { team } else { threads } as i64;
+    let is_uneven = count > 0 && count < 8 * threads && count % threads != 0;
+    let divided = threads > 1 && is_uneven && function.divides() && cost > WORTH_DIVIDING;
     PreparedLibrary {
         divided,
         function,
@@ -511,17 +518,7 @@ pub(crate) fn plan(
 
 /// The result that is scratch memory divided into slots, which calls use one after another; None if each call has its own.
 pub(crate) fn slots(step: &LibraryStep) -> Option<usize> {
-    match step.function {
-        LibraryFunction::Matrix(_) => step.results.len().checked_sub(1),
-        LibraryFunction::Sort(_)
-        | LibraryFunction::Merge(_)
-        | LibraryFunction::Select(_)
-        | LibraryFunction::Scatter(_)
-        | LibraryFunction::Rows(_)
-        | LibraryFunction::Send(_)
-        | LibraryFunction::Receive(_)
-        | LibraryFunction::Fft(_) => None,
-    }
+    step.results.len().checked_sub(1).filter(|_| step.function.has_slots())
 }
 
 /// The devices whose operands a device reads, in the order of their positions.

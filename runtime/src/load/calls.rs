@@ -91,7 +91,8 @@ impl Loader<'_> {
         }
         let what = step.owners.as_ref().map_or("library function", |owners| owners.kind.name());
         let plan = |reads: &mut DeviceReads<'_>, device: usize| {
-            Ok(library::plan(reads, step, device, (team(staff, numbers[device]), code)))
+            let threads = (team(staff, numbers[device]), staff.threads());
+            Ok(library::plan(reads, step, device, (threads, code)))
         };
         let calls = self.planned((group, Senders::Owners), (step.site, what), plan)?;
         debug_assert_eq!(calls.len(), self.memory.devices().len(), "each device of this process has its calls");

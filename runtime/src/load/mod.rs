@@ -503,6 +503,14 @@ impl CallMaker<'_> {
         self.staff.team_of(self.staff.worker_of(self.numbers[device])) as i64
     }
 
+    /// The number of threads that may help with a long step: the team, or if a worker has no helpers, the workers that wait.
+    fn threads(&self, device: usize) -> i64 {
+        match self.team(device) {
+            1 => self.staff.threads() as i64,
+            team => team,
+        }
+    }
+
     fn call(&self, step: &KernelStep, function: KernelFn, device: usize, out: &mut Device) -> KernelCall {
         let (memory, mesh) = (self.memory, self.mesh);
         let (buffers, scalars) = (out.buffers.len(), out.scalars.len());
@@ -511,7 +519,7 @@ impl CallMaker<'_> {
         let units = mesh.units(step, device);
         debug_assert!(units.start >= 0 && units.start <= units.end, "a share of {units:?}");
         let (begin, end) = (units.start, units.end);
-        let chunk = chunk(end - begin, i64::from(step.grain), step.cost, self.team(device));
+        let chunk = chunk(end - begin, i64::from(step.grain), step.cost, self.threads(device));
         KernelCall { function, buffers, scalars, begin, end, chunk, checks: step.checks.clone().into() }
     }
 }

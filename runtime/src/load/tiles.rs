@@ -62,7 +62,7 @@ impl Loader<'_> {
             let all = matrices.checked_div(chain).unwrap_or(matrices * tiles);
             let (rank, ranks) = mesh.rank(device, step.split);
             let units = share(all, rank, ranks);
-            let team = maker.team(device).max(1);
+            let team = maker.threads(device).min(step.slots as i64).max(1);
             let of_unit = step.cost * (if chain > 0 { rows * chain } else { rows.min(tile) }) as f32;
             let count = units.end - units.start;
             let chunk = chunk(count, 1, of_unit, team);

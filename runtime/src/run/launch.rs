@@ -20,7 +20,7 @@ use crate::run::barrier::{Barrier, Parker};
 use crate::run::crew::{Crew, Tender};
 use crate::run::device::{Attendance, Device, DeviceState, WorkerContext};
 use crate::run::shared::{Position, Shared, WorkerOrder};
-use crate::run::team::Team;
+use crate::run::team::{Team, TeamDoor};
 use spmdc_abi::mesh::share;
 
 /// The numbers of workers and helpers of a program.
@@ -72,6 +72,11 @@ impl Staff {
         before(worker)..before(worker + 1)
     }
 
+    /// The number of all threads of this process. While the other workers wait, they help the one that works.
+    pub fn threads(&self) -> usize {
+        self.workers + self.helpers
+    }
+
     /// The number of threads that work for a worker's devices, the worker included.
     pub fn team_of(&self, worker: usize) -> usize {
         1 + self.helpers / self.workers + usize::from(worker < self.helpers % self.workers)
@@ -85,6 +90,8 @@ const LOOKED_AT: usize = 4;
 struct Floor {
     shared: Shared,
     crews: Vec<Crew>,
+    /// The doors of the workers' teams, with the numbers of the workers.
+    doors: Vec<(usize, TeamDoor)>,
 }
 
 /// The state of a worker on its own thread.
@@ -93,13 +100,15 @@ struct Worker {
     team: Option<Team>,
     /// The crew of another worker that it checks next.
     next: usize,
+    /// The door of another worker's team that it checks next.
+    door: usize,
     /// The position of every device when this worker began to wait.
     marks: Vec<u64>,
 }
 
 impl Worker {
     fn new(number: usize, team: Option<Team>) -> Worker {
-        Worker { number, team, next: number, marks: Vec::new() }
+        Worker { number, team, next: number, door: number, marks: Vec::new() }
     }
 
     /// Tends crews until `is_over`, which must wake this worker when it becomes true. False if it waited for longer than the
@@ -126,8 +135,8 @@ impl Worker {
             let limit = if is_alone { Duration::ZERO } else { shared.timeout };
             let limit = shared.is_running().then_some(limit);
             let was_halted = shared.failures.is_halted();
-            let mut other = None;
-            let (next, marks) = (&mut self.next, &mut self.marks);
+            let (mut other, mut host) = (None, None);
+            let (next, door, marks) = (&mut self.next, &mut self.door, &mut self.marks);
             marks.clear();
             let ready = |late: bool| {
                 if let Some(crossings) = shared.crossings.as_ref().filter(|crossings| crossings.is_active()) {
@@ -140,6 +149,14 @@ impl Worker {
                     return true;
                 }
                 // A few at a time: waiting workers should not slow down working ones.
+                host = (0..LOOKED_AT.min(floor.doors.len())).find_map(|_| {
+                    *door = (*door + 1) % floor.doors.len();
+                    let (worker, door) = &floor.doors[*door];
+                    (*worker != self.number && door.is_open()).then_some(door)
+                });
+                if host.is_some() {
+                    return true;
+                }
                 other = (0..LOOKED_AT.min(floor.crews.len())).find_map(|_| {
                     *next = (*next + 1) % floor.crews.len();
                     let crew = &floor.crews[*next];
@@ -153,7 +170,9 @@ impl Worker {
             let is_active = || shared.crossings.as_ref().is_some_and(|crossings| crossings.is_active());
             let nap = || is_active().then_some(NAP);
             let came = shared.parkers[self.number].wait_in_naps(!is_alone, limit, nap, ready);
-            if let Some(crew) = other {
+            if let Some(door) = host {
+                door.help();
+            } else if let Some(crew) = other {
                 crew.tend(Tender::Other, &mut context);
             } else if !came && !floor.give_up(&self.marks) && was_halted {
                 return false;
@@ -254,7 +273,7 @@ impl Workforce {
     /// Starts the threads and touches the memory.
     pub fn new(shared: Shared, staff: Staff, devices: Vec<Device>) -> Result<Workforce, RunError> {
         let mut devices = devices.into_iter();
-        let (mut crews, mut workers) = (Vec::new(), Vec::new());
+        let (mut crews, mut workers, mut doors) = (Vec::new(), Vec::new(), Vec::new());
         for number in 0..staff.workers {
             let own: Vec<Device> = devices.by_ref().take(staff.devices_of(number).len()).collect();
             let mut attendance = vec![Attendance::default(); shared.barriers.len()];
@@ -263,12 +282,14 @@ impl Workforce {
                     barrier.members.iter().filter(|&&member| staff.worker_of(member) == number).count() as u32;
             }
             let helpers = staff.team_of(number) - 1;
-            let wanted = helpers > 0 && own.iter().any(Device::wants_team);
-            workers.push(Worker::new(number, if wanted { Some(Team::new(helpers)?) } else { None }));
+            let wanted = staff.threads() > 1 && own.iter().any(Device::wants_team);
+            let team = if wanted { Some(Team::new(helpers, shared.parkers.clone())?) } else { None };
+            doors.extend(team.as_ref().map(|team| (number, team.door())));
+            workers.push(Worker::new(number, team));
             crews.push(Crew::new(number, own, attendance));
         }
         debug_assert_eq!(devices.len(), 0, "a device has no worker");
-        let floor = Arc::new(Floor { shared, crews });
+        let floor = Arc::new(Floor { shared, crews, doors });
         let mut workers = workers.into_iter();
         let first = workers.next().ok_or_else(|| RunError::internal("no worker was started"))?;
         let mut workforce = Workforce { floor, first, threads: Vec::new(), lost: false };
@@ -295,7 +316,7 @@ impl Workforce {
         if self.lost {
             return Err(RunError::internal("a device of an earlier run is missing"));
         }
-        let Floor { shared, crews } = &*self.floor;
+        let Floor { shared, crews, .. } = &*self.floor;
         debug_assert_eq!(shared.running.load(Ordering::Relaxed), 0, "the run before has ended");
         shared.failures.take();
         shared.barriers.iter().for_each(Barrier::reset);

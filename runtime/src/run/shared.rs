@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub failures: Failures,
     pub timeout: Duration,
     /// One for each worker.
-    pub parkers: Vec<Parker>,
+    pub parkers: Arc<[Parker]>,
     /// The number of orders so far; workers detect a new one by it.
     pub orders: AtomicU32,
     pub order: Mutex<WorkerOrder>,

@@ -3,6 +3,8 @@
 //! A worker with a team offers a range; the worker and its helpers take chunks of it until the range is done (dynamic
 //! self-scheduling with a fixed chunk). The worker never waits for a helper to wake up, only for helpers that have begun a chunk.
 //! The assignment of chunks to threads is not deterministic, so the result must not depend on how the range is cut.
+//!
+//! Other workers are guests of the team: while all devices of a guest wait, it takes a chunk, and then looks at its devices again.
 
 use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,6 +31,24 @@ pub(crate) fn first_trap(known: i64, code: i64) -> i64 {
 pub(crate) struct Team {
     shared: Arc<TeamShared>,
     helpers: Vec<JoinHandle<()>>,
+    /// The workers of the session, which may be asleep while they wait for others.
+    guests: Arc<[Parker]>,
+}
+
+/// The entrance for guests.
+#[derive(Clone)]
+pub(crate) struct TeamDoor(Arc<TeamShared>);
+
+impl TeamDoor {
+    /// Whether there may be a chunk to take.
+    pub fn is_open(&self) -> bool {
+        self.0.open.load(Ordering::Relaxed) && self.0.next.load(Ordering::Relaxed) < self.0.end.load(Ordering::Relaxed)
+    }
+
+    /// Takes one chunk, if there is one.
+    pub fn help(&self) {
+        self.0.help(1);
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -49,6 +69,8 @@ struct TeamShared {
     active: AtomicU32,
     /// The start of the next chunk.
     next: AtomicI64,
+    /// The end of the job's range, for threads that must not read the job.
+    end: AtomicI64,
     /// The code of the failed chunk that comes first in the source; 0 if none failed.
     code: AtomicI64,
     quit: AtomicBool,
@@ -64,7 +86,7 @@ unsafe impl Sync for TeamShared {}
 
 impl Team {
     /// A team with this many helpers in addition to the worker itself.
-    pub fn new(helpers: usize) -> Result<Team, RunError> {
+    pub fn new(helpers: usize, guests: Arc<[Parker]>) -> Result<Team, RunError> {
         unsafe fn nothing(_: *const (), _: i64, _: i64) -> i64 {
             0
         }
@@ -74,11 +96,12 @@ impl Team {
             open: AtomicBool::new(false),
             active: AtomicU32::new(0),
             next: AtomicI64::new(0),
+            end: AtomicI64::new(0),
             code: AtomicI64::new(0),
             quit: AtomicBool::new(false),
             parkers: (0..helpers).map(|_| Parker::default()).collect(),
         });
-        let mut team = Team { shared: shared.clone(), helpers: Vec::with_capacity(helpers) };
+        let mut team = Team { shared: shared.clone(), helpers: Vec::with_capacity(helpers), guests };
         for index in 0..helpers {
             let shared = shared.clone();
             let helper = thread::Builder::new()
@@ -88,6 +111,11 @@ impl Team {
             team.helpers.push(helper);
         }
         Ok(team)
+    }
+
+    /// The entrance for other workers.
+    pub fn door(&self) -> TeamDoor {
+        TeamDoor(self.shared.clone())
     }
 
     /// Calls `work` for chunks of `begin..end` of this length until all is done; returns 0, or the first code by [`first_trap`].
@@ -110,14 +138,15 @@ impl Team {
             *shared.job.get() = Job { run: call::<F>, data: std::ptr::from_ref(work).cast(), end, chunk: chunk.max(1) };
         }
         shared.next.store(begin, Ordering::Relaxed);
+        shared.end.store(end, Ordering::Relaxed);
         shared.code.store(0, Ordering::Relaxed);
         // Sequentially consistent, like the accesses of `help` to `active` and `open`: either a late helper sees that the job is
         // closed, or this thread sees that the helper is active.
         shared.open.store(true, Ordering::SeqCst);
         shared.epoch.fetch_add(1, Ordering::SeqCst);
-        shared.parkers.iter().for_each(Parker::wake);
+        shared.parkers.iter().chain(&*self.guests).for_each(Parker::wake);
         // SAFETY: the job is open and valid until the end of this function.
-        unsafe { shared.work() };
+        unsafe { shared.work(usize::MAX) };
         debug_assert!(shared.next.load(Ordering::Relaxed) >= end, "a chunk is left");
         shared.open.store(false, Ordering::SeqCst);
         let mut looks = 0;
@@ -151,27 +180,28 @@ impl TeamShared {
         while !self.quit.load(Ordering::SeqCst) {
             parker.wait(true, None, |_| self.epoch.load(Ordering::SeqCst) != seen);
             seen = self.epoch.load(Ordering::SeqCst);
-            self.help();
+            self.help(usize::MAX);
         }
     }
 
-    fn help(&self) {
+    /// Takes this many chunks at most.
+    fn help(&self, most: usize) {
         self.active.fetch_add(1, Ordering::SeqCst);
         if self.open.load(Ordering::SeqCst) {
             // SAFETY: the job was open after this helper became active, so its owner waits for it before it ends.
-            unsafe { self.work() };
+            unsafe { self.work(most) };
         }
         self.active.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Takes chunks of the job until all are taken.
+    /// Takes chunks of the job until all are taken, but this many at most.
     ///
     /// # Safety
     /// The job must be open, and stay valid until this returns.
-    unsafe fn work(&self) {
+    unsafe fn work(&self, most: usize) {
         // SAFETY: no thread writes the job while it is open.
         let job = unsafe { *self.job.get() };
-        loop {
+        for _ in 0..most {
             let begin = self.next.fetch_add(job.chunk, Ordering::Relaxed);
             if begin >= job.end {
                 return;
@@ -200,7 +230,7 @@ mod tests {
 
     #[test]
     fn every_part_is_done_once() {
-        let mut team = Team::new(2).unwrap();
+        let mut team = Team::new(2, Arc::new([])).unwrap();
         let marks: Vec<AtomicU32> = (0..1000).map(|_| AtomicU32::new(0)).collect();
         for round in 1..200 {
             let code = team.run(10, 1000, 1 + round % 37, &|begin, end| {
@@ -216,8 +246,43 @@ mod tests {
     }
 
     #[test]
+    fn a_guest_takes_parts_while_the_job_is_open() {
+        let mut team = Team::new(0, Arc::new([])).unwrap();
+        let door = team.door();
+        let (is_over, by_guest) = (AtomicBool::new(false), AtomicU32::new(0));
+        thread::scope(|scope| {
+            let owner = thread::current().id();
+            let (is_over, by_guest) = (&is_over, &by_guest);
+            scope.spawn(move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    if door.is_open() {
+                        door.help();
+                    }
+                    thread::yield_now();
+                }
+                assert!(!door.is_open());
+            });
+            let code = team.run(0, 8, 1, &|_, _| {
+                match thread::current().id() == owner {
+                    // The owner's first part lasts until the guest has taken another one.
+                    true => {
+                        while by_guest.load(Ordering::Relaxed) == 0 {
+                            thread::yield_now();
+                        }
+                    }
+                    false => drop(by_guest.fetch_add(1, Ordering::Relaxed)),
+                }
+                0
+            });
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(code, 0);
+        });
+        assert!((1..8).contains(&by_guest.into_inner()));
+    }
+
+    #[test]
     fn a_failing_part_ends_the_job() {
-        let mut team = Team::new(1).unwrap();
+        let mut team = Team::new(1, Arc::new([])).unwrap();
         assert_eq!(team.run(0, 100, 1, &|begin, _| i64::from(begin == 40)), 1);
         assert_eq!(team.run(0, 100, 1, &|_, _| 0), 0);
         assert_eq!(team.run(0, 100, 1, &|_, _| panic!("for the test")), PANICKED);

@@ -1,5 +1,5 @@
-//! Factorizations of random matrices, small, large, tall, wide, and nearly singular: the factors give the matrix, and any number of
-//! workers gives the same bits.
+//! Factorizations of random matrices, small, large, tall, wide, and nearly singular, on one device and split over several: the factors
+//! give the matrix, and any number of workers gives the same bits.
 //!
 //! `MATRICES=5000` tries more, `MATRIX=17` one of them.
 
@@ -32,7 +32,13 @@ fn program(draw: &mut Draw) -> (String, f64) {
     let sides = 1 + draw.below(40);
     let spread = draw.pick(&SPREADS);
     let is_singular = draw.chance(20) && !matches!(function, "cholesky" | "triangular" | "solve");
-    let mut text = format!("fn main(x: {dtype}[{batch}{m}, {n}], b: {dtype}[{batch}{n}, {sides}]) {{\n");
+    let (mesh, [matrices, rows]) = match draw.below(3) {
+        0 => (String::new(), ["", ""]),
+        split => (format!("mesh (X = {});\n", 2 + draw.below(7)), if split == 1 { ["", "@X"] } else { ["@X", ""] }),
+    };
+    let batch = batch.replace(',', &format!("{matrices},"));
+    let mut text =
+        format!("{mesh}fn main(x: {dtype}[{batch}{m}{rows}, {n}], b: {dtype}[{batch}{n}{rows}, {sides}]) {{\n");
     text += &format!("  let mut a = x * 10.0 ** (-{spread}.0 * {dtype}(arange({n})) / {n}.0);\n");
     if is_singular {
         // Two equal rows, or one of zeros.

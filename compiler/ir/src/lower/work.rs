@@ -210,9 +210,12 @@ impl Work {
         match self {
             Work::Tiles { tiles, .. } => tiles.results(),
             Work::Reduce { to, .. } => vec![to.value],
+            Work::Library { calls, .. } => {
+                let slots = usize::from(calls.function.has_slots());
+                calls.results.iter().rev().skip(slots).rev().map(|array| array.value).collect()
+            }
             Work::Kernel { .. }
             | Work::Product { .. }
-            | Work::Library { .. }
             | Work::Alias { .. }
             | Work::Copy { .. }
             | Work::Constant { .. }

@@ -24,7 +24,7 @@
 //! the matrix, and the panels, which are half of the matrix plus half of a panel. If this does not save bytes, for example on few devices,
 //! all devices get the matrix.
 
-use super::{part, triangular_solve, with_rows};
+use super::{computed_whole, part, triangular_solve, with_rows};
 use spmdc_abi::{CollectiveKind, MatrixFunction, TriangularSystem};
 use spmdc_einsum_ops::diagonal::Diagonal;
 use spmdc_einsum_ops::einsum::Einsum;
@@ -110,12 +110,15 @@ fn moved(from: &Type, to: &Type, mesh: &Mesh) -> f64 {
 /// The reason for the steps.
 const WHY: &str = "the rows of the matrix are split: its columns are split meanwhile, and go to all devices in panels";
 
+/// The reason for a matrix that all devices get.
+const FEW: &str = "an elimination of a matrix whose rows are split among few devices needs the matrix whole";
+
 /// The diagonal of U of a matrix whose rows are split, and the exchanged rows.
 pub fn diagonal(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
     let a = func.ty(stmt.args[0]).clone();
     let Layouts { panels, columns, more } = layouts(&a, parts, mesh);
     if more >= 0.0 {
-        return computed_whole(stmt, MatrixFunction::LuDiagonal, func, mesh);
+        return computed_whole(stmt, MatrixFunction::LuDiagonal, FEW, func, mesh);
     }
     let origin = stmt.origin.because(WHY.to_string());
     let mut elimination = Elimination { build: Builder::new(func, mesh), origin: origin.clone(), rank: a.rank() - 2 };
@@ -144,7 +147,7 @@ pub fn solve(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stm
     // The solution is wanted on all devices, as far as is known here.
     let solution = with_rows(&sides, [n, sides.shape()[rank + 1]], &DimSharding::default());
     if more + of_sums + moved(&sides, &solution, mesh) >= 0.0 {
-        return computed_whole(stmt, MatrixFunction::Solve, func, mesh);
+        return computed_whole(stmt, MatrixFunction::Solve, FEW, func, mesh);
     }
     let origin = stmt.origin.because(WHY.to_string());
     let mut elimination = Elimination { build: Builder::new(func, mesh), origin: origin.clone(), rank };
@@ -161,32 +164,6 @@ pub fn solve(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stm
     let back = Stmt::new(function.into(), vec![upper, own], stmt.results.clone(), origin);
     stmts.extend(triangular_solve(&back, system, parts, func, mesh));
     stmts
-}
-
-/// Computes the results on every device.
-fn computed_whole(stmt: &Stmt, function: MatrixFunction, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
-    let why = "an elimination of a matrix whose rows are split among few devices needs the matrix whole";
-    let origin = stmt.origin.because(why.to_string());
-    let types: Vec<Type> = func.types(&stmt.args).into_iter().cloned().collect();
-    let rank = types[0].rank() - 2;
-    let mut build = Builder::new(func, mesh);
-    let mut wholes = Vec::new();
-    for (&arg, ty) in stmt.args.iter().zip(&types) {
-        let ty = with_rows(ty, [ty.shape()[rank], ty.shape()[rank + 1]], &DimSharding::default());
-        wholes.push(build.emit(Reshard::request(ty.sharding.clone()), &[arg], ty, &origin));
-    }
-    let whole = |build: &mut Builder<'_>, result: Value| {
-        let mut ty = build.func.ty(result).clone();
-        ty.sharding.dims[rank] = DimSharding::default();
-        build.func.new_value(ty, origin.clone())
-    };
-    let made: Vec<Value> = stmt.results.iter().map(|&result| whole(&mut build, result)).collect();
-    build.define(Factorization(function), &wholes, &made, &stmt.origin);
-    for (&made, &result) in made.iter().zip(&stmt.results) {
-        let back = build.func.ty(result).sharding.clone();
-        build.define(Reshard::request(back), &[made], &[result], &origin);
-    }
-    build.finish()
 }
 
 /// The result of an elimination, in parts: one for each panel.

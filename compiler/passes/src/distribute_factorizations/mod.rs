@@ -44,6 +44,8 @@
 //! let x: f32[512@Y, 3] = triangular_rows(a, u, u[256:384], parts=4, start=384, lower=true);
 //! ```
 //!
+//! If a device has no more rows than the matrix has columns, the small factors are as large as the matrix, which all devices get instead.
+//!
 //! A system with another matrix is solved by elimination in `elimination.rs`.
 //!
 //! For the QR, a device receives the small factors of the others and the first rows of Q: at most as many bytes as the matrix has, and much
@@ -83,7 +85,7 @@ pub fn distribute_factorizations(module: Module) -> Module {
 fn steps(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
     match split_rows(&stmt, func, mesh) {
         Some((MatrixFunction::Cholesky, parts)) => stmts.extend(cholesky(&stmt, parts, func, mesh)),
-        Some((MatrixFunction::Qr { .. }, parts)) => stmts.extend(qr(&stmt, parts, func, mesh)),
+        Some((function @ MatrixFunction::Qr { .. }, parts)) => stmts.extend(qr(&stmt, (function, parts), func, mesh)),
         Some((MatrixFunction::TriangularSolve(system), parts)) => {
             stmts.extend(triangular_solve(&stmt, system, parts, func, mesh));
         }
@@ -248,7 +250,32 @@ fn summed(build: &mut Builder<'_>, blocks: Value, (parts, axes): (usize, Vec<u8>
     build.emit(Reshard::request(ty.sharding.clone()), &[sums], ty, origin)
 }
 
-fn qr(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
+/// Computes the results on every device.
+fn computed_whole(stmt: &Stmt, function: MatrixFunction, why: &'static str, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
+    let origin = stmt.origin.because(why.to_string());
+    let types: Vec<Type> = func.types(&stmt.args).into_iter().cloned().collect();
+    let rank = types[0].rank() - 2;
+    let mut build = Builder::new(func, mesh);
+    let mut wholes = Vec::new();
+    for (&arg, ty) in stmt.args.iter().zip(&types) {
+        let ty = with_rows(ty, [ty.shape()[rank], ty.shape()[rank + 1]], &DimSharding::default());
+        wholes.push(build.emit(Reshard::request(ty.sharding.clone()), &[arg], ty, &origin));
+    }
+    let whole = |build: &mut Builder<'_>, result: Value| {
+        let mut ty = build.func.ty(result).clone();
+        ty.sharding.dims[rank] = DimSharding::default();
+        build.func.new_value(ty, origin.clone())
+    };
+    let made: Vec<Value> = stmt.results.iter().map(|&result| whole(&mut build, result)).collect();
+    build.define(Factorization(function), &wholes, &made, &stmt.origin);
+    for (&made, &result) in made.iter().zip(&stmt.results) {
+        let back = build.func.ty(result).sharding.clone();
+        build.define(Reshard::request(back), &[made], &[result], &origin);
+    }
+    build.finish()
+}
+
+fn qr(stmt: &Stmt, (function, parts): (MatrixFunction, usize), func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
     let x = func.ty(stmt.args[0]).clone();
     let rank = x.rank() - 2;
     let (rows, columns) = (x.shape()[rank], x.shape()[rank + 1]);
@@ -257,6 +284,10 @@ fn qr(stmt: &Stmt, parts: usize, func: &mut Func, mesh: &Mesh) -> Vec<Stmt> {
     let width = rows.div_ceil(parts).min(columns);
     let height = parts * width;
     debug_assert!(height >= columns, "the stack has as many rows as R");
+    if height >= rows {
+        let why = "the rows of the matrix are split, but the small factors of all devices are as large as the matrix";
+        return computed_whole(stmt, function, why, func, mesh);
+    }
     let origin = stmt.origin.because(
         "the rows of the matrix are split: each device factorizes its own, and the small factors are gathered"
             .to_string(),

@@ -14,8 +14,11 @@ const WORTH_DIVIDING: usize = 1 << 16;
 
 /// A matrix or vector of the call.
 pub(super) struct MatrixArray<'a, T> {
-    view: View<'a>,
-    element: PhantomData<T>,
+    base: *mut T,
+    sizes: [usize; 2],
+    /// Elements from one row to the next, and from one column to the next.
+    strides: [usize; 2],
+    call: PhantomData<View<'a>>,
 }
 
 /// The address of a copy, for threads that write different elements.
@@ -29,23 +32,31 @@ unsafe impl<T> Sync for MatrixArray<'_, T> {}
 
 impl<'a, T: MatrixElement> MatrixArray<'a, T> {
     pub fn new(view: View<'a>) -> MatrixArray<'a, T> {
-        MatrixArray { view, element: PhantomData }
+        debug_assert!(view.dims.len() <= 2, "a matrix or a vector");
+        let dim = |dim: usize| view.dims.get(dim).map_or((1, 0), |dim| (dim.len, dim.stride));
+        let [(rows, down), (columns, along)] = [dim(0), dim(1)];
+        MatrixArray { base: view.base(), sizes: [rows, columns], strides: [down, along], call: PhantomData }
     }
 
     pub fn size(&self, dim: usize) -> usize {
-        self.view.dims.get(dim).map_or(1, |dim| dim.len)
+        self.sizes[dim]
+    }
+
+    fn at(&self, row: usize, column: usize) -> *mut T {
+        debug_assert!(row < self.sizes[0] && column < self.sizes[1], "element {row}, {column} of {:?}", self.sizes);
+        self.base.wrapping_add(row * self.strides[0] + column * self.strides[1])
     }
 
     /// # Safety
     /// As for `run`, as for all functions here.
     pub unsafe fn get(&self, row: usize, column: usize) -> T {
         // SAFETY: the loader has checked that all elements lie within the program's memory.
-        unsafe { self.view.at::<T>(row, column).read() }
+        unsafe { self.at(row, column).read() }
     }
 
     pub unsafe fn set(&self, row: usize, column: usize, value: T) {
         // SAFETY: as in `get`.
-        unsafe { self.view.at::<T>(row, column).write(value) }
+        unsafe { self.at(row, column).write(value) }
     }
 
     /// Copies the matrix to the first elements of a slice, and returns it with the other elements of the slice.
@@ -94,7 +105,7 @@ impl<'a, T: MatrixElement> MatrixArray<'a, T> {
         let (rows, columns) = (to.nrows(), to.ncols());
         debug_assert!(to.row_stride() == 1 && to.col_stride() == rows as isize, "a matrix that has been made here");
         let address = CopyAddress(to.as_ptr_mut());
-        in_tiles([rows, columns], workers, &|tile_rows, tile_columns| {
+        in_tiles([0..rows, 0..columns], workers, &|tile_rows, tile_columns| {
             let first = &address;
             for column in tile_columns {
                 for row in tile_rows.clone() {
@@ -108,7 +119,18 @@ impl<'a, T: MatrixElement> MatrixArray<'a, T> {
 
     /// Sets all elements.
     pub unsafe fn store<W: MatrixElement>(&self, from: impl Fn(usize, usize) -> W + Sync, workers: &mut dyn Workers) {
-        in_tiles([self.size(0), self.size(1)], workers, &|rows, columns| {
+        // SAFETY: as promised by the caller.
+        unsafe { self.store_columns(0..self.size(1), from, workers) }
+    }
+
+    /// Sets all elements of these columns.
+    pub unsafe fn store_columns<W: MatrixElement>(
+        &self,
+        columns: Range<usize>,
+        from: impl Fn(usize, usize) -> W + Sync,
+        workers: &mut dyn Workers,
+    ) {
+        in_tiles([0..self.size(0), columns], workers, &|rows, columns| {
             for row in rows {
                 for column in columns.clone() {
                     // SAFETY: as promised by the caller; tiles have different elements.
@@ -116,6 +138,21 @@ impl<'a, T: MatrixElement> MatrixArray<'a, T> {
                 }
             }
         });
+    }
+
+    /// Copies these columns of a matrix of the same size.
+    pub unsafe fn copy_columns(&self, from: &MatrixArray<'_, T>, columns: Range<usize>) {
+        debug_assert!(self.sizes == from.sizes && columns.end <= self.sizes[1], "columns of matrices of one size");
+        let is_contiguous = self.strides[1] == 1 && from.strides[1] == 1;
+        for row in 0..self.sizes[0] {
+            // SAFETY: as promised by the caller. Both are one memory or different ones, which `copy_from` allows.
+            unsafe {
+                match is_contiguous && !columns.is_empty() {
+                    true => self.at(row, columns.start).copy_from(from.at(row, columns.start), columns.len()),
+                    false => columns.clone().for_each(|column| self.set(row, column, from.get(row, column))),
+                }
+            }
+        }
     }
 }
 
@@ -127,18 +164,23 @@ pub(super) fn matrix<W: MatrixElement>(scratch: &mut [W], rows: usize, columns: 
 
 /// Calls a function for the tiles of a matrix, by several threads if it is large.
 fn in_tiles(
-    [rows, columns]: [usize; 2],
+    [rows, columns]: [Range<usize>; 2],
     workers: &mut dyn Workers,
     tile: &(dyn Fn(Range<usize>, Range<usize>) + Sync),
 ) {
     let strip = |task: usize| {
-        let end = columns.min((task + 1) * COLUMNS);
-        for row in (0..rows).step_by(TILE) {
-            for column in (task * COLUMNS..end).step_by(TILE) {
-                tile(row..rows.min(row + TILE), column..end.min(column + TILE));
+        let start = columns.start + task * COLUMNS;
+        let end = columns.end.min(start + COLUMNS);
+        for row in rows.clone().step_by(TILE) {
+            for column in (start..end).step_by(TILE) {
+                tile(row..rows.end.min(row + TILE), column..end.min(column + TILE));
             }
         }
     };
-    let strips = columns.div_ceil(COLUMNS);
-    if rows * columns >= WORTH_DIVIDING { workers.each(strips, &strip) } else { (0..strips).for_each(strip) }
+    let strips = columns.len().div_ceil(COLUMNS);
+    if rows.len() * columns.len() >= WORTH_DIVIDING {
+        workers.each(strips, &strip)
+    } else {
+        (0..strips).for_each(strip)
+    }
 }

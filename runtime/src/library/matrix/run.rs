@@ -55,6 +55,44 @@ unsafe fn load_sides<'s, T: MatrixElement, W: MatrixElement>(
     (own, rest)
 }
 
+/// A step of a Cholesky factorization of split rows. It loads only the columns that it uses, and computes on them.
+///
+/// # Safety
+/// As for `run`.
+unsafe fn cholesky_rows<T: MatrixElement, W: MatrixElement>(
+    first: usize,
+    [a, result]: [&MatrixArray<'_, T>; 2],
+    known: Option<&MatrixArray<'_, T>>,
+    scratch: &mut [W],
+    workers: &mut dyn Workers,
+) {
+    let (rows, columns) = (a.size(0), a.size(1));
+    let (width, end) = known.map_or((0, 0), |known| (known.size(0), known.size(1)));
+    let (start, used) = match first.cmp(&end) {
+        Ordering::Less => (0, 0),
+        Ordering::Equal => (end - width, end + rows),
+        Ordering::Greater => (end - width, end),
+    };
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let (mut own, scratch) = a.load_columns(0..used, scratch, workers);
+        let (known, scratch) = match known.filter(|_| used > 0) {
+            Some(known) => known.load(scratch, workers),
+            None => matrix(scratch, 0, 0),
+        };
+        if used > 0 {
+            spmdc_matrix::cholesky_rows(own.as_mut(), first, known.as_ref(), scratch, workers);
+        }
+        result.store_columns(start..used, |row, column| own[(row, column)], workers);
+        result.copy_columns(a, 0..start);
+        match used > end {
+            // Above the diagonal of a block that is complete.
+            true => result.store_columns(used..columns, |_, _| W::of(0.0), workers),
+            false => result.copy_columns(a, used..columns),
+        }
+    }
+}
+
 /// # Safety
 /// As for `run`.
 unsafe fn run_as<T: MatrixElement, W: MatrixElement>(
@@ -149,13 +187,8 @@ unsafe fn run_as<T: MatrixElement, W: MatrixElement>(
                 });
             }
             MatrixFunction::CholeskyRows { .. } => {
-                let (mut own, scratch) = a.load(W::memory(slot), workers);
-                let (known, scratch) = match call.operands() {
-                    2 => operand(1).load(scratch, workers),
-                    _ => matrix(scratch, 0, 0),
-                };
-                spmdc_matrix::cholesky_rows(own.as_mut(), first, known.as_ref(), scratch, workers);
-                result(0).store(|row, column| own[(row, column)], workers);
+                let known = (call.operands() == 2).then(|| operand(1));
+                cholesky_rows::<T, W>(first, [&a, &result(0)], known.as_ref(), W::memory(slot), workers);
             }
             MatrixFunction::CholeskyChecked { .. } => {
                 let found = !operand(1).get(0, 0).wide().is_nan();
