@@ -34,6 +34,8 @@ pub enum Command {
     Launch(LaunchCommand),
     /// Report the errors of a program
     Check(CheckCommand),
+    /// Format source files
+    Fmt(FmtCommand),
     /// Print a JAX program, which is StableHLO text, as a program of the language
     Import(ImportCommand),
     /// Print the program as StableHLO text with shardings of Shardy, which XLA compiles
@@ -168,6 +170,16 @@ pub struct CheckCommand {
     /// Print nothing if the program has no errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct FmtCommand {
+    /// Print the differences, and fail if there are any, instead of writing files
+    #[arg(long)]
+    pub check: bool,
+    /// Files, and folders with .spmd files; by default the current folder. `-` formats standard input
+    #[arg(value_name = "FILE")]
+    pub paths: Vec<PathBuf>,
 }
 
 #[derive(Debug, Args)]

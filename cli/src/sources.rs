@@ -150,7 +150,7 @@ fn tidy(path: &Path) -> PathBuf {
 }
 
 /// The text of a file, or the reason why it cannot be read. Only regular files are read: others may be endless, or block.
-fn read(path: &Path) -> Result<String, String> {
+pub fn read(path: &Path) -> Result<String, String> {
     let file_type = |metadata: Metadata| if metadata.is_file() { Ok(()) } else { Err(kind(&metadata).to_string()) };
     std::fs::metadata(path).map_err(|error| describe(&error)).and_then(file_type)?;
     let file = File::open(path).map_err(|error| describe(&error))?;
@@ -170,7 +170,7 @@ fn kind(metadata: &Metadata) -> &'static str {
 }
 
 /// The whole text, without the byte order mark that some editors write.
-fn read_text(from: impl Read) -> Result<String, String> {
+pub fn read_text(from: impl Read) -> Result<String, String> {
     let mut bytes = Vec::new();
     from.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| describe(&error))?;
     if bytes.len() as u64 > MAX_BYTES {

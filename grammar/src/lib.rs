@@ -20,9 +20,12 @@ pub mod diagnostic;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod division;
 pub mod elsewhere;
+#[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
+pub mod format;
 pub mod habits;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod lexer;
+mod nodes;
 mod parse;
 pub mod print;
 pub mod sentences;
@@ -32,6 +35,7 @@ pub mod strip_spans;
 mod syntax_error;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod token;
+pub mod walk;
 mod wrap;
 
 pub use parse::parse;

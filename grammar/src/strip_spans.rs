@@ -11,6 +11,7 @@
 //! ```
 
 use crate::ast::*;
+use crate::nodes::nodes;
 use crate::span::Span;
 
 /// Sets every span of the tree to the empty one at the beginning of the first file.
@@ -23,7 +24,7 @@ pub fn move_spans(function: &mut FnItem, to: Span) {
     function.place(to);
 }
 
-/// Every node names all of its fields below, so a new field cannot be forgotten.
+/// The fields of a node are those of [`nodes!`], and the patterns below name all of them, so a new field cannot be forgotten.
 trait PlaceSpans {
     fn place(&mut self, to: Span);
 }
@@ -65,113 +66,25 @@ macro_rules! without_spans {
 
 without_spans!(bool, u64, usize, String, AlignmentNode, AxisKind, DTypeName, PrefixOp, InfixOp);
 
-macro_rules! structs {
-    ($($name:ident { $($field:ident),* })*) => {
+macro_rules! placed {
+    (
+        structs { $($name:ident { $($field:ident),* })* }
+        enums { $($choice:ident { $($variant:ident $(($part:ident))? $({ $($of:ident),* })?,)* })* }
+    ) => {
         $(impl PlaceSpans for $name {
             fn place(&mut self, to: Span) {
                 let $name { $($field),* } = self;
                 $($field.place(to);)*
             }
         })*
-    };
-}
-
-structs! {
-    Ident { name, span }
-    ProgramNode { stage, items, comments }
-    Comment { text, trailing, span }
-    ItemNode { doc, kind, span }
-    MeshItem { name, kind }
-    MeshAxisNode { name, kind, size }
-    FnItem { region, name, size_params, params, ret, body }
-    RegionNode { kind, axes }
-    ParamNode { pattern, ty, default, span }
-    BlockNode { stmts, value, span }
-    StmtNode { kind, span }
-    PatternNode { kind, span }
-    Expr { kind, span }
-    ArgNode { name, value }
-    ShardingExpr { dims, unreduced, reduced, span }
-    DimAxes { axes, open, alignment, span }
-    TypeExpr { kind, span }
-    DimExpr { size, axes }
-}
-
-macro_rules! enums {
-    ($($name:ident { $($variant:ident $(($part:ident))? $({ $($field:ident),* })?,)* })*) => {
-        $(impl PlaceSpans for $name {
+        $(impl PlaceSpans for $choice {
             fn place(&mut self, to: Span) {
                 match self {
-                    $($name::$variant $(($part))? $({ $($field),* })? => { $($part.place(to);)? $($($field.place(to);)*)? })*
+                    $($choice::$variant $(($part))? $({ $($of),* })? => { $($part.place(to);)? $($($of.place(to);)*)? })*
                 }
             }
         })*
     };
 }
 
-enums! {
-    ItemKind {
-        Mesh(mesh),
-        Const { name, value },
-        Type { name, size_params, ty },
-        Import { path, path_span, alias },
-        Fn(function),
-    }
-    MeshKind {
-        Axes { axes, devices },
-        Sub { of, fixed },
-    }
-    StmtNodeKind {
-        Let { mutable, pattern, ty, value },
-        Assign { target, op, value },
-        Expr(expr),
-    }
-    PatternKind {
-        Name(name),
-        Wildcard,
-        Tuple(parts),
-        Struct(fields),
-    }
-    ExprKind {
-        Int(value),
-        Float(digits),
-        Bool(value),
-        Str(text),
-        Name(name),
-        Wildcard,
-        None,
-        Unary { op, arg },
-        Binary { op, op_span, lhs, rhs },
-        Call { callee, args },
-        Index { base, indices },
-        Field { base, name },
-        TupleField { base, index, index_span },
-        Lambda { params, body },
-        Tuple(parts),
-        List(parts),
-        Struct(fields),
-        Block(block),
-        If { cond, then, otherwise },
-        For { pattern, start, end, step, collect, body },
-        While { cond, body },
-        Sharding(sharding),
-        Type(ty),
-    }
-    IndexNode {
-        Expr(expr),
-        Slice { start, stop, step, span },
-        Ellipsis(span),
-    }
-    ElementType {
-        Name(name),
-        Param(name),
-    }
-    TypeExprKind {
-        Array { dtype, dims, unreduced, reduced, varying, turned, mesh },
-        Tuple(types),
-        Struct(fields),
-        Named { module, name, args },
-        Stream(ty),
-        On { ty, mesh },
-    }
-}
+nodes!(placed);

@@ -5,6 +5,7 @@ pub mod check;
 pub mod dump;
 pub mod explain;
 pub mod export;
+pub mod fmt;
 pub mod import;
 pub mod launch;
 pub mod overview;

@@ -8,6 +8,7 @@ mod cache;
 mod commands;
 mod explained;
 mod files;
+mod fmt;
 mod folder;
 mod hosts;
 mod jax_examples;

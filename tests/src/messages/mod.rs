@@ -8,6 +8,9 @@ mod sources;
 mod templates;
 
 use sources::{Called, Index, Source, index, sources};
+use spmdc_grammar::ast::{self, ExprKind};
+use spmdc_grammar::span::FileId;
+use spmdc_grammar::walk::{SyntaxNode, Walk};
 use std::collections::{BTreeMap, BTreeSet};
 use syn::visit::{self, Visit};
 use syn::{Expr, Pat, Stmt};
@@ -125,13 +128,16 @@ const TABLES: [&str; 2] = ["grammar/src/elsewhere.rs", "grammar/src/habits.rs"];
 fn requirements() -> Result<Vec<Message>, String> {
     let mut found = Vec::new();
     for (path, text) in sources::prelude()? {
-        for line in text.lines().filter(|line| line.trim_start().starts_with("require(")) {
-            let Some(text) = line.trim_end().strip_suffix("\");").and_then(|line| line.rsplit_once(", \"")) else {
-                continue;
-            };
-            let template = text.1.replace("\\\"", "\"");
-            found.push(Message { code: "E0205".to_string(), kind: "error", template, file: path.clone() });
-        }
+        let (program, _) = spmdc_grammar::parse(&text, FileId::default());
+        program.walk(&mut |node| {
+            if let SyntaxNode::Expr(ast::Expr { kind: ExprKind::Call { callee, args }, .. }) = node
+                && matches!(&callee.kind, ExprKind::Name(name) if name == "require")
+                && let Some(ExprKind::Str(template)) = args.last().map(|last| &last.value.kind)
+            {
+                let template = template.clone();
+                found.push(Message { code: "E0205".to_string(), kind: "error", template, file: path.clone() });
+            }
+        });
     }
     Ok(found)
 }

@@ -13,6 +13,7 @@ mod draws;
 mod edits;
 mod export;
 mod failures;
+mod format;
 mod functions;
 mod fuzz;
 mod guide;
