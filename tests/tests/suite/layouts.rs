@@ -2,6 +2,7 @@
 //! should; and others that get better, alike on every mesh.
 
 use spmdc_compiler::report::plan;
+use spmdc_grammar::span::FileId;
 use spmdc_ir::program::Stage;
 use spmdc_tests::compare::numbers;
 use spmdc_tests::{engine, root};
@@ -75,6 +76,8 @@ const LAYOUTS: [Layout; 6] = [
 
 fn text(layout: &Layout) -> String {
     let text = std::fs::read_to_string(root().join("examples/digits_layouts.spmd")).unwrap();
+    // With each type on one line.
+    let text = spmdc_grammar::print(&spmdc_grammar::parse(&text, FileId::default()).0);
     let text = text.replace(&format!("type Stored = {{ {PLAIN} }}"), &format!("type Stored = {{ {} }}", layout.stored));
     let text = text.replace(&format!("type Used = {{ {PLAIN} }}"), &format!("type Used = {{ {} }}", layout.used));
     text.replace("const STEPS = 2;", "const STEPS = 25;")
