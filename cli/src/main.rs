@@ -98,6 +98,7 @@ fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) 
         Command::Launch(command) => commands::launch::launch(command),
         Command::Build(command) => commands::build::build(command, reporter, texts),
         Command::Check(command) => print(&commands::check::check(command, reporter, texts)?),
+        Command::Test(command) => commands::test::test(command, reporter),
         Command::Fmt(command) => commands::fmt::fmt(command, &options.messages, reporter, texts),
         Command::Export(command) => commands::export::export(command, reporter, texts),
         Command::Import(command) => print(&commands::import::import(command, texts)?),

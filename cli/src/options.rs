@@ -34,6 +34,8 @@ pub enum Command {
     Launch(LaunchCommand),
     /// Report the errors of a program
     Check(CheckCommand),
+    /// Run the tests of source files
+    Test(TestCommand),
     /// Format source files
     Fmt(FmtCommand),
     /// Print a JAX program, which is StableHLO text, as a program of the language
@@ -155,6 +157,24 @@ pub enum MachineOption {
 }
 
 impl ProgramOptions {
+    /// A program with the default options.
+    pub fn of(path: &std::path::Path) -> ProgramOptions {
+        ProgramOptions {
+            program: path.to_path_buf(),
+            mesh: None,
+            settings: Vec::new(),
+            entry: None,
+            denied: Vec::new(),
+            warned: Vec::new(),
+            max_comm: None,
+            verify: false,
+            hosts: None,
+            launched: None,
+            memory: None,
+            machine: MachineOption::Real,
+        }
+    }
+
     /// The lints and the communication budget of the program.
     pub fn policy(&self) -> Policy {
         let with = |lints: &[Lint], severity| lints.iter().map(move |&lint| (lint, severity)).collect::<Vec<_>>();
@@ -170,6 +190,25 @@ pub struct CheckCommand {
     /// Print nothing if the program has no errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct TestCommand {
+    /// Files, and folders with .spmd files
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Sizes of the mesh axes; may be repeated. By default the mesh of the file, one device, and a mesh with sizes that do not divide
+    #[arg(long = "mesh", value_name = "MESH", value_parser = parse_mesh)]
+    pub meshes: Vec<MeshOverride>,
+    /// Override a constant of the program
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = parse_setting)]
+    pub settings: Vec<(String, String)>,
+    /// Run only the tests whose names contain this text
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Readable lines, or one JSON object for each test
+    #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
+    pub format: MessageFormat,
 }
 
 #[derive(Debug, Args)]

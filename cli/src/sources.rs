@@ -24,6 +24,9 @@ use crate::options::{MachineOption, ProgramOptions};
 /// Maximum size of a source file, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
+/// Maximum number of nested folders in which files are looked for.
+const MAX_DEPTH: usize = 64;
+
 /// The name of standard input, and of standard output, on the command line.
 pub const STANDARD_INPUT: &str = "-";
 
@@ -156,6 +159,41 @@ pub fn read(path: &Path) -> Result<String, String> {
     let file = File::open(path).map_err(|error| describe(&error))?;
     file.metadata().map_err(|error| describe(&error)).and_then(file_type)?;
     read_text(file)
+}
+
+/// The named files, and all source files in the named folders, in order.
+pub fn named_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
+    let mut files = Vec::new();
+    for path in paths {
+        match path.is_dir() {
+            true => add_folder(path, 0, &mut files)?,
+            false => files.push(path.clone()),
+        }
+    }
+    Ok(files)
+}
+
+/// Adds the source files below a folder. Hidden folders, folders of builds and links are left out.
+fn add_folder(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), CommandError> {
+    let failed = |error: &std::io::Error| {
+        let message = format!("cannot read `{}`: {}", folder.display(), describe(error));
+        CommandError::from(RunError::new(RunCode::E0703, message))
+    };
+    let mut entries = std::fs::read_dir(folder)
+        .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
+        .map_err(|error| failed(&error))?;
+    entries.sort_by_key(std::fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_hidden = name.to_string_lossy().starts_with('.') || name == "target";
+        let kind = entry.file_type().map_err(|error| failed(&error))?;
+        if kind.is_dir() && !is_hidden && depth < MAX_DEPTH {
+            add_folder(&path, depth + 1, files)?;
+        } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "spmd") {
+            files.push(path.strip_prefix(".").map_or(path.clone(), Path::to_path_buf));
+        }
+    }
+    Ok(())
 }
 
 /// The kind of a file that is not a regular one.

@@ -19,6 +19,14 @@ pub fn span(file: FileId, start: usize, end: usize) -> Span {
     Span::new(file, start, end)
 }
 
+/// A test with its name, which is a string literal.
+pub fn test<'s>(literal: &str, place: Span, body: BlockNode) -> Action<'s, Box<ItemKind>> {
+    string(literal, place)?;
+    let name = Ident { name: format!("test {literal}"), span: place };
+    let (size_params, params) = (Vec::new(), Vec::new());
+    Ok(Box::new(ItemKind::Test(FnItem { region: None, name, size_params, params, ret: None, body })))
+}
+
 /// A list from its elements before the last comma and the optional last element.
 pub fn and_last<T>(mut head: Vec<T>, last: Option<T>) -> Vec<T> {
     head.extend(last);

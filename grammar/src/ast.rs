@@ -79,6 +79,8 @@ pub enum ItemKind {
     },
     /// `fn f(x) { ... }`
     Fn(FnItem),
+    /// `test "sums are finite" { ... }`: a function without parameters whose name is `test "sums are finite"`, which no program can call.
+    Test(FnItem),
 }
 
 /// `mesh (X = 2);` · `mesh other (a = 4) devices [0, 1, 2, 3];` · `mesh first = all[stage = 0];`

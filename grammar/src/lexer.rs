@@ -1,11 +1,12 @@
 //! Splits source text into tokens, comments and doc lines.
 //!
-//! Five things need more than the next few characters, and are decided here so that the grammar need not:
+//! Six things need more than the next few characters, and are decided here so that the grammar need not:
 //!
 //! - `t.0.1` is two tuple fields, `0.1` elsewhere a number; `1.` is a number unless a name or a dot follows.
 //! - `[` after the name of an element type opens its dimensions: `f32[4@X]`.
 //! - `{` after a type, with `U:` or another letter of [`TYPE_SUFFIXES`] inside, is a type suffix: `f32[4]{U:Y}`.
 //! - `P(` is one token.
+//! - `test` before a string begins an item, where an item can begin; elsewhere it is a name.
 //! - `//` begins a comment or divides; `division.rs` decides.
 
 use logos::Logos;
@@ -63,6 +64,12 @@ pub fn lex(source: &str, file: FileId) -> Lexed<'_> {
                     Some(parts) => lexed.lexemes.extend(parts),
                     None => malformed(&mut lexed, source, file, Malformed::Number, range.start, range.end),
                 }
+            }
+            Ok(token @ Token::Str(_)) => {
+                if open.is_empty() {
+                    mark_test(&mut lexed.lexemes);
+                }
+                lexed.lexemes.push(lexeme(token, range.start, range.end));
             }
             Ok(Token::Colon) => {
                 mark_suffix(&mut lexed.lexemes);
@@ -143,6 +150,18 @@ fn follows_type_name(lexemes: &[Lexeme]) -> bool {
     match lexemes {
         [.., before, last] => matches!(last.token, Token::DType(_)) && before.token != Token::Dot,
         _ => false,
+    }
+}
+
+/// Called at a string outside of all brackets: `test` before it, at the beginning of an item, begins a test.
+fn mark_test(lexemes: &mut [Lexeme]) {
+    let (word, before) = match lexemes {
+        [word] => (word, None),
+        [.., before, word] => (word, Some(before.token)),
+        [] => return,
+    };
+    if word.token == Token::Name("test") && matches!(before, None | Some(Token::Semicolon | Token::CloseBrace)) {
+        word.token = Token::Test;
     }
 }
 

@@ -32,6 +32,7 @@ macro_rules! nodes {
                     Type { name, size_params, ty },
                     Import { path, path_span, alias },
                     Fn(function),
+                    Test(function),
                 }
                 MeshKind {
                     Axes { axes, devices },

@@ -233,8 +233,10 @@ fn position(lexemes: &[Lexeme], error: &ParseError<usize, Token, Box<Diagnostic>
 
 /// The `{` of a function's body, which the item's last token closes.
 fn body_of(lexemes: &[Lexeme]) -> Option<usize> {
-    let is_function =
-        lexemes.iter().take_while(|lexeme| lexeme.token != Token::OpenBrace).any(|l| l.token == Token::Fn);
+    let is_function = lexemes
+        .iter()
+        .take_while(|lexeme| lexeme.token != Token::OpenBrace)
+        .any(|l| matches!(l.token, Token::Fn | Token::Test));
     if !is_function || lexemes.last()?.token != Token::CloseBrace {
         return None;
     }

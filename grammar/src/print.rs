@@ -84,7 +84,7 @@ pub fn sharding(sharding: &ShardingExpr) -> String {
 
 /// Whether a blank line separates two items: functions and documented items are separated; short declarations of one kind are not.
 fn needs_gap(previous: &ItemNode, next: &ItemNode) -> bool {
-    let is_large = |item: &ItemNode| matches!(item.kind, ItemKind::Fn(_)) || !item.doc.is_empty();
+    let is_large = |item: &ItemNode| matches!(item.kind, ItemKind::Fn(_) | ItemKind::Test(_)) || !item.doc.is_empty();
     is_large(previous) || is_large(next) || std::mem::discriminant(&previous.kind) != std::mem::discriminant(&next.kind)
 }
 
@@ -217,6 +217,10 @@ impl<'a> TreePrinter<'a> {
                 self.push(";");
             }
             ItemKind::Fn(function) => self.function(function),
+            ItemKind::Test(function) => {
+                self.push(&format!("{} ", function.name.name));
+                self.block(&function.body);
+            }
         }
     }
 

@@ -378,7 +378,7 @@ impl Display for Expected {
             drop(&["integer", "-", "("]);
         } else if self.has("mesh") && self.has("fn") {
             words.push("an item (`fn`, `mesh`, `const`, `type` or `import`)".to_string());
-            drop(&["mesh", "fn", "const", "type", "import", "manual", "auto", "explicit"]);
+            drop(&["mesh", "fn", "const", "type", "import", "manual", "auto", "explicit", "test"]);
         } else if self.has("dtype") {
             words.push("a type".to_string());
             drop(&["dtype", "(", "{"]);

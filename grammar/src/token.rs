@@ -70,6 +70,8 @@ pub enum Token<'s> {
     Step,
     #[token("stream")]
     Stream,
+    /// `test` before the name of a test; the lexer recognizes it by its context.
+    Test,
     #[token("true")]
     True,
     #[token("type")]
@@ -335,6 +337,9 @@ impl Token<'_> {
 
     /// Whether the word can only begin an item.
     pub fn begins_item(self) -> bool {
-        matches!(self, Token::Mesh | Token::Const | Token::Type | Token::Import | Token::Fn | Token::Manual)
+        matches!(
+            self,
+            Token::Mesh | Token::Const | Token::Type | Token::Import | Token::Fn | Token::Manual | Token::Test
+        )
     }
 }

@@ -5,6 +5,8 @@
 
 use proptest::prelude::*;
 use spmdc_grammar::ast::*;
+use spmdc_grammar::format::{FormatError, format};
+use spmdc_grammar::print::string;
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_grammar::strip_spans::strip_spans;
 use spmdc_grammar::{parse, print};
@@ -88,6 +90,14 @@ impl Maker<'_> {
             4 => ItemKind::Mesh(MeshItem {
                 name: Some(self.name()),
                 kind: MeshKind::Sub { of: self.name(), fixed: self.many(1, |maker| (maker.name(), maker.expr())) },
+            }),
+            5 => ItemKind::Test(FnItem {
+                region: None,
+                name: Ident { name: format!("test {}", string(&self.string())), span: Span::default() },
+                size_params: Vec::new(),
+                params: Vec::new(),
+                ret: None,
+                body: self.block(),
             }),
             _ => ItemKind::Fn(FnItem {
                 region: self.maybe(|maker| RegionNode { kind: maker.axis_kind(), axes: maker.many(0, Self::name) }),
@@ -387,6 +397,14 @@ proptest! {
         strip_spans(&mut tree);
         strip_spans(&mut again);
         prop_assert!(tree == again, "{text}\n{tree:#?}\n{again:#?}");
+        // The formatter compares the trees itself.
+        let formatted = format(&text, FileId::default());
+        match formatted {
+            Ok(formatted) => prop_assert_eq!(format(&formatted, FileId::default()).unwrap(), formatted),
+            // A divisor that needs several lines.
+            Err(FormatError::Changed(changed)) if changed.contains("//") => {}
+            Err(error) => return Err(TestCaseError::fail(format!("{error:?}\n{text}"))),
+        }
     }
 
     #[test]

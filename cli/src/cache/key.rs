@@ -19,13 +19,13 @@ use spmdc_compiler::report::lints::Policy;
 pub fn of(set: &SourceSet, options: &Options, policy: &Policy) -> Option<Vec<u8>> {
     // The plans only remember what the layouts imply.
     let Options { check, stop_after, after, verify, plans: _, hosts, memory, room } = options;
-    let CheckOptions { entry, mesh, sets, machine, recomputed } = check;
+    let CheckOptions { entry, tests, mesh, sets, machine, recomputed } = check;
     let Policy { lints, max_comm } = policy;
     let mut key = String::new();
     let written = [
         writeln!(key, "spmdc {} {ABI_VERSION} {}", env!("CARGO_PKG_VERSION"), build()?),
         writeln!(key, "{}", backends::DEFAULT.target().ok()?),
-        writeln!(key, "{entry:?} {mesh:?} {sets:?} {machine:?} {recomputed:?}"),
+        writeln!(key, "{entry:?} {tests} {mesh:?} {sets:?} {machine:?} {recomputed:?}"),
         writeln!(key, "{stop_after:?} {after:?} {verify:?} {hosts:?} {memory:?} {room:?}"),
         writeln!(key, "{lints:?} {max_comm:?} {}", set.files.len()),
     ];

@@ -1,6 +1,8 @@
 //! `spmdc check`: reports the errors of a program.
 
 use spmdc_abi::CollectiveKind;
+use spmdc_check::CheckOptions;
+use spmdc_compiler::pipeline::Options;
 use spmdc_compiler::report::named::named_values;
 use spmdc_compiler::report::plan::plan;
 use spmdc_ir::program::Stage;
@@ -14,7 +16,10 @@ use crate::sources::SourceTexts;
 /// Reports all errors of the program, which is compiled as far as errors can occur. Without errors, one line gives its memory and
 /// communication.
 pub fn check(command: &CheckCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, CommandError> {
-    let compilation = super::compile(&command.program, None, reporter, texts)?;
+    let (compilation, ..) = super::compile_with(&command.program, reporter, texts, |options| {
+        let check = CheckOptions { tests: true, ..options.check };
+        Options { check, ..options }
+    })?;
     if command.quiet {
         return Ok(String::new());
     }

@@ -13,10 +13,7 @@ use spmdc_runtime::io::{describe, write_file};
 use crate::CommandError;
 use crate::options::{FmtCommand, MessageOptions};
 use crate::render::{Reporter, use_color};
-use crate::sources::{STANDARD_INPUT, SourceTexts, read, read_text};
-
-/// Maximum number of nested folders in which files are looked for.
-const MAX_DEPTH: usize = 64;
+use crate::sources::{STANDARD_INPUT, SourceTexts, named_files, read, read_text};
 
 /// Formats files in place, or prints the differences. A file with errors stays as it is, and the others are formatted.
 pub fn fmt(
@@ -39,7 +36,12 @@ pub fn fmt(
         };
     }
     let here = [PathBuf::from(".")];
-    let files = sources(if command.paths.is_empty() { &here } else { &command.paths })?;
+    let paths = if command.paths.is_empty() { &here[..] } else { &command.paths };
+    if let Some(path) = paths.iter().find(|path| path.extension().is_some_and(|extension| extension == "mlir")) {
+        let message = format!("cannot format `{}`: it is StableHLO text", path.display());
+        return Err(RunError::new(RunCode::E0703, message).with_help("`spmdc import` prints it as a program").into());
+    }
+    let files = named_files(paths)?;
     let (mut changed, mut failed) = (0, false);
     for path in &files {
         let name = path.to_string_lossy();
@@ -108,44 +110,6 @@ fn replace(path: &Path, text: &str) -> Result<(), CommandError> {
     }
     write_file(path, |out| out.write_all(text.as_bytes()))?;
     fs::set_permissions(path, permissions).map_err(|error| unwritable(&describe(&error)))?;
-    Ok(())
-}
-
-/// The named files, and all source files in the named folders, in order.
-fn sources(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
-    let mut files = Vec::new();
-    for path in paths {
-        if path.extension().is_some_and(|extension| extension == "mlir") {
-            let message = format!("cannot format `{}`: it is StableHLO text", path.display());
-            return Err(RunError::new(RunCode::E0703, message)
-                .with_help("`spmdc import` prints it as a program")
-                .into());
-        }
-        match path.is_dir() {
-            true => add_folder(path, 0, &mut files)?,
-            false => files.push(path.clone()),
-        }
-    }
-    Ok(files)
-}
-
-/// Adds the source files below a folder. Hidden folders, folders of builds and links are left out.
-fn add_folder(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), CommandError> {
-    let failed = |error: &std::io::Error| unreadable(&folder.to_string_lossy(), &describe(error));
-    let mut entries = fs::read_dir(folder)
-        .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
-        .map_err(|error| failed(&error))?;
-    entries.sort_by_key(fs::DirEntry::file_name);
-    for entry in entries {
-        let (path, name) = (entry.path(), entry.file_name());
-        let is_hidden = name.to_string_lossy().starts_with('.') || name == "target";
-        let kind = entry.file_type().map_err(|error| failed(&error))?;
-        if kind.is_dir() && !is_hidden && depth < MAX_DEPTH {
-            add_folder(&path, depth + 1, files)?;
-        } else if kind.is_file() && path.extension().is_some_and(|extension| extension == "spmd") {
-            files.push(path.strip_prefix(".").map_or(path.clone(), Path::to_path_buf));
-        }
-    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@ pub mod launch;
 pub mod overview;
 pub mod plan;
 pub mod run;
+pub mod test;
 pub mod timeline;
 pub mod tune;
 pub mod viz;

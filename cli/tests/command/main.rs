@@ -21,5 +21,6 @@ mod pieces;
 mod resume;
 mod sizes;
 mod stablehlo;
+mod tests;
 mod timeline;
 mod trace;

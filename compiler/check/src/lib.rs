@@ -26,6 +26,7 @@ use expand::scopes::{self, Expansion};
 use program::names::{self, ItemId, Names};
 use program::sources::SourceSet;
 use program::{constants, meshes, stage};
+use spmdc_grammar::ast::FnItem;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
@@ -45,6 +46,8 @@ use types::declared::TypeWork;
 pub struct CheckOptions {
     /// `--entry`; None for `main`.
     pub entry: Option<String>,
+    /// Whether tests are checked that are not the entry.
+    pub tests: bool,
     /// `--mesh`; None for the program's mesh.
     pub mesh: Option<MeshOverride>,
     /// `--set NAME=VALUE`
@@ -99,6 +102,7 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
         depth: 0,
         expanded_calls: 0,
         recomputed: &options.recomputed,
+        checks_tests: options.tests,
     };
     match stage::of_header(set.file(SourceSet::ROOT).program.stage.as_ref()) {
         Ok(exact) => {
@@ -129,7 +133,8 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
     let axes: Vec<String> = mesh.axes.iter().map(|axis| axis.name.clone()).collect();
     checker.build.set_mesh(Mesh { machine: options.machine, ..mesh });
     let meshes: Vec<String> = checker.build.mesh().named.iter().map(|mesh| mesh.name.clone()).collect();
-    names::resolve(set, &checker.names, (&axes, &meshes), &mut checker.diagnostics);
+    let is_compiled = |test: &FnItem| options.tests || options.entry.as_ref() == Some(&test.name.name);
+    names::resolve(set, &checker.names, &is_compiled, (&axes, &meshes), &mut checker.diagnostics);
     let module = checker.program(options.entry.as_deref());
     checker.finish(module)
 }
@@ -173,6 +178,8 @@ struct Checker<'a> {
     expanded_calls: usize,
     /// See [`CheckOptions::recomputed`].
     recomputed: &'a [Span],
+    /// Whether tests are checked that are not the entry.
+    checks_tests: bool,
 }
 
 impl Scoped for Checker<'_> {

@@ -25,7 +25,11 @@ pub fn paragraph(files: &[&'static str], name: &'static str) -> Paragraph {
     assert!(diagnostics.is_empty(), "`{name}` of the prelude: {diagnostics:?}");
     let function = program.items.into_iter().find_map(|item| match item.kind {
         ItemKind::Fn(function) => Some(function),
-        ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
+        ItemKind::Mesh(_)
+        | ItemKind::Test(_)
+        | ItemKind::Const { .. }
+        | ItemKind::Type { .. }
+        | ItemKind::Import { .. } => None,
     });
     let function = function.unwrap_or_else(|| panic!("`{name}` of the prelude is not a function"));
     Paragraph { text, function }

@@ -127,7 +127,11 @@ fn compiled(text: &str, stage: Stage) -> Result<Compilation, Vec<Diagnostic>> {
 fn main_of(set: &SourceSet) -> Option<&FnItem> {
     set.file(SourceSet::ROOT).program.items.iter().find_map(|item| match &item.kind {
         ItemKind::Fn(function) => Some(function),
-        ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
+        ItemKind::Mesh(_)
+        | ItemKind::Test(_)
+        | ItemKind::Const { .. }
+        | ItemKind::Type { .. }
+        | ItemKind::Import { .. } => None,
     })
 }
 

@@ -31,6 +31,8 @@ pub enum Doc<'s> {
     Nest(DocRow<'s>),
     /// Parts that are laid out on one line, or broken.
     Group(DocRow<'s>),
+    /// Parts that stay on one line, even if they do not fit.
+    Flat(DocRow<'s>),
     /// Numbers, each with its sign, with a comma and a space between neighbours, as many on each line as fit.
     Fill(Vec<[&'s str; 2]>),
 }
@@ -56,12 +58,16 @@ impl<'s> Doc<'s> {
         Doc::Group(DocRow::new(parts))
     }
 
+    pub fn flat(parts: Vec<Doc<'s>>) -> Doc<'s> {
+        Doc::Flat(DocRow::new(parts))
+    }
+
     /// Whether it has a line break in every layout.
     pub fn breaks(&self) -> bool {
         match self {
             Doc::Text(_) | Doc::Line | Doc::SoftLine | Doc::IfBroken(_) | Doc::Fill(_) => false,
             Doc::HardLine | Doc::BlankLine | Doc::Trailing(_) | Doc::Comment(_) => true,
-            Doc::Concat(row) | Doc::Nest(row) | Doc::Group(row) => row.breaks,
+            Doc::Concat(row) | Doc::Nest(row) | Doc::Group(row) | Doc::Flat(row) => row.breaks,
         }
     }
 }
@@ -127,6 +133,7 @@ pub fn print(doc: &Doc<'_>, width: usize) -> String {
                     mode == LineMode::Flat || !row.breaks && printer.fits((indent, LineMode::Flat, doc), &tasks);
                 push(&mut tasks, indent, if is_flat { LineMode::Flat } else { LineMode::Broken }, row);
             }
+            Doc::Flat(row) => push(&mut tasks, indent, if row.breaks { mode } else { LineMode::Flat }, row),
             Doc::Fill(numbers) => printer.fill(indent, mode, numbers),
         }
     }
@@ -177,7 +184,7 @@ impl DocPrinter {
                 Doc::Line | Doc::SoftLine | Doc::HardLine | Doc::BlankLine | Doc::Trailing(_) | Doc::Comment(_) => {
                     return true;
                 }
-                Doc::Concat(row) | Doc::Nest(row) | Doc::Group(row) => {
+                Doc::Concat(row) | Doc::Nest(row) | Doc::Group(row) | Doc::Flat(row) => {
                     // Groups after the document may be broken.
                     tasks.extend(row.parts.iter().rev().map(|part| (mode, part)));
                     0

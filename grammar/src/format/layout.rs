@@ -329,7 +329,10 @@ impl<'s> TokenLayout<'s> {
                 TokenPiece::Token(at) => self.token(at),
                 TokenPiece::Bracket(open, close) => {
                     let is_call = previous.is_some_and(|previous| self.ends_operand(previous));
-                    self.bracket(open, close, is_call)
+                    let bracket = self.bracket(open, close, is_call);
+                    // A line break after `// (` would begin a comment.
+                    let is_divisor = previous.is_some_and(|at| self.tokens[at].token == Token::SlashSlash);
+                    if is_divisor { Doc::flat(vec![bracket]) } else { bracket }
                 }
                 TokenPiece::Block(open, close) => Doc::group(self.block(open, close)),
                 TokenPiece::Control(first, last) => self.control(first, last),
@@ -609,6 +612,10 @@ impl<'s> TokenLayout<'s> {
             (Some(_), Some(_)) => return false,
             (Some(is_spaced), None) | (None, Some(is_spaced)) => return *is_spaced,
             (None, None) => {}
+        }
+        // `{U:X}`
+        if before == Token::Colon && left >= 2 && self.tokens[left - 2].token == Token::OpenSuffix {
+            return false;
         }
         let is_point = |token: Token<'_>| matches!(token, Token::Dot | Token::DotDot);
         if is_point(before) || is_point(after) || after == Token::Colon {

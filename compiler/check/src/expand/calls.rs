@@ -535,7 +535,15 @@ impl Checker<'_> {
         for (file, source) in set.files.iter().enumerate().filter(|(_, source)| !source.is_shipped) {
             for (index, item) in source.program.items.iter().enumerate() {
                 let id = ItemId { file: FileId(file as u16), index };
-                let ItemKind::Fn(function) = &item.kind else { continue };
+                let function = match &item.kind {
+                    ItemKind::Fn(function) => function,
+                    ItemKind::Test(function) if self.checks_tests => function,
+                    ItemKind::Test(_)
+                    | ItemKind::Mesh(_)
+                    | ItemKind::Const { .. }
+                    | ItemKind::Type { .. }
+                    | ItemKind::Import { .. } => continue,
+                };
                 let is_typed = function.params.iter().all(|param| param.ty.is_some());
                 let is_own = self.names.find(id.file, &function.name.name) == Some(Entity::Item(id));
                 if !self.expanded.contains(&id) && function.size_params.is_empty() && is_typed && is_own {

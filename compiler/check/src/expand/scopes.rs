@@ -231,7 +231,7 @@ impl Checker<'_> {
                 let message = expected("a value", format_args!("the type `{name}`"));
                 self.report(Diagnostic::error(spmdc_grammar::codes::Code::E0210, span, message))
             }
-            ItemKind::Mesh(_) | ItemKind::Import { .. } => Term::Poison,
+            ItemKind::Mesh(_) | ItemKind::Import { .. } | ItemKind::Test(_) => Term::Poison,
         }
     }
 

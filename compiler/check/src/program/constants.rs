@@ -122,7 +122,11 @@ impl Checker<'_> {
             .flat_map(|file| &file.program.items)
             .filter_map(|item| match &item.kind {
                 ItemKind::Const { name, .. } => Some(name.name.as_str()),
-                ItemKind::Mesh(_) | ItemKind::Type { .. } | ItemKind::Import { .. } | ItemKind::Fn(_) => None,
+                ItemKind::Mesh(_)
+                | ItemKind::Type { .. }
+                | ItemKind::Import { .. }
+                | ItemKind::Fn(_)
+                | ItemKind::Test(_) => None,
             })
             .collect();
         let unknown: Vec<Diagnostic> = self

@@ -23,7 +23,8 @@ impl<'a> Checker<'a> {
     pub(crate) fn program(&mut self, entry: Option<&str>) -> Option<Module> {
         self.all_constants();
         let name = entry.unwrap_or_else(|| self.default_entry());
-        self.build.name_function(name);
+        // In dumps the name of a test would begin one.
+        self.build.name_function(if name.contains('"') { "test" } else { name });
         let module = self.find_entry(name, entry.is_some()).map(|(id, function)| {
             if self.is_entry(function) {
                 self.entry_body(id, function);
@@ -58,7 +59,11 @@ impl<'a> Checker<'a> {
         let set: &'a SourceSet = self.set;
         let mut functions = set.file(SourceSet::ROOT).program.items.iter().filter_map(|item| match &item.kind {
             ItemKind::Fn(function) => Some(function.name.name.as_str()),
-            ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Import { .. } => None,
+            ItemKind::Mesh(_)
+            | ItemKind::Test(_)
+            | ItemKind::Const { .. }
+            | ItemKind::Type { .. }
+            | ItemKind::Import { .. } => None,
         });
         match self.exact {
             Some(_) if functions.clone().all(|name| name != "main") => functions.next_back().unwrap_or("main"),
@@ -72,7 +77,7 @@ impl<'a> Checker<'a> {
         let items = &set.file(SourceSet::ROOT).program.items;
         let mut functions = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            if let ItemKind::Fn(function) = &item.kind {
+            if let ItemKind::Fn(function) | ItemKind::Test(function) = &item.kind {
                 if function.name.name == name {
                     return Some((ItemId { file: SourceSet::ROOT, index }, function));
                 }

@@ -65,7 +65,7 @@ fn own_names(set: &SourceSet, file: FileId, diagnostics: &mut Vec<Diagnostic>) -
         let id = Entity::Item(ItemId { file, index });
         let (ident, entity) = match &item.kind {
             ItemKind::Const { name, .. } | ItemKind::Type { name, .. } => (name, id),
-            ItemKind::Fn(function) => (&function.name, id),
+            ItemKind::Fn(function) | ItemKind::Test(function) => (&function.name, id),
             ItemKind::Import { alias: Some(alias), .. } => match set.file(file).imports.get(&index) {
                 Some(imported) => (alias, Entity::Module(*imported)),
                 None => continue,
@@ -82,10 +82,11 @@ fn own_names(set: &SourceSet, file: FileId, diagnostics: &mut Vec<Diagnostic>) -
     names
 }
 
-/// Reports every unknown name in every function, given the names of axes and of meshes.
+/// Reports every unknown name in every function and every test that is compiled, given the names of axes and of meshes.
 pub fn resolve(
     set: &SourceSet,
     names: &Names,
+    is_compiled: &dyn Fn(&FnItem) -> bool,
     (axes, meshes): (&[String], &[String]),
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -93,6 +94,9 @@ pub fn resolve(
     for (position, file) in set.files.iter().enumerate() {
         let id = FileId(position as u16);
         for item in &file.program.items {
+            if matches!(&item.kind, ItemKind::Test(test) if !is_compiled(test)) {
+                continue;
+            }
             let mut resolver = Resolver {
                 set,
                 names,
@@ -138,7 +142,7 @@ fn field_names(set: &SourceSet) -> BTreeSet<String> {
                         .filter_map(|param| param.ty.as_ref())
                         .for_each(|ty| of_type(ty, &mut fields));
                 }
-                ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Import { .. } => {}
+                ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Import { .. } | ItemKind::Test(_) => {}
             }
         }
     }
@@ -172,7 +176,7 @@ impl<'a> Resolver<'a> {
                 self.ty(ty);
                 self.pop();
             }
-            ItemKind::Fn(function) => self.function(function),
+            ItemKind::Fn(function) | ItemKind::Test(function) => self.function(function),
             // The mesh is read before names are resolved, and reports its own errors.
             ItemKind::Mesh(_) | ItemKind::Import { .. } => {}
         }

@@ -129,7 +129,11 @@ impl SourceSet {
             .enumerate()
             .filter_map(|(at, item)| match &item.kind {
                 ItemKind::Import { path, path_span, .. } => Some((at, path.clone(), *path_span)),
-                ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Fn(_) => None,
+                ItemKind::Mesh(_)
+                | ItemKind::Const { .. }
+                | ItemKind::Type { .. }
+                | ItemKind::Fn(_)
+                | ItemKind::Test(_) => None,
             })
             .collect();
         for (at, path, span) in imports {
