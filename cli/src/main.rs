@@ -110,6 +110,7 @@ fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) 
         Command::Plan(command) => print(&commands::plan::plan(command, options.messages.ascii, reporter, texts)?),
         Command::Why(command) => print(&commands::why::why(command, texts)?),
         Command::Tune(command) => commands::tune::tune(command),
+        Command::Lsp => commands::lsp::lsp(),
         Command::Explain { topic } => print(&commands::explain::explain(topic.as_deref(), texts)?),
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -60,6 +60,8 @@ pub enum Command {
         /// A code or a function, such as E0301 or softmax; without it, all of them are listed
         topic: Option<String>,
     },
+    /// Serve an editor on standard input and output, with the language server protocol
+    Lsp,
     /// Print a shell completion script
     Completions { shell: Shell },
 }

@@ -150,15 +150,14 @@ fn in_python(line: &str) -> String {
 /// the page of the code. For a JAX program with locations, the line of Python.
 fn help_text(diagnostic: &Diagnostic, file: Option<&SourceText>) -> Option<String> {
     let help = diagnostic.help.as_deref().unwrap_or_default();
-    let edits = || diagnostic.edits.iter().filter(|edit| !help.contains(&format!("`{}`", edit.replacement.trim())));
-    let width = edits().map(|edit| edit.replacement.chars().count()).max().unwrap_or(0);
+    let width = diagnostic.further_edits().map(|edit| edit.replacement.chars().count()).max().unwrap_or(0);
     let mut lines: Vec<String> = help.lines().map(str::to_string).collect();
-    match edits().count() {
+    match diagnostic.further_edits().count() {
         0 => {}
         1 => lines.push("write".to_string()),
         _ => lines.push("write one of".to_string()),
     }
-    for edit in edits() {
+    for edit in diagnostic.further_edits() {
         lines.push(format!("  {:<width$}  {}", edit.replacement, edit.note).trim_end().to_string());
     }
     if lines.is_empty() && diagnostic.severity == Severity::Error {

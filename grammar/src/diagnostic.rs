@@ -99,6 +99,12 @@ impl Diagnostic {
         self
     }
 
+    /// The edits that the help does not spell out.
+    pub fn further_edits(&self) -> impl Iterator<Item = &Edit> {
+        let help = self.help.as_deref().unwrap_or_default();
+        self.edits.iter().filter(move |edit| !help.contains(&format!("`{}`", edit.replacement.trim())))
+    }
+
     /// Adds a change of the source that would resolve the finding.
     pub fn edit(mut self, span: Span, replacement: impl Into<String>, note: impl Into<String>) -> Diagnostic {
         self.edits.push(Edit { span, replacement: replacement.into(), note: note.into() });

@@ -15,6 +15,8 @@ mod actions;
 pub mod ast;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
 mod brackets;
+#[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]
+pub mod classify;
 pub mod codes;
 pub mod diagnostic;
 #[allow(clippy::wildcard_enum_match_arm, reason = "tokens")]

@@ -35,7 +35,7 @@ pub struct CacheFolder {
 impl CacheFolder {
     /// The folder of the user; None if no variable of the environment names it.
     pub fn of_user() -> Option<CacheFolder> {
-        let path = location(|name| std::env::var_os(name))?;
+        let path = folder_of_user()?;
         Some(CacheFolder { path, max_bytes: MAX_BYTES, max_files: MAX_FILES })
     }
 
@@ -112,6 +112,11 @@ impl CacheFolder {
         }
         Ok(())
     }
+}
+
+/// The folder of the user's caches for spmdc; None if no variable of the environment names it.
+pub fn folder_of_user() -> Option<PathBuf> {
+    location(|name| std::env::var_os(name))
 }
 
 /// The folder `spmdc` in the folder of the user's caches. A relative path has no meaning.

@@ -14,6 +14,8 @@ use spmdc_compiler::pipeline::Options;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::backend::LoadedCode;
 
+pub use self::folder::folder_of_user;
+
 use self::entry::CacheEntry;
 use self::folder::CacheFolder;
 use crate::options::ProgramOptions;

@@ -1,6 +1,7 @@
 //! `spmdc check`: reports the errors of a program.
 
 use spmdc_abi::CollectiveKind;
+use spmdc_abi::words::bytes;
 use spmdc_check::CheckOptions;
 use spmdc_compiler::pipeline::Options;
 use spmdc_compiler::report::named::named_values;
@@ -40,6 +41,6 @@ pub fn check(command: &CheckCommand, reporter: &Reporter, texts: &mut SourceText
     }
     let Total { received, is_known, .. } = total(&collectives);
     let known = if is_known { "" } else { " or more" };
-    text += &format!(", {}, {}{known} received\n", counted(collectives.len(), "collective"), super::bytes(received));
+    text += &format!(", {}, {}{known} received\n", counted(collectives.len(), "collective"), bytes(received));
     Ok(text)
 }

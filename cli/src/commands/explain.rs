@@ -1,15 +1,13 @@
 //! `spmdc explain E0301`: the long text of a diagnostic. `spmdc explain sum`: the signature of a function, its behaviour on split
 //! arrays, and an example.
 
-use super::{absent, bytes, no_code};
+use super::{absent, no_code};
 use crate::CommandError;
 use crate::sources::SourceTexts;
-use spmdc_abi::CollectiveKind;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_compiler::report::functions::{self, MESH};
-use spmdc_compiler::totals::Collective;
 use spmdc_functions::{Function, builtin};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::sentences;
@@ -80,30 +78,27 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
         }
     }
     let _ = writeln!(text, "{signature}\n\n{}", signature.line());
-    if let Some(dtypes) = functions::element_types(function) {
-        let _ = writeln!(text, "Element types: {dtypes}.");
-    }
     let program = functions::program(signature);
     texts.add("example", &program);
-    let rules = functions::rules(signature).map_err(CommandError::Program)?;
-    if !rules.is_empty() {
+    let description = functions::described(function).map_err(CommandError::Program)?;
+    if let Some(dtypes) = &description.element_types {
+        let _ = writeln!(text, "Element types: {dtypes}.");
+    }
+    if !description.rules.is_empty() {
         text.push_str("\nRule:\n");
-        for rule in rules {
+        for rule in &description.rules {
             let _ = writeln!(text, "  {rule}");
         }
     }
-    if let Some(written) = function.prelude() {
+    if let Some(source) = description.source {
         text.push_str("\nWritten in the language:\n");
-        for line in written.source.lines() {
+        for line in source.lines() {
             let _ = writeln!(text, "  {line}");
         }
     }
-    let rows = functions::exchanges(signature).map_err(CommandError::Program)?;
     let _ = writeln!(text, "\nCollectives, {}:", MESH.trim_end_matches(';'));
-    let longest = rows.iter().map(|(ty, _)| ty.chars().count()).max().unwrap_or_default();
-    for (ty, found) in &rows {
-        let found: Vec<String> = found.iter().map(exchange).collect();
-        let found = if found.is_empty() { "none".to_string() } else { found.join("; ") };
+    let longest = description.exchanges.iter().map(|(ty, _)| ty.chars().count()).max().unwrap_or_default();
+    for (ty, found) in &description.exchanges {
         let _ = writeln!(text, "  {ty:longest$}  {found}");
     }
     text.push_str("\nExample");
@@ -118,12 +113,6 @@ fn explain_function(function: &Function, texts: &mut SourceTexts) -> Result<Stri
         let _ = writeln!(text, "{}", format_args!("  {line}").to_string().trim_end());
     }
     Ok(text)
-}
-
-/// `all_reduce over X, 16 bytes`
-fn exchange(collective: &Collective) -> String {
-    let kind: CollectiveKind = collective.kind;
-    format!("{} over {}, {}", kind.name(), collective.axes.join(" and "), bytes(collective.bytes))
 }
 
 /// The output of the example, for parameters with the values 0, 1, 2 and so on.

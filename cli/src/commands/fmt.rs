@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 use similar::TextDiff;
 use spmdc_grammar::format::{FormatError, format};
 use spmdc_grammar::span::FileId;
+use spmdc_lsp::disk::{read, read_text};
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::{describe, write_file};
 
 use crate::CommandError;
 use crate::options::{FmtCommand, MessageOptions};
 use crate::render::{Reporter, use_color};
-use crate::sources::{STANDARD_INPUT, SourceTexts, named_files, read, read_text};
+use crate::sources::{STANDARD_INPUT, SourceTexts, named_files};
 
 /// Formats files in place, or prints the differences. A file with errors stays as it is, and the others are formatted.
 pub fn fmt(

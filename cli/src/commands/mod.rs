@@ -8,6 +8,7 @@ pub mod export;
 pub mod fmt;
 pub mod import;
 pub mod launch;
+pub mod lsp;
 pub mod overview;
 pub mod plan;
 pub mod run;
@@ -143,13 +144,4 @@ fn no_code(error: &CodegenError) -> CommandError {
         CodegenError::Internal(_) => RunError::internal(error.to_string()),
     };
     CommandError::Failure(Failure::new(error))
-}
-
-/// `640 bytes`, `1.5 MiB`.
-fn bytes(count: u64) -> String {
-    let units = [(1u64 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
-    match units.iter().find(|(unit, _)| count >= *unit) {
-        Some((unit, name)) => format!("{:.1} {name}", count as f64 / *unit as f64),
-        None => format!("{count} bytes"),
-    }
 }

@@ -4,6 +4,7 @@
 use std::fmt::Write as _;
 
 use spmdc_abi::CollectiveKind;
+use spmdc_abi::words::bytes;
 use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::plan::{Collective, plan};
@@ -12,9 +13,9 @@ use spmdc_layout::draw::{Style, draw_split, remarks};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::Type;
 
+use super::absent;
 use super::plan::{Total, total};
 use super::viz::named_values;
-use super::{absent, bytes};
 use crate::CommandError;
 use crate::sources::SourceTexts;
 use crate::table::{grouped, indented, width};

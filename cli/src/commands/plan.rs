@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use spmdc_abi::words::counted;
+use spmdc_abi::words::{bytes, counted};
 use spmdc_compiler::pipeline::{Compilation, MemoryLimit};
 use spmdc_compiler::report::json::{plan_json, timeline_json};
 use spmdc_compiler::report::kept::{
@@ -14,7 +14,6 @@ use spmdc_ir::program::Stage;
 use spmdc_layout::cost::reported_trips;
 use spmdc_runtime::errors::trap::RunError;
 
-use super::bytes;
 use crate::CommandError;
 use crate::options::{MessageFormat, PlanCommand};
 use crate::render::Reporter;

@@ -34,17 +34,17 @@ use spmdc_ops::{reduce, with_partials};
 use spmdc_sort_ops::selection::last_lines;
 use std::sync::OnceLock;
 
-/// The texts of the prelude, by subject.
-pub const FILES: [&str; 9] = [
-    include_str!("../prelude/elementwise.spmd"),
-    include_str!("../prelude/special.spmd"),
-    include_str!("../prelude/lookup.spmd"),
-    include_str!("../prelude/statistics.spmd"),
-    include_str!("../prelude/shapes.spmd"),
-    include_str!("../prelude/neural.spmd"),
-    include_str!("../prelude/linalg.spmd"),
-    include_str!("../prelude/spectral.spmd"),
-    include_str!("../prelude/random.spmd"),
+/// The files of the prelude with their texts, by subject.
+pub const FILES: [(&str, &str); 9] = [
+    ("elementwise.spmd", include_str!("../prelude/elementwise.spmd")),
+    ("special.spmd", include_str!("../prelude/special.spmd")),
+    ("lookup.spmd", include_str!("../prelude/lookup.spmd")),
+    ("statistics.spmd", include_str!("../prelude/statistics.spmd")),
+    ("shapes.spmd", include_str!("../prelude/shapes.spmd")),
+    ("neural.spmd", include_str!("../prelude/neural.spmd")),
+    ("linalg.spmd", include_str!("../prelude/linalg.spmd")),
+    ("spectral.spmd", include_str!("../prelude/spectral.spmd")),
+    ("random.spmd", include_str!("../prelude/random.spmd")),
 ];
 
 /// The functions of the prelude.
@@ -194,7 +194,7 @@ pub fn function(name: &str) -> Option<&'static PreludeFunction> {
 }
 
 fn read(name: &'static str) -> PreludeFunction {
-    let Paragraph { text, function } = paragraph(&FILES, name);
+    let Paragraph { text, function } = paragraph(&FILES.map(|(_, text)| text), name);
     let head = format!("fn {name}(");
     let source = text.find(&head).map_or(text, |start| &text[start..]).trim_end();
     PreludeFunction { signature: signature(name, text, &function), function, source }

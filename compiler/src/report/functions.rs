@@ -2,6 +2,7 @@
 
 use crate::pipeline::{self, Compilation, Options};
 use crate::totals::{Collective, collectives};
+use spmdc_abi::words::bytes;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_functions::Function;
 use spmdc_grammar::ast::{FnItem, ItemKind, ParamNode, PatternKind, TypeExprKind};
@@ -30,6 +31,42 @@ pub fn element_types(function: &Function) -> Option<String> {
     let signature = function.signature();
     let real = signature.dtypes.describe()?;
     Some(if signature.complex.is_defined() { format!("{real}, and complex numbers") } else { real.to_string() })
+}
+
+/// The behaviour of a function, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionDescription {
+    /// The element types for which it is defined; None if there is nothing to say.
+    pub element_types: Option<String>,
+    /// The factor rule of each statement of the example.
+    pub rules: Vec<String>,
+    /// The source of a function that is written in the language.
+    pub source: Option<&'static str>,
+    /// For each way to split an array of the example over [`MESH`]: the parameter's type, and the collectives or `none`.
+    pub exchanges: Vec<(String, String)>,
+    /// The example as a program that runs.
+    pub example: String,
+}
+
+/// The behaviour of a function that programs may call; an error if its example does not compile.
+pub fn described(function: &Function) -> Result<FunctionDescription, Vec<Diagnostic>> {
+    let signature = function.signature();
+    let shown = |found: Vec<Collective>| match found.is_empty() {
+        true => "none".to_string(),
+        false => found.iter().map(exchange).collect::<Vec<_>>().join("; "),
+    };
+    Ok(FunctionDescription {
+        element_types: element_types(function),
+        rules: rules(signature)?,
+        source: function.prelude().map(|written| written.source),
+        exchanges: exchanges(signature)?.into_iter().map(|(ty, found)| (ty, shown(found))).collect(),
+        example: program(signature),
+    })
+}
+
+/// `all_reduce over X, 16 bytes`
+fn exchange(collective: &Collective) -> String {
+    format!("{} over {}, {}", collective.kind.name(), collective.axes.join(" and "), bytes(collective.bytes))
 }
 
 /// A program of one line that calls the function.

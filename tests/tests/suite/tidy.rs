@@ -27,7 +27,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 34] = [
+const CRATES: [(&str, &[&str]); 35] = [
     ("grammar", &[]),
     ("math", &[]),
     ("runtime/abi", &[]),
@@ -155,6 +155,19 @@ const CRATES: [(&str, &[&str]); 34] = [
     ),
     ("cli/embed", &[]),
     (
+        "cli/lsp",
+        &[
+            "spmdc-abi",
+            "spmdc-check",
+            "spmdc-compiler",
+            "spmdc-functions",
+            "spmdc-grammar",
+            "spmdc-ir",
+            "spmdc-layout",
+            "spmdc-runtime",
+        ],
+    ),
+    (
         "cli",
         &[
             "spmdc-abi",
@@ -169,6 +182,7 @@ const CRATES: [(&str, &[&str]); 34] = [
             "spmdc-ir",
             "spmdc-kernel",
             "spmdc-layout",
+            "spmdc-lsp",
             "spmdc-runtime",
         ],
     ),

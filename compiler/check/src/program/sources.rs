@@ -40,6 +40,11 @@ const SHIPPED: &[(&str, &str)] = &[
     ("std/stats.spmd", include_str!("../../prelude/stats.spmd")),
 ];
 
+/// The names and texts of the files that are part of the compiler, as programs import them.
+pub fn shipped_files() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SHIPPED.iter().copied()
+}
+
 /// The file that is part of the compiler and has a function of this name, and the name of the file without its folder and ending.
 pub(crate) fn shipped_with(function: &str) -> Option<(&'static str, &'static str)> {
     let head = format!("\nfn {function}(");

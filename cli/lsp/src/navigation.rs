@@ -1,0 +1,251 @@
+//! Definitions, references and renaming, over imports.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use lsp_types::{Location, TextEdit, Uri, WorkspaceEdit};
+use spmdc_grammar::classify::is_name;
+
+use crate::disk;
+use crate::documents::ParsedFile;
+use crate::positions::uri_of;
+use crate::resolve::{self, Identity, identity};
+use crate::shipped::is_shipped;
+use crate::state::{NameView, ServerState};
+use crate::symbols::Occurrence;
+
+/// Maximum number of files of the workspace that are searched for uses of a name, and of folders inside each other.
+const MAX_FILES: usize = 2000;
+const MAX_DEPTH: usize = 8;
+
+/// The definition of the name at a position, or the file of the import there.
+pub fn definition(state: &ServerState, view: &NameView) -> Option<Location> {
+    if let Some(path) = imported_path(view) {
+        return state.location(&path, &(0..0));
+    }
+    let occurrence = view.occurrence()?;
+    let found = identity(&state.documents, &view.file, occurrence)?;
+    let (path, range) = resolve::definition(&state.documents, &view.file, &found)?;
+    if path == view.file.path { state.location_in(view, &range) } else { state.location(&path, &range) }
+}
+
+/// The file of the import whose path is at the position.
+fn imported_path(view: &NameView) -> Option<PathBuf> {
+    use spmdc_grammar::ast::ItemKind;
+    view.file.tree.items.iter().find_map(|item| match &item.kind {
+        ItemKind::Import { path, path_span, .. } => {
+            let range = path_span.start as usize..path_span.end as usize;
+            range.contains(&view.offset).then(|| view.file.imported(path))
+        }
+        ItemKind::Mesh(_) | ItemKind::Const { .. } | ItemKind::Type { .. } | ItemKind::Fn(_) | ItemKind::Test(_) => {
+            None
+        }
+    })
+}
+
+/// A use of a name.
+struct NameUse {
+    file: Rc<ParsedFile>,
+    range: Range<usize>,
+    is_definition: bool,
+    is_shorthand: bool,
+}
+
+/// All uses of the name at a position, with the thing that it denotes.
+fn uses(state: &ServerState, view: &NameView) -> Option<(Identity, Vec<NameUse>)> {
+    let occurrence = view.occurrence()?;
+    let wanted = identity(&state.documents, &view.file, occurrence)?;
+    let name = name_of(&wanted, view)?;
+    let mut found = Vec::new();
+    for file in candidates(state, view, &wanted, &name) {
+        for occurrence in file.symbols.occurrences.iter().filter(|occurrence| occurrence.name == name) {
+            if identity(&state.documents, &file, occurrence).as_ref() == Some(&wanted) {
+                let Occurrence { range, is_definition, is_shorthand, .. } = occurrence.clone();
+                found.push(NameUse { file: Rc::clone(&file), range, is_definition, is_shorthand });
+            }
+        }
+    }
+    Some((wanted, found))
+}
+
+fn name_of(identity: &Identity, view: &NameView) -> Option<String> {
+    match identity {
+        Identity::Local(..) => view.occurrence().map(|occurrence| occurrence.name.clone()),
+        Identity::Item(_, name)
+        | Identity::Module(_, name)
+        | Identity::Axis(name)
+        | Identity::Mesh(name)
+        | Identity::Field(name)
+        | Identity::Shipped(name)
+        | Identity::ShippedParam(_, name) => Some(name.clone()),
+    }
+}
+
+/// The files that may use a name.
+fn candidates(state: &ServerState, view: &NameView, identity: &Identity, name: &str) -> Vec<Rc<ParsedFile>> {
+    let documents = &state.documents;
+    let mut paths: BTreeSet<PathBuf> = BTreeSet::from([view.file.path.clone()]);
+    let open = || documents.recent().filter_map(|path| documents.file(path));
+    match identity {
+        Identity::Module(path, _) => paths.extend([path.clone()]),
+        Identity::Axis(_) | Identity::Mesh(_) | Identity::Field(_) => {
+            for root in open() {
+                let files = resolve::program(documents, &root);
+                if files.iter().any(|file| file.path == view.file.path) {
+                    paths.extend(files.iter().map(|file| file.path.clone()));
+                }
+            }
+        }
+        Identity::Local(path, _) | Identity::Item(path, _) => {
+            paths.insert(path.clone());
+            paths.extend(open().map(|file| file.path.clone()));
+            paths.extend(state.folders.iter().flat_map(|folder| containing(folder, name)));
+        }
+        Identity::Shipped(_) | Identity::ShippedParam(..) => {
+            paths.extend(open().map(|file| file.path.clone()));
+            paths.extend(state.folders.iter().flat_map(|folder| containing(folder, name)));
+        }
+    }
+    let is_present = |file: &Rc<ParsedFile>| file.path != view.file.path;
+    let others = paths.iter().filter_map(|path| documents.file(path)).filter(is_present);
+    std::iter::once(Rc::clone(&view.file)).chain(others).collect()
+}
+
+/// The programs in a folder whose text contains a word.
+fn containing(folder: &Path, word: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![(folder.to_path_buf(), 0)];
+    let mut seen = 0;
+    while let Some((folder, depth)) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        entries.sort();
+        for path in entries {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let is_skipped = name.starts_with('.') || name == "target" || name == "node_modules";
+            if path.is_dir() && !path.is_symlink() {
+                if depth < MAX_DEPTH && !is_skipped {
+                    folders.push((path, depth + 1));
+                }
+            } else if path.extension().is_some_and(|extension| extension == "spmd") && seen < MAX_FILES {
+                seen += 1;
+                if disk::read(&path).is_ok_and(|text| text.contains(word)) {
+                    found.push(path);
+                }
+            }
+        }
+    }
+    found
+}
+
+/// The uses of the name at a position.
+pub fn references(state: &ServerState, view: &NameView, with_definition: bool) -> Option<Vec<Location>> {
+    let (_, found) = uses(state, view)?;
+    let found = found.into_iter().filter(|found| with_definition || !found.is_definition);
+    let location = |found: NameUse| match found.file.path == view.file.path {
+        true => state.location_in(view, &found.range),
+        false => state.location(&found.file.path, &found.range),
+    };
+    Some(found.filter_map(location).collect())
+}
+
+/// The ranges of the uses in the same file, and whether each binds the name.
+pub fn highlights(state: &ServerState, view: &NameView) -> Option<Vec<(lsp_types::Range, bool)>> {
+    let occurrence = view.occurrence()?;
+    let wanted = identity(&state.documents, &view.file, occurrence)?;
+    let present = state.documents.file(&view.file.path)?;
+    let same = view.file.symbols.occurrences.iter().filter(|other| other.name == occurrence.name);
+    let same = same.filter(|other| identity(&state.documents, &view.file, other).as_ref() == Some(&wanted));
+    let range = |other: &Occurrence| {
+        let range = view.present(&other.range)?;
+        Some((present.lines.positions(&present.text, range), other.is_definition))
+    };
+    Some(same.filter_map(range).collect())
+}
+
+/// The range of the name at a position, if it can be renamed; otherwise the reason.
+pub fn renamable(state: &ServerState, view: &NameView) -> Result<Option<lsp_types::Range>, String> {
+    let Some(occurrence) = view.occurrence() else { return Ok(None) };
+    let Some(found) = identity(&state.documents, &view.file, occurrence) else { return Ok(None) };
+    let name = &occurrence.name;
+    match &found {
+        Identity::Shipped(_) | Identity::ShippedParam(..) => return Err(format!("`{name}` is a name of the compiler")),
+        Identity::Field(_) => {
+            return Err(format!("`{name}` is a field: fields of the same name in other types are not distinguished"));
+        }
+        Identity::Local(path, _) | Identity::Item(path, _) if is_shipped(path) => {
+            return Err(format!("`{name}` is defined in a file of the compiler"));
+        }
+        Identity::Local(..) | Identity::Item(..) | Identity::Module(..) | Identity::Axis(_) | Identity::Mesh(_) => {}
+    }
+    let Some(range) = view.present(&occurrence.range) else { return Ok(None) };
+    let present = state.documents.file(&view.file.path);
+    Ok(present.map(|present| present.lines.positions(&present.text, range)))
+}
+
+/// The edits that rename the thing at a position, or the reason why it cannot have the name.
+pub fn rename(state: &ServerState, view: &NameView, name: &str) -> Result<WorkspaceEdit, String> {
+    let Some(_) = renamable(state, view)? else { return Err("this position does not have a name".to_string()) };
+    if !is_name(name) {
+        return Err(format!("`{name}` is not a name"));
+    }
+    if !view.file.is_whole {
+        return Err("the file has syntax errors, so some uses of the name may be unknown".to_string());
+    }
+    let Some((found, uses)) = uses(state, view) else { return Err("this position does not have a name".to_string()) };
+    if uses.iter().any(|found| !found.file.is_whole) {
+        return Err("a file that uses the name has syntax errors".to_string());
+    }
+    if let Some(reason) = clash(state, &found, name) {
+        return Err(reason);
+    }
+    let mut edits: BTreeMap<PathBuf, Vec<TextEdit>> = BTreeMap::new();
+    for NameUse { file, range, is_shorthand, .. } in uses {
+        if is_shipped(&file.path) {
+            continue;
+        }
+        let old = file.slice(range.start, range.end);
+        let new_text = if is_shorthand { format!("{old}: {name}") } else { name.to_string() };
+        let range = file.lines.positions(&file.text, range);
+        edits.entry(file.path.clone()).or_default().push(TextEdit { range, new_text });
+    }
+    Ok(workspace_edit(edits))
+}
+
+/// An edit of several files.
+pub fn workspace_edit(edits: BTreeMap<PathBuf, Vec<TextEdit>>) -> WorkspaceEdit {
+    #[allow(clippy::mutable_key_type, reason = "the hash of an address does not change")]
+    let changes: HashMap<Uri, Vec<TextEdit>> =
+        edits.into_iter().filter_map(|(path, edits)| Some((uri_of(&path)?, edits))).collect();
+    WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }
+}
+
+/// The reason why the thing cannot have the name, because another one has it.
+fn clash(state: &ServerState, identity: &Identity, name: &str) -> Option<String> {
+    let taken = || Some(format!("`{name}` is already defined here"));
+    match identity {
+        Identity::Local(path, start) => {
+            let file = state.documents.file(path)?;
+            let own = file.symbols.binding(*start)?;
+            let overlaps = |other: &crate::symbols::LocalBinding| {
+                other.name == name && other.scope.start < own.scope.end && own.scope.start < other.scope.end
+            };
+            file.symbols.bindings.iter().any(overlaps).then(taken).flatten()
+        }
+        Identity::Item(path, _) | Identity::Module(path, _) => {
+            let file = state.documents.file(path)?;
+            resolve::item(&file, name).is_some().then(taken).flatten()
+        }
+        Identity::Axis(_) | Identity::Mesh(_) => {
+            let known = state.documents.recent().filter_map(|path| state.documents.file(path));
+            let mut known = known.filter(|file| {
+                resolve::axis(&state.documents, file, name).is_some()
+                    || resolve::mesh(&state.documents, file, name).is_some()
+            });
+            known.next().is_some().then(taken).flatten()
+        }
+        Identity::Field(_) | Identity::Shipped(_) | Identity::ShippedParam(..) => None,
+    }
+}

@@ -1,0 +1,7 @@
+//! The language server from the outside: an editor's part of the protocol, spoken to the real `spmdc lsp`.
+#![allow(clippy::unwrap_used)]
+
+mod client;
+mod edits;
+mod features;
+mod protocol;
