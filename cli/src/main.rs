@@ -12,6 +12,7 @@ mod allocator;
 mod ar;
 mod cache;
 mod commands;
+mod examples;
 mod header;
 mod link;
 mod machine;
@@ -94,7 +95,12 @@ fn main() -> ExitCode {
 
 fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), CommandError> {
     match &options.command {
-        Command::Run(command) => commands::run::run(command, &options.messages, reporter, texts),
+        Command::New { folder } => print(&commands::new::new(folder)?),
+        Command::Examples { name } => print(&commands::examples::examples(name.as_deref())?),
+        Command::Run(command) => {
+            let example = commands::examples::completed(command)?;
+            commands::run::run(example.as_ref().unwrap_or(command), &options.messages, reporter, texts)
+        }
         Command::Launch(command) => commands::launch::launch(command),
         Command::Build(command) => commands::build::build(command, reporter, texts),
         Command::Check(command) => print(&commands::check::check(command, reporter, texts)?),
@@ -112,6 +118,7 @@ fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) 
         Command::Tune(command) => commands::tune::tune(command),
         Command::Lsp => commands::lsp::lsp(),
         Command::Explain { topic } => print(&commands::explain::explain(topic.as_deref(), texts)?),
+        Command::Man { folder } => commands::man::man(folder),
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(*shell, &mut CommandLine::command(), "spmdc", &mut script);

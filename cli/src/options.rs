@@ -26,6 +26,17 @@ pub struct CommandLine {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Make a folder with a small program to start from
+    New {
+        /// The folder, which must not exist or be empty
+        #[arg(value_name = "NAME")]
+        folder: PathBuf,
+    },
+    /// List the programs that come with the command, or print one
+    Examples {
+        /// The name of an example
+        name: Option<String>,
+    },
     /// Compile a program in memory and run it
     Run(RunCommand),
     /// Compile a program to a standalone executable
@@ -62,6 +73,12 @@ pub enum Command {
     },
     /// Serve an editor on standard input and output, with the language server protocol
     Lsp,
+    /// Write manual pages of all commands
+    Man {
+        /// The folder
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
     /// Print a shell completion script
     Completions { shell: Shell },
 }
@@ -108,7 +125,7 @@ pub enum Color {
 /// The program, and the mesh and constants to compile it for.
 #[derive(Clone, Debug, Args)]
 pub struct ProgramOptions {
-    /// The program, a .spmd file; `-` reads standard input
+    /// The program, a .spmd file; `-` reads standard input, and `:NAME` is an example
     #[arg(value_name = "PROG")]
     pub program: PathBuf,
     /// Sizes of the mesh axes, in order (2x4) or by name (data=4,model=2)
@@ -238,7 +255,7 @@ pub struct ExportCommand {
     pub output: Option<PathBuf>,
 }
 
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct RunCommand {
     #[command(flatten)]
     pub program: ProgramOptions,
@@ -295,7 +312,7 @@ pub enum MpiFamily {
 
 /// The options of a run. Commands that only inspect a program accept and ignore them, so the same command line works for
 /// every command.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct RunSettings {
     /// The value of a parameter: @FILE.npy, @FILE.npz:KEY, @FILE.safetensors:KEY, 3.5, true, [1,2,3], zeros, ones, iota,
     /// full:V, uniform:SEED or normal:SEED

@@ -16,6 +16,7 @@ use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::describe;
 
 use crate::CommandError;
+use crate::examples;
 use crate::machine;
 use crate::options::{MachineOption, ProgramOptions};
 
@@ -86,9 +87,11 @@ pub struct ParsedProgram {
 
 /// Reads the program and its imports. The texts are kept even if they have errors: messages show them.
 pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedProgram, CommandError> {
-    let (name, text) = match options.program.to_str() {
-        Some(STANDARD_INPUT) => ("<stdin>".into(), read_text(std::io::stdin().lock())),
-        _ => (options.program.to_string_lossy(), read(&options.program)),
+    let example = examples::text(&options.program).transpose()?;
+    let (name, text) = match (example, options.program.to_str()) {
+        (Some(text), _) => (options.program.to_string_lossy(), Ok(text.to_string())),
+        (None, Some(STANDARD_INPUT)) => ("<stdin>".into(), read_text(std::io::stdin().lock())),
+        (None, _) => (options.program.to_string_lossy(), read(&options.program)),
     };
     let text = text.map_err(|why| RunError::new(RunCode::E0703, format!("cannot read the program `{name}`: {why}")))?;
     let (set, diagnostics) = sources::load(&name, &text, &DiskSources);

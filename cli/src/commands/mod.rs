@@ -3,12 +3,15 @@
 pub mod build;
 pub mod check;
 pub mod dump;
+pub mod examples;
 pub mod explain;
 pub mod export;
 pub mod fmt;
 pub mod import;
 pub mod launch;
 pub mod lsp;
+pub mod man;
+pub mod new;
 pub mod overview;
 pub mod plan;
 pub mod run;

@@ -8,6 +8,7 @@ mod cache;
 mod commands;
 mod explained;
 mod files;
+mod first_steps;
 mod fmt;
 mod folder;
 mod hosts;

@@ -94,7 +94,7 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
 fn all_programs() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let root = spmdc_tests::root();
-    for folder in ["compiler", "examples", "tests"] {
+    for folder in ["cli", "compiler", "examples", "tests"] {
         programs(&root.join(folder), &mut found);
     }
     found.sort();
