@@ -19,14 +19,18 @@ pub fn all() -> impl Iterator<Item = (&'static str, &'static str)> {
 
 /// The text of the example that a path names; None if it names none. An unknown one is an E0703.
 pub fn text(path: &Path) -> Option<Result<&'static str, RunError>> {
-    let name = path.to_str()?.strip_prefix(':')?;
-    Some(PROGRAMS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).ok_or_else(|| {
+    path.to_str()?.strip_prefix(':').map(named)
+}
+
+/// The text of the example of this name. An unknown one is an E0703.
+pub fn named(name: &str) -> Result<&'static str, RunError> {
+    PROGRAMS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text).ok_or_else(|| {
         let error = RunError::new(RunCode::E0703, format!("no example is called `{name}`"));
         match nearest(name, PROGRAMS.iter().map(|(known, _)| *known)) {
             Some(near) => error.with_help(format!("did you mean `:{near}`?")),
             None => error.with_help("`spmdc examples` lists all of them"),
         }
-    }))
+    })
 }
 
 /// The contents of a file of the examples, by its path below `examples/data`.

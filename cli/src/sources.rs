@@ -134,10 +134,7 @@ pub fn named_files(paths: &[PathBuf]) -> Result<Vec<PathBuf>, CommandError> {
 
 /// Adds the source files below a folder. Hidden folders, folders of builds and links are left out.
 fn add_folder(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(), CommandError> {
-    let failed = |error: &std::io::Error| {
-        let message = format!("cannot read `{}`: {}", folder.display(), describe(error));
-        CommandError::from(RunError::new(RunCode::E0703, message))
-    };
+    let failed = |error: &std::io::Error| unreadable(&folder.to_string_lossy(), &describe(error));
     let mut entries = std::fs::read_dir(folder)
         .and_then(|entries| entries.collect::<Result<Vec<_>, _>>())
         .map_err(|error| failed(&error))?;
@@ -153,6 +150,11 @@ fn add_folder(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// The error for a file or folder that cannot be read.
+pub fn unreadable(name: &str, why: &str) -> CommandError {
+    RunError::new(RunCode::E0703, format!("cannot read `{name}`: {why}")).into()
 }
 
 /// Whether any of these is an error.

@@ -1,7 +1,7 @@
 //! `spmdc examples`: the programs that come with the command, and `spmdc run` of one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Parser;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
@@ -18,11 +18,7 @@ const FOLDER: &str = "@examples/data/";
 /// A line for each example, or the text of one.
 pub fn examples(name: Option<&str>) -> Result<String, CommandError> {
     if let Some(name) = name {
-        let path = format!(":{}", name.trim_start_matches(':'));
-        return match examples::text(Path::new(&path)) {
-            Some(text) => Ok(text?.to_string()),
-            None => Ok(String::new()),
-        };
+        return Ok(examples::named(name.trim_start_matches(':'))?.to_string());
     }
     let width = examples::all().map(|(name, _)| name.len() + 1).max().unwrap_or(0);
     let mut text: String =

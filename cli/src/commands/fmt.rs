@@ -14,7 +14,7 @@ use spmdc_runtime::io::{describe, write_file};
 use crate::CommandError;
 use crate::options::{FmtCommand, MessageOptions};
 use crate::render::{Reporter, use_color};
-use crate::sources::{STANDARD_INPUT, SourceTexts, named_files};
+use crate::sources::{STANDARD_INPUT, SourceTexts, named_files, unreadable};
 
 /// Formats files in place, or prints the differences. A file with errors stays as it is, and the others are formatted.
 pub fn fmt(
@@ -112,8 +112,4 @@ fn replace(path: &Path, text: &str) -> Result<(), CommandError> {
     write_file(path, |out| out.write_all(text.as_bytes()))?;
     fs::set_permissions(path, permissions).map_err(|error| unwritable(&describe(&error)))?;
     Ok(())
-}
-
-fn unreadable(name: &str, why: &str) -> CommandError {
-    RunError::new(RunCode::E0703, format!("cannot read `{name}`: {why}")).into()
 }

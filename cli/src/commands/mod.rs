@@ -29,6 +29,7 @@ use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::Stage;
 use spmdc_kernel::backend::CodegenError;
+use spmdc_layout::mesh::Mesh;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::run::start::Failure;
 
@@ -133,6 +134,11 @@ fn each_mesh(
         text.push(format!("on {}\n\n{}", part.mesh.describe(), show(&part.compilation)?));
     }
     Ok(text.join("\n"))
+}
+
+/// The axes of a mesh, as the program has them, with their sizes: `X = 2`.
+fn axes(mesh: &Mesh) -> Vec<String> {
+    mesh.whole().axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect()
 }
 
 /// An error for a missing output of the compiler.

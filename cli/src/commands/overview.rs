@@ -158,7 +158,7 @@ fn layouts(module: &Module, style: Style) -> String {
     if count == 1 {
         return "It runs on one device.\n".to_string();
     }
-    let axes: Vec<String> = mesh.whole().axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
+    let axes = super::axes(mesh);
     let mut intro = format!("{count} devices, the mesh ({}).", axes.join(", "));
     let (mut split, whole): (Vec<SharedLayout<'_>>, Vec<SharedLayout<'_>>) =
         grouped_by_layout(module).into_iter().partition(|layout| is_split(layout.ty, mesh));

@@ -91,8 +91,7 @@ fn of_one_mesh(
     let module = compilation.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
     let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
     let plan = costs(module, program);
-    let mesh: Vec<String> =
-        module.mesh.whole().axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
+    let mesh = super::axes(&module.mesh);
     let mut text = match mesh.as_slice() {
         [] => format!("`{}` on one device\n", program.entry),
         _ => {

@@ -227,8 +227,11 @@ fn other_meshes(own: &Mesh) -> Vec<MeshOverride> {
 
 /// `one device`, `the mesh (X = 2, Y = 4)`
 fn described(mesh: &Mesh) -> String {
-    let axes: Vec<String> = mesh.axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect();
-    if mesh.device_count() == 1 { "one device".to_string() } else { format!("the mesh ({})", axes.join(", ")) }
+    if mesh.device_count() == 1 {
+        "one device".to_string()
+    } else {
+        format!("the mesh ({})", super::axes(mesh).join(", "))
+    }
 }
 
 /// A mesh as it is given on the command line.

@@ -57,8 +57,7 @@ fn drawings(module: &Module, command: &VizCommand, style: Style) -> String {
 /// The legend of the drawings.
 fn legend(module: &Module) -> String {
     let axes = module.mesh.whole().axes;
-    let (sizes, count): (Vec<String>, usize) =
-        (axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect(), module.mesh.device_count());
+    let (sizes, count) = (super::axes(&module.mesh), module.mesh.device_count());
     let order = match axes.as_slice() {
         [] | [_] => String::new(),
         [.., last] => format!(", neighbours along {} first", last.name),
