@@ -172,6 +172,10 @@ impl ProgramChecker<'_> {
                     "a barrier is posted in front of a loop or branch, and awaited behind".into()
                 })?;
             }
+            Step::Reduce(reduce) => {
+                let is_product = reduce.product.is_some();
+                ensure(!is_product || open.is_empty(), || "a barrier is posted before a sum of products".into())?;
+            }
             Step::Kernel(_)
             | Step::Panels { .. }
             | Step::GroupPanels(_)
@@ -179,7 +183,6 @@ impl ProgramChecker<'_> {
             | Step::Gemm(_)
             | Step::Library(_)
             | Step::Exchange(_)
-            | Step::Reduce(_)
             | Step::Permute(_)
             | Step::Fetch(_)
             | Step::Copy { .. }

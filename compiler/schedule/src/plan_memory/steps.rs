@@ -49,7 +49,7 @@ struct EmittedList {
 #[derive(Default)]
 struct List {
     steps: Vec<Step>,
-    /// The number of steps up to the last barrier, loop, branch or print. No barrier is posted before: a device is at one barrier
+    /// The number of steps up to the last barrier, sum of products, loop, branch or print. No barrier is posted before: a device is at one barrier
     /// of a group at a time, and barriers along several axes are transitive only if one comes after the other.
     floor: usize,
 }
@@ -282,7 +282,12 @@ impl<'a> StepEmitter<'a> {
         }
         list.barrier(needed, (site, kind_of(&step)), pending);
         pending.add(&accesses, list.steps.len() + 1);
+        // Devices may meet between a product and its sum, so they cannot have posted another barrier.
+        let meets_within = matches!(&step, Step::Reduce(reduce) if reduce.product.is_some());
         list.steps.push(step);
+        if meets_within {
+            list.floor = list.steps.len();
+        }
     }
 
     /// The accesses of a unit of work. A collective reads the blocks of other devices.

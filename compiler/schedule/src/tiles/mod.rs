@@ -175,7 +175,9 @@ impl Tiler<'_> {
                     continue;
                 }
                 Work::Kernel { kernel, cutout, .. } => cutout.is_none() && !may_stop(kernel),
-                Work::Product { product, .. } => product.ring.is_none() && product.dtype.is_float(),
+                Work::Product { product, .. } => {
+                    product.ring.is_none() && product.dtype.is_float() && product.operands == [product.dtype; 2]
+                }
                 Work::Tiles { .. }
                 | Work::Library { .. }
                 | Work::Copy { .. }
@@ -309,6 +311,10 @@ impl Tiler<'_> {
         let most_rows = length(&rows, self.mesh).max(1.0) as u64;
         let panel = (machine.panel_bytes / peak.max(1)).max(1);
         let tile = (machine.tile_bytes / peak.max(1)).max(machine.tile_rows).min(most_rows);
+        let runs = runs_of_kernels(&group.members);
+        for array in arrays.values_mut() {
+            (array.first, array.last) = (runs[array.first].0, runs[array.last].1);
+        }
         let slot_bytes = place_arrays(&mut arrays, tile);
         debug_assert!(slot_bytes.is_multiple_of(ALIGNMENT), "slots begin at multiples of cache lines");
         let chain = group.members.iter().map(|(_, fitting)| match fitting {
@@ -485,6 +491,18 @@ impl Tiler<'_> {
         let peak = (0..group.members.len()).map(in_use).max().unwrap_or(0);
         (arrays, peak)
     }
+}
+
+/// For each member the first and the last of its neighbours that run with it, one panel of rows after the other: kernels with no product
+/// between. An array that one of them uses for the last time still has rows of later panels when the next one runs.
+fn runs_of_kernels(members: &[(usize, Fitting)]) -> Vec<(usize, usize)> {
+    let is_kernel = |member: &(usize, Fitting)| matches!(member, (_, Fitting::Kernel(_)));
+    let mut runs = Vec::with_capacity(members.len());
+    for run in members.chunk_by(|one, next| is_kernel(one) && is_kernel(next)) {
+        let first = runs.len();
+        runs.extend(run.iter().map(|_| (first, first + run.len() - 1)));
+    }
+    runs
 }
 
 /// Gives the arrays of a tile of this many rows their places; returns the bytes of a slot.
