@@ -164,6 +164,9 @@ pub struct ProgramOptions {
     // Tests use two names instead of a file. `tiny` devices treat a few elements as `real` ones treat large arrays.
     #[arg(long, value_parser = parse_machine, default_value = "real", hide_default_value = true, value_name = "FILE")]
     pub machine: MachineOption,
+    /// Multiply matrices of bf16 by the processor's instruction for them, which takes subnormal numbers as zeros
+    #[arg(long)]
+    pub native_bf16: bool,
 }
 
 /// The machine to compile for.
@@ -191,6 +194,7 @@ impl ProgramOptions {
             launched: None,
             memory: None,
             machine: MachineOption::Real,
+            native_bf16: false,
         }
     }
 

@@ -114,7 +114,7 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedP
         entry: options.entry.clone(),
         mesh: options.mesh.clone(),
         sets: options.settings.clone(),
-        machine,
+        machine: Machine { native_bf16: options.native_bf16, ..machine },
         ..CheckOptions::default()
     };
     Ok(ParsedProgram { set, options, hosts })

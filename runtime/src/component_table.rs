@@ -13,8 +13,8 @@ use crate::components::{ComponentCode, Components, ProgramCode};
 use crate::data::inputs;
 use crate::errors::trap::RunError;
 use crate::library::gemm::{self, sums};
-use crate::library::integer_products;
 use crate::library::matrix::MatrixCalls;
+use crate::library::packed_products;
 use crate::library::rows_and_transfers::{RowReads, TransferEnds};
 use crate::library::scatter::Scatters;
 use crate::library::sort::SortCalls;
@@ -125,10 +125,11 @@ static ALL: &[&[&ComponentCode]] = &[
     &[
         product!("f32", F32, gemm::product_f32, f32),
         product!("f64", F64, gemm::product_f64, f64),
-        product!("i8", I8, integer_products::product_i8, Wrapping<i32>),
-        product!("i16", I16, integer_products::product_i16, Wrapping<i32>),
-        product!("i32", I32, integer_products::product_i32, Wrapping<i32>),
-        product!("i64", I64, integer_products::product_i64, Wrapping<i64>),
+        product!("bf16", Bf16, packed_products::product_bf16, f32),
+        product!("i8", I8, packed_products::product_i8, Wrapping<i32>),
+        product!("i16", I16, packed_products::product_i16, Wrapping<i32>),
+        product!("i32", I32, packed_products::product_i32, Wrapping<i32>),
+        product!("i64", I64, packed_products::product_i64, Wrapping<i64>),
     ],
     of_type!("bool", Bool),
     of_type!("i8", I8),

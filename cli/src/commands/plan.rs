@@ -106,6 +106,10 @@ fn of_one_mesh(
         let _ = writeln!(text, "hosts: {hosts}, with about {messages} each for messages to and from the others");
     }
     let _ = writeln!(text, "operations: {} per device", grouped(flops_per_device));
+    if plan.native_bf16 > 0 {
+        let products = counted(plan.native_bf16, "product");
+        let _ = writeln!(text, "native bf16: {products}, in which subnormal numbers count as zeros");
+    }
     let legend = "buffers, largest first, by the value in them, or by the operation that makes it; bytes are those of one device:";
     let _ = write!(
         text,

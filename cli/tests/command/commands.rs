@@ -660,3 +660,24 @@ fn too_little_memory_is_an_error() {
     shell.args(["-c", script, SPMDC]).current_dir(folder.path());
     Said::of(shell.output().unwrap()).expect(3, "", "error[E0803]: out of memory");
 }
+
+/// A layer and its gradients: three products, two of which read each of `x` and `w`. All sums are exact.
+#[test]
+fn products_of_bf16_are_native_by_an_option() {
+    let layer = "mesh (X = 2);\nfn main(n: i32[96@X, 96], m: i32[96, 96]) {\n  let x = bf16(n % 8);\n  let w = bf16(m % 4);\n  \
+                 grad(|x, w| sum(f32(x @ w)), argnums=(0, 1))(x, w)\n}\n";
+    let products = "fn main(x: bf16[96, 96], y: bf16[96, 96]) { (x @ y, y @ x) }\n";
+    let folder = Folder::with(&[("layer.spmd", layer), ("products.spmd", products)]);
+    let results = |words: &[&str]| folder.spmdc(&[&["run", "layer.spmd"], words].concat()).out.clone();
+    let [plain, native] =
+        [&[][..], &["--native-bf16"]].map(|words| results(&[&["--arg", "n=iota", "--arg", "m=iota"], words].concat()));
+    assert!(plain == native && plain.contains("bf16[96,96]"), "{plain}\n{native}");
+    let line = "native bf16: 2 products, in which subnormal numbers count as zeros\n";
+    let plan = folder.spmdc(&["plan", "products.spmd", "--native-bf16"]);
+    plan.expect(0, line, "");
+    let is_widened = |line: &str| line.contains("cast") && line.contains("f32[");
+    assert!(!plan.out.lines().any(is_widened), "the operands are not stored in f32: {}", plan.out);
+    let plan = folder.spmdc(&["plan", "products.spmd", "--native-bf16", "--format", "json"]);
+    plan.expect(0, "\"native_bf16_products\":2", "");
+    assert!(!folder.spmdc(&["plan", "products.spmd"]).out.contains("native"));
+}

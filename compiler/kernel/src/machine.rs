@@ -1,6 +1,6 @@
 //! The sizes at which the planner and the code generator change algorithms, because another one is faster.
 //!
-//! Results do not depend on them. Tests also compile programs with [`Machine::TINY`], where arrays of a few elements are large, so
+//! Results do not depend on them, except for subnormal numbers and the rounding of sums by `native_bf16`. Tests also compile programs with [`Machine::TINY`], where arrays of a few elements are large, so
 //! that small random programs reach the algorithms for large arrays.
 
 /// The sizes at which the compiler changes its choices.
@@ -54,6 +54,9 @@ pub struct Machine {
     /// Maximum bytes on a device of the operands of combined collectives, and of their results. Below that devices wait for each
     /// other longer than they copy; larger ones gain nothing, and would be held longer.
     pub combined_bytes: usize,
+    /// Whether products of bf16 use the instruction of the processor for them, which takes subnormal numbers as zeros. Otherwise they are
+    /// products of f32.
+    pub native_bf16: bool,
 }
 
 impl Machine {
@@ -80,6 +83,7 @@ impl Machine {
         reduction_part: 16 * 1024,
         overlapped_operations: 10_000,
         combined_bytes: 64 * 1024,
+        native_bf16: false,
     };
 
     /// Devices on which a few elements are large.
@@ -105,6 +109,7 @@ impl Machine {
         reduction_part: 4,
         overlapped_operations: 8,
         combined_bytes: 256,
+        native_bf16: false,
     };
 }
 

@@ -30,6 +30,7 @@ use spmdc_ir::program::build::Builder;
 use spmdc_ir::program::{Func, Module, Stage, Stmt, StmtKind};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::Type;
+use spmdc_ops::cast::Cast;
 use spmdc_ops::reshard::Reshard;
 use spmdc_ops::transpose::Transpose;
 
@@ -46,8 +47,10 @@ fn oriented(stmt: Stmt, func: &mut Func, mesh: &Mesh, stmts: &mut Vec<Stmt>) {
         return stmts.push(stmt);
     };
     let value = stmt.args[operand];
-    let is_received = |stmt: &Stmt| stmt.results.contains(&value) && stmt.is::<Reshard>();
-    if stmts.iter().any(is_received) {
+    let made = stmts.iter().find(|stmt| stmt.results.contains(&value));
+    // Products of bf16 pack their operands in any order.
+    let stays = |made: &Stmt| made.is::<Reshard>() || mesh.machine.native_bf16 && made.is::<Cast>();
+    if made.is_some_and(stays) {
         return stmts.push(stmt);
     }
     let ty = turned_type(func.ty(value), &transpose.axes);

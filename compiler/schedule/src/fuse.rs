@@ -27,7 +27,7 @@ use spmdc_ir::lower::work::Temporaries;
 use spmdc_ir::op::Op;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::{Block, Func, Stmt, StmtKind, Value};
-use spmdc_ir::rules::{Effect, Lowered, Point, Reads};
+use spmdc_ir::rules::{Effect, Lowered, Point, Reads, Users};
 use spmdc_kernel::loops::Inst;
 use spmdc_kernel::work::work as inst_work;
 use spmdc_layout::cost::{
@@ -36,7 +36,7 @@ use spmdc_layout::cost::{
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::reshard::step::ReshardStep;
 use spmdc_ops::reshard::Reshard;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// For each value, whether it is computed where it is used.
 pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
@@ -45,6 +45,7 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         mesh,
         stmts: Vec::new(),
         uses: vec![Vec::new(); func.values.len()],
+        definitions: vec![None; func.values.len()],
         fused: vec![false; func.values.len()],
         bodies: Vec::new(),
         sites: vec![Sites::None; func.values.len()],
@@ -64,8 +65,9 @@ pub fn fuse(func: &Func, mesh: &Mesh) -> Vec<bool> {
         fuser.measure_scalar(number);
         fuser.measure_chain(number);
     }
+    let shared = fuser.computed_by_all();
     for number in (0..fuser.stmts.len()).rev() {
-        fuser.leave_out(number);
+        fuser.leave_out(number, &shared);
         fuser.decide(number);
     }
     for number in 0..fuser.stmts.len() {
@@ -158,6 +160,8 @@ struct Fuser<'a> {
     /// The statements in order, each with the number of its block.
     stmts: Vec<(&'a Stmt, usize)>,
     uses: Vec<Vec<Use>>,
+    /// The number of the statement of each value; None for parameters of blocks.
+    definitions: Vec<Option<usize>>,
     fused: Vec<bool>,
     /// The number of instructions in each statement's loop nest.
     bodies: Vec<usize>,
@@ -189,6 +193,7 @@ impl<'a> Fuser<'a> {
             for (operand, arg) in stmt.args.iter().enumerate() {
                 self.uses[arg.0 as usize].push(Use::Operand(user, operand));
             }
+            stmt.results.iter().for_each(|result| self.definitions[result.0 as usize] = Some(user));
             stmt.blocks().for_each(|inner| self.collect(inner, blocks));
         }
         block.results.iter().for_each(|result| self.uses[result.0 as usize].push(Use::Result));
@@ -335,27 +340,68 @@ impl<'a> Fuser<'a> {
         })
     }
 
-    /// Does not store values that a function of the runtime computes internally from values in the same block without other users.
-    fn leave_out(&mut self, number: usize) {
-        let (stmt, block) = self.stmts[number];
-        let Some(Lowered::Library(library)) = stmt.op().map(|op| op.rules().lowered()) else { return };
-        let definition = |value: Value| {
-            let &[Use::Operand(..)] = self.uses[value.0 as usize].as_slice() else { return None };
-            let found = self.stmts[..number].iter().rev().find(|(stmt, _)| stmt.results.contains(&value));
-            let &(stmt, _) = found.filter(|(_, its_block)| *its_block == block)?;
-            Some((stmt.op()?, stmt))
+    /// The values with several users, all of which are functions of the runtime that compute it internally.
+    fn computed_by_all(&self) -> BTreeSet<Value> {
+        let is_library = |number: usize| {
+            let (stmt, _) = self.stmts[number];
+            matches!(stmt.op().map(|op| op.rules().lowered()), Some(Lowered::Library(_)))
         };
-        let is_empty = |value: &Value| self.func.ty(*value).array.is_empty();
-        if stmt.args.iter().chain(&stmt.results).any(is_empty) {
-            return;
+        let users = |value: &Value| {
+            let uses = self.uses[value.0 as usize].iter();
+            uses.map(|site| if let Use::Operand(user, _) = site { Some(*user) } else { None })
+        };
+        let results = self.stmts.iter().flat_map(|(stmt, _)| &stmt.results).copied();
+        let mut all: BTreeSet<Value> = results
+            .filter(|value| users(value).count() > 1 && users(value).all(|user| user.is_some_and(is_library)))
+            .collect();
+        // A function may compute an operand only if it computes the other one as well, so one value can exclude others.
+        loop {
+            let functions: BTreeSet<usize> = all.iter().flat_map(|value| users(value).flatten()).collect();
+            let excluded = functions.iter().flat_map(|&number| {
+                let computed = self.computes(number, &all);
+                let operands = self.stmts[number].0.args.iter().copied();
+                operands.filter(move |operand| !computed.contains(operand))
+            });
+            let excluded: BTreeSet<Value> = excluded.collect();
+            let before = all.len();
+            all.retain(|value| !excluded.contains(value));
+            if all.len() == before {
+                return all;
+            }
         }
-        let computed: Vec<Value> =
-            (0..stmt.args.len()).flat_map(|operand| library.computes(operand, stmt, self.func, &definition)).collect();
-        for value in computed {
-            debug_assert!(!stmt.results.contains(&value), "a function computes a value before its own result");
+    }
+
+    /// Does not store values that a function of the runtime computes internally from values in the same block.
+    fn leave_out(&mut self, number: usize, shared: &BTreeSet<Value>) {
+        for value in self.computes(number, shared) {
+            debug_assert!(
+                !self.stmts[number].0.results.contains(&value),
+                "a function computes a value before its own result"
+            );
             self.left_out[value.0 as usize] = true;
             self.fused[value.0 as usize] = true;
         }
+    }
+
+    /// The values that the function of a statement computes internally from values in the same block: those without other users, and
+    /// some shared ones.
+    fn computes(&self, number: usize, shared: &BTreeSet<Value>) -> Vec<Value> {
+        let (stmt, block) = self.stmts[number];
+        let Some(Lowered::Library(library)) = stmt.op().map(|op| op.rules().lowered()) else { return Vec::new() };
+        let definition = |value: Value, users: Users| {
+            let is_only = matches!(self.uses[value.0 as usize].as_slice(), [Use::Operand(..)]);
+            if !is_only && (users == Users::One || !shared.contains(&value)) {
+                return None;
+            }
+            let (stmt, its_block) = self.stmts[self.definitions[value.0 as usize]?];
+            (its_block == block).then_some((stmt.op()?, stmt))
+        };
+        let is_empty = |value: &Value| self.func.ty(*value).array.is_empty();
+        if stmt.args.iter().chain(&stmt.results).any(is_empty) {
+            return Vec::new();
+        }
+        let operands = 0..stmt.args.len();
+        operands.flat_map(|operand| library.computes(operand, stmt, self.func, self.mesh, &definition)).collect()
     }
 
     /// Does not store a gathered array whose only user, in the same block, can read the blocks in place.

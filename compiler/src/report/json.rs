@@ -159,6 +159,9 @@ struct JsonPlan<'p> {
     peak_bytes_per_device: u64,
     process_bytes: u64,
     flops_per_device: u64,
+    /// Only of programs with such products.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    native_bf16_products: Option<usize>,
     buffers: Vec<JsonBuffer<'p>>,
     kept_bytes: u64,
     kept: Vec<JsonKept<'p>>,
@@ -246,6 +249,7 @@ pub fn plan_json(
         peak_bytes_per_device: plan.peak_bytes_per_device,
         process_bytes: plan.process_bytes,
         flops_per_device: plan.flops_per_device,
+        native_bf16_products: (plan.native_bf16 > 0).then_some(plan.native_bf16),
         buffers: buffers.collect(),
         kept_bytes: kept_bytes(kept),
         kept: values.collect(),

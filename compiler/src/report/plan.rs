@@ -2,7 +2,7 @@
 
 pub use crate::totals::{Collective, RowsRead, collectives, flops_per_device, reads};
 use spmdc_abi::mesh::DeviceMesh;
-use spmdc_abi::{Program, Step};
+use spmdc_abi::{DType, Program, Step};
 use spmdc_ir::program::Module;
 use spmdc_layout::hosts::Hosts;
 use spmdc_layout::mesh::Mesh;
@@ -19,6 +19,8 @@ pub struct PlanReport {
     pub process_bytes: u64,
     /// Operations of one device; loops with unknown bounds count as in [`reported_trips`](spmdc_layout::cost::reported_trips).
     pub flops_per_device: u64,
+    /// The number of products of bf16 that the processor's instruction for them computes.
+    pub native_bf16: usize,
     /// The work that runs tile by tile, in program order.
     pub tiles: Vec<TiledSteps>,
     /// The collectives, in program order.
@@ -111,12 +113,19 @@ pub fn plan(module: &Module, program: &Program) -> PlanReport {
         process_bytes: program.arenas.iter().map(|arena| arena.bytes * instances(arena.axes) as u64).sum::<u64>()
             + ahead_bytes(program),
         flops_per_device: flops_per_device(module),
+        native_bf16: native_bf16(program),
         tiles: tiles(program),
         collectives,
         reads: reads(module),
         hosts,
         message_bytes,
     }
+}
+
+/// The number of products that read bf16.
+fn native_bf16(program: &Program) -> usize {
+    let reads_bf16 = |step: &&Step| matches!(step, Step::Gemm(product) if product.operands == [DType::Bf16; 2]);
+    Step::walk(&program.body).filter(reads_bf16).count()
 }
 
 /// The work that runs tile by tile.

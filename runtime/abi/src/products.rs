@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct GemmStep {
     /// The element type of the result: f32, f64, or an integer of 32 or 64 bits.
     pub dtype: DType,
-    /// The element types of `a` and `b`: that of the result, or, if it has 32 bits, any integers of at most 32 bits, and bools.
+    /// The element types of `a` and `b`: that of the result; or, if it is an integer of 32 bits, any integers of at most 32 bits, and
+    /// bools; or, if it is f32, bf16.
     pub operands: [DType; 2],
     /// The left operand.
     pub a: Place,
@@ -70,12 +71,13 @@ pub struct GemmDim {
 
 /// The elements of a product, given the types of its result and its operands; None for types that have no product.
 ///
-/// Floats have one type. Operands of 8 bits are i8, also unsigned ones and bools, which are 0 or 1. Others are i16 if that type can hold
+/// Floats have one type, but sums of products of bf16 are in f32. Operands of 8 bits are i8, also unsigned ones and bools, which are 0 or 1. Others are i16 if that type can hold
 /// them, or i32 or i64, whether signed or not.
 pub fn product_elements(result: DType, operands: [DType; 2]) -> Option<DType> {
     let are = |types: &[DType]| operands.iter().all(|operand| types.contains(operand));
     let wide = [DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32];
     match result {
+        DType::F32 if are(&[DType::Bf16]) => Some(DType::Bf16),
         DType::F32 | DType::F64 => are(&[result]).then_some(result),
         DType::I32 | DType::U32 if are(&[DType::Bool, DType::I8, DType::U8]) => Some(DType::I8),
         DType::I32 | DType::U32 if are(&[DType::Bool, DType::I8, DType::U8, DType::I16]) => Some(DType::I16),

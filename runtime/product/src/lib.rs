@@ -1,4 +1,4 @@
 //! Products of matrices in the caller's memory, on one thread, with the widest instructions of the processor.
 #![warn(missing_docs)]
 
-pub mod integer;
+pub mod packed;

@@ -1,4 +1,4 @@
-//! Matrix products: the `gemm` crate, or `integer_products`, one thread per call, over all batch and contracted dimensions of a step.
+//! Matrix products: the `gemm` crate, or `packed_products`, one thread per call, over all batch and contracted dimensions of a step.
 //!
 //! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team takes them in
 //! any order. Cutting into panels changes no bits: `gemm` sums each element in an order that only depends on the length of the contraction.
@@ -19,7 +19,7 @@ use spmdc_abi::{DType, GemmDim, GemmStep, product_elements};
 fn nanoseconds_per_step(elements: DType) -> f64 {
     match elements {
         DType::I8 => 0.01,
-        DType::I16 => 0.02,
+        DType::I16 | DType::Bf16 => 0.02,
         DType::F64 | DType::I32 => 0.06,
         DType::I64 => 0.2,
         DType::Bool
@@ -28,7 +28,6 @@ fn nanoseconds_per_step(elements: DType) -> f64 {
         | DType::U32
         | DType::U64
         | DType::F16
-        | DType::Bf16
         | DType::F32
         | DType::F8e4m3
         | DType::F8e5m2

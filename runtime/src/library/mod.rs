@@ -7,10 +7,10 @@
 //! The code of each family of functions is a component of the runtime: an executable has those of its program.
 
 pub(crate) mod gemm;
-pub(crate) mod integer_products;
 pub(crate) mod matrix;
 mod merge;
 mod order;
+pub(crate) mod packed_products;
 mod radix;
 pub(crate) mod rows_and_transfers;
 pub(crate) mod scatter;

@@ -28,6 +28,7 @@ mod processes;
 mod programs;
 mod prose;
 mod reshards;
+mod shapes;
 mod states;
 mod stencils;
 mod sums;

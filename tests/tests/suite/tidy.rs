@@ -557,7 +557,7 @@ const NAMED_OPS: [(&str, &[&str]); 38] = [
     ("compiler/passes/src/keep_sums.rs", &["Reshard"]),
     ("compiler/passes/src/local_argmax.rs", &["ArgReduce"]),
     ("compiler/passes/src/order_cuts.rs", &["Slice"]),
-    ("compiler/passes/src/orient_products.rs", &["Einsum", "Reshard", "Transpose"]),
+    ("compiler/passes/src/orient_products.rs", &["Cast", "Einsum", "Reshard", "Transpose"]),
     ("compiler/passes/src/project/ahead.rs", &["ReceiveMessage", "SendMessage"]),
     ("compiler/passes/src/project/drawings.rs", &["ShowSharding"]),
     ("compiler/passes/src/project/mod.rs", &["ReceiveMessage", "SendMessage", "Transfer"]),

@@ -255,11 +255,27 @@ pub trait Library: NestLowering {
 
     /// The values between an operand and the value that the function reads instead, because it computes them internally: they are not
     /// necessarily in memory. `definition` returns the statement of a value that may be left out.
-    fn computes<'a>(&self, operand: usize, stmt: &Stmt, func: &'a Func, definition: Definitions<'a, '_>) -> Vec<Value>;
+    fn computes<'a>(
+        &self,
+        operand: usize,
+        stmt: &Stmt,
+        func: &'a Func,
+        mesh: &Mesh,
+        definition: Definitions<'a, '_>,
+    ) -> Vec<Value>;
 }
 
 /// Gives the statement of a value, or None if the value must be in memory.
-pub type Definitions<'a, 'b> = &'b dyn Fn(Value) -> Option<(&'a Op, &'a Stmt)>;
+pub type Definitions<'a, 'b> = &'b dyn Fn(Value, Users) -> Option<(&'a Op, &'a Stmt)>;
+
+/// The users that a value may have which a function of the runtime computes internally.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Users {
+    /// One: the function computes the value no more often than a kernel would.
+    One,
+    /// Any number of functions that all compute it, at no cost.
+    Several,
+}
 
 /// The lowering of ops in which devices exchange data.
 pub trait Exchange {

@@ -5,8 +5,8 @@
 //! general notation to this form (`contract`): diagonals, sums over a single operand's letters, and one product at a time.
 //!
 //! Products run as matrix products of the library, with strides for any order of the dimensions. Small and thin matrices, and products with a
-//! vector, run as loop nests. A product of integers of 32 bits reads narrower operands itself, if nothing else needs them widened. A large
-//! operand that would have to be gathered is read block by block from the devices that hold it (`ring`). The calls
+//! vector, run as loop nests. A product of 32 bits reads narrower integers itself, and bf16 if the machine has `native_bf16`, if nothing but
+//! such products needs them widened. A large operand that would have to be gathered is read block by block from the devices that hold it (`ring`). The calls
 //! convert types under 32 bits: narrow floats accumulate in f32.
 
 use crate::ring;
@@ -22,7 +22,7 @@ use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
     Combines, Definitions, Effect, Elements, Infer, Library, Linear, Lowered, Manual, NamedAxes, NestLowering,
-    Placement, Properties, Reads, Rules, Semantics, Typing,
+    Placement, Properties, Reads, Rules, Semantics, Typing, Users,
 };
 use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Combine};
@@ -318,11 +318,17 @@ impl Library for Einsum {
     }
 
     /// Operands that are widened to 32 bits: the product reads the narrow ones.
-    fn computes<'a>(&self, operand: usize, stmt: &Stmt, func: &'a Func, definition: Definitions<'a, '_>) -> Vec<Value> {
+    fn computes<'a>(
+        &self,
+        operand: usize,
+        stmt: &Stmt,
+        func: &'a Func,
+        mesh: &Mesh,
+        definition: Definitions<'a, '_>,
+    ) -> Vec<Value> {
         let args = [0, 1].map(|at| &func.ty(stmt.args[at]).array);
-        let value = stmt.args[operand];
-        let narrow = definition(value).and_then(|(op, stmt)| narrow_operand(op, stmt, func));
-        if narrow.is_some() && self.is_library_product(&args) { vec![value] } else { Vec::new() }
+        let narrow = narrow_operands(stmt, func, mesh, &|value| definition(value, Users::Several));
+        if narrow[operand].is_some() && self.is_library_product(&args) { vec![stmt.args[operand]] } else { Vec::new() }
     }
 }
 
@@ -373,12 +379,9 @@ fn largest(mut dims: Vec<Dim>, stride: impl Fn(&ProductDim) -> i64) -> (ProductD
 impl Einsum {
     fn product(&self, lowering: &Lowering<'_>, stmt: &Stmt) -> Product {
         let context = lowering.kernel().context;
-        let mut operands = [stmt.args[0], stmt.args[1]];
-        for operand in &mut operands {
-            let definition = lowering.inlined[operand.0 as usize];
-            let narrow = definition.and_then(|(op, stmt)| narrow_operand(op, stmt, lowering.func));
-            *operand = narrow.unwrap_or(*operand);
-        }
+        let inlined = |value: Value| lowering.inlined[value.0 as usize];
+        let narrow = narrow_operands(stmt, lowering.func, context.mesh, &inlined);
+        let mut operands = [0, 1].map(|at| narrow[at].unwrap_or(stmt.args[at]));
         // The blocks of an operand that is read in place.
         let gathered = (0..2).find_map(|at| {
             let (gather, stmt) = lowering.inlined[operands[at].0 as usize]?;
@@ -465,12 +468,24 @@ impl Einsum {
     }
 }
 
-/// The narrow integers from which a statement makes an operand of 32 bits.
-fn narrow_operand(op: &Op, stmt: &Stmt, func: &Func) -> Option<Value> {
-    let cast = op.as_op::<Cast>()?;
-    let narrow = func.ty(stmt.args[0]);
-    let is_read = product_elements(cast.to, [narrow.dtype(); 2]).is_some();
-    (is_read && narrow.dtype().size() < cast.to.size() && !narrow.array.is_stream).then_some(stmt.args[0])
+/// The narrow values from which the operands of a product are made, where the product reads them instead: integers, each by itself, and
+/// both operands of bf16 if the mesh's machine multiplies them.
+fn narrow_operands<'a>(
+    stmt: &Stmt,
+    func: &'a Func,
+    mesh: &Mesh,
+    definition: &dyn Fn(Value) -> Option<(&'a Op, &'a Stmt)>,
+) -> [Option<Value>; 2] {
+    let wide = func.ty(stmt.args[0]).dtype();
+    let narrow = [0, 1].map(|at| {
+        let (op, stmt) = definition(stmt.args[at])?;
+        let narrow = func.ty(stmt.args[0]);
+        let is_read = product_elements(wide, [narrow.dtype(); 2]).is_some();
+        let is_narrow = op.is::<Cast>() && narrow.dtype().size() < wide.size() && !narrow.array.is_stream;
+        (is_read && is_narrow).then_some(stmt.args[0])
+    });
+    let reads = !wide.is_float() || mesh.machine.native_bf16 && narrow.iter().all(Option::is_some);
+    if reads { narrow } else { [None; 2] }
 }
 
 /// Whether the product reads the blocks of this operand, which `gather` would join.

@@ -15,7 +15,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::lower::calls::{CallArray, LibraryCalls};
 use spmdc_ir::lower::work::Lowering;
 use spmdc_ir::program::{Func, Stmt, Value};
-use spmdc_ir::rules::{Definitions, Infer, Library, NestLowering, Reads};
+use spmdc_ir::rules::{Definitions, Infer, Library, NestLowering, Reads, Users};
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_kernel::scalar::BinaryOp;
 use spmdc_layout::cost;
@@ -94,7 +94,7 @@ impl Scatter {
         let of_rows = rows.iter().map(|&(dim, at)| (at, length(dim)));
         let of_updates: Vec<(usize, Scalar)> = of_places.iter().cloned().chain(of_rows).collect();
         let mut operands = vec![array(updates, full.len(), &of_updates)];
-        let definition = |value: Value| lowering.inlined.get(value.0 as usize).copied().flatten();
+        let definition = |value: Value, _: Users| lowering.inlined.get(value.0 as usize).copied().flatten();
         let sources: Vec<IndexSource> =
             arrays.iter().map(|&index| IndexSource::of(index, lowering.func, &definition)).collect();
         operands.extend(sources.iter().map(|source| array(source.value, place(rank), &of_places)));
@@ -235,7 +235,7 @@ impl IndexSource {
     /// memory.
     fn of<'a>(value: Value, func: &'a Func, definition: Definitions<'a, '_>) -> IndexSource {
         let mut source = IndexSource { value, form: IndexForm::Plain, between: Vec::new() };
-        let Some((op, stmt)) = definition(value) else { return source };
+        let Some((op, stmt)) = definition(value, Users::One) else { return source };
         if let Some(check) = op.as_op::<CheckIndices>() {
             source.form = IndexForm::Checked(stmt.origin.span, check.extent);
             source.skip(stmt);
@@ -244,7 +244,7 @@ impl IndexSource {
         if op.is::<Cast>() && func.ty(stmt.args[0]).dtype().is_integer() {
             source.skip(stmt);
         }
-        if let Some((op, stmt)) = definition(source.value)
+        if let Some((op, stmt)) = definition(source.value, Users::One)
             && op.as_op() == Some(&Binary(BinaryOp::Maximum))
             && func.ty(stmt.args[0]).sharding == func.ty(source.value).sharding
             && func.ty(stmt.args[0]).shape() == func.ty(source.value).shape()
@@ -288,7 +288,14 @@ fn is_zero(func: &Func, value: Value) -> bool {
 
 impl Library for Scatter {
     /// The indices are checked by the function, or cut off at 0, and it reads them in their type.
-    fn computes<'a>(&self, operand: usize, stmt: &Stmt, func: &'a Func, definition: Definitions<'a, '_>) -> Vec<Value> {
+    fn computes<'a>(
+        &self,
+        operand: usize,
+        stmt: &Stmt,
+        func: &'a Func,
+        _: &Mesh,
+        definition: Definitions<'a, '_>,
+    ) -> Vec<Value> {
         if operand <= self.skipped() {
             return Vec::new();
         }

@@ -1,9 +1,9 @@
 //! Every kernel against the sums of the definition.
 #![allow(clippy::unwrap_used)]
 
-use spmdc_product::integer::{IntegerElement, IntegerKernel, IntegerOperand, IntegerProduct};
+use spmdc_product::packed::{PackedElement, PackedKernel, PackedOperand, PackedProduct};
 
-use IntegerElement::{Bits32, Bits64, I8, I16, U8, U16};
+use PackedElement::{Bf16, Bits32, Bits64, I8, I16, U8, U16};
 
 /// Numbers that look random.
 struct Noise(u64);
@@ -19,17 +19,17 @@ impl Noise {
     }
 }
 
-fn size(element: IntegerElement) -> usize {
+fn size(element: PackedElement) -> usize {
     match element {
         I8 | U8 => 1,
-        I16 | U16 => 2,
+        I16 | U16 | Bf16 => 2,
         Bits32 => 4,
         Bits64 => 8,
     }
 }
 
 /// The element at an index, as a number.
-fn value(bytes: &[u8], element: IntegerElement, at: usize) -> i64 {
+fn value(bytes: &[u8], element: PackedElement, at: usize) -> i64 {
     let bytes = &bytes[at * size(element)..];
     match element {
         I8 => i64::from(bytes[0] as i8),
@@ -38,6 +38,7 @@ fn value(bytes: &[u8], element: IntegerElement, at: usize) -> i64 {
         U16 => i64::from(u16::from_ne_bytes(bytes[..2].try_into().unwrap())),
         Bits32 => i64::from(i32::from_ne_bytes(bytes[..4].try_into().unwrap())),
         Bits64 => i64::from_ne_bytes(bytes[..8].try_into().unwrap()),
+        Bf16 => unreachable!("floats have a test of their own"),
     }
 }
 
@@ -61,7 +62,7 @@ impl Order {
 }
 
 /// Bytes for a matrix, without any after its last element.
-fn matrix(shape: [usize; 2], strides: [usize; 2], element: IntegerElement, fill: &mut impl FnMut() -> u8) -> Vec<u8> {
+fn matrix(shape: [usize; 2], strides: [usize; 2], element: PackedElement, fill: &mut impl FnMut() -> u8) -> Vec<u8> {
     let last: usize = shape.iter().zip(strides).map(|(len, stride)| len.saturating_sub(1) * stride).sum();
     let elements = if shape.contains(&0) { 0 } else { last + 1 };
     (0..elements * size(element)).map(|_| fill()).collect()
@@ -70,7 +71,7 @@ fn matrix(shape: [usize; 2], strides: [usize; 2], element: IntegerElement, fill:
 /// Compares all kernels for one product with the definition.
 fn compare(
     [m, n, k]: [usize; 3],
-    elements: [IntegerElement; 2],
+    elements: [PackedElement; 2],
     orders: [Order; 3],
     adds: bool,
     mut fill: impl FnMut() -> u8,
@@ -96,21 +97,21 @@ fn compare(
             expected[at * size..(at + 1) * size].copy_from_slice(&sum.to_ne_bytes()[..size]);
         }
     }
-    let kernels = IntegerKernel::all(of_a, of_b);
+    let kernels = PackedKernel::all(of_a, of_b);
     assert!(!kernels.is_empty());
     for kernel in kernels {
         let mut c = start.clone();
-        let product = IntegerProduct {
+        let product = PackedProduct {
             m,
             n,
             k,
-            a: IntegerOperand {
+            a: PackedOperand {
                 first: a.as_ptr(),
                 element: of_a,
                 across: a_strides[0] as isize,
                 along: a_strides[1] as isize,
             },
-            b: IntegerOperand {
+            b: PackedOperand {
                 first: b.as_ptr(),
                 element: of_b,
                 across: b_strides[1] as isize,
@@ -129,7 +130,7 @@ fn compare(
 
 const ORDERS: [Order; 3] = [Order::Rows, Order::Columns, Order::Apart];
 
-const PAIRS: [[IntegerElement; 2]; 13] = [
+const PAIRS: [[PackedElement; 2]; 13] = [
     [I8, I8],
     [U8, U8],
     [I8, U8],
@@ -200,10 +201,78 @@ fn extreme_values_wrap_around() {
 
 #[test]
 fn this_processor_has_fast_kernels() {
-    let names: Vec<&str> = IntegerKernel::all(I8, I8).iter().map(|kernel| kernel.name).collect();
+    let names: Vec<&str> = PackedKernel::all(I8, I8).iter().map(|kernel| kernel.name).collect();
     assert_eq!(names.last(), Some(&"ints"));
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx512vnni") && is_x86_feature_detected!("avx512vl") {
         assert_eq!(names[0], "bytes avx512vnni");
+    }
+}
+
+/// The bf16 at an index.
+fn float(bytes: &[u8], at: usize) -> f32 {
+    f32::from_bits(u32::from(u16::from_ne_bytes(bytes[2 * at..2 * at + 2].try_into().unwrap())) << 16)
+}
+
+/// The sums of the definition: of blocks of 1024 terms, in which the later of two neighbours comes first. Products of bf16 are exact.
+fn sum_of_floats(terms: &[(f32, f32)], start: Option<f32>) -> f32 {
+    let mut total = start;
+    for block in terms.chunks(1024) {
+        let pairs = block.chunks(2).flat_map(|pair| pair.iter().rev());
+        let sum = pairs.fold(0.0_f32, |sum, &(a, b)| sum + a * b);
+        total = Some(total.map_or(sum, |total| total + sum));
+    }
+    total.unwrap_or(0.0)
+}
+
+#[test]
+fn sums_of_floats_have_one_order() {
+    let mut noise = Noise(4);
+    let kernels = PackedKernel::all(Bf16, Bf16);
+    assert!(kernels.iter().any(|kernel| kernel.name == "floats"));
+    for round in 0..200 {
+        let [m, n] = [noise.below(71), noise.below(71)];
+        let k = if round % 20 == 0 { 1000 + noise.below(2000) } else { noise.below(71) };
+        let orders = [ORDERS[noise.below(3)], ORDERS[noise.below(3)], ORDERS[noise.below(3)]];
+        let [at_a, at_b, at_c] = [orders[0].strides([m, k]), orders[1].strides([k, n]), orders[2].strides([m, n])];
+        let mut high = false;
+        // Exponents near that of one: normal numbers, of both signs.
+        let mut fill = || {
+            high = !high;
+            if high { noise.next() as u8 } else { 0x3e + (noise.next() as u8 & 0x81) }
+        };
+        let [a, b] = [matrix([m, k], at_a, Bf16, &mut fill), matrix([k, n], at_b, Bf16, &mut fill)];
+        let start = vec![0.5_f32; matrix([m, n], at_c, I8, &mut || 0).len()];
+        let adds = round % 2 == 1;
+        let mut expected = start.clone();
+        for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
+            let place = |term: usize| [row * at_a[0] + term * at_a[1], term * at_b[0] + column * at_b[1]];
+            let terms: Vec<_> = (0..k).map(place).map(|[i, j]| (float(&a, i), float(&b, j))).collect();
+            expected[row * at_c[0] + column * at_c[1]] = sum_of_floats(&terms, adds.then_some(0.5));
+        }
+        let operand = |bytes: &[u8], across: usize, along: usize| PackedOperand {
+            first: bytes.as_ptr(),
+            element: Bf16,
+            across: across as isize,
+            along: along as isize,
+        };
+        for kernel in &kernels {
+            let mut c = start.clone();
+            let product = PackedProduct {
+                m,
+                n,
+                k,
+                a: operand(&a, at_a[0], at_a[1]),
+                b: operand(&b, at_b[1], at_b[0]),
+                c: c.as_mut_ptr().cast(),
+                c_rows: at_c[0] as isize,
+                c_columns: at_c[1] as isize,
+                adds,
+            };
+            // SAFETY: the arrays have the shapes and strides of the product, and the kernel is available.
+            unsafe { kernel.run(&product) };
+            let bits = |values: &[f32]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+            assert!(bits(&c) == bits(&expected), "{}: {m} {n} {k} {orders:?} {adds}", kernel.name);
+        }
     }
 }

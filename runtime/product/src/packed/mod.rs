@@ -1,6 +1,7 @@
-//! Products of matrices of integers: `c = a b` or `c += a b`, modulo 2^32 or 2^64.
+//! Products of matrices of integers, modulo 2^32 or 2^64, and of bf16 with sums in f32: `c = a b` or `c += a b`.
 //!
 //! Sums of integers wrap around, so their order does not matter: all kernels produce the same bits, and so does every cut of a product.
+//! Sums of floats have one order in all kernels, which no cut into rows and columns changes.
 //!
 //! Both operands are copied into panels of *lanes*, the elements in which the kernel sums. A lane has one term, or two or four neighbouring
 //! ones along the contraction, for which processors have instructions:
@@ -11,10 +12,12 @@
 //! Words     2 x 16 bits       2       vpdpwssd, or vpmaddwd and vpaddd
 //! Ints      32 bits           1       vpmulld and vpaddd
 //! Longs     64 bits           1       vpmullq and vpaddq
+//! Floats    2 x bf16          2       vdpbf16ps, or vfmadd231ps
 //! ```
 //!
 //! A format takes all operands whose elements fit into its terms; the copy widens them. `vpdpbusd` multiplies unsigned bytes by signed
-//! ones: `panels` says how others are moved into these ranges.
+//! ones: `panels` says how others are moved into these ranges. `vdpbf16ps` takes subnormal numbers as zeros; a product of two other bf16 is
+//! exact in f32, so only sums are rounded.
 
 mod blocks;
 mod kernel;
@@ -25,7 +28,7 @@ mod x86;
 
 /// The type of the elements of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IntegerElement {
+pub enum PackedElement {
     /// Signed, 8 bits.
     I8,
     /// Unsigned, 8 bits.
@@ -38,24 +41,27 @@ pub enum IntegerElement {
     Bits32,
     /// 64 bits, signed or not.
     Bits64,
+    /// The upper half of an f32.
+    Bf16,
 }
 
 /// A matrix that is read.
 #[derive(Clone, Copy, Debug)]
-pub struct IntegerOperand {
+pub struct PackedOperand {
     /// The first element.
     pub first: *const u8,
     /// The type of the elements.
-    pub element: IntegerElement,
+    pub element: PackedElement,
     /// From one row of `a`, or column of `b`, to the next, in elements.
     pub across: isize,
     /// From one term of the sums to the next, in elements.
     pub along: isize,
 }
 
-/// A product of an m by k and a k by n matrix. Elements of operands below 64 bits have results of 32 bits, others of 64 bits.
+/// A product of an m by k and a k by n matrix. Integers below 64 bits have results of 32 bits, others of 64
+/// bits. Both operands are bf16, with results in f32, or none is.
 #[derive(Clone, Copy, Debug)]
-pub struct IntegerProduct {
+pub struct PackedProduct {
     /// The rows of `a` and `c`.
     pub m: usize,
     /// The columns of `b` and `c`.
@@ -63,9 +69,9 @@ pub struct IntegerProduct {
     /// The terms of each sum.
     pub k: usize,
     /// The left operand.
-    pub a: IntegerOperand,
+    pub a: PackedOperand,
     /// The right operand.
-    pub b: IntegerOperand,
+    pub b: PackedOperand,
     /// The first element of the result.
     pub c: *mut u8,
     /// From one row of the result to the next, in elements.
@@ -78,12 +84,12 @@ pub struct IntegerProduct {
 
 /// Code for products in a format.
 #[derive(Clone, Copy, Debug)]
-pub struct IntegerKernel {
+pub struct PackedKernel {
     /// Its format and instructions, such as `bytes avx512vnni`.
     pub name: &'static str,
     format: LaneFormat,
     is_available: fn() -> bool,
-    multiply: unsafe fn(&IntegerProduct),
+    multiply: unsafe fn(&PackedProduct),
 }
 
 /// The meaning of a lane of a panel.
@@ -93,22 +99,26 @@ enum LaneFormat {
     Words,
     Ints,
     Longs,
+    Floats,
 }
 
 impl LaneFormat {
     /// Whether these elements fit into its terms.
-    fn takes(self, element: IntegerElement) -> bool {
+    fn takes(self, element: PackedElement) -> bool {
         match element {
-            IntegerElement::I8 | IntegerElement::U8 => self != LaneFormat::Longs,
-            IntegerElement::I16 => matches!(self, LaneFormat::Words | LaneFormat::Ints),
-            IntegerElement::U16 | IntegerElement::Bits32 => self == LaneFormat::Ints,
-            IntegerElement::Bits64 => self == LaneFormat::Longs,
+            PackedElement::I8 | PackedElement::U8 => {
+                matches!(self, LaneFormat::Bytes | LaneFormat::Words | LaneFormat::Ints)
+            }
+            PackedElement::I16 => matches!(self, LaneFormat::Words | LaneFormat::Ints),
+            PackedElement::U16 | PackedElement::Bits32 => self == LaneFormat::Ints,
+            PackedElement::Bits64 => self == LaneFormat::Longs,
+            PackedElement::Bf16 => self == LaneFormat::Floats,
         }
     }
 }
 
 /// For 8-bit operands; the fastest first, as in the other lists.
-const BYTES: &[IntegerKernel] = &[
+const BYTES: &[PackedKernel] = &[
     #[cfg(target_arch = "x86_64")]
     x86::BYTES_512,
     #[cfg(target_arch = "x86_64")]
@@ -116,7 +126,7 @@ const BYTES: &[IntegerKernel] = &[
 ];
 
 /// For operands of up to 16 bits, except unsigned ones of 16.
-const WORDS: &[IntegerKernel] = &[
+const WORDS: &[PackedKernel] = &[
     #[cfg(target_arch = "x86_64")]
     x86::WORDS_512,
     #[cfg(target_arch = "x86_64")]
@@ -128,7 +138,7 @@ const WORDS: &[IntegerKernel] = &[
 ];
 
 /// For operands of up to 32 bits.
-const INTS: &[IntegerKernel] = &[
+const INTS: &[PackedKernel] = &[
     #[cfg(target_arch = "x86_64")]
     x86::INTS_512,
     #[cfg(target_arch = "x86_64")]
@@ -137,7 +147,7 @@ const INTS: &[IntegerKernel] = &[
 ];
 
 /// For operands of 64 bits.
-const LONGS: &[IntegerKernel] = &[
+const LONGS: &[PackedKernel] = &[
     #[cfg(target_arch = "x86_64")]
     x86::LONGS_512,
     #[cfg(target_arch = "x86_64")]
@@ -145,21 +155,30 @@ const LONGS: &[IntegerKernel] = &[
     portable::LONGS,
 ];
 
-impl IntegerKernel {
+/// For operands of bf16.
+const FLOATS: &[PackedKernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    x86::FLOATS_512,
+    #[cfg(target_arch = "x86_64")]
+    x86::FLOATS_256,
+    portable::FLOATS,
+];
+
+impl PackedKernel {
     /// All kernels that this processor has and that take these operands.
-    pub fn all(a: IntegerElement, b: IntegerElement) -> Vec<IntegerKernel> {
-        let all = [BYTES, WORDS, INTS, LONGS].concat();
+    pub fn all(a: PackedElement, b: PackedElement) -> Vec<PackedKernel> {
+        let all = [BYTES, WORDS, INTS, LONGS, FLOATS].concat();
         all.into_iter().filter(|kernel| kernel.takes(a, b) && (kernel.is_available)()).collect()
     }
 
     /// Whether it multiplies elements of these types.
-    pub fn takes(&self, a: IntegerElement, b: IntegerElement) -> bool {
+    pub fn takes(&self, a: PackedElement, b: PackedElement) -> bool {
         self.format.takes(a) && self.format.takes(b)
     }
 
     /// The fastest of a list that takes the operands. The last of each needed list is portable.
-    fn fastest(kernels: &[IntegerKernel], product: &IntegerProduct) -> Option<IntegerKernel> {
-        let takes = |kernel: &&IntegerKernel| kernel.takes(product.a.element, product.b.element);
+    fn fastest(kernels: &[PackedKernel], product: &PackedProduct) -> Option<PackedKernel> {
+        let takes = |kernel: &&PackedKernel| kernel.takes(product.a.element, product.b.element);
         kernels.iter().find(|kernel| takes(kernel) && (kernel.is_available)()).copied()
     }
 
@@ -169,7 +188,7 @@ impl IntegerKernel {
     /// The processor has the kernel's instructions. All elements of the operands that the extents and strides describe can be read, all of
     /// the result can be written, and no other thread writes them. The result does not overlap the operands, and its elements do not
     /// overlap.
-    pub unsafe fn run(&self, product: &IntegerProduct) {
+    pub unsafe fn run(&self, product: &PackedProduct) {
         debug_assert!(self.takes(product.a.element, product.b.element), "{} multiplies {product:?}", self.name);
         if product.m > 0 && product.n > 0 && self.takes(product.a.element, product.b.element) {
             // SAFETY: as promised by the caller.
@@ -181,8 +200,8 @@ impl IntegerKernel {
 /// Computes a product of elements of 8 bits.
 ///
 /// # Safety
-/// As for [`IntegerKernel::run`], but for the instructions.
-pub unsafe fn multiply_bytes(product: &IntegerProduct) {
+/// As for [`PackedKernel::run`], but for the instructions.
+pub unsafe fn multiply_bytes(product: &PackedProduct) {
     // SAFETY: as promised by the caller; the kernel is available.
     unsafe { run_first(&[BYTES, WORDS, INTS], product) }
 }
@@ -191,7 +210,7 @@ pub unsafe fn multiply_bytes(product: &IntegerProduct) {
 ///
 /// # Safety
 /// As for [`multiply_bytes`].
-pub unsafe fn multiply_words(product: &IntegerProduct) {
+pub unsafe fn multiply_words(product: &PackedProduct) {
     // SAFETY: as promised by the caller; the kernel is available.
     unsafe { run_first(&[WORDS, INTS], product) }
 }
@@ -200,7 +219,7 @@ pub unsafe fn multiply_words(product: &IntegerProduct) {
 ///
 /// # Safety
 /// As for [`multiply_bytes`].
-pub unsafe fn multiply_ints(product: &IntegerProduct) {
+pub unsafe fn multiply_ints(product: &PackedProduct) {
     // SAFETY: as promised by the caller; the kernel is available.
     unsafe { run_first(&[INTS], product) }
 }
@@ -209,15 +228,24 @@ pub unsafe fn multiply_ints(product: &IntegerProduct) {
 ///
 /// # Safety
 /// As for [`multiply_bytes`].
-pub unsafe fn multiply_longs(product: &IntegerProduct) {
+pub unsafe fn multiply_longs(product: &PackedProduct) {
     // SAFETY: as promised by the caller; the kernel is available.
     unsafe { run_first(&[LONGS], product) }
 }
 
+/// Computes a product of elements of bf16.
+///
 /// # Safety
 /// As for [`multiply_bytes`].
-unsafe fn run_first(lists: &[&[IntegerKernel]], product: &IntegerProduct) {
-    let found = lists.iter().find_map(|kernels| IntegerKernel::fastest(kernels, product));
+pub unsafe fn multiply_bf16(product: &PackedProduct) {
+    // SAFETY: as promised by the caller; the kernel is available.
+    unsafe { run_first(&[FLOATS], product) }
+}
+
+/// # Safety
+/// As for [`multiply_bytes`].
+unsafe fn run_first(lists: &[&[PackedKernel]], product: &PackedProduct) {
+    let found = lists.iter().find_map(|kernels| PackedKernel::fastest(kernels, product));
     debug_assert!(found.is_some(), "no kernel multiplies {product:?}");
     if let Some(kernel) = found {
         // SAFETY: as promised by the caller; the kernel is available.

@@ -1,10 +1,11 @@
 //! Kernels for processors with vectors of 256 or 512 bits.
 
 use std::arch::x86_64::*;
+use std::mem::transmute;
 
 use super::blocks::multiply;
-use super::kernel::PanelKernel;
-use super::{IntegerKernel, IntegerProduct, LaneFormat};
+use super::kernel::{FloatLane, PanelKernel};
+use super::{LaneFormat, PackedKernel, PackedProduct};
 
 /// A kernel: its name, format, lanes and terms of a lane; its vectors and their operations; and the rows of its tiles. Its features come
 /// twice: for the compiler, and for the check of the processor.
@@ -55,14 +56,14 @@ macro_rules! kernel {
         }
 
         /// # Safety
-        /// As for [`IntegerKernel::run`].
+        /// As for [`PackedKernel::run`].
         #[target_feature(enable = $features)]
-        unsafe fn $run(product: &IntegerProduct) {
+        unsafe fn $run(product: &PackedProduct) {
             // SAFETY: as promised by the caller.
             unsafe { multiply::<$kernel, $rows, $few, { 2 * $lanes }>(product) }
         }
 
-        pub(super) const $constant: IntegerKernel = IntegerKernel {
+        pub(super) const $constant: PackedKernel = PackedKernel {
             name: $name,
             format: LaneFormat::$format,
             is_available: || $(is_x86_feature_detected!($feature))&&+,
@@ -145,4 +146,52 @@ kernel!(
         _mm256_add_epi64(sums, _mm256_add_epi64(_mm256_mul_epu32(a, b), high))
     },
     (6, 2), "avx2", ["avx2"], longs_256
+);
+
+/// A vector with copies of a lane.
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn splat_512(lane: FloatLane) -> __m512 {
+    _mm512_set1_ps(lane.sum())
+}
+
+/// A vector with copies of a lane.
+#[inline]
+#[target_feature(enable = "avx")]
+fn splat_256(lane: FloatLane) -> __m256 {
+    _mm256_set1_ps(lane.sum())
+}
+
+/// The terms in the lower halves of lanes, as f32.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn earlier_terms(pairs: __m256) -> __m256 {
+    _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_castps_si256(pairs)))
+}
+
+/// The terms in the upper halves of lanes, as f32.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn later_terms(pairs: __m256) -> __m256 {
+    _mm256_and_ps(pairs, _mm256_castsi256_ps(_mm256_set1_epi32(0xffff_0000_u32 as i32)))
+}
+
+kernel!(
+    FLOATS_512: "floats avx512bf16", Floats512, Floats, [FloatLane; 16], 2,
+    __m512: splat_512, _mm512_loadu_ps, _mm512_storeu_ps, _mm512_add_ps,
+    |sums, a, b| {
+        // Both types are 512 bits, for which the instruction has its own meaning.
+        _mm512_dpbf16_ps(sums, transmute::<__m512, __m512bh>(a), transmute::<__m512, __m512bh>(b))
+    },
+    (12, 4), "avx512f,avx512bw,avx512vl,avx512bf16", ["avx512f", "avx512bw", "avx512vl", "avx512bf16"], floats_512
+);
+
+kernel!(
+    FLOATS_256: "floats avx2", Floats256, Floats, [FloatLane; 8], 2,
+    __m256: splat_256, _mm256_loadu_ps, _mm256_storeu_ps, _mm256_add_ps,
+    |sums, a, b| {
+        let sums = _mm256_fmadd_ps(later_terms(a), later_terms(b), sums);
+        _mm256_fmadd_ps(earlier_terms(a), earlier_terms(b), sums)
+    },
+    (4, 2), "avx2,fma", ["avx2", "fma"], floats_256
 );

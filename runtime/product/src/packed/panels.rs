@@ -13,8 +13,8 @@
 //! sum(a b) = sum(a' b') - p sum(b') + q sum(a') - k p q
 //! ```
 
-use super::kernel::PanelKernel;
-use super::{IntegerElement, IntegerOperand, LaneFormat};
+use super::kernel::{FloatLane, PanelKernel};
+use super::{LaneFormat, PackedElement, PackedOperand};
 
 /// Lanes of one column whose terms are adjacent that are copied before the next column: those of one cache line, or a few.
 const RUN: usize = 16;
@@ -39,13 +39,13 @@ pub(super) const FLIP: i32 = 0x8080_8080_u32 as i32;
 /// The elements can be read, and `into` has room for `len` rounded up to `W`, times the groups of terms, in lanes.
 #[inline(always)]
 pub(super) unsafe fn pack<K: PanelKernel, const W: usize>(
-    operand: &IntegerOperand,
+    operand: &PackedOperand,
     is_b: bool,
     (first, len): (usize, usize),
     (term, terms): (usize, usize),
     into: *mut K::Lane,
 ) {
-    let IntegerOperand { across, along, element, .. } = *operand;
+    let PackedOperand { across, along, element, .. } = *operand;
     let offset = (first as isize).wrapping_mul(across).wrapping_add((term as isize).wrapping_mul(along));
     macro_rules! source {
         ($type:ty) => {
@@ -73,21 +73,22 @@ pub(super) unsafe fn pack<K: PanelKernel, const W: usize>(
             let flip = if flips(element, is_b) { FLIP } else { 0 };
             copy!(u8, |terms: [u8; 4]| i32::from_ne_bytes(terms) ^ flip);
         }
-        (LaneFormat::Words, IntegerElement::I8) => words!(i8),
-        (LaneFormat::Words, IntegerElement::U8) => words!(u8),
+        (LaneFormat::Words, PackedElement::I8) => words!(i8),
+        (LaneFormat::Words, PackedElement::U8) => words!(u8),
         (LaneFormat::Words, _) => words!(i16),
-        (LaneFormat::Ints, IntegerElement::I8) => ints!(i8),
-        (LaneFormat::Ints, IntegerElement::U8) => ints!(u8),
-        (LaneFormat::Ints, IntegerElement::I16) => ints!(i16),
-        (LaneFormat::Ints, IntegerElement::U16) => ints!(u16),
+        (LaneFormat::Ints, PackedElement::I8) => ints!(i8),
+        (LaneFormat::Ints, PackedElement::U8) => ints!(u8),
+        (LaneFormat::Ints, PackedElement::I16) => ints!(i16),
+        (LaneFormat::Ints, PackedElement::U16) => ints!(u16),
         (LaneFormat::Ints, _) => ints!(i32),
         (LaneFormat::Longs, _) => copy!(i64, |[a]: [i64; 1]| a),
+        (LaneFormat::Floats, _) => copy!(u16, |[a, b]: [u16; 2]| FloatLane(u32::from(a) | u32::from(b) << 16)),
     }
 }
 
 /// Whether the bytes of an operand have flipped signs: `a` is stored unsigned, and `b` signed.
-pub(super) fn flips(element: IntegerElement, is_b: bool) -> bool {
-    is_b == (element == IntegerElement::U8)
+pub(super) fn flips(element: PackedElement, is_b: bool) -> bool {
+    is_b == (element == PackedElement::U8)
 }
 
 /// # Safety

@@ -1,11 +1,12 @@
-//! Products of matrices of integers, by the crate `runtime/product`.
+//! Products of matrices of integers and of bf16, by the crate `runtime/product`.
 //!
-//! Sums of integers wrap around, so the bits depend neither on the order of a sum nor on the cut of a product.
+//! The bits do not depend on the cut of a product into rows and columns.
 
 use super::gemm::MatrixProduct;
 use spmdc_abi::DType;
-use spmdc_product::integer::{
-    IntegerElement, IntegerOperand, IntegerProduct, multiply_bytes, multiply_ints, multiply_longs, multiply_words,
+use spmdc_product::packed::{
+    PackedElement, PackedOperand, PackedProduct, multiply_bf16, multiply_bytes, multiply_ints, multiply_longs,
+    multiply_words,
 };
 
 /// # Safety
@@ -36,16 +37,24 @@ pub(crate) unsafe fn product_i64(product: &MatrixProduct<'_>) {
     unsafe { contract(product, multiply_longs) }
 }
 
+/// # Safety
+/// As for [`product_i8`].
+pub(crate) unsafe fn product_bf16(product: &MatrixProduct<'_>) {
+    // SAFETY: as promised by the caller.
+    unsafe { contract(product, multiply_bf16) }
+}
+
 /// The elements of an operand. Programs with other types have been refused.
-fn element(dtype: DType) -> Option<IntegerElement> {
+fn element(dtype: DType) -> Option<PackedElement> {
     match dtype {
-        DType::I8 => Some(IntegerElement::I8),
-        DType::Bool | DType::U8 => Some(IntegerElement::U8),
-        DType::I16 => Some(IntegerElement::I16),
-        DType::U16 => Some(IntegerElement::U16),
-        DType::I32 | DType::U32 => Some(IntegerElement::Bits32),
-        DType::I64 | DType::U64 => Some(IntegerElement::Bits64),
-        DType::F16 | DType::Bf16 | DType::F32 | DType::F64 | DType::F8e4m3 | DType::F8e5m2 | DType::Key => None,
+        DType::I8 => Some(PackedElement::I8),
+        DType::Bool | DType::U8 => Some(PackedElement::U8),
+        DType::I16 => Some(PackedElement::I16),
+        DType::U16 => Some(PackedElement::U16),
+        DType::I32 | DType::U32 => Some(PackedElement::Bits32),
+        DType::I64 | DType::U64 => Some(PackedElement::Bits64),
+        DType::Bf16 => Some(PackedElement::Bf16),
+        DType::F16 | DType::F32 | DType::F64 | DType::F8e4m3 | DType::F8e5m2 | DType::Key => None,
     }
 }
 
@@ -53,7 +62,7 @@ fn element(dtype: DType) -> Option<IntegerElement> {
 ///
 /// # Safety
 /// As for [`product_i8`].
-unsafe fn contract(product: &MatrixProduct<'_>, multiply: unsafe fn(&IntegerProduct)) {
+unsafe fn contract(product: &MatrixProduct<'_>, multiply: unsafe fn(&PackedProduct)) {
     let MatrixProduct { m, n, k, .. } = *product;
     let elements = product.operands.map(element);
     debug_assert!(elements.iter().all(Option::is_some), "products of {:?} are refused", product.operands);
@@ -61,8 +70,8 @@ unsafe fn contract(product: &MatrixProduct<'_>, multiply: unsafe fn(&IntegerProd
     let sizes = product.operands.map(|operand| operand.size() as isize);
     product.each_pass(|(a, b), depth, adds| {
         let operand =
-            |first: *const u8, element, across: isize, along: isize| IntegerOperand { first, element, across, along };
-        let part = IntegerProduct {
+            |first: *const u8, element, across: isize, along: isize| PackedOperand { first, element, across, along };
+        let part = PackedProduct {
             m: m.len,
             n: n.len,
             k: depth,

@@ -2,9 +2,9 @@
 
 use super::LaneFormat;
 
-/// A lane: its elements, as a number.
+/// A lane: its terms, or a sum.
 pub(super) trait PanelLane: Copy + Default {
-    /// The sum, modulo its size.
+    /// The sum; of integers modulo their size.
     fn plus(self, other: Self) -> Self;
 
     /// The number that makes it zero when it is added.
@@ -45,6 +45,41 @@ impl PanelLane for i64 {
     #[inline(always)]
     fn of(value: i32) -> i64 {
         i64::from(value)
+    }
+}
+
+/// Two bf16 of an operand, the earlier term in the lower half; or a sum, as the bits of an f32.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct FloatLane(pub u32);
+
+impl FloatLane {
+    /// The terms, as f32.
+    #[inline(always)]
+    pub(super) fn terms(self) -> [f32; 2] {
+        [f32::from_bits(self.0 << 16), f32::from_bits(self.0 & 0xffff_0000)]
+    }
+
+    /// The sum in the lane.
+    #[inline(always)]
+    pub(super) fn sum(self) -> f32 {
+        f32::from_bits(self.0)
+    }
+}
+
+impl PanelLane for FloatLane {
+    #[inline(always)]
+    fn plus(self, other: FloatLane) -> FloatLane {
+        FloatLane((self.sum() + other.sum()).to_bits())
+    }
+
+    #[inline(always)]
+    fn negated(self) -> FloatLane {
+        FloatLane((-self.sum()).to_bits())
+    }
+
+    #[inline(always)]
+    fn of(value: i32) -> FloatLane {
+        FloatLane((value as f32).to_bits())
     }
 }
 

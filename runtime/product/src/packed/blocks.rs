@@ -13,7 +13,7 @@ use std::mem::size_of;
 
 use super::kernel::{PanelKernel, PanelLane};
 use super::panels::{FLIP, flips, pack, sums_of_rows};
-use super::{IntegerProduct, LaneFormat};
+use super::{LaneFormat, PackedProduct};
 
 /// Groups of terms, rows and columns of a block. Rows and columns are multiples of those of all tiles.
 const DEPTH: usize = 512;
@@ -56,10 +56,10 @@ struct TileSource<L> {
 /// Computes a product with tiles of `R` rows and `2 * K::LANES = W` columns; the last rows are tiles of `FEW` rows, then of one.
 ///
 /// # Safety
-/// As for [`IntegerKernel::run`](super::IntegerKernel::run); there are rows and columns.
+/// As for [`PackedKernel::run`](super::PackedKernel::run); there are rows and columns.
 #[inline(always)]
 pub(super) unsafe fn multiply<K: PanelKernel, const R: usize, const FEW: usize, const W: usize>(
-    product: &IntegerProduct,
+    product: &PackedProduct,
 ) {
     debug_assert!(W == 2 * K::LANES && W <= MAX_COLUMNS && ROWS.is_multiple_of(R) && COLUMNS.is_multiple_of(W));
     // Tiles store rows.
@@ -95,11 +95,11 @@ pub(super) unsafe fn multiply<K: PanelKernel, const R: usize, const FEW: usize, 
 /// As for [`multiply`]; there is room for the panels of `a` and `b`, and the corrections of rows and columns.
 #[inline(always)]
 unsafe fn blocks<K: PanelKernel, const R: usize, const FEW: usize, const W: usize>(
-    product: &IntegerProduct,
+    product: &PackedProduct,
     [a, b]: [*mut K::Lane; 2],
     [of_rows, of_columns]: [*mut K::Lane; 2],
 ) {
-    let IntegerProduct { m, n, k, .. } = *product;
+    let PackedProduct { m, n, k, .. } = *product;
     let is_bytes = K::FORMAT == LaneFormat::Bytes;
     let moved_a = is_bytes && flips(product.a.element, false);
     let moved_b = is_bytes && flips(product.b.element, true);
