@@ -1,5 +1,5 @@
-//! Compiles the reference functions of the accuracy sweep (`src/accuracy`), which need C's wider formats. Those of one number are
-//! expressions in the table of math functions.
+//! Compiles the reference functions of the accuracy sweep (`src/accuracy`), which need C's wider formats, and the parser for editors. The
+//! functions of one number are expressions in the table of math functions.
 
 use spmdc_math::MathFn;
 use std::path::Path;
@@ -22,4 +22,8 @@ fn main() {
         .flag_if_supported("-ffp-contract=off")
         .compile("reference");
     println!("cargo:rustc-link-lib=m");
+    let editors = concat!(env!("CARGO_MANIFEST_DIR"), "/../grammar/editors/tree-sitter-spmd/src");
+    println!("cargo:rerun-if-changed={editors}");
+    let files = ["parser.c", "scanner.c"].map(|name| Path::new(editors).join(name));
+    cc::Build::new().files(files).include(editors).warnings(true).compile("tree-sitter-spmd");
 }

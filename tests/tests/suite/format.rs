@@ -29,7 +29,7 @@ fn tree(text: &str) -> ProgramNode {
 
 /// Another layout of a program: other spaces where there are some, and more of them next to brackets and commas. Strings, comments and
 /// empty lines stay.
-fn relaid(text: &str, draw: &mut Draw) -> String {
+pub fn relaid(text: &str, draw: &mut Draw) -> String {
     let spaces = [" ", "  ", "\n", "\n    ", " \n", "\t", "\r\n"];
     let mut other = String::new();
     // Two line breaks would be an empty line.
@@ -91,7 +91,8 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn all_programs() -> Vec<(String, String)> {
+/// The programs of the repository, with their paths.
+pub fn all_programs() -> Vec<(String, String)> {
     let mut found = Vec::new();
     let root = spmdc_tests::root();
     for folder in ["cli", "compiler", "examples", "tests"] {

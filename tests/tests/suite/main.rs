@@ -10,6 +10,7 @@ mod benches;
 mod choices;
 mod directives;
 mod draws;
+mod editors;
 mod edits;
 mod export;
 mod failures;

@@ -20,7 +20,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         match path.is_dir() {
-            true if path.ends_with("target") || path.ends_with("tests/golden") => {}
+            true if ["target", "node_modules", "tests/golden"].iter().any(|other| path.ends_with(other)) => {}
             true => found.extend(files(&path, extension)),
             false => found.extend((path.extension().is_some_and(|e| e == extension)).then_some(path)),
         }
