@@ -15,6 +15,7 @@ pub mod races;
 pub mod random;
 pub mod reshards;
 pub mod screen;
+pub mod textmate;
 pub mod xla;
 
 #[cfg(debug_assertions)]

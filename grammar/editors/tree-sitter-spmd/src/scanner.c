@@ -292,7 +292,7 @@ static bool scan_slashes(TSLexer *lexer, const bool *valid, bool may_divide, uns
     if (length == MAX_LINE - 1) {
       fits = false;
     } else {
-      rest[length++] = c > 0 && c < 128 ? (char)c : '\\';  // a character that no token begins with
+      rest[length++] = c > 0 && c < 127 ? (char)c : 127;  // a character of strings and comments only
     }
     lexer->advance(lexer, false);
   }

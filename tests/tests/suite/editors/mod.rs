@@ -3,6 +3,7 @@
 //! `EDITOR_PROGRAMS=10000` parses more random programs, `EDITOR_PROGRAM=17` one of them.
 
 mod highlights;
+mod textmate;
 mod trees;
 
 use crate::format::{all_programs, relaid};
