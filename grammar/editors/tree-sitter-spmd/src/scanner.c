@@ -301,9 +301,9 @@ static bool scan_slashes(TSLexer *lexer, const bool *valid, bool may_divide, uns
   if (may_divide && fits && first != '/' && first != '!') {
     bool is_spaced = first == ' ' || first == '\t';
     bool is_even = spaces == 0 ? !is_spaced : spaces == 1 && first == ' ' && second != ' ' && second != '\t';
-    if (is_even && is_assignment && valid[FLOOR_DIVIDE_ASSIGN]) {
+    if (is_even && is_assignment && (valid[FLOOR_DIVIDE] || valid[FLOOR_DIVIDE_ASSIGN])) {
       lexer->result_symbol = FLOOR_DIVIDE_ASSIGN;
-      return true;
+      return valid[FLOOR_DIVIDE_ASSIGN];
     }
     if (is_even && !is_assignment && valid[FLOOR_DIVIDE] && continues_expression(rest)) {
       lexer->result_symbol = FLOOR_DIVIDE;

@@ -7,7 +7,8 @@ mod textmate;
 mod trees;
 
 use crate::format::{all_programs, relaid};
-use spmdc_grammar::classify::classified;
+use spmdc_grammar::ast::DTypeName;
+use spmdc_grammar::classify::{KEYWORDS, classified};
 use spmdc_grammar::parse;
 use spmdc_grammar::span::FileId;
 use spmdc_inspect::print;
@@ -147,7 +148,7 @@ fn random_programs_have_the_trees_of_the_compiler() {
     }
 }
 
-/// Whether the grammar for editors accepts the text of this error: a limit, a name that depends on its place, or an operator after a statement
+/// Whether the grammar for editors accepts the text of this error: a limit, a name that depends on its place, an operator after a statement
 /// that ends in a brace.
 fn is_accepted(message: &str) -> bool {
     const ACCEPTED: [&str; 5] = [
@@ -206,6 +207,60 @@ fn damaged_programs_have_error_nodes() {
             _ => format!("{before}{other}\n{}", &text[at.start..]),
         };
         assert_same_or_wrong(&format!("damaged program {number}"), &text);
+    }
+}
+
+/// Reserved words name fields only, contextual words anything.
+#[test]
+fn words_are_names_where_the_compiler_takes_them() {
+    let element_types = DTypeName::ALL.iter().map(|(_, name)| *name);
+    for word in KEYWORDS.iter().copied().chain(element_types).chain(["_", "test", "stage", "P"]) {
+        let texts = [
+            format!("fn f(p) {{ g(p.{word}, {word}=1) + p.{word} }}"),
+            format!("fn f(p) {{ let q = {{ {word}: p }}; q }}"),
+            format!("fn f(p) {{ let {{ {word}: q }} = p; q }}"),
+            format!("fn f(p: {{ {word}: f32 }}) {{ p }}"),
+            format!("fn f({word}) {{ let {word} = {word} + 1; {word}[0] = {word}; {word} }}"),
+            format!("fn {word}() {{ g({word}) }}"),
+            format!("const {word} = {word};"),
+            format!("type {word}<{word}> = f32[{word}];"),
+            format!("type T = {word};"),
+            format!("type T = {word}.{word}<{word}>;"),
+            format!("mesh {word} ({word} = 2);"),
+            format!("mesh m = {word}[{word} = 0];"),
+            format!("import \"a.spmd\" as {word};"),
+            format!("fn f(x: f32[4@{word}] on {word}) {{ reshard(x, P({word}, unreduced={word})) }}"),
+            format!("fn f() {{ for {word} in {word}..{word} step {word} {{ {word}; }} }}"),
+        ];
+        texts.iter().for_each(|text| {
+            assert_same_or_wrong(word, text);
+        });
+    }
+}
+
+/// A random rest of a line after `//` makes the compiler and the grammar for editors divide, or read a comment.
+#[test]
+fn slashes_divide_where_they_divide_for_the_compiler() {
+    // Without `=`: a scanner does not know whether it is in a list, where keywords may follow.
+    const PARTS: [&str; 28] = [
+        "n", "x", "2", ".0", "f(n)", "(n)", "(n, x)", "[n]", "[", "]", "(", ")", "{", "}", ",", ";", ":", "..", "+",
+        "-", ">", "|", "//", "//=", "\"a\"", "if", "step", "f32[n]",
+    ];
+    for number in crate::numbers("EDITOR_PROGRAM", "EDITOR_PROGRAMS", 3000) {
+        let mut draw = Draw::new("slashes", number);
+        let space = |draw: &mut Draw| draw.pick(&["", " ", " ", " ", "  "]);
+        let mut line = format!("{}{}", space(&mut draw), draw.pick(&["//", "//", "//", "//="]));
+        for _ in 0..draw.below(6) {
+            line += space(&mut draw);
+            line += draw.pick(&PARTS);
+        }
+        let text = match draw.below(4) {
+            0 => format!("fn f(x, n) {{\n  let y = n{line}\n  + x;\n  y\n}}"),
+            1 => format!("fn f(x, n) {{\n  g(n, x{line}\n  )\n}}"),
+            2 => format!("fn f(x, n) {{\n  for i in 0..n{line}\n  {{ x; }}\n}}"),
+            _ => format!("fn f(x, n) {{\n  x[n]{line}\n}}"),
+        };
+        assert_same_or_wrong(&format!("line {number}"), &text);
     }
 }
 
