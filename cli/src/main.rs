@@ -10,23 +10,22 @@
 
 mod allocator;
 mod ar;
-mod cache;
 mod commands;
 mod examples;
 mod header;
 mod link;
 mod machine;
 mod options;
-mod render;
 mod sources;
-mod table;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use spmdc_grammar::diagnostic::Diagnostic;
+use spmdc_driver::errors::CommandError;
+use spmdc_driver::render::Reporter;
+use spmdc_driver::sources::SourceTexts;
 use spmdc_layout::draw::Style;
 use spmdc_runtime::errors::exhausted::{self, NotingAllocator};
 use spmdc_runtime::errors::trap::{RunCode, RunError};
@@ -36,32 +35,10 @@ use spmdc_runtime::run::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::run::start::{Failure, FailureReport, without_panic};
 
 use crate::allocator::BySize;
-use crate::options::{Command, CommandLine};
-use crate::render::Reporter;
-use crate::sources::SourceTexts;
+use crate::options::{Command, CommandLine, MessageOptions};
 
 #[global_allocator]
 static ALLOCATOR: NotingAllocator<BySize> = NotingAllocator(BySize);
-
-/// The reason why a command failed.
-pub enum CommandError {
-    /// The program is wrong, or the mesh, constants or entry given on the command line.
-    Program(Vec<Diagnostic>),
-    /// The command line is wrong, or the program failed while running.
-    Failure(Failure),
-}
-
-impl From<RunError> for CommandError {
-    fn from(error: RunError) -> CommandError {
-        CommandError::Failure(Failure::new(error))
-    }
-}
-
-impl From<Failure> for CommandError {
-    fn from(failure: Failure) -> CommandError {
-        CommandError::Failure(failure)
-    }
-}
 
 fn main() -> ExitCode {
     exhausted::end_with_status();
@@ -70,7 +47,8 @@ fn main() -> ExitCode {
         Ok(options) => options,
         Err(error) => return refuse(&error, RunArgs::error_format_of(&words)),
     };
-    let reporter = Reporter::new(&options.messages);
+    let MessageOptions { error_format, color, ascii } = options.messages;
+    let reporter = Reporter::new(error_format.into(), ascii, color.is_used(&io::stderr()));
     let mut texts = SourceTexts::default();
     let done = without_panic(|| Ok(perform(&options, &reporter, &mut texts)));
     match done.unwrap_or_else(|failure| Err(CommandError::Failure(failure))) {

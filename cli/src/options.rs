@@ -1,6 +1,7 @@
 //! The commands and their options.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::PathBuf;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -120,6 +121,21 @@ pub enum Color {
     Auto,
     Always,
     Never,
+}
+
+impl Color {
+    /// Whether output to this stream is coloured.
+    pub fn is_used(self, stream: &impl IsTerminal) -> bool {
+        match self {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => {
+                let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+                let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
+                stream.is_terminal() && !is_refused && !is_dumb
+            }
+        }
+    }
 }
 
 /// The program, and the mesh and constants to compile it for.

@@ -1,21 +1,17 @@
-//! The files of a program: read for the compiler, and kept for messages.
+//! Reads the programs that the command line names.
 
 use std::path::{Path, PathBuf};
 
-use miette::NamedSource;
 use spmdc_check::CheckOptions;
-use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::HostOptions;
-use spmdc_compiler::sources;
-use spmdc_grammar::diagnostic::{Diagnostic, Severity};
-use spmdc_grammar::span::{FileId, Lines, Span};
+use spmdc_driver::disk::{read, read_text};
+use spmdc_driver::errors::{CommandError, unreadable};
+use spmdc_driver::sources::{ParsedProgram, SourceTexts, parse};
 use spmdc_kernel::machine::Machine;
 use spmdc_layout::cost::Levels;
-use spmdc_lsp::disk::{DiskSources, read, read_text};
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::describe;
 
-use crate::CommandError;
 use crate::examples;
 use crate::machine;
 use crate::options::{MachineOption, ProgramOptions};
@@ -26,65 +22,6 @@ const MAX_DEPTH: usize = 64;
 /// The name of standard input, and of standard output, on the command line.
 pub const STANDARD_INPUT: &str = "-";
 
-/// One file, with its name as the user gave it.
-pub struct SourceText {
-    pub name: String,
-    pub text: String,
-    lines: Lines,
-    /// The same file for messages.
-    pub named: NamedSource<String>,
-}
-
-/// The texts of one compilation, by their [`FileId`].
-#[derive(Default)]
-pub struct SourceTexts {
-    files: Vec<SourceText>,
-}
-
-impl SourceTexts {
-    pub fn add(&mut self, name: &str, text: &str) {
-        let named = NamedSource::new(name, text.to_string());
-        self.files.push(SourceText { name: name.to_string(), text: text.to_string(), lines: Lines::new(text), named });
-    }
-
-    pub fn get(&self, file: FileId) -> Option<&SourceText> {
-        self.files.get(usize::from(file.0))
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = &SourceText> {
-        self.files.iter()
-    }
-
-    /// The one-based line and column of a span; zeros if they are unknown.
-    pub fn line_column(&self, span: Span) -> (usize, usize) {
-        self.get(span.file).map_or((0, 0), |file| file.lines.line_column(&file.text, span.start as usize))
-    }
-
-    /// `line:column` of a span; with the file's name before it, unless it is the main file.
-    pub fn place(&self, span: Span) -> Option<String> {
-        let file = self.get(span.file)?;
-        let (line, column) = self.line_column(span);
-        Some(match span.file {
-            SourceSet::ROOT => format!("{line}:{column}"),
-            _ => format!("{}:{line}:{column}", file.name),
-        })
-    }
-
-    #[cfg(test)]
-    pub fn of(files: &[(&str, &str)]) -> SourceTexts {
-        let mut texts = SourceTexts::default();
-        files.iter().for_each(|(name, text)| texts.add(name, text));
-        texts
-    }
-}
-
-/// A parsed program, and the command line's options for it.
-pub struct ParsedProgram {
-    pub set: SourceSet,
-    pub options: CheckOptions,
-    pub hosts: Option<HostOptions>,
-}
-
 /// Reads the program and its imports. The texts are kept even if they have errors: messages show them.
 pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedProgram, CommandError> {
     let example = examples::text(&options.program).transpose()?;
@@ -94,11 +31,7 @@ pub fn load(options: &ProgramOptions, texts: &mut SourceTexts) -> Result<ParsedP
         (None, _) => (options.program.to_string_lossy(), read(&options.program)),
     };
     let text = text.map_err(|why| RunError::new(RunCode::E0703, format!("cannot read the program `{name}`: {why}")))?;
-    let (set, diagnostics) = sources::load(&name, &text, &DiskSources);
-    set.files.iter().for_each(|file| texts.add(&file.name, &file.text));
-    if has_errors(&diagnostics) {
-        return Err(CommandError::Program(diagnostics));
-    }
+    let set = parse(&name, &text, texts)?;
     let (machine, levels) = match &options.machine {
         MachineOption::Real => (Machine::REAL, Levels::DEFAULT),
         MachineOption::Tiny => (Machine::TINY, Levels::DEFAULT),
@@ -150,14 +83,4 @@ fn add_folder(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> Result<(
         }
     }
     Ok(())
-}
-
-/// The error for a file or folder that cannot be read.
-pub fn unreadable(name: &str, why: &str) -> CommandError {
-    RunError::new(RunCode::E0703, format!("cannot read `{name}`: {why}")).into()
-}
-
-/// Whether any of these is an error.
-fn has_errors(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().any(|diagnostic| diagnostic.severity == Severity::Error)
 }

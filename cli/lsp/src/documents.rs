@@ -9,10 +9,10 @@ use std::time::SystemTime;
 
 use lsp_types::TextDocumentContentChangeEvent;
 use spmdc_check::sources::{Source, Sources};
+use spmdc_driver::disk::{self, imported};
 use spmdc_grammar::ast::ProgramNode;
 use spmdc_grammar::span::FileId;
 
-use crate::disk::{self, imported};
 use crate::positions::LineIndex;
 use crate::shipped;
 use crate::symbols::Symbols;

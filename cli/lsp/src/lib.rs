@@ -11,7 +11,6 @@ mod capabilities;
 mod carried;
 mod completion;
 mod cursor;
-pub mod disk;
 mod documents;
 mod findings;
 mod functions;

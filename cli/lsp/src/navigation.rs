@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use lsp_types::{Location, TextEdit, Uri, WorkspaceEdit};
+use spmdc_driver::disk;
 use spmdc_grammar::classify::is_name;
 
-use crate::disk;
 use crate::documents::ParsedFile;
 use crate::positions::uri_of;
 use crate::resolve::{self, Identity, identity};

@@ -73,7 +73,7 @@ impl NameView {
 impl ServerState {
     /// The path of a document inside the server.
     pub fn path(&self, uri: &Uri) -> Option<PathBuf> {
-        path_of(uri).map(|path| self.copies.inside(crate::disk::tidy(&path)))
+        path_of(uri).map(|path| self.copies.inside(spmdc_driver::disk::tidy(&path)))
     }
 
     /// The file and the offset of a position.

@@ -3,15 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use spmdc_compiler::backends;
+use spmdc_driver::errors::{CommandError, absent, no_code};
+use spmdc_driver::render::Reporter;
+use spmdc_driver::reports;
+use spmdc_driver::sources::SourceTexts;
 use spmdc_kernel::backend::{Destination, Entry, TextForm};
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::run::start::encode;
 
 use crate::header::{LibraryHeader, identifier};
+use crate::link;
 use crate::options::{BuildCommand, Emit};
-use crate::render::Reporter;
-use crate::sources::{STANDARD_INPUT, SourceTexts};
-use crate::{CommandError, link};
+use crate::sources::STANDARD_INPUT;
 
 /// Writes the requested output.
 pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), CommandError> {
@@ -29,7 +32,7 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
         return Err(error.with_help("write -o FILE, or write an object with --emit obj").into());
     }
     let compilation = super::compile(&command.program, None, reporter, texts)?;
-    let program = compilation.program.as_ref().ok_or_else(|| super::absent("program"))?;
+    let program = compilation.program.as_ref().ok_or_else(|| absent("program"))?;
     if let (Emit::Lib | Emit::Obj, Some(stream)) = (command.emit, program.params.iter().find(|it| it.place.is_none())) {
         let why = format!("a library cannot have a stream as a parameter: `{}: {}`", stream.name, stream.ty);
         let error = RunError::new(RunCode::E0901, why);
@@ -38,7 +41,7 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
     let cpu = command.cpu.cpu();
     let object = |entry: Entry| -> Result<Vec<u8>, CommandError> {
         let object = backends::DEFAULT.object(&encode(program)?, &compilation.kernels, cpu, entry);
-        object.map_err(|error| super::no_code(&error))
+        object.map_err(|error| no_code(&error))
     };
     let named_after = if link::is_file(&output) { &output } else { &command.program.program };
     let name = library_name(named_after);
@@ -52,11 +55,11 @@ pub fn build(command: &BuildCommand, reporter: &Reporter, texts: &mut SourceText
             link::write(header.to_string().as_bytes(), &output.with_extension("h"))?;
         }
         Emit::Asm => {
-            let text = super::dump::code(&compilation, TextForm::Assembly, Destination::Object(cpu))?;
+            let text = reports::dump::code(&compilation, TextForm::Assembly, Destination::Object(cpu))?;
             link::write(text.as_bytes(), &output)?;
         }
         Emit::Clif => {
-            let text = super::dump::code(&compilation, TextForm::Intermediate, Destination::Object(cpu))?;
+            let text = reports::dump::code(&compilation, TextForm::Intermediate, Destination::Object(cpu))?;
             link::write(text.as_bytes(), &output)?;
         }
     }

@@ -6,13 +6,13 @@ use spmdc_check::CheckOptions;
 use spmdc_compiler::pipeline::Options;
 use spmdc_compiler::report::named::named_values;
 use spmdc_compiler::report::plan::plan;
+use spmdc_driver::errors::{CommandError, absent};
+use spmdc_driver::render::Reporter;
+use spmdc_driver::reports::plan::{Total, total};
+use spmdc_driver::sources::SourceTexts;
 use spmdc_ir::program::Stage;
 
-use super::plan::{Total, total};
-use crate::CommandError;
 use crate::options::CheckCommand;
-use crate::render::Reporter;
-use crate::sources::SourceTexts;
 
 /// Reports all errors of the program, which is compiled as far as errors can occur. Without errors, one line gives its memory and
 /// communication.
@@ -26,10 +26,10 @@ pub fn check(command: &CheckCommand, reporter: &Reporter, texts: &mut SourceText
     }
     let (mut values, mut collectives) = (0, Vec::new());
     for of_mesh in compilation.of_meshes() {
-        let module = of_mesh.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?;
+        let module = of_mesh.stage(Stage::Propagated).ok_or_else(|| absent("layouts"))?;
         values += module.func.params.len() + named_values(&module.func).len();
-        let module = of_mesh.stage(Stage::Optimized).ok_or_else(|| super::absent("partitioned program"))?;
-        let program = of_mesh.program.as_ref().ok_or_else(|| super::absent("program"))?;
+        let module = of_mesh.stage(Stage::Optimized).ok_or_else(|| absent("partitioned program"))?;
+        let program = of_mesh.program.as_ref().ok_or_else(|| absent("program"))?;
         let found = plan(module, program).collectives.into_iter();
         // A transfer is where it is received.
         collectives.extend(found.filter(|each| each.kind != CollectiveKind::Transfer || each.received > 0));

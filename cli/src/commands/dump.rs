@@ -3,19 +3,21 @@
 use clap::ValueEnum;
 use serde_json::Value;
 use spmdc_check::sources::SourceSet;
-use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Compilation, Options};
 use spmdc_compiler::report::json::module_json;
-use spmdc_inspect::print::module_with_places;
-use spmdc_ir::program::{Module, Stage};
+use spmdc_driver::errors::{CommandError, absent};
+use spmdc_driver::render::Reporter;
+use spmdc_driver::reports;
+use spmdc_driver::reports::dump::text;
+use spmdc_driver::reports::meshes::each_part;
+use spmdc_driver::sources::SourceTexts;
+use spmdc_ir::program::Stage;
 use spmdc_kernel::backend::{Destination, TextForm};
 use spmdc_layout::mesh::NamedMesh;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 
-use crate::CommandError;
 use crate::options::{DumpCommand, DumpStage, MessageFormat};
-use crate::render::Reporter;
-use crate::sources::{SourceTexts, load};
+use crate::sources::load;
 
 /// The text of the program after the stage.
 pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<String, CommandError> {
@@ -33,8 +35,8 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
     let place = |span| texts.line_column(span);
     let failed = |error: serde_json::Error| RunError::internal(error.to_string());
     let of_part = |of_mesh: &Compilation| -> Result<String, CommandError> {
-        let module = of_mesh.stage(stage).ok_or_else(|| super::absent("such stage"))?;
-        let program = of_mesh.program.as_ref().ok_or_else(|| super::absent("program"))?;
+        let module = of_mesh.stage(stage).ok_or_else(|| absent("such stage"))?;
+        let program = of_mesh.program.as_ref().ok_or_else(|| absent("program"))?;
         Ok(module_json(module, program, &place).map_err(failed)?)
     };
     if is_json {
@@ -48,14 +50,7 @@ pub fn dump(command: &DumpCommand, reporter: &Reporter, texts: &mut SourceTexts)
             false => meshes_json(parts).to_string(),
         } + "\n");
     }
-    let text = |module: &Module| text(module, texts);
-    match compilation.stage(stage) {
-        Some(module) => Ok(text(module)),
-        // From propagation on, each mesh has a program of its own.
-        None => super::each_part(&compilation, |of_mesh| {
-            Ok(text(of_mesh.stage(stage).ok_or_else(|| super::absent("such stage"))?))
-        }),
-    }
+    reports::dump::stage(&compilation, stage, texts)
 }
 
 /// The stage of a module; None for stages before and after.
@@ -82,7 +77,7 @@ fn text_of(
         return Ok(spmdc_grammar::print(&loaded.set.file(SourceSet::ROOT).program));
     }
     let form = if stage == DumpStage::Asm { TextForm::Assembly } else { TextForm::Intermediate };
-    code(&super::compile(&command.program, None, reporter, texts)?, form, Destination::Memory)
+    reports::dump::code(&super::compile(&command.program, None, reporter, texts)?, form, Destination::Memory)
 }
 
 /// The text of the program after the last run of a pass, up to the stage if one is given.
@@ -105,7 +100,7 @@ fn after_pass(
     match &compilation.after {
         Some(module) => Ok(text(module, texts)),
         // Most passes of a program with several meshes run for each of them.
-        None => super::each_part(&compilation, |of_mesh| {
+        None => each_part(&compilation, |of_mesh| {
             let module = of_mesh.after.as_ref();
             let message = || format!("the pass `{pass}` does not run up to stage `{}`", stage.name());
             let never = || RunError::new(RunCode::E0702, message());
@@ -113,10 +108,6 @@ fn after_pass(
             Ok(text(module.ok_or_else(|| never().with_help(help))?, texts))
         }),
     }
-}
-
-fn text(module: &Module, texts: &SourceTexts) -> String {
-    module_with_places(module, &|span| texts.place(span))
 }
 
 /// One object for the programs of several meshes: the fields of each under `meshes`, and those of all together.
@@ -164,15 +155,4 @@ fn no_summary(stage: DumpStage) -> RunError {
     let name = stage.to_possible_value().map(|value| value.get_name().to_string()).unwrap_or_default();
     RunError::new(RunCode::E0702, format!("the stage `{name}` cannot be written as JSON"))
         .with_help("`--format json` is available for the stages typed, propagated, partitioned and optimized")
-}
-
-/// The code of the kernels as text.
-pub fn code(compilation: &Compilation, form: TextForm, destination: Destination) -> Result<String, CommandError> {
-    let names = compilation.program.iter().flat_map(|program| &program.kernels);
-    let mut listing = String::new();
-    for (number, (kernel, name)) in compilation.kernels.iter().zip(names).enumerate() {
-        let text = backends::DEFAULT.text(kernel, form, destination).map_err(|error| super::no_code(&error))?;
-        listing.push_str(&format!("; kernel {number}: {name}\n{}\n", text.trim_end()));
-    }
-    Ok(listing)
 }

@@ -4,11 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Parser;
+use spmdc_driver::cache::folder_of_user;
+use spmdc_driver::errors::CommandError;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::{describe, write_file};
 
-use crate::CommandError;
-use crate::cache::folder_of_user;
 use crate::examples;
 use crate::options::{Command, CommandLine, RunCommand};
 

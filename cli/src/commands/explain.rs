@@ -1,13 +1,12 @@
 //! `spmdc explain E0301`: the long text of a diagnostic. `spmdc explain sum`: the signature of a function, its behaviour on split
 //! arrays, and an example.
 
-use super::{absent, no_code};
-use crate::CommandError;
-use crate::sources::SourceTexts;
 use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Options, compile};
 use spmdc_compiler::report::functions::{self, MESH};
+use spmdc_driver::errors::{CommandError, absent, no_code};
+use spmdc_driver::sources::SourceTexts;
 use spmdc_functions::{Function, builtin};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::sentences;

@@ -1,18 +1,18 @@
 //! `spmdc export`: a program as StableHLO text, for XLA.
 
+use spmdc_driver::errors::{CommandError, absent};
+use spmdc_driver::render::Reporter;
+use spmdc_driver::sources::SourceTexts;
 use spmdc_export::HloText;
 use spmdc_ir::program::Stage;
 
-use crate::CommandError;
 use crate::link;
 use crate::options::ExportCommand;
-use crate::render::Reporter;
-use crate::sources::SourceTexts;
 
 /// Writes the text of the program, with a warning for each statement that it leaves out.
 pub fn export(command: &ExportCommand, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), CommandError> {
     let compilation = super::compile(&command.program, Some(Stage::Differentiated), reporter, texts)?;
-    let module = compilation.stage(Stage::Differentiated).ok_or_else(|| super::absent("program"))?;
+    let module = compilation.stage(Stage::Differentiated).ok_or_else(|| absent("program"))?;
     let HloText { text, warnings } = spmdc_export::export(module).map_err(CommandError::Program)?;
     reporter.diagnostics(&warnings, texts);
     match &command.output {

@@ -5,16 +5,18 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use similar::TextDiff;
+use spmdc_driver::disk::{read, read_text};
+use spmdc_driver::errors::CommandError;
+use spmdc_driver::errors::unreadable;
+use spmdc_driver::render::Reporter;
+use spmdc_driver::sources::SourceTexts;
 use spmdc_grammar::format::{FormatError, format};
 use spmdc_grammar::span::FileId;
-use spmdc_lsp::disk::{read, read_text};
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::{describe, write_file};
 
-use crate::CommandError;
 use crate::options::{FmtCommand, MessageOptions};
-use crate::render::{Reporter, use_color};
-use crate::sources::{STANDARD_INPUT, SourceTexts, named_files, unreadable};
+use crate::sources::{STANDARD_INPUT, named_files};
 
 /// Formats files in place, or prints the differences. A file with errors stays as it is, and the others are formatted.
 pub fn fmt(
@@ -23,7 +25,7 @@ pub fn fmt(
     reporter: &Reporter,
     texts: &mut SourceTexts,
 ) -> Result<(), CommandError> {
-    let colored = use_color(messages.color, &std::io::stdout());
+    let colored = messages.color.is_used(&std::io::stdout());
     if command.paths == [Path::new(STANDARD_INPUT)] {
         let text = read_text(std::io::stdin().lock()).map_err(|why| unreadable("<stdin>", &why))?;
         return match formatted("<stdin>", &text, texts) {

@@ -1,10 +1,11 @@
 //! `spmdc import`: a JAX program as a program of the language.
 
+use spmdc_driver::errors::CommandError;
+use spmdc_driver::sources::SourceTexts;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 
-use crate::CommandError;
 use crate::options::ImportCommand;
-use crate::sources::{SourceTexts, load};
+use crate::sources::load;
 use spmdc_check::sources::SourceSet;
 use spmdc_compiler::sources::import as import_text;
 

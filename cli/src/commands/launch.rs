@@ -14,13 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use spmdc_abi::words::counted;
+use spmdc_driver::errors::CommandError;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::describe;
 use spmdc_runtime::processes::group::{EndingSignal, is_root, note_signals, noted_signal};
 use spmdc_runtime::processes::job::{RUN_MARK, RUN_VARIABLE};
 use spmdc_runtime::run::start::{Failure, FailureReport};
 
-use crate::CommandError;
 use crate::options::{LaunchCommand, MpiFamily};
 
 /// How often the command looks at the launcher.

@@ -1,11 +1,10 @@
 //! `spmdc lsp`: a language server on standard input and output.
 
+use spmdc_driver::cache;
+use spmdc_driver::errors::CommandError;
 use spmdc_lsp::{ServerEnd, serve};
 use spmdc_runtime::errors::trap::RunError;
 use spmdc_runtime::run::start::{Failure, FailureReport};
-
-use crate::CommandError;
-use crate::cache;
 
 /// Serves an editor until it ends the server. The exit status is 1 if the editor has gone without announcing it.
 pub fn lsp() -> Result<(), CommandError> {

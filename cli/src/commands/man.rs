@@ -5,10 +5,10 @@ use std::path::Path;
 
 use clap::CommandFactory;
 use clap_mangen::Man;
+use spmdc_driver::errors::CommandError;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::{describe, write_file};
 
-use crate::CommandError;
 use crate::options::CommandLine;
 
 /// Writes a page for the command, and one for each of its commands, `spmdc-run.1` and so on.

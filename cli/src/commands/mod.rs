@@ -16,27 +16,20 @@ pub mod overview;
 pub mod plan;
 pub mod run;
 pub mod test;
-pub mod timeline;
 pub mod tune;
 pub mod viz;
 pub mod why;
 
 use spmdc_check::sources::SourceSet;
-use spmdc_compiler::pipeline::{self, Compilation, Options};
-use spmdc_compiler::report::lints::findings;
-use spmdc_grammar::codes::Code;
-use spmdc_grammar::diagnostic::{Diagnostic, Severity};
-use spmdc_grammar::span::Span;
+use spmdc_compiler::pipeline::{Compilation, Options};
+use spmdc_driver::errors::CommandError;
+use spmdc_driver::render::Reporter;
+use spmdc_driver::sources::{ParsedProgram, SourceTexts};
+use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::Stage;
-use spmdc_kernel::backend::CodegenError;
-use spmdc_layout::mesh::Mesh;
-use spmdc_runtime::errors::trap::{RunCode, RunError};
-use spmdc_runtime::run::start::Failure;
 
-use crate::CommandError;
 use crate::options::ProgramOptions;
-use crate::render::Reporter;
-use crate::sources::{ParsedProgram, SourceTexts, load};
+use crate::sources::load;
 
 /// Reads and compiles the program up to a stage, at most to the last one before machine code; reports its warnings.
 fn compile(
@@ -86,71 +79,6 @@ fn compile_parsed(
     reporter: &Reporter,
     texts: &SourceTexts,
 ) -> Result<(Compilation, Vec<Vec<Diagnostic>>), CommandError> {
-    let policy = options.policy();
-    let compilation = pipeline::compile(set, of_compiler).map_err(CommandError::Program)?;
-    let mut reported = Vec::new();
-    let mut report = |warnings: Vec<Diagnostic>| {
-        reporter.diagnostics(&warnings, texts);
-        reported.push(warnings);
-    };
-    report(compilation.warnings.clone());
-    if compilation.doubtful {
-        let message = "`--verify` checked only a part of the memory plan: the plan is too large or too deeply nested";
-        let warning = Diagnostic::warning(Code::E0803, Span::default(), message);
-        let warning = warning.help("make the arrays smaller with `--set`, or nest fewer loops");
-        report(vec![warning]);
-    }
-    // A command that stops before the stage that lints need has no collectives to check.
-    for module in compilation.of_meshes().into_iter().filter_map(|of_mesh| of_mesh.stage(Stage::Partitioned)) {
-        let (errors, warnings): (Vec<_>, Vec<_>) =
-            findings(module, &policy).into_iter().partition(|found| found.severity == Severity::Error);
-        report(warnings);
-        if !errors.is_empty() {
-            return Err(CommandError::Program(errors));
-        }
-    }
-    Ok((compilation, reported))
-}
-
-/// The texts of all meshes, one after the other.
-fn each_part(
-    compilation: &Compilation,
-    show: impl FnMut(&Compilation) -> Result<String, CommandError>,
-) -> Result<String, CommandError> {
-    let texts: Result<Vec<String>, CommandError> = compilation.of_meshes().into_iter().map(show).collect();
-    Ok(texts?.join("\n"))
-}
-
-/// The compilation of each mesh, under the heading of that mesh if there are several.
-fn each_mesh(
-    compilation: &Compilation,
-    mut show: impl FnMut(&Compilation) -> Result<String, CommandError>,
-) -> Result<String, CommandError> {
-    if compilation.parts.is_empty() {
-        return show(compilation);
-    }
-    let mut text = Vec::new();
-    for part in &compilation.parts {
-        text.push(format!("on {}\n\n{}", part.mesh.describe(), show(&part.compilation)?));
-    }
-    Ok(text.join("\n"))
-}
-
-/// The axes of a mesh, as the program has them, with their sizes: `X = 2`.
-fn axes(mesh: &Mesh) -> Vec<String> {
-    mesh.whole().axes.iter().map(|axis| format!("{} = {}", axis.name, axis.size)).collect()
-}
-
-/// An error for a missing output of the compiler.
-fn absent(what: &str) -> CommandError {
-    CommandError::Failure(Failure::new(RunError::internal(format!("the compiler did not produce a {what}"))))
-}
-
-/// An error for code that cannot be generated.
-fn no_code(error: &CodegenError) -> CommandError {
-    let error = match error {
-        CodegenError::Machine(_) | CodegenError::Unsupported(_) => RunError::new(RunCode::E0805, error.to_string()),
-        CodegenError::Internal(_) => RunError::internal(error.to_string()),
-    };
-    CommandError::Failure(Failure::new(error))
+    let mut report = |warnings: &[Diagnostic]| reporter.diagnostics(warnings, texts);
+    spmdc_driver::compile::compile(set, of_compiler, &options.policy(), &mut report)
 }

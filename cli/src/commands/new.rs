@@ -3,10 +3,9 @@
 use std::fs;
 use std::path::Path;
 
+use spmdc_driver::errors::CommandError;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::io::{describe, write_file};
-
-use crate::CommandError;
 
 const PROGRAM: &str = include_str!("../../new/main.spmd");
 const README: &str = include_str!("../../new/README.md");

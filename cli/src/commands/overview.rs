@@ -8,17 +8,16 @@ use spmdc_abi::words::bytes;
 use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::Compilation;
 use spmdc_compiler::report::plan::{Collective, plan};
+use spmdc_driver::errors::{CommandError, absent};
+use spmdc_driver::reports::meshes::{axes, each_mesh};
+use spmdc_driver::reports::plan::{Total, total};
+use spmdc_driver::reports::viz::named_values;
+use spmdc_driver::sources::SourceTexts;
+use spmdc_driver::table::{grouped, indented, width};
 use spmdc_ir::program::{Module, Stage};
 use spmdc_layout::draw::{Style, draw_split, remarks};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::Type;
-
-use super::absent;
-use super::plan::{Total, total};
-use super::viz::named_values;
-use crate::CommandError;
-use crate::sources::SourceTexts;
-use crate::table::{grouped, indented, width};
 
 /// Maximum number of lines of a program that is shown whole; of a longer one only the lines at which devices exchange data are
 /// shown.
@@ -32,7 +31,7 @@ const VALUES_LISTED: usize = 8;
 
 /// The overview, printed before the program runs.
 pub fn overview(compilation: &Compilation, style: Style, texts: &SourceTexts) -> Result<String, CommandError> {
-    super::each_mesh(compilation, |of_mesh| overview_of_mesh(of_mesh, style, texts))
+    each_mesh(compilation, |of_mesh| overview_of_mesh(of_mesh, style, texts))
 }
 
 fn overview_of_mesh(compilation: &Compilation, style: Style, texts: &SourceTexts) -> Result<String, CommandError> {
@@ -158,7 +157,7 @@ fn layouts(module: &Module, style: Style) -> String {
     if count == 1 {
         return "It runs on one device.\n".to_string();
     }
-    let axes = super::axes(mesh);
+    let axes = axes(mesh);
     let mut intro = format!("{count} devices, the mesh ({}).", axes.join(", "));
     let (mut split, whole): (Vec<SharedLayout<'_>>, Vec<SharedLayout<'_>>) =
         grouped_by_layout(module).into_iter().partition(|layout| is_split(layout.ty, mesh));

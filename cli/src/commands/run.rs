@@ -5,6 +5,11 @@ use std::time::Instant;
 use spmdc_abi::Program;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::MemoryLimit;
+use spmdc_driver::cache::{self, CachePlace};
+use spmdc_driver::errors::{CommandError, absent, no_code};
+use spmdc_driver::render::Reporter;
+use spmdc_driver::reports;
+use spmdc_driver::sources::SourceTexts;
 use spmdc_kernel::backend::LoadedCode;
 use spmdc_layout::draw::Style;
 use spmdc_runtime::component_table::in_process;
@@ -12,11 +17,8 @@ use spmdc_runtime::processes::job;
 use spmdc_runtime::run::args::RunArgs;
 use spmdc_runtime::run::start::execute;
 
-use crate::CommandError;
-use crate::cache::CachePlace;
 use crate::options::{MessageOptions, RunCommand};
-use crate::render::Reporter;
-use crate::sources::{SourceTexts, load};
+use crate::sources::load;
 
 /// Runs the program and prints or writes its results.
 pub fn run(
@@ -38,7 +40,11 @@ pub fn run(
     // The reports need every stage, and `--verify` checks them.
     let is_whole = command.options.explain || command.options.plan || program.verify;
     let is_cached = !is_whole && !command.options.no_cache;
-    let place = if is_cached { CachePlace::of(&parsed, &of_compiler, &program) } else { None };
+    let place = if is_cached {
+        cache::executable().and_then(|file| CachePlace::of(&parsed.set, &of_compiler, &program.policy(), &file))
+    } else {
+        None
+    };
     if let Some(cached) = place.as_ref().and_then(CachePlace::read) {
         cached.warnings.iter().for_each(|warnings| reporter.diagnostics(warnings, texts));
         return start(cached.program, cached.code, milliseconds(begin), &args);
@@ -47,9 +53,10 @@ pub fn run(
     let style = if messages.ascii { Style::Ascii } else { Style::Unicode };
     let overview =
         command.options.explain.then(|| super::overview::overview(&compilation, style, texts)).transpose()?;
-    let plan = command.options.plan.then(|| super::plan::show(&compilation, &[], messages.ascii, texts)).transpose()?;
-    let mut program = compilation.program.ok_or_else(|| super::absent("program"))?;
-    let code = backends::DEFAULT.load(&compilation.kernels).map_err(|error| super::no_code(&error))?;
+    let plan =
+        command.options.plan.then(|| reports::plan::show(&compilation, &[], messages.ascii, texts)).transpose()?;
+    let mut program = compilation.program.ok_or_else(|| absent("program"))?;
+    let code = backends::DEFAULT.load(&compilation.kernels).map_err(|error| no_code(&error))?;
     if let Some(place) = place {
         // The time is of this process; all that is kept follows from the key.
         program.compile_ms = 0.0;
@@ -69,6 +76,6 @@ fn milliseconds(begin: Instant) -> f64 {
 /// Runs a program whose compilation, or whose reading from the cache, took this long.
 fn start(mut program: Program, code: Box<dyn LoadedCode>, compile_ms: f64, args: &RunArgs) -> Result<(), CommandError> {
     program.compile_ms = compile_ms;
-    let kernels = code.into_kernels().map_err(|error| super::no_code(&error))?;
+    let kernels = code.into_kernels().map_err(|error| no_code(&error))?;
     Ok(execute(program, in_process(kernels), args)?)
 }

@@ -9,6 +9,10 @@ use spmdc_check::MeshOverride;
 use spmdc_check::sources::SourceSet;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{self, Compilation};
+use spmdc_driver::errors::{CommandError, absent, no_code};
+use spmdc_driver::render::Reporter;
+use spmdc_driver::reports::meshes::axes;
+use spmdc_driver::sources::{ParsedProgram, SourceTexts};
 use spmdc_grammar::ast::ItemKind;
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
@@ -20,10 +24,8 @@ use spmdc_runtime::run::report::RunOptions;
 use spmdc_runtime::run::session::Session;
 use spmdc_runtime::run::start::{Failure, FailureReport};
 
-use crate::CommandError;
 use crate::options::{MessageFormat, ProgramOptions, TestCommand};
-use crate::render::Reporter;
-use crate::sources::{ParsedProgram, SourceTexts, load, named_files};
+use crate::sources::{load, named_files};
 
 /// Sizes of axes that divide few dimensions. Others have one device.
 const UNEVEN: [usize; 2] = [3, 2];
@@ -227,11 +229,7 @@ fn other_meshes(own: &Mesh) -> Vec<MeshOverride> {
 
 /// `one device`, `the mesh (X = 2, Y = 4)`
 fn described(mesh: &Mesh) -> String {
-    if mesh.device_count() == 1 {
-        "one device".to_string()
-    } else {
-        format!("the mesh ({})", super::axes(mesh).join(", "))
-    }
+    if mesh.device_count() == 1 { "one device".to_string() } else { format!("the mesh ({})", axes(mesh).join(", ")) }
 }
 
 /// A mesh as it is given on the command line.
@@ -248,9 +246,9 @@ fn given(mesh: Option<&MeshOverride>) -> String {
 
 /// Runs a compiled test; what it prints goes to `printed`.
 fn run(compilation: Compilation, printed: &mut Vec<u8>) -> Result<Outcome, CommandError> {
-    let program = compilation.program.ok_or_else(|| super::absent("program"))?;
-    let code = backends::DEFAULT.load(&compilation.kernels).map_err(|error| super::no_code(&error))?;
-    let kernels = code.into_kernels().map_err(|error| super::no_code(&error))?;
+    let program = compilation.program.ok_or_else(|| absent("program"))?;
+    let code = backends::DEFAULT.load(&compilation.kernels).map_err(|error| no_code(&error))?;
+    let kernels = code.into_kernels().map_err(|error| no_code(&error))?;
     let session = Session::load_in(None, program, in_process(kernels), RunOptions::default());
     Ok(match session.and_then(|mut session| session.run(printed)) {
         Ok(_) => Outcome::Passed,

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
+use spmdc_driver::errors::CommandError;
 use spmdc_layout::cost::{LevelSpeed, Levels};
 use spmdc_runtime::processes::tune::{MeasuredLevel, measure};
 use spmdc_runtime::run::args::RunArgs;
 
-use crate::CommandError;
 use crate::link;
 use crate::machine;
 use crate::options::TuneCommand;

@@ -1,18 +1,13 @@
 //! `spmdc viz`: draws the layouts of parameters, results and named values.
 
-use std::fmt::Write as _;
+use spmdc_driver::errors::CommandError;
+use spmdc_driver::render::Reporter;
+use spmdc_driver::reports;
+use spmdc_driver::sources::SourceTexts;
+use spmdc_ir::program::Stage;
+use spmdc_layout::draw::Style;
 
-use spmdc_compiler::report::named;
-use spmdc_ir::program::{Module, Stage, Value};
-use spmdc_layout::draw::{Style, draw};
-use spmdc_runtime::errors::suggest;
-use spmdc_runtime::errors::trap::{RunCode, RunError};
-
-use crate::CommandError;
 use crate::options::VizCommand;
-use crate::render::Reporter;
-use crate::sources::SourceTexts;
-use crate::table::{indented, width};
 
 /// The drawings, each under its value's name and type.
 pub fn viz(
@@ -22,77 +17,5 @@ pub fn viz(
     texts: &mut SourceTexts,
 ) -> Result<String, CommandError> {
     let compilation = super::compile(&command.program, Some(Stage::Propagated), reporter, texts)?;
-    let mut modules = Vec::new();
-    for of_mesh in compilation.of_meshes() {
-        modules.push(of_mesh.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?);
-    }
-    let all: Vec<(String, Value)> = modules.iter().flat_map(|module| named_values(module)).collect();
-    for wanted in &command.values {
-        if !all.iter().any(|(name, _)| name == wanted) {
-            return Err(unknown_value(&all, wanted).into());
-        }
-    }
-    super::each_mesh(&compilation, |of_mesh| {
-        let module = of_mesh.stage(Stage::Propagated).ok_or_else(|| super::absent("layouts"))?;
-        Ok(drawings(module, command, style))
-    })
-}
-
-/// The drawings of the values of one mesh.
-fn drawings(module: &Module, command: &VizCommand, style: Style) -> String {
-    let values = named_values(module);
-    let mut text = legend(module);
-    let is_wanted = |name: &String| command.values.is_empty() || command.values.contains(name);
-    for (name, value) in values.iter().filter(|(name, _)| is_wanted(name)) {
-        let ty = &module.func.ty_in_program(*value);
-        if ty.array.is_stream {
-            let _ = write!(text, "\n{name}: {}\nstays in its file\n", ty.display(&module.mesh));
-            continue;
-        }
-        let _ = write!(text, "\n{name}: {}\n{}", ty.display(&module.mesh), draw(ty, &module.mesh, style, width()));
-    }
-    text
-}
-
-/// The legend of the drawings.
-fn legend(module: &Module) -> String {
-    let axes = module.mesh.whole().axes;
-    let (sizes, count) = (super::axes(&module.mesh), module.mesh.device_count());
-    let order = match axes.as_slice() {
-        [] | [_] => String::new(),
-        [.., last] => format!(", neighbours along {} first", last.name),
-    };
-    let devices = match (module.mesh.named.first(), axes.as_slice()) {
-        (Some(named), []) => named.describe(),
-        (Some(named), [..]) => format!("{}: the mesh ({}){order}", named.describe(), sizes.join(", ")),
-        (None, _) if count == 1 => "one device".to_string(),
-        (None, []) => format!("{count} devices"),
-        (None, [axis]) => {
-            format!("the mesh ({}): the devices 0 to {} along {}", sizes.join(", "), count - 1, axis.name)
-        }
-        (None, [..]) => format!("the mesh ({}): the devices 0 to {}{order}", sizes.join(", "), count - 1),
-    };
-    let text =
-        format!("{devices}. Each box is a block of a value: beside it its indices, in it the devices that hold it.");
-    indented(&text, "", "", width())
-}
-
-/// Parameters, then the user's variables in program order, then results.
-pub fn named_values(module: &Module) -> Vec<(String, Value)> {
-    let func = &module.func;
-    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.clone(), value));
-    let mut values: Vec<(String, Value)> = params.collect();
-    values.extend(named::named_values(func).into_iter().map(|(name, value)| (name.to_string(), value)));
-    let results = func.results.iter().zip(&func.body.results);
-    values.extend(results.map(|(result, &value)| (format!("result {}", result.name), value)));
-    values
-}
-
-fn unknown_value(values: &[(String, Value)], wanted: &str) -> RunError {
-    let error = RunError::new(RunCode::E0702, format!("the program has no value `{wanted}`"));
-    let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
-    match suggest::nearest(wanted, names.iter().copied()) {
-        Some(near) => error.with_help(format!("did you mean `{near}`?")),
-        None => error.with_help(format!("its values are `{}`", names.join("`, `"))),
-    }
+    reports::viz::viz(&compilation, &command.values, style)
 }

@@ -27,7 +27,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 35] = [
+const CRATES: [(&str, &[&str]); 36] = [
     ("grammar", &[]),
     ("math", &[]),
     ("runtime/abi", &[]),
@@ -155,16 +155,30 @@ const CRATES: [(&str, &[&str]); 35] = [
     ),
     ("cli/embed", &[]),
     (
+        "cli/driver",
+        &[
+            "spmdc-abi",
+            "spmdc-check",
+            "spmdc-compiler",
+            "spmdc-grammar",
+            "spmdc-inspect",
+            "spmdc-ir",
+            "spmdc-kernel",
+            "spmdc-layout",
+            "spmdc-runtime",
+        ],
+    ),
+    (
         "cli/lsp",
         &[
             "spmdc-abi",
             "spmdc-check",
             "spmdc-compiler",
+            "spmdc-driver",
             "spmdc-functions",
             "spmdc-grammar",
             "spmdc-ir",
             "spmdc-layout",
-            "spmdc-runtime",
         ],
     ),
     (
@@ -173,12 +187,12 @@ const CRATES: [(&str, &[&str]); 35] = [
             "spmdc-abi",
             "spmdc-check",
             "spmdc-compiler",
+            "spmdc-driver",
             "spmdc-embed",
             "spmdc-executable",
             "spmdc-export",
             "spmdc-functions",
             "spmdc-grammar",
-            "spmdc-inspect",
             "spmdc-ir",
             "spmdc-kernel",
             "spmdc-layout",

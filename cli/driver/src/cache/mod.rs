@@ -8,18 +8,21 @@ mod entry;
 mod folder;
 mod key;
 
+use std::path::Path;
+
 use spmdc_abi::{EncodedProgram, Program};
+use spmdc_check::sources::SourceSet;
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::Options;
+use spmdc_compiler::report::lints::Policy;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::backend::LoadedCode;
 
 pub use self::folder::folder_of_user;
+pub use self::key::executable;
 
 use self::entry::CacheEntry;
 use self::folder::CacheFolder;
-use crate::options::ProgramOptions;
-use crate::sources::ParsedProgram;
 
 /// The place of one program in the cache.
 pub struct CachePlace {
@@ -40,10 +43,10 @@ pub struct CachedProgram {
 }
 
 impl CachePlace {
-    /// The place of this program, compiled with these options; None if this user or system has no cache.
-    pub fn of(parsed: &ParsedProgram, options: &Options, command: &ProgramOptions) -> Option<CachePlace> {
-        let key = key::of(&parsed.set, options, &command.policy())?;
-        let files = parsed.set.files.iter().map(|file| file.name.clone()).collect();
+    /// The place of this program, compiled with these options by the code in the file `compiler`; None if this user or system has no cache.
+    pub fn of(set: &SourceSet, options: &Options, policy: &Policy, compiler: &Path) -> Option<CachePlace> {
+        let key = key::of(set, options, policy, compiler)?;
+        let files = set.files.iter().map(|file| file.name.clone()).collect();
         Some(CachePlace { folder: CacheFolder::of_user()?, key, files })
     }
 

@@ -16,14 +16,14 @@ use spmdc_compiler::report::lints::Policy;
 /// The key of a program that is compiled to its end; None if the compiler cannot identify itself or generate code here.
 ///
 /// Entries contain their keys, so no two programs are confused. All options are named here, so that a new one cannot be forgotten.
-pub fn of(set: &SourceSet, options: &Options, policy: &Policy) -> Option<Vec<u8>> {
+pub fn of(set: &SourceSet, options: &Options, policy: &Policy, compiler: &Path) -> Option<Vec<u8>> {
     // The plans only remember what the layouts imply.
     let Options { check, stop_after, after, verify, plans: _, hosts, memory, room } = options;
     let CheckOptions { entry, tests, mesh, sets, machine, recomputed } = check;
     let Policy { lints, max_comm } = policy;
     let mut key = String::new();
     let written = [
-        writeln!(key, "spmdc {} {ABI_VERSION} {}", env!("CARGO_PKG_VERSION"), build()?),
+        writeln!(key, "spmdc {} {ABI_VERSION} {}", env!("CARGO_PKG_VERSION"), build(compiler)?),
         writeln!(key, "{}", backends::DEFAULT.target().ok()?),
         writeln!(key, "{entry:?} {tests} {mesh:?} {sets:?} {machine:?} {recomputed:?}"),
         writeln!(key, "{stop_after:?} {after:?} {verify:?} {hosts:?} {memory:?} {room:?}"),
@@ -39,18 +39,18 @@ pub fn of(set: &SourceSet, options: &Options, policy: &Policy) -> Option<Vec<u8>
     Some(key.into_bytes())
 }
 
-/// The build of the compiler that is running: the identity of its executable. A file that has been replaced or changed has another time
-/// of change, which no program can set.
-fn build() -> Option<String> {
-    let executable = fs::metadata(executable()?).ok()?;
+/// The build of the compiler that is running: the identity of the file with its code. A file that has been replaced or changed has another
+/// time of change, which no program can set.
+fn build(compiler: &Path) -> Option<String> {
+    let executable = fs::metadata(compiler).ok()?;
     let (device, number, size) = (executable.dev(), executable.ino(), executable.size());
     let changed = (executable.ctime(), executable.ctime_nsec());
     let modified = (executable.mtime(), executable.mtime_nsec());
     Some(format!("{device} {number} {size} {changed:?} {modified:?}"))
 }
 
-/// The path of the executable. On Linux it leads to the file that is running, even if another one has its name now.
-fn executable() -> Option<PathBuf> {
+/// The path of the executable of this process. On Linux it leads to the file that is running, even if another one has its name now.
+pub fn executable() -> Option<PathBuf> {
     if cfg!(target_os = "linux") { Some(PathBuf::from("/proc/self/exe")) } else { std::env::current_exe().ok() }
 }
 
@@ -66,7 +66,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn key(name: &str, text: &str, options: &Options, policy: &Policy) -> Vec<u8> {
-        of(&SourceSet::load(name, text, &NoSources).0, options, policy).unwrap()
+        of(&SourceSet::load(name, text, &NoSources).0, options, policy, &executable().unwrap()).unwrap()
     }
 
     #[test]

@@ -6,9 +6,12 @@ pub fn width() -> usize {
     columns.unwrap_or(100).clamp(40, 1000)
 }
 
+/// The side of a column on which its cells are.
 #[derive(Clone, Copy, PartialEq)]
 pub enum ColumnAlign {
+    /// Text.
     Left,
+    /// Numbers.
     Right,
 }
 
@@ -21,6 +24,7 @@ const NARROWEST: usize = 10;
 /// The indentation of remarks.
 const INDENT: &str = "    ";
 
+/// Rows of cells under titles.
 pub struct Table {
     columns: Vec<(&'static str, ColumnAlign)>,
     rows: Vec<(Vec<String>, String)>,
@@ -29,6 +33,7 @@ pub struct Table {
 }
 
 impl Table {
+    /// A table without rows.
     pub fn new(columns: &[(&'static str, ColumnAlign)]) -> Table {
         Table { columns: columns.to_vec(), rows: Vec::new(), giving_way: Vec::new() }
     }

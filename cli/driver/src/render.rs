@@ -1,47 +1,51 @@
 //! Renders diagnostics as text or JSON. All error output of the command passes through here.
 
 use std::fmt;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode, SourceSpan};
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{Span, line_column};
+use spmdc_runtime::run::args::ErrorFormat;
 use spmdc_runtime::run::start::{Failure, JsonMessage};
 
-use crate::options::{Color, MessageFormat, MessageOptions};
 use crate::sources::{SourceText, SourceTexts};
 use spmdc_compiler::sources::python_line;
 
 /// Writes messages to standard error in the requested format.
 pub struct Reporter {
-    format: MessageFormat,
+    format: ErrorFormat,
     handler: GraphicalReportHandler,
 }
 
 impl Reporter {
-    pub fn new(options: &MessageOptions) -> Reporter {
-        Reporter::with_theme(options.error_format, theme(options.ascii, use_color(options.color, &io::stderr())))
-    }
-
-    fn with_theme(format: MessageFormat, theme: GraphicalTheme) -> Reporter {
+    /// A reporter that draws with ASCII characters only, or with colours.
+    pub fn new(format: ErrorFormat, ascii: bool, color: bool) -> Reporter {
+        let theme = theme(ascii, color);
         // No links: `spmdc explain` prints the long text of a code.
         let handler = GraphicalReportHandler::new_themed(theme).with_links(false).with_width(100);
         Reporter { format, handler }
     }
 
+    /// Writes diagnostics, one after the other.
     pub fn diagnostics(&self, diagnostics: &[Diagnostic], sources: &SourceTexts) {
         for (i, diagnostic) in diagnostics.iter().enumerate() {
-            let gap = if i > 0 && self.format == MessageFormat::Text { "\n" } else { "" };
+            let gap = if i > 0 && self.format == ErrorFormat::Text { "\n" } else { "" };
             self.write(&format!("{gap}{}", self.render(diagnostic, sources)));
         }
     }
 
-    /// An error of the command line or of a run, with its source line if that is known.
+    /// Writes an error of the command line or of a run.
     pub fn failure(&self, failure: &Failure, sources: &SourceTexts) {
+        self.write(&self.render_failure(failure, sources));
+    }
+
+    /// An error of the command line or of a run, with its source line if that is known.
+    pub fn render_failure(&self, failure: &Failure, sources: &SourceTexts) -> String {
         let place = failure.error.site.zip(failure.file.as_ref());
         let file = place.and_then(|(site, name)| Some((site, sources.iter().find(|file| file.name == *name)?)));
-        let text = match (self.format, file) {
-            (MessageFormat::Text, Some((site, file))) => {
+        match (self.format, file) {
+            (ErrorFormat::Text, Some((site, file))) => {
                 let start = offset_of(&file.text, site.line, site.column);
                 let label = LabeledSpan::new(None, start, 0);
                 // An operation without regions ends with its location on the same line.
@@ -61,9 +65,8 @@ impl Reporter {
                 };
                 self.draw(&shown)
             }
-            _ => failure.render(self.format.into()),
-        };
-        self.write(&text);
+            _ => failure.render(self.format),
+        }
     }
 
     fn write(&self, text: &str) {
@@ -71,10 +74,11 @@ impl Reporter {
         let _ = io::stderr().write_all(text.as_bytes());
     }
 
-    fn render(&self, diagnostic: &Diagnostic, sources: &SourceTexts) -> String {
+    /// A diagnostic with its source lines, or as one line of JSON.
+    pub fn render(&self, diagnostic: &Diagnostic, sources: &SourceTexts) -> String {
         match self.format {
-            MessageFormat::Text => self.draw(&shown(diagnostic, sources)),
-            MessageFormat::Json => json_line(diagnostic, sources),
+            ErrorFormat::Text => self.draw(&shown(diagnostic, sources)),
+            ErrorFormat::Json => json_line(diagnostic, sources),
         }
     }
 
@@ -86,19 +90,6 @@ impl Reporter {
         match self.handler.render_report(&mut text, shown) {
             Ok(()) => text,
             Err(fmt::Error) => format!("error[{}]: {}\n", shown.code, shown.message),
-        }
-    }
-}
-
-/// Whether output to this stream is coloured.
-pub fn use_color(color: Color, stream: &impl IsTerminal) -> bool {
-    match color {
-        Color::Always => true,
-        Color::Never => false,
-        Color::Auto => {
-            let is_refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-            let is_dumb = std::env::var_os("TERM").is_some_and(|value| value == "dumb");
-            stream.is_terminal() && !is_refused && !is_dumb
         }
     }
 }
@@ -336,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_diagnostic_shows_its_places_and_edits() {
-        let text = Reporter::with_theme(MessageFormat::Text, theme(true, false)).render(&ambiguous(), &sources());
+        let text = Reporter::new(ErrorFormat::Text, true, false).render(&ambiguous(), &sources());
         for part in [
             "E0301",
             "the layout of this product is ambiguous",
@@ -355,7 +346,7 @@ mod tests {
 
     #[test]
     fn json_is_one_object_a_line() {
-        let line = Reporter::with_theme(MessageFormat::Json, theme(true, false)).render(&ambiguous(), &sources());
+        let line = Reporter::new(ErrorFormat::Json, true, false).render(&ambiguous(), &sources());
         assert_eq!(line.matches('\n').count(), 1);
         let object: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!(object["code"], "E0301");

@@ -1,0 +1,8 @@
+//! Descriptions of compiled programs as text: layouts, costs, stages.
+
+pub mod dump;
+pub mod meshes;
+pub mod plan;
+pub mod timeline;
+pub mod viz;
+pub mod why;
