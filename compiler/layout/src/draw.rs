@@ -90,6 +90,21 @@ fn several(axes: AxisSet, mesh: &Mesh) -> AxisSet {
 }
 
 fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
+    let pen = if style == Style::Unicode { &UNICODE } else { &ASCII };
+    let (tables, idle) = tables(ty, mesh);
+    let mut text = String::new();
+    for table in &tables {
+        if let Some(head) = &table.head {
+            let _ = writeln!(text, "{head}");
+        }
+        folded(&mut text, table, pen, width);
+    }
+    text.extend(idle.map(|idle| idle + "\n"));
+    text
+}
+
+/// The tables of the blocks of a value, one for each block of its leading dimensions, and a remark on devices that hold nothing.
+pub fn tables(ty: &Type, mesh: &Mesh) -> (Vec<BlockTable>, Option<String>) {
     let blocks: Vec<usize> = ty.sharding.dims.iter().map(|dim| mesh.size_of(&dim.axes)).collect();
     // The block of each dimension that a device holds.
     let place = |device: usize| -> Vec<usize> {
@@ -112,7 +127,7 @@ fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
 
     let rank = ty.rank();
     let leading = rank.saturating_sub(2);
-    let mut text = String::new();
+    let mut tables = Vec::new();
     let mut heads: Vec<Vec<usize>> = vec![Vec::new()];
     for dim in 0..leading {
         heads = heads
@@ -121,10 +136,7 @@ fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
             .collect();
     }
     for head in heads {
-        if leading > 0 {
-            let ranges: Vec<String> = head.iter().enumerate().map(|(dim, &block)| show(&range(dim, block))).collect();
-            let _ = writeln!(text, "[{}]", ranges.join(", "));
-        }
+        let ranges: Vec<String> = head.iter().enumerate().map(|(dim, &block)| show(&range(dim, block))).collect();
         let rows = if rank >= 2 { filled(leading) } else { vec![0] };
         let columns = if rank >= 1 { filled(rank - 1) } else { vec![0] };
         let cell = |row: usize, column: usize| {
@@ -146,8 +158,8 @@ fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
             .iter()
             .map(|&column| if rank >= 1 { show(&range(rank - 1, column)) } else { String::new() })
             .collect();
-        let pen = if style == Style::Unicode { &UNICODE } else { &ASCII };
-        folded(&mut text, &LabelledTable { side, above, cells }, pen, width);
+        let head = (leading > 0).then(|| format!("[{}]", ranges.join(", ")));
+        tables.push(BlockTable { head, side, above, cells });
     }
 
     let idle: Vec<usize> = devices
@@ -155,10 +167,8 @@ fn blocks(ty: &Type, mesh: &Mesh, style: Style, width: usize) -> String {
         .filter(|(_, place)| place.iter().enumerate().any(|(dim, &block)| block > 0 && range(dim, block).is_empty()))
         .map(|(device, _)| *device)
         .collect();
-    if !idle.is_empty() {
-        let _ = writeln!(text, "devices {} hold nothing", list(&idle));
-    }
-    text
+    let idle = (!idle.is_empty()).then(|| format!("devices {} hold nothing", list(&idle)));
+    (tables, idle)
 }
 
 fn show(range: &Range<usize>) -> String {
@@ -181,16 +191,22 @@ fn list(devices: &[usize]) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// A table of blocks: the texts to the left of its rows, above its columns and in its cells.
-struct LabelledTable {
-    side: Vec<String>,
-    above: Vec<String>,
-    cells: Vec<Vec<String>>,
+/// A table of the blocks of the last two dimensions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockTable {
+    /// The indices of the leading dimensions, if there are any: `[0:4]`.
+    pub head: Option<String>,
+    /// The indices to the left of each row; empty texts if there is one dimension.
+    pub side: Vec<String>,
+    /// The indices above each column.
+    pub above: Vec<String>,
+    /// The devices that hold each block: `0,4` or `0-3`.
+    pub cells: Vec<Vec<String>>,
 }
 
 /// The table, in pieces of columns no wider than `width`.
-fn folded(text: &mut String, whole: &LabelledTable, pen: &Pen, width: usize) {
-    let LabelledTable { side, above, cells } = whole;
+fn folded(text: &mut String, whole: &BlockTable, pen: &Pen, width: usize) {
+    let BlockTable { side, above, cells, head: _ } = whole;
     let margin = side.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     let width_of = |column: usize| {
         let cells = cells.iter().map(|row| row[column].chars().count());

@@ -26,23 +26,44 @@ unsafe impl Sync for FarBlocks {}
 ///
 /// The layout and place must have been checked, and no device may be writing the blocks. Blocks of other processes must have arrived.
 pub(crate) fn gather(memory: &Memory, far: &FarBlocks, place: Place, layout: &Layout, device: usize) -> HostArray {
-    let mesh = memory.mesh();
     let mut array = unfilled(layout);
+    // SAFETY: the array has the size of the layout; the rest is promised by the caller.
+    unsafe { gather_into(memory, far, (place, layout), device, array.bytes.as_mut_ptr()) };
+    array
+}
+
+/// As [`gather`], into memory of the caller.
+///
+/// # Safety
+/// As for [`gather`]; `to` must have room for the whole array.
+pub(crate) unsafe fn gather_into(
+    memory: &Memory,
+    far: &FarBlocks,
+    (place, layout): (Place, &Layout),
+    device: usize,
+    to: *mut u8,
+) {
+    let mesh = memory.mesh();
+    let shape: Vec<usize> = layout.dims.iter().map(|dim| dim.size).collect();
     for owner in mesh.group(device, split_axes(layout)) {
         let (start, len) = block(mesh, layout, owner);
         if len.contains(&0) {
             continue;
         }
-        let zeros = vec![0; array.shape.len()];
+        let zeros = vec![0; shape.len()];
         let (from, stored) = match far.0.get(&(place, owner)) {
             Some(&packed) => (packed, len.clone()),
             None => (memory.address(place, owner).cast_const(), mesh.stored_shape(layout)),
         };
-        let rows = Rows::new(layout.dtype.size(), &len, &stored, &zeros, &array.shape, &start);
+        let rows = Rows::new(layout.dtype.size(), &len, &stored, &zeros, &shape, &start);
         // SAFETY: the block lies within its arena, which was checked, or is packed; and within the array, which has the layout's shape.
-        unsafe { BoxCopy::new(from, array.bytes.as_mut_ptr(), rows).run() };
+        unsafe { BoxCopy::new(from, to, rows).run() };
     }
-    array
+}
+
+/// Whether each device has the whole array, in one piece.
+pub(crate) fn is_whole(mesh: &DeviceMesh, layout: &Layout) -> bool {
+    mesh.stored_shape(layout).into_iter().eq(layout.dims.iter().map(|dim| dim.size))
 }
 
 /// An array of the layout's type and shape.

@@ -544,7 +544,8 @@ fn type_text(dtype: DType, shape: &[usize]) -> String {
     sized(dtype.name(), shape)
 }
 
-fn sized(name: &str, shape: &[usize]) -> String {
+/// An element type with sizes, as the language writes it: `f32[2, 3]`.
+pub(crate) fn sized(name: &str, shape: &[usize]) -> String {
     let sizes: Vec<String> = shape.iter().map(usize::to_string).collect();
     if sizes.is_empty() { name.to_string() } else { format!("{name}[{}]", sizes.join(", ")) }
 }

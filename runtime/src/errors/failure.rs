@@ -39,14 +39,14 @@ impl Failure {
     }
 
     /// An error of a program with these source files.
-    pub(crate) fn of_program(error: RunError, files: &[String]) -> Failure {
+    pub fn of_program(error: RunError, files: &[String]) -> Failure {
         let site = error.site.filter(|site| site.line > 0);
         let file = site.and_then(|site| files.get(usize::from(site.file)).cloned());
         Failure { file, ..Failure::new(error) }
     }
 
     /// An error of a running program: also a file that cannot be written is one of its run.
-    pub(crate) fn of_run(error: RunError, files: &[String]) -> Failure {
+    pub fn of_run(error: RunError, files: &[String]) -> Failure {
         let failure = Failure::of_program(error, files);
         let status = if failure.error.code == RunCode::E0809 { failure.status } else { 3 };
         Failure { status, ..failure }

@@ -16,7 +16,7 @@ use spmdc_abi::sorted::order;
 use spmdc_abi::{Arena, AxisSet, BufferInfo, Place, Program};
 
 /// Minimum size of mappings that are aligned to huge pages and request them, in bytes (2 MiB).
-const HUGE_PAGE: usize = 2 << 20;
+pub(crate) const HUGE_PAGE: usize = 2 << 20;
 /// Minimum size of mappings that consist of huge pages only if other processes read them, in bytes (256 KiB). The system copies between
 /// processes page by page, and half as fast from small pages.
 const WHOLE_HUGE_PAGES: usize = 256 << 10;

@@ -9,6 +9,7 @@ pub(crate) mod device;
 pub(crate) mod kernels;
 pub(crate) mod launch;
 pub mod memory;
+pub mod pages;
 pub mod report;
 pub mod session;
 pub(crate) mod shared;

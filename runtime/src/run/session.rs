@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
+use std::ptr;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::Instant;
@@ -26,7 +27,7 @@ use crate::check::check;
 use crate::components::ProgramCode;
 use crate::data::array::{BlockSource, HostArray};
 use crate::data::blocks::{self, FarBlocks};
-use crate::data::inputs::{Argument, Source};
+use crate::data::inputs::{Argument, Source, sized};
 use crate::data::outputs::ResultArray;
 use crate::data::process_files::LocalBlocks;
 use crate::errors::trap::{RunCode, RunError};
@@ -38,6 +39,7 @@ use crate::processes::results::collect;
 use crate::processes::tags;
 use crate::run::launch::{Staff, Workforce};
 use crate::run::memory::{ByteSize, Memory, check_fits};
+use crate::run::pages::ArrayPages;
 use crate::run::report::{CollectiveTotal, RunOptions, RunReport};
 use crate::run::shared::Shared;
 use crate::shared_file::{self, ArrayOnDevices, DeviceElements, Grain, PlaneOnDevices, SharedFilePlan, Writers};
@@ -46,7 +48,7 @@ use crate::text::progress::LoopProgress;
 use crate::text::trace::{Recorder, StatementNames, Trace};
 use spmdc_abi::mesh::DeviceMesh;
 use spmdc_abi::sorted::order;
-use spmdc_abi::{Binding, CollectiveKind, MeshProgram, Place, Program};
+use spmdc_abi::{Binding, CollectiveKind, Layout, MeshProgram, Place, Program};
 
 /// A program in memory, with its threads. Buffers and threads are kept from run to run.
 pub struct Session {
@@ -180,6 +182,31 @@ impl Session {
             Some(crossings) => collect(crossings.process(), memory, array, self.workforce.shared().timeout),
             None => Ok(blocks::gather(memory, &FarBlocks::default(), array.0, array.1, 0)),
         }
+    }
+
+    /// A large whole result in memory that the caller gets. It is not copied if one device has all of it, in one piece that nothing else
+    /// needs; until the next run, the result is zeros then. None for a small one, and of several processes.
+    pub fn take_result(&mut self, index: usize) -> Result<Option<ArrayPages>, RunError> {
+        let result = binding(&self.program.results, index)?;
+        let (part, own) = self.result(index, result)?;
+        let (memory, place) = (&self.memories()[part], in_memory(own)?);
+        let Some(&device) = memory.devices().first().filter(|_| self.workforce.shared().crossings.is_none()) else {
+            return Ok(None);
+        };
+        let bytes = bytes(&own.layout);
+        let is_own = blocks::is_whole(memory.mesh(), &own.layout) && is_alone(self.program.programs()[part], own);
+        // SAFETY: the place was checked when the program was loaded, and `&mut self` says that no device runs.
+        if let Some(moved) = is_own.then(|| unsafe { ArrayPages::take(memory, place, device, bytes) }).flatten() {
+            return Ok(Some(moved));
+        }
+        let pages = ArrayPages::new(bytes);
+        if let Some(pages) = &pages {
+            // SAFETY: as above; the pages have room for the array.
+            unsafe {
+                blocks::gather_into(memory, &FarBlocks::default(), (place, &own.layout), device, pages.as_ptr());
+            }
+        }
+        Ok(pages)
     }
 
     /// Writes results into a file, together with the other processes, each the elements that its devices have. The file appears when it is
@@ -373,9 +400,35 @@ fn check_source(param: &Binding, source: &dyn BlockSource) -> Result<(), RunErro
     if source.dtype() == param.layout.dtype && sizes.eq(source.shape().iter().copied()) {
         return Ok(());
     }
-    let given = source.shape().iter().map(usize::to_string).collect::<Vec<_>>().join(", ");
-    let message = format!("`{}` has type {}, but {}[{given}] was given", param.name, param.ty, source.dtype().name());
-    Err(RunError::new(RunCode::E0701, message))
+    Err(refused(param, &sized(source.dtype().name(), source.shape())))
+}
+
+/// E0701 for an argument of another type, such as `f32[2, 3]`.
+pub fn refused(param: &Binding, given: &str) -> RunError {
+    let message = format!("`{}` has type {}, but {given} was given", param.name, param.ty);
+    RunError::new(RunCode::E0701, message)
+}
+
+/// Bytes of a whole array.
+fn bytes(layout: &Layout) -> usize {
+    layout.dims.iter().map(|dim| dim.size).product::<usize>() * layout.dtype.size()
+}
+
+/// Whether nothing else that outlives a run is in the memory of a result: constants and parameters are written before, and equal results may
+/// have one place. The result is in one piece.
+fn is_alone(program: &Program, result: &Binding) -> bool {
+    let end = |place: Place, bytes: usize| place.offset + bytes as u64;
+    let overlaps = |other: Place, len: usize| {
+        result.place.is_some_and(|own| {
+            let (own_end, other_end) = (end(own, bytes(&result.layout)), end(other, len));
+            other.arena == own.arena && own.offset < other_end && other.offset < own_end
+        })
+    };
+    let others = program.results.iter().filter(|other| !ptr::eq(*other, result)).chain(&program.params);
+    // The block of a device is no larger than the whole array.
+    let mut others = others.filter_map(|other| Some((other.place?, bytes(&other.layout))));
+    let mut constants = program.constants.iter().map(|constant| (constant.place, constant.bytes.len()));
+    !others.any(|(place, len)| overlaps(place, len)) && !constants.any(|(place, len)| overlaps(place, len))
 }
 
 /// The place of a binding that is in memory.
