@@ -27,7 +27,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 36] = [
+const CRATES: [(&str, &[&str]); 37] = [
     ("grammar", &[]),
     ("math", &[]),
     ("runtime/abi", &[]),
@@ -179,6 +179,20 @@ const CRATES: [(&str, &[&str]); 36] = [
             "spmdc-grammar",
             "spmdc-ir",
             "spmdc-layout",
+        ],
+    ),
+    (
+        "cli/python",
+        &[
+            "spmdc-abi",
+            "spmdc-check",
+            "spmdc-compiler",
+            "spmdc-driver",
+            "spmdc-grammar",
+            "spmdc-ir",
+            "spmdc-kernel",
+            "spmdc-layout",
+            "spmdc-runtime",
         ],
     ),
     (
