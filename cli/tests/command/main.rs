@@ -5,6 +5,7 @@
 mod archives;
 mod built;
 mod cache;
+mod callers;
 mod commands;
 mod explained;
 mod files;
