@@ -126,7 +126,9 @@ def mesh_text(mesh):
 
 
 def setting(value):
-    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+    """A constant as the command takes it after `--set`."""
+    text = str(value)
+    return text.lower() if text in ("True", "False") else text
 
 
 def compile(

@@ -83,7 +83,7 @@ class Leaf:
                 array = None
         else:
             array = np.from_dlpack(value)
-        if array is None or array.dtype == object:
+        if array is None or array.dtype.kind not in "biufcV":
             raise native.refused(self.index, f"a value of the Python type `{type(value).__name__}`")
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
