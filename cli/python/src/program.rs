@@ -7,21 +7,20 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
-use spmdc_abi::{Binding, Plane, Program};
+use spmdc_abi::{Binding, Plane};
 use spmdc_check::sources::SourceSet;
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Compilation, MemoryLimit, Options};
 use spmdc_compiler::report::kept::checkpoints;
 use spmdc_compiler::report::lints::Policy;
-use spmdc_driver::cache::CachePlace;
+use spmdc_driver::cache::{CachePlace, CachedProgram};
 use spmdc_driver::compile::compile as compile_sources;
 use spmdc_driver::errors::{CommandError, absent, no_code};
 use spmdc_driver::reports;
 use spmdc_driver::sources::{SourceTexts, parse};
-use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::program::Stage;
-use spmdc_kernel::backend::{Destination, LoadedCode, TextForm};
+use spmdc_kernel::backend::{Destination, TextForm};
 use spmdc_layout::draw::Style;
 use spmdc_runtime::run::report::RunOptions;
 use spmdc_runtime::run::session;
@@ -78,9 +77,9 @@ pub fn compile<'py>(
             let check = CheckOptions { entry, mesh, sets, ..CheckOptions::default() };
             let memory = memory_limit.map(|bytes| MemoryLimit { bytes, processes: 1 });
             let options = Options { check: check.clone(), memory, ..Options::default() };
-            let (program, code, warnings) = code(&set, &options, cache)?;
+            let CachedProgram { program, code, warnings } = code(&set, &options, cache)?;
             let kernels = code.into_kernels().map_err(|error| no_code(&error))?;
-            Ok((set, check, memory, program, kernels, warnings))
+            Ok((set, check, memory, program, kernels, warnings.concat()))
         });
         (texts, done)
     });
@@ -101,15 +100,11 @@ pub fn compile<'py>(
 }
 
 /// The machine code of a program, from the cache if it is there, and its warnings.
-fn code(
-    set: &SourceSet,
-    options: &Options,
-    cache: bool,
-) -> Result<(Program, Box<dyn LoadedCode>, Vec<Diagnostic>), CommandError> {
+fn code(set: &SourceSet, options: &Options, cache: bool) -> Result<CachedProgram, CommandError> {
     let policy = Policy::default();
     let place = LIBRARY.as_deref().filter(|_| cache).and_then(|file| CachePlace::of(set, options, &policy, file));
     if let Some(cached) = place.as_ref().and_then(CachePlace::read) {
-        return Ok((cached.program, cached.code, cached.warnings.concat()));
+        return Ok(cached);
     }
     let (compilation, warnings) = compile_sources(set, options, &policy, &mut |_| ())?;
     let program = compilation.program.ok_or_else(|| absent("program"))?;
@@ -117,7 +112,7 @@ fn code(
     if let Some(place) = place {
         place.write(&program, &*code, &warnings);
     }
-    Ok((program, code, warnings.concat()))
+    Ok(CachedProgram { program, code, warnings })
 }
 
 /// The file of this library, which identifies the build of the compiler.
