@@ -478,11 +478,11 @@ fn narrow_operands<'a>(
 ) -> [Option<Value>; 2] {
     let wide = func.ty(stmt.args[0]).dtype();
     let narrow = [0, 1].map(|at| {
-        let (op, stmt) = definition(stmt.args[at])?;
-        let narrow = func.ty(stmt.args[0]);
+        let (_, cast) = definition(stmt.args[at]).filter(|(op, _)| op.is::<Cast>())?;
+        let narrow = func.ty(cast.args[0]);
         let is_read = product_elements(wide, [narrow.dtype(); 2]).is_some();
-        let is_narrow = op.is::<Cast>() && narrow.dtype().size() < wide.size() && !narrow.array.is_stream;
-        (is_read && is_narrow).then_some(stmt.args[0])
+        let is_narrow = narrow.dtype().size() < wide.size() && !narrow.array.is_stream;
+        (is_read && is_narrow).then_some(cast.args[0])
     });
     let reads = !wide.is_float() || mesh.machine.native_bf16 && narrow.iter().all(Option::is_some);
     if reads { narrow } else { [None; 2] }
