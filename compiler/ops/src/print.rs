@@ -177,7 +177,7 @@ pub fn filled(
     if places > args.len() {
         let plural = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
         let (places, values) = (plural(places, "place"), plural(args.len(), "value"));
-        return Err(Diagnostic::error(Code::E0201, span, format!("the text has {places} `{{}}`, but {values} follow"))
+        return Err(Diagnostic::error(Code::E0201, span, format!("the text has {places} `{{}}` for {values}"))
             .help("each `{}` prints one value; write `{{` and `}}` for braces"));
     }
     let (mut text, mut values, mut args) = (String::new(), Vec::new(), args.iter());

@@ -207,7 +207,7 @@ impl PlacementFinder<'_> {
                     error = error.label(place, format!("this is on `{}`", self.mesh.named[usize::from(on)].name));
                 }
             }
-            let name = self.func.info(other).name.as_deref().unwrap_or("x");
+            let name = self.func.info(other).name.as_deref().unwrap_or("...");
             let help = format!("move one of them, as in `transfer({name}, {})`", self.mesh.named[usize::from(on)].name);
             self.errors.push(error.help(help));
         }
