@@ -1,9 +1,9 @@
 //! Explains the layout of a value, the layouts that force a collective, and the change of an annotation that avoids it.
 //!
-//! Edits are found by trial. Every annotation of the program is changed in every way that one dimension allows, and each `let` without an
-//! annotation gets one that splits a dimension. The program is compiled with each change. The report shows the edit with the least
-//! communication, if it saves at least 1 percent. Each change is compiled once for all collectives of a line, and the number of compiled
-//! changes is bounded.
+//! Edits are found by trial. Every annotation of the program is changed in every way that one dimension allows, its axes move to other
+//! dimensions, and each `let` without an annotation gets one that splits a dimension. The program is compiled with each change. The report
+//! shows the edit with the least communication, and of these the one with the fewest operations, if it saves at least 1 percent. Each change
+//! is compiled once for all collectives of a line, and the number of compiled changes is bounded.
 
 use crate::pipeline::{Compilation, Options, compile};
 use crate::report::deferral::deferrals;
@@ -368,13 +368,13 @@ pub fn trials(set: &SourceSet, options: &Options, most: usize, target: Span) -> 
     (compiled.collect(), tried)
 }
 
-/// The change of one dimension of one annotation that avoids this collective and communicates least.
+/// The change of one annotation that avoids this collective and communicates least.
 fn cheapest_edit(trials: &[Trial], before: &ProgramCosts, target: &Collective) -> Option<AnnotationEdit> {
     let avoids = |trial: &&Trial| {
         let gain = before.cost().saturating_sub(trial.traffic.cost());
         trial.traffic.like(target) < before.like(target) && gain >= before.cost().div_ceil(LEAST_GAIN)
     };
-    let best = trials.iter().filter(avoids).min_by_key(|trial| trial.traffic.cost())?;
+    let best = trials.iter().filter(avoids).min_by_key(|trial| (trial.traffic.cost(), trial.traffic.flops))?;
     let after = &best.traffic;
     Some(AnnotationEdit {
         span: best.span,
@@ -431,10 +431,11 @@ struct Candidate {
     axes: Vec<String>,
 }
 
-/// Changes to the axes of one dimension: no axes, or an axis that the type does not use elsewhere. Returns at most `most` of them,
-/// and the number of all: a quarter is reserved for new annotations, those near the collective first.
+/// Changes to the axes of one dimension: no axes, or an axis that the type does not use elsewhere; after these, axes that move there from
+/// another dimension. Returns at most `most` of them, and the number of all: a quarter is reserved for new annotations, those near the
+/// collective first.
 fn candidates(program: &ProgramNode, known: &CheckedTypes, target: Span, most: usize) -> (Vec<Candidate>, usize) {
-    let (mut found, mut new) = (Vec::new(), Vec::new());
+    let (mut found, mut moved, mut new) = (Vec::new(), Vec::new(), Vec::new());
     let mut position = 0;
     each_type(&mut program.clone(), &mut |ty, named| {
         let fresh = ty.is_none();
@@ -447,6 +448,8 @@ fn candidates(program: &ProgramNode, known: &CheckedTypes, target: Span, most: u
                 let used: Vec<&str> = (0..dims.len()).filter(|&other| other != dim).flat_map(axes_of).collect();
                 let is_new = |axis: &&String| !used.contains(&axis.as_str()) && axes_of(dim) != [axis.as_str()];
                 let other = known.axes.iter().filter(is_new).map(|axis| vec![axis.clone()]);
+                let used = used.iter().map(|axis| Candidate { position, dim, axes: vec![axis.to_string()] });
+                moved.extend(used);
                 let none = (!axes_of(dim).is_empty()).then(Vec::new);
                 for axes in none.into_iter().chain(other) {
                     let candidate = Candidate { position, dim, axes };
@@ -459,6 +462,7 @@ fn candidates(program: &ProgramNode, known: &CheckedTypes, target: Span, most: u
         }
         position += 1;
     });
+    found.append(&mut moved);
     new.sort_by_key(|(distance, _)| *distance);
     let possible = found.len() + new.len();
     found.truncate(most - new.len().min(most / 4));
@@ -467,7 +471,8 @@ fn candidates(program: &ProgramNode, known: &CheckedTypes, target: Span, most: u
     (found, possible)
 }
 
-/// Gives a dimension of an annotation other axes; returns its position, its old text and its new text.
+/// Gives a dimension of an annotation other axes, and takes these from its other dimensions; returns its position, its old text and its
+/// new text.
 fn change(program: &mut ProgramNode, candidate: &Candidate, known: &CheckedTypes) -> Option<(Span, String, String)> {
     let mut at = 0;
     let mut changed = None;
@@ -481,6 +486,16 @@ fn change(program: &mut ProgramNode, candidate: &Candidate, known: &CheckedTypes
                 if let TypeExprKind::Array { dims, .. } = &mut ty.kind {
                     let span = dims[candidate.dim].size.span;
                     let axes = candidate.axes.iter().map(|axis| Ident { name: axis.clone(), span }).collect();
+                    for other in dims.iter_mut() {
+                        let moves = |axis: &Ident| candidate.axes.contains(&axis.name);
+                        let Some(left) = other.axes.as_mut().filter(|other| other.axes.iter().any(moves)) else {
+                            continue;
+                        };
+                        left.axes.retain(|axis| !moves(axis));
+                        if left.axes.is_empty() && !left.open {
+                            other.axes = None;
+                        }
+                    }
                     dims[candidate.dim].axes = Some(DimAxes { axes, open: false, alignment: None, span });
                 }
                 let after = print::type_expr(ty);
