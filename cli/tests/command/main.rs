@@ -25,4 +25,5 @@ mod sizes;
 mod stablehlo;
 mod tests;
 mod timeline;
+mod tour;
 mod trace;
