@@ -13,6 +13,7 @@ use spmdc_layout::types::{ArrayType, AxisSet, Type};
 impl Context<'_> {
     pub(super) fn axis_in_two_dims(
         &self,
+        rule: &Factors,
         axis: u8,
         contracted: AxisSet,
         layout: &Sharding,
@@ -33,7 +34,11 @@ impl Context<'_> {
             to
         };
         if contracted.is_empty() {
-            let choices = holders.iter().map(|&at| self.reshard(at, without(at)));
+            let choices = holders.iter().map(|&at| {
+                let mut others = holders.iter().filter(|&&other| other != at);
+                let like = others.find_map(|&other| self.split_like(rule, axis, at, other, without(at)));
+                self.reshard(at, like.unwrap_or_else(|| without(at)))
+            });
             return Mismatch::new(Code::E0302, message).choices(choices.collect());
         }
         // The edit must also decide about the sum, so it names the output's layout: with the axis on one of the dimensions that
@@ -54,6 +59,24 @@ impl Context<'_> {
             Choice { edit: ChoiceEdit::Out(to), note, cost }
         });
         Mismatch::new(Code::E0302, message).choices(choices.collect())
+    }
+
+    /// The layout `to` of an operand, with the axis on the dimension that another operand splits over it; None if the operand has none that
+    /// can be split so.
+    fn split_like(&self, rule: &Factors, axis: u8, operand: usize, other: usize, to: Sharding) -> Option<Sharding> {
+        let mut there = self.args[other].sharding.dims.iter().zip(&rule.operands[other]);
+        let (split, factors) = there.find(|(dim, _)| dim.axes.contains(&axis))?;
+        let [factor] = factors.as_slice() else { return None };
+        let is_part = |dim: usize| rule.parts.iter().any(|part| (part.operand, part.dim) == (operand, dim));
+        let dim = rule.operands[operand].iter().position(|factors| factors.as_slice() == [*factor])?;
+        let used = to.used_axes();
+        let is_free = to.dims[dim].axes.is_empty() && split.axes.iter().all(|&axis| !used.contains(usize::from(axis)));
+        let can_be_split = matches!(rule.factors[*factor].kind, FactorKind::Pass) && !is_part(dim) && is_free;
+        can_be_split.then(|| {
+            let mut to = to;
+            to.dims[dim].axes.clone_from(&split.axes);
+            to
+        })
     }
 
     pub(super) fn disagreement(

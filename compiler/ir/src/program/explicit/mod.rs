@@ -78,7 +78,7 @@ pub fn derived(
     }
     for layout in &layouts {
         if let Some(axis) = layout.repeated_axis() {
-            return Err(context.axis_in_two_dims(axis, contracted, layout, results));
+            return Err(context.axis_in_two_dims(&rule, axis, contracted, layout, results));
         }
     }
     if contracted.is_empty() {
