@@ -92,6 +92,7 @@ fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) 
             print(&commands::viz::viz(command, style, reporter, texts)?)
         }
         Command::Plan(command) => print(&commands::plan::plan(command, options.messages.ascii, reporter, texts)?),
+        Command::Report(command) => commands::report::report(command, &options.messages, reporter, texts),
         Command::Why(command) => print(&commands::why::why(command, texts)?),
         Command::Tune(command) => commands::tune::tune(command),
         Command::Lsp => commands::lsp::lsp(),

@@ -60,6 +60,8 @@ pub enum Command {
     Viz(VizCommand),
     /// Show the memory, FLOPs and collectives of each device without running the program
     Plan(PlanCommand),
+    /// Write a page with the costs, layouts, messages, memory and times of a program. With arguments it also runs
+    Report(ReportCommand),
     /// Explain a line's layouts and collectives, and suggest edits that avoid them
     #[command(mut_arg("program", |program| {
         program.index(1).value_name("PROG:LINE").help("The program and a line number, such as prog.spmd:7")
@@ -229,6 +231,17 @@ pub struct CheckCommand {
     /// Print nothing if the program has no errors
     #[arg(short, long)]
     pub quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ReportCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    #[command(flatten)]
+    pub options: RunSettings,
+    /// The output file; by default the name of the program with .html
+    #[arg(short, long = "output", value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use spmdc_abi::CollectiveKind;
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::control::Control;
 use spmdc_ir::program::origin::{ASKED, Lineage};
-use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind};
+use spmdc_ir::program::{Block, Func, Module, Stmt, StmtKind, Value};
 use spmdc_layout::cost::{Trips, collective as of_collective, operations, reported_trips};
 use spmdc_layout::crossings;
 use spmdc_layout::mesh::Mesh;
@@ -59,10 +59,17 @@ impl Collective {
 /// All collectives, in program order.
 pub fn collectives(module: &Module) -> Vec<Collective> {
     let mut found = Vec::new();
-    each_stmt(&module.func.body, Trips::ONCE, &mut |stmt, trips| {
-        found.extend(collective(&module.func, &module.mesh, stmt, trips));
-    });
+    each_collective(module, &mut |_, collective| found.push(collective));
     found
+}
+
+/// Visits all collectives with their statements, in program order.
+pub fn each_collective(module: &Module, visit: &mut dyn FnMut(&Stmt, Collective)) {
+    each_stmt(&module.func.body, Trips::ONCE, &mut |stmt, trips| {
+        if let Some(found) = collective(&module.func, &module.mesh, stmt, trips) {
+            visit(stmt, found);
+        }
+    });
 }
 
 /// The collective that a statement is, if its groups have several devices.
@@ -183,12 +190,41 @@ pub fn flops_per_device(module: &Module) -> u64 {
 fn flops(module: &Module, often: impl Fn(Trips) -> u64) -> u64 {
     let mut sum = 0u64;
     each_stmt(&module.func.body, Trips::ONCE, &mut |stmt, trips| {
-        let values = || stmt.args.iter().chain(&stmt.results);
-        let split = values().fold(AxisSet::EMPTY, |set, &value| set.union(module.func.ty(value).sharding.used_axes()));
-        let own = module.func.flops(stmt).div_ceil(module.mesh.size_of_set(split) as u64);
-        sum = sum.saturating_add(own.saturating_mul(often(trips)));
+        sum = sum.saturating_add(own_flops(module, stmt).saturating_mul(often(trips)));
     });
     sum
+}
+
+/// Operations of one device in a statement, each time.
+fn own_flops(module: &Module, stmt: &Stmt) -> u64 {
+    let values = stmt.args.iter().chain(&stmt.results);
+    let split = values.fold(AxisSet::EMPTY, |set, &value| set.union(module.func.ty(value).sharding.used_axes()));
+    module.func.flops(stmt).div_ceil(module.mesh.size_of_set(split) as u64)
+}
+
+/// Operations of one device in each statement that has any, over the whole run with reported trip counts.
+pub fn flops_by_span(module: &Module) -> Vec<(Span, u64)> {
+    let mut found = Vec::new();
+    each_stmt(&module.func.body, Trips::ONCE, &mut |stmt, trips| {
+        let operations = own_flops(module, stmt).saturating_mul(reported_trips(trips.known));
+        if operations > 0 {
+            found.push((stmt.origin.span, operations));
+        }
+    });
+    found
+}
+
+/// Bytes of a device's blocks of the stored operands and results of each op, over the whole run with reported trip counts.
+pub fn bytes_by_span(module: &Module, is_stored: &dyn Fn(Value) -> bool) -> Vec<(Span, u64)> {
+    let mut found = Vec::new();
+    each_stmt(&module.func.body, Trips::ONCE, &mut |stmt, trips| {
+        let values = stmt.args.iter().chain(&stmt.results).filter(|value| is_stored(**value));
+        let bytes: u64 = values.map(|&value| module.func.ty(value).block_bytes(&module.mesh) as u64).sum();
+        if stmt.op().is_some() && bytes > 0 {
+            found.push((stmt.origin.span, bytes.saturating_mul(reported_trips(trips.known))));
+        }
+    });
+    found
 }
 
 /// The cost of the whole program in bytes: the maximum bytes received by any device, the price of each collective, and the

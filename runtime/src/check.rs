@@ -144,9 +144,7 @@ impl ProgramChecker<'_> {
         // The groups of posted barriers that have not been awaited yet.
         let mut open: Vec<AxisSet> = Vec::new();
         for step in steps {
-            self.step(step)
-                .and_then(|()| self.pairs(step, &mut open))
-                .map_err(|error| located(error, site_of(step)))?;
+            self.step(step).and_then(|()| self.pairs(step, &mut open)).map_err(|error| located(error, step.site()))?;
         }
         ensure(open.is_empty(), || "a barrier is posted and never awaited".into())
     }
@@ -745,29 +743,4 @@ pub(crate) fn overlap(a: Place, b: Place, a_bytes: u64, b_bytes: u64) -> bool {
 
 fn located(error: RunError, site: Site) -> RunError {
     if error.site.is_some() { error } else { error.at(site) }
-}
-
-/// The source position of a step; the default for a step without one.
-fn site_of(step: &Step) -> Site {
-    match step {
-        Step::Kernel(step) => step.site,
-        Step::Panels { kernels, .. } => kernels.first().map_or(Site::default(), |step| step.site),
-        Step::GroupPanels(panels) => panels.kernels().next().map_or(Site::default(), |step| step.site),
-        Step::Gemm(step) => step.site,
-        Step::Tiles(step) => step.site,
-        Step::Library(step) => step.site,
-        Step::Exchange(step) => step.site,
-        Step::Reduce(step) => step.site,
-        Step::Permute(step) => step.site,
-        Step::Fetch(step) => step.site,
-        Step::Copy { .. } => Site::default(),
-        Step::Sync { site, .. }
-        | Step::Post { site, .. }
-        | Step::Await { site, .. }
-        | Step::CheckIndex { site, .. }
-        | Step::For { site, .. }
-        | Step::While { site, .. }
-        | Step::If { site, .. }
-        | Step::Print { site, .. } => *site,
-    }
 }

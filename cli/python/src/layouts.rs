@@ -3,9 +3,9 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use spmdc_compiler::pipeline::Compilation;
+use spmdc_compiler::report::named::shown_values;
 use spmdc_driver::errors::{CommandError, absent};
 use spmdc_driver::reports::meshes::axes;
-use spmdc_driver::reports::viz::named_values;
 use spmdc_ir::program::Stage;
 use spmdc_layout::draw::{BlockTable, remarks, tables};
 
@@ -23,7 +23,7 @@ pub fn layouts(compilation: &Compilation) -> Result<Vec<DrawnValue>, CommandErro
     let mut drawn = Vec::new();
     for of_mesh in compilation.of_meshes() {
         let module = of_mesh.stage(Stage::Propagated).ok_or_else(|| absent("layouts"))?;
-        for (name, value) in named_values(module) {
+        for (name, value) in shown_values(module) {
             let ty = module.func.ty_in_program(value);
             let (mut blocks, idle) = tables(&ty, &module.mesh);
             let mut said = remarks(&ty, &module.mesh);

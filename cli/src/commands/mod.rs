@@ -14,6 +14,7 @@ pub mod man;
 pub mod new;
 pub mod overview;
 pub mod plan;
+pub mod report;
 pub mod run;
 pub mod test;
 pub mod tune;

@@ -7,11 +7,11 @@ use spmdc_abi::CollectiveKind;
 use spmdc_abi::words::bytes;
 use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::Compilation;
+use spmdc_compiler::report::named::shown_values;
 use spmdc_compiler::report::plan::{Collective, plan};
 use spmdc_driver::errors::{CommandError, absent};
 use spmdc_driver::reports::meshes::{axes, each_mesh};
 use spmdc_driver::reports::plan::{Total, total};
-use spmdc_driver::reports::viz::named_values;
 use spmdc_driver::sources::SourceTexts;
 use spmdc_driver::table::{grouped, indented, width};
 use spmdc_ir::program::{Module, Stage};
@@ -204,7 +204,7 @@ fn grouped_by_layout(module: &Module) -> Vec<SharedLayout<'_>> {
     let alike = |a: &Type, b: &Type| blocks(a) == blocks(b) && remarks(a, mesh) == remarks(b, mesh);
     let mut found: Vec<SharedLayout<'_>> = Vec::new();
     let mut seen = Vec::new();
-    for (name, value) in named_values(module) {
+    for (name, value) in shown_values(module) {
         let ty = module.func.ty(value);
         if seen.contains(&value) || ty.is_scalar() {
             continue;

@@ -20,6 +20,7 @@ mod launch;
 mod outputs;
 mod pages;
 mod pieces;
+mod report;
 mod resume;
 mod sizes;
 mod stablehlo;

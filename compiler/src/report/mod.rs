@@ -1,6 +1,7 @@
 //! The compiler's reports on a program: drawings, plans, JSON.
 
 pub mod deferral;
+pub mod document;
 pub mod functions;
 pub mod json;
 pub mod kept;

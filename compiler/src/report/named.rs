@@ -1,7 +1,7 @@
 //! The values that have names in the source.
 
 use spmdc_grammar::span::Span;
-use spmdc_ir::program::{Block, Func, Value};
+use spmdc_ir::program::{Block, Func, Module, Value};
 use spmdc_ir::rules::Placement;
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,6 +13,17 @@ pub fn named_values(func: &Func) -> Vec<(&str, Value)> {
     let NamedValues { mut found, before, .. } = named;
     found.retain(|(_, value)| !before.contains(value) && !func.body.params.contains(value));
     found
+}
+
+/// Parameters, then the user's variables in program order, then results: the values that drawings show.
+pub fn shown_values(module: &Module) -> Vec<(String, Value)> {
+    let func = &module.func;
+    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.clone(), value));
+    let mut values: Vec<(String, Value)> = params.collect();
+    values.extend(named_values(func).into_iter().map(|(name, value)| (name.to_string(), value)));
+    let results = func.results.iter().zip(&func.body.results);
+    values.extend(results.map(|(result, &value)| (format!("result {}", result.name), value)));
+    values
 }
 
 struct NamedValues<'f> {

@@ -1,8 +1,33 @@
 //! The parts of a step: the lists of steps in it, and its calls of kernels; and the steps of a program one by one.
 
-use crate::{GroupPanels, KernelStep, Step, TileMember};
+use crate::{GroupPanels, KernelStep, Site, Step, TileMember};
 
 impl Step {
+    /// The source position of a step; the default for a step without one.
+    pub fn site(&self) -> Site {
+        match self {
+            Step::Kernel(step) => step.site,
+            Step::Panels { kernels, .. } => kernels.first().map_or(Site::default(), |step| step.site),
+            Step::GroupPanels(panels) => panels.kernels().next().map_or(Site::default(), |step| step.site),
+            Step::Gemm(step) => step.site,
+            Step::Tiles(step) => step.site,
+            Step::Library(step) => step.site,
+            Step::Exchange(step) => step.site,
+            Step::Reduce(step) => step.site,
+            Step::Permute(step) => step.site,
+            Step::Fetch(step) => step.site,
+            Step::Copy { .. } => Site::default(),
+            Step::Sync { site, .. }
+            | Step::Post { site, .. }
+            | Step::Await { site, .. }
+            | Step::CheckIndex { site, .. }
+            | Step::For { site, .. }
+            | Step::While { site, .. }
+            | Step::If { site, .. }
+            | Step::Print { site, .. } => *site,
+        }
+    }
+
     /// These steps and all steps in them, each before those in it.
     pub fn walk(steps: &[Step]) -> impl Iterator<Item = &Step> {
         // The rests of the lists that have begun, outermost first.

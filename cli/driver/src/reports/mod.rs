@@ -2,6 +2,7 @@
 
 pub mod dump;
 pub mod meshes;
+pub mod page;
 pub mod plan;
 pub mod timeline;
 pub mod viz;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use spmdc_compiler::pipeline::Compilation;
-use spmdc_compiler::report::named;
+use spmdc_compiler::report::named::shown_values;
 use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_layout::draw::{Style, draw};
 use spmdc_runtime::errors::suggest;
@@ -20,7 +20,7 @@ pub fn viz(compilation: &Compilation, wanted: &[String], style: Style) -> Result
     for of_mesh in compilation.of_meshes() {
         modules.push(of_mesh.stage(Stage::Propagated).ok_or_else(|| absent("layouts"))?);
     }
-    let all: Vec<(String, Value)> = modules.iter().flat_map(|module| named_values(module)).collect();
+    let all: Vec<(String, Value)> = modules.iter().flat_map(|module| shown_values(module)).collect();
     if let Some(unknown) = wanted.iter().find(|wanted| !all.iter().any(|(name, _)| name == *wanted)) {
         return Err(unknown_value(&all, unknown).into());
     }
@@ -32,7 +32,7 @@ pub fn viz(compilation: &Compilation, wanted: &[String], style: Style) -> Result
 
 /// The drawings of the values of one mesh.
 fn drawings(module: &Module, wanted: &[String], style: Style) -> String {
-    let values = named_values(module);
+    let values = shown_values(module);
     let mut text = legend(module);
     let is_wanted = |name: &String| wanted.is_empty() || wanted.contains(name);
     for (name, value) in values.iter().filter(|(name, _)| is_wanted(name)) {
@@ -67,17 +67,6 @@ fn legend(module: &Module) -> String {
     let text =
         format!("{devices}. Each box is a block of a value: beside it its indices, in it the devices that hold it.");
     indented(&text, "", "", width())
-}
-
-/// Parameters, then the user's variables in program order, then results.
-pub fn named_values(module: &Module) -> Vec<(String, Value)> {
-    let func = &module.func;
-    let params = func.params.iter().zip(&func.body.params).map(|(param, &value)| (param.name.clone(), value));
-    let mut values: Vec<(String, Value)> = params.collect();
-    values.extend(named::named_values(func).into_iter().map(|(name, value)| (name.to_string(), value)));
-    let results = func.results.iter().zip(&func.body.results);
-    values.extend(results.map(|(result, &value)| (format!("result {}", result.name), value)));
-    values
 }
 
 fn unknown_value(values: &[(String, Value)], wanted: &str) -> RunError {
