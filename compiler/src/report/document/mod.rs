@@ -28,6 +28,9 @@ const MOST_SPANS: usize = 4_000;
 /// A source position: the number of the file, the line and the column, from 1; zeros if it is unknown.
 pub type Place = (usize, usize, usize);
 
+/// The indices of a part of an array, in each dimension.
+type BlockRange = Vec<[usize; 2]>;
+
 /// A program, compiled to its end.
 #[derive(Debug, Serialize)]
 pub struct ProgramDocument {
@@ -79,7 +82,7 @@ struct ValueDocument {
 /// A block, as ranges of indices, and the positions of the devices that hold it.
 #[derive(Debug, Serialize)]
 struct BlockDocument {
-    range: Vec<[usize; 2]>,
+    range: BlockRange,
     devices: Vec<usize>,
 }
 
@@ -169,7 +172,7 @@ fn value_document(module: &Module, (name, value): (String, Value), place: &dyn F
 }
 
 /// The part of an array that each device holds, by its position.
-fn block_of_each(ty: &Type, mesh: &Mesh) -> Vec<Vec<[usize; 2]>> {
+fn block_of_each(ty: &Type, mesh: &Mesh) -> Vec<BlockRange> {
     let block = |device: usize| {
         let coordinates = mesh.coordinates(device);
         let dims = ty.sharding.dims.iter().zip(ty.shape());
@@ -188,7 +191,7 @@ fn blocks(ty: &Type, mesh: &Mesh) -> Vec<BlockDocument> {
     if mesh.device_count() > MOST_DEVICES {
         return Vec::new();
     }
-    let mut blocks: BTreeMap<Vec<[usize; 2]>, Vec<usize>> = BTreeMap::new();
+    let mut blocks: BTreeMap<BlockRange, Vec<usize>> = BTreeMap::new();
     for (device, range) in block_of_each(ty, mesh).into_iter().enumerate().filter(|(_, range)| !is_empty(range)) {
         blocks.entry(range).or_default().push(device);
     }

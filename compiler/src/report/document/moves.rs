@@ -3,9 +3,9 @@
 //! The messages are those of a schedule that meets the lower bound of each device's bytes. In the runtime all devices of a process read the
 //! blocks of the others directly, in the same parts.
 
-use super::{block_of_each, is_empty};
+use super::{BlockRange, block_of_each, is_empty};
 use serde::Serialize;
-use spmdc_abi::CollectiveKind;
+use spmdc_abi::{AxisSet, CollectiveKind};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::block_range;
 use spmdc_layout::types::Type;
@@ -27,7 +27,7 @@ struct SentPart {
     from: usize,
     to: usize,
     bytes: u64,
-    range: Vec<[usize; 2]>,
+    range: BlockRange,
 }
 
 /// The messages of a collective of arrays, each from one layout to another; none if an array is another one afterwards.
@@ -54,8 +54,9 @@ fn phases_of(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Vec<M
     }
     let (before, after) = (block_of_each(from, mesh), block_of_each(to, mesh));
     let summed = from.sharding.unreduced.minus(to.sharding.unreduced);
+    let size = from.dtype().size() as u64;
     let phases = match kind {
-        CollectiveKind::AllReduce | CollectiveKind::ReduceScatter => {
+        CollectiveKind::AllReduce if before == after => {
             // The devices of a group have parts of the same sums.
             let group = |device: usize| -> Vec<usize> {
                 let own = mesh.coordinates(device);
@@ -65,20 +66,22 @@ fn phases_of(kind: CollectiveKind, from: &Type, to: &Type, mesh: &Mesh) -> Vec<M
                 };
                 (0..mesh.device_count()).filter(is_mate).collect()
             };
-            reduced(&before, &after, from.dtype().size() as u64, &group)
+            reduced(&before, size, &group)
         }
-        CollectiveKind::AllGather
+        CollectiveKind::AllReduce
+        | CollectiveKind::ReduceScatter
+        | CollectiveKind::AllGather
         | CollectiveKind::AllToAll
         | CollectiveKind::CollectivePermute
-        | CollectiveKind::Transfer => exchanged(&before, &after, from.dtype().size() as u64, mesh),
+        | CollectiveKind::Transfer => exchanged((&before, &after), summed, size, mesh),
     };
     let moves: usize = phases.iter().map(|phase| phase.moves.len()).sum();
     if moves > MOST_MOVES { Vec::new() } else { phases }
 }
 
 /// The elements in both parts; None if there are none.
-fn overlap(one: &[[usize; 2]], other: &[[usize; 2]]) -> Option<Vec<[usize; 2]>> {
-    let both: Vec<[usize; 2]> =
+fn overlap(one: &[[usize; 2]], other: &[[usize; 2]]) -> Option<BlockRange> {
+    let both: BlockRange =
         one.iter().zip(other).map(|(one, other)| [one[0].max(other[0]), one[1].min(other[1])]).collect();
     (!is_empty(&both)).then_some(both)
 }
@@ -87,11 +90,25 @@ fn elements(range: &[[usize; 2]]) -> u64 {
     range.iter().map(|[start, end]| (end - start) as u64).product()
 }
 
-/// Every device gets the elements of its new block that its old one lacks, each from the device that is most like it.
-fn exchanged(before: &[Vec<[usize; 2]>], after: &[Vec<[usize; 2]>], size: u64, mesh: &Mesh) -> Vec<MessagePhase> {
-    let mut holders: BTreeMap<&[[usize; 2]], Vec<usize>> = BTreeMap::new();
+/// The position of a device along the axes of a sum, and the indices of its block.
+type HeldPart<'b> = (Vec<usize>, &'b [[usize; 2]]);
+
+/// Every device gets the elements of its new block that its old one lacks, each from the device that is most like it. Of parts of a sum over
+/// some axes it gets those of all devices along them.
+fn exchanged(
+    (before, after): (&[BlockRange], &[BlockRange]),
+    summed: AxisSet,
+    size: u64,
+    mesh: &Mesh,
+) -> Vec<MessagePhase> {
+    // The part of the sum that a device has.
+    let part = |device: usize| -> Vec<usize> {
+        let coordinates = mesh.coordinates(device);
+        summed.iter().map(|axis| coordinates[axis]).collect()
+    };
+    let mut holders: BTreeMap<HeldPart<'_>, Vec<usize>> = BTreeMap::new();
     for (device, block) in before.iter().enumerate().filter(|(_, block)| !is_empty(block)) {
-        holders.entry(block).or_default().push(device);
+        holders.entry((part(device), block)).or_default().push(device);
     }
     let count = before.len();
     let mut phases: Vec<MessagePhase> = Vec::new();
@@ -101,9 +118,10 @@ fn exchanged(before: &[Vec<[usize; 2]>], after: &[Vec<[usize; 2]>], size: u64, m
             let other = mesh.coordinates(*device);
             (own.iter().zip(&other).filter(|(own, other)| own != other).count(), (device + count - to) % count)
         };
-        let missing = holders.iter().filter(|(block, _)| **block != before[to].as_slice());
+        let held = (part(to), before[to].as_slice());
+        let missing = holders.iter().filter(|(other, _)| **other != held);
         let mut moves: Vec<SentPart> = missing
-            .filter_map(|(block, devices)| {
+            .filter_map(|((_, block), devices)| {
                 let range = overlap(block, wanted)?;
                 let from = *devices.iter().min_by_key(|device| differing(device))?;
                 Some(SentPart { from, to, bytes: elements(&range) * size, range })
@@ -122,13 +140,8 @@ fn exchanged(before: &[Vec<[usize; 2]>], after: &[Vec<[usize; 2]>], size: u64, m
     phases
 }
 
-/// Every device of a group adds up a part of the sums, and distributes it to all who want it.
-fn reduced(
-    before: &[Vec<[usize; 2]>],
-    after: &[Vec<[usize; 2]>],
-    size: u64,
-    group: &dyn Fn(usize) -> Vec<usize>,
-) -> Vec<MessagePhase> {
+/// Every device of a group adds up a share of the sums, and distributes it to all others.
+fn reduced(before: &[BlockRange], size: u64, group: &dyn Fn(usize) -> Vec<usize>) -> Vec<MessagePhase> {
     let (mut adding, mut sharing) = (Vec::<MessagePhase>::new(), Vec::<MessagePhase>::new());
     let add = |phases: &mut Vec<MessagePhase>, at: usize, title: &str, sent: SentPart| {
         while phases.len() <= at {
@@ -139,34 +152,25 @@ fn reduced(
     for (to, block) in before.iter().enumerate() {
         let mates = group(to);
         let rank = mates.iter().position(|&mate| mate == to).unwrap_or(0);
-        let whole = after[to] == *block;
-        // Of sums that all want, each device computes a share, along the longest dimension.
-        let share = |rank: usize| -> Option<Vec<[usize; 2]>> {
-            if !whole {
-                return overlap(block, &after[mates[rank]]);
-            }
+        // Shares are cut along the longest dimension. A number has none: the first device adds all of them.
+        let share = |rank: usize| -> Option<BlockRange> {
             let mut share = block.clone();
-            let longest = (0..share.len()).max_by_key(|&dim| share[dim][1] - share[dim][0])?;
+            let Some(longest) = (0..share.len()).max_by_key(|&dim| share[dim][1] - share[dim][0]) else {
+                return (rank == 0).then_some(share);
+            };
             let [start, end] = share[longest];
             let part = block_range(end - start, mates.len(), rank);
             share[longest] = [start + part.start, start + part.end];
             (!is_empty(&share)).then_some(share)
         };
-        // A number has no parts: the first device adds all of them.
-        let share = |rank: usize| match block.is_empty() {
-            true => (rank == 0 || !whole).then(Vec::new),
-            false => share(rank),
-        };
         for distance in 1..mates.len() {
             let other = (rank + distance) % mates.len();
             if let Some(range) = share(rank) {
-                let bytes = elements(&range) * size;
-                let sent = SentPart { from: mates[other], to, bytes, range };
+                let sent = SentPart { from: mates[other], to, bytes: elements(&range) * size, range };
                 add(&mut adding, distance - 1, "Each device adds a part of the sums of its partner in round", sent);
             }
-            if whole && let Some(range) = share(other) {
-                let bytes = elements(&range) * size;
-                let sent = SentPart { from: mates[other], to, bytes, range };
+            if let Some(range) = share(other) {
+                let sent = SentPart { from: mates[other], to, bytes: elements(&range) * size, range };
                 add(&mut sharing, distance - 1, "Each device receives finished sums of its partner in round", sent);
             }
         }
