@@ -418,6 +418,18 @@ pub enum IndexNode {
     Ellipsis(Span),
 }
 
+impl IndexNode {
+    /// The expressions in it: an index, or the bounds and the step of a slice.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let exprs = match self {
+            IndexNode::Expr(expr) => [Some(expr), None, None],
+            IndexNode::Slice { start, stop, step, .. } => [start.as_ref(), stop.as_ref(), step.as_ref()],
+            IndexNode::Ellipsis(_) => [None; 3],
+        };
+        exprs.into_iter().flatten()
+    }
+}
+
 /// The operators with one operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrefixOp {

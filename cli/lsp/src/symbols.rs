@@ -379,15 +379,7 @@ impl NameWalk<'_> {
             ExprKind::Call { callee, args } => self.call(callee, args),
             ExprKind::Index { base, indices } => {
                 self.expr(base);
-                for index in indices {
-                    match index {
-                        IndexNode::Expr(expr) => self.expr(expr),
-                        IndexNode::Slice { start, stop, step, .. } => {
-                            [start, stop, step].into_iter().flatten().for_each(|bound| self.expr(bound));
-                        }
-                        IndexNode::Ellipsis(_) => {}
-                    }
-                }
+                indices.iter().flat_map(IndexNode::exprs).for_each(|expr| self.expr(expr));
             }
             ExprKind::Field { base, name } => self.field(base, name, Meaning::Field),
             ExprKind::TupleField { base, .. } => self.expr(base),

@@ -109,10 +109,7 @@ pub fn tables(ty: &Type, mesh: &Mesh) -> (Vec<BlockTable>, Option<String>) {
     // The block of each dimension that a device holds.
     let place = |device: usize| -> Vec<usize> {
         let coordinates = mesh.coordinates(device);
-        let linear = |axes: &[u8]| {
-            axes.iter().fold(0, |at, &axis| at * mesh.axes[axis as usize].size + coordinates[axis as usize])
-        };
-        ty.sharding.dims.iter().map(|dim| linear(&dim.axes)).collect()
+        ty.sharding.dims.iter().map(|dim| mesh.position(&dim.axes, &coordinates)).collect()
     };
     // The devices of a mesh with a name have the numbers that the program gives.
     let named = mesh.named.first().filter(|_| !mesh.is_several());

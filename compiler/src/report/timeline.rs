@@ -226,13 +226,9 @@ fn add_steps(steps: &[Step], timed: TimedProgram<'_>, out: &mut Vec<TimedStep>) 
     for step in steps {
         match step {
             Step::For { start, end, body, site, .. } => {
-                let trips = match (start, end) {
-                    (Bound::Const(start), Bound::Const(end)) => Some(end.saturating_sub(*start).max(0) as u64),
-                    (Bound::Const(_) | Bound::Memory(..), Bound::Const(_) | Bound::Memory(..)) => None,
-                };
                 let mut inner = Vec::new();
                 add_steps(body, timed, &mut inner);
-                add_loop(*site, reported_trips(trips), inner, out);
+                add_loop(*site, reported_trips(Bound::trips(start, end)), inner, out);
             }
             Step::While { cond, body, site, .. } => {
                 let mut inner = Vec::new();

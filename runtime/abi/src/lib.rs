@@ -412,6 +412,16 @@ pub enum Bound {
     Memory(Place, DType),
 }
 
+impl Bound {
+    /// The trip count of a loop from `start` up to `end`; None if it is only known when the loop runs.
+    pub fn trips(start: &Bound, end: &Bound) -> Option<u64> {
+        match (start, end) {
+            (Bound::Const(start), Bound::Const(end)) => Some(end.saturating_sub(*start).max(0) as u64),
+            (Bound::Const(_) | Bound::Memory(..), Bound::Const(_) | Bound::Memory(..)) => None,
+        }
+    }
+}
+
 /// One entry of the schedule. Devices run the entries of a list in order.
 // Steps are built once and then only read; boxing each would cost more than the memory.
 #[allow(clippy::large_enum_variant)]

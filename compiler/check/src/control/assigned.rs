@@ -76,15 +76,7 @@ impl Assigned {
             }
             ExprKind::Index { base, indices } => {
                 self.expr(base);
-                for index in indices {
-                    match index {
-                        IndexNode::Expr(expr) => self.expr(expr),
-                        IndexNode::Slice { start, stop, step, .. } => {
-                            [start, stop, step].into_iter().flatten().for_each(|bound| self.expr(bound));
-                        }
-                        IndexNode::Ellipsis(_) => {}
-                    }
-                }
+                indices.iter().flat_map(IndexNode::exprs).for_each(|expr| self.expr(expr));
             }
             ExprKind::Field { base, .. } | ExprKind::TupleField { base, .. } => self.expr(base),
             ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().for_each(|part| self.expr(part)),

@@ -360,15 +360,7 @@ impl<'a> Resolver<'a> {
             }
             ExprKind::Index { base, indices } => {
                 self.expr(base);
-                for index in indices {
-                    match index {
-                        IndexNode::Expr(expr) => self.expr(expr),
-                        IndexNode::Slice { start, stop, step, .. } => {
-                            [start, stop, step].into_iter().flatten().for_each(|bound| self.expr(bound));
-                        }
-                        IndexNode::Ellipsis(_) => {}
-                    }
-                }
+                indices.iter().flat_map(IndexNode::exprs).for_each(|expr| self.expr(expr));
             }
             ExprKind::Field { base, name } => match self.module(base) {
                 Some(file) => self.module_member(file, name),

@@ -72,10 +72,7 @@ fn add_times(steps: &[Step], timed: TimedProgram<'_>, times: f64, add: &mut dyn 
     for step in steps {
         match step {
             Step::For { start, end, body, .. } => {
-                let trips = match (start, end) {
-                    (Bound::Const(start), Bound::Const(end)) => Some(end.saturating_sub(*start).max(0) as u64),
-                    (Bound::Const(_) | Bound::Memory(..), Bound::Const(_) | Bound::Memory(..)) => None,
-                };
+                let trips = Bound::trips(start, end);
                 add_times(body, timed, times * reported_trips(trips) as f64, add);
             }
             Step::While { cond, body, .. } => {
