@@ -1,7 +1,7 @@
 //! The sizes at which the planner and the code generator change algorithms, because another one is faster.
 //!
-//! Results do not depend on them, except for subnormal numbers and the rounding of sums by `native_bf16`. Tests also compile programs with [`Machine::TINY`], where arrays of a few elements are large, so
-//! that small random programs reach the algorithms for large arrays.
+//! Results do not depend on them, except for subnormal numbers and the rounding of sums by `native_bf16`. Tests also compile programs with
+//! [`Machine::TINY`], where arrays of a few elements are large, so that small random programs reach the algorithms for large arrays.
 
 /// The sizes at which the compiler changes its choices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

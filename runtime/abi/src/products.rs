@@ -71,8 +71,8 @@ pub struct GemmDim {
 
 /// The elements of a product, given the types of its result and its operands; None for types that have no product.
 ///
-/// Floats have one type, but sums of products of bf16 are in f32. Operands of 8 bits are i8, also unsigned ones and bools, which are 0 or 1. Others are i16 if that type can hold
-/// them, or i32 or i64, whether signed or not.
+/// Floats have one type, but sums of products of bf16 are in f32. Operands of 8 bits are i8, also unsigned ones and bools, which are 0 or 1.
+/// Others are i16 if that type can hold them, or i32 or i64, whether signed or not.
 pub fn product_elements(result: DType, operands: [DType; 2]) -> Option<DType> {
     let are = |types: &[DType]| operands.iter().all(|operand| types.contains(operand));
     let wide = [DType::Bool, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32];

@@ -6,8 +6,8 @@
 //!
 //! Products run as matrix products of the library, with strides for any order of the dimensions. Small and thin matrices, and products with a
 //! vector, run as loop nests. A product of 32 bits reads narrower integers itself, and bf16 if the machine has `native_bf16`, if nothing but
-//! such products needs them widened. A large operand that would have to be gathered is read block by block from the devices that hold it (`ring`). The calls
-//! convert types under 32 bits: narrow floats accumulate in f32.
+//! such products needs them widened. A large operand that would have to be gathered is read block by block from the devices that hold it
+//! (`ring`). The calls convert types under 32 bits: narrow floats accumulate in f32.
 
 use crate::ring;
 use spmdc_abi::{GemmRing, ReduceOp, Scalar, product_elements};
