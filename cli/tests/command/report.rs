@@ -7,8 +7,19 @@ use std::path::Path;
 use std::process::Command;
 
 /// Examples on meshes of one and two axes, with loops, several meshes, and collectives of all kinds.
-const EXAMPLES: [&str; 8] =
-    ["heat", "kmeans", "layer", "pipeline", "resume", "tensor_parallel", "train_step", "transformer_explicit"];
+const EXAMPLES: [&str; 11] = [
+    "edges",
+    "heat",
+    "kmeans",
+    "layer",
+    "life",
+    "pipeline",
+    "resume",
+    "tensor_parallel",
+    "train_step",
+    "train_step_manual",
+    "transformer_explicit",
+];
 
 /// The page of an example.
 fn page(example: &str, words: &[&str]) -> String {
@@ -44,31 +55,130 @@ fn a_page_needs_no_other_file_and_is_small() {
     }
 }
 
+/// The collectives of a report.
+fn collectives(report: &Value) -> impl Iterator<Item = (&Value, &Value)> {
+    list(&report["program"], "meshes")
+        .iter()
+        .flat_map(|mesh| list(mesh, "collectives").iter().map(move |collective| (mesh, collective)))
+}
+
+/// The messages of a collective.
+fn moves(collective: &Value) -> Vec<&Value> {
+    list(collective, "phases").iter().flat_map(|phase| list(phase, "moves")).collect()
+}
+
+/// Compares the bytes that the device receives which receives most with those of the plan.
+fn check_bytes(name: &str, mesh: &Value, collective: &Value) {
+    let moves = moves(collective);
+    let received = |device: usize| -> u64 {
+        let own = moves.iter().filter(|sent| sent["to"].as_u64() == Some(device as u64));
+        own.map(|sent| sent["bytes"].as_u64().unwrap()).sum()
+    };
+    let most = (0..list(mesh, "devices").len()).map(received).max().unwrap_or(0);
+    let expected = collective["received"].as_u64().unwrap();
+    // Shares of sums are whole elements.
+    let rounding = if collective["kind"] == "all_reduce" { 8 * moves.len() as u64 } else { 0 };
+    assert!(most.abs_diff(expected) <= rounding, "{name}: {most} in {collective}");
+    assert!(moves.iter().all(|sent| sent["from"] != sent["to"]), "{name}: {collective}");
+}
+
 #[test]
 fn messages_that_are_drawn_have_the_bytes_of_the_plan() {
     let mut drawn = 0;
     for example in EXAMPLES {
-        let data = data(&page(example, &[]));
-        for mesh in list(&data["program"], "meshes") {
-            for collective in list(mesh, "collectives") {
-                let moves: Vec<&Value> =
-                    list(collective, "phases").iter().flat_map(|phase| list(phase, "moves")).collect();
-                let received = |device: usize| -> u64 {
-                    let own = moves.iter().filter(|sent| sent["to"].as_u64() == Some(device as u64));
-                    own.map(|sent| sent["bytes"].as_u64().unwrap()).sum()
-                };
-                let most = (0..list(mesh, "devices").len()).map(received).max().unwrap_or(0);
-                let expected = collective["received"].as_u64().unwrap();
-                // Shares of sums are whole elements.
-                let rounding = if collective["kind"] == "all_reduce" { 8 * moves.len() as u64 } else { 0 };
-                if !moves.is_empty() {
-                    assert!(most.abs_diff(expected) <= rounding, "{example}: {most} in {collective}");
-                    drawn += 1;
-                }
+        for (mesh, collective) in collectives(&data(&page(example, &[]))) {
+            if !moves(collective).is_empty() {
+                check_bytes(example, mesh, collective);
+                drawn += 1;
             }
         }
     }
-    assert!(drawn > 10, "{drawn} collectives are drawn");
+    assert!(drawn > 20, "{drawn} collectives are drawn");
+}
+
+/// Programs whose collectives are of one sort, the mesh, and the messages of the first: from, to, bytes and indices.
+const DRAWN: [(&str, &str, &str, &str); 14] = [
+    ("a shift", "4", "fn main(x: f32[10@X]) -> f32[10@X] { roll(x, 1) }", "3 to 0: 4 bytes of [[9,10]]"),
+    ("every second", "2", "fn main(x: f32[16@X]) -> f32[8@X] { x[::-2] }", "1 to 0: 16 bytes of [[9,16,2]]"),
+    (
+        "corners",
+        "2x2",
+        "fn main(x: f32[8@X, 8@Y]) -> f32[6, 6] { x[:-2, :-2] + x[2:, 2:] + x[1:-1, 1:-1] }",
+        "0 to 1: 12 bytes of [[0,3],[3,4]]",
+    ),
+    (
+        "a convolution",
+        "4",
+        "fn main(x: f32[1, 16@X, 8, 2], w: f32[3, 3, 2, 2]) { conv(x, w) }",
+        "1 to 0: 64 bytes of [[0,1],[4,5],[0,8],[0,2]]",
+    ),
+    (
+        "steps of a stencil",
+        "2x4",
+        "fn main(x: f32[64@X, 64@Y]) { let mut u = x; for i in 0..20 { u = roll(u, 1, axis=0) + roll(u, -1, axis=1); } u }",
+        "",
+    ),
+    ("a sum", "4", "manual(X) fn main(x: f32[32@X]) -> f32[8] { psum(x, X) }", "1 to 0: 8 bytes of [[0,2]]"),
+    ("a gather", "4", "manual(X) fn main(x: f32[32@X]) -> f32[32] { all_gather(x, X) }", "1 to 0: 32 bytes of [[0,8]]"),
+    (
+        "a scattered sum",
+        "4",
+        "manual(X) fn main(x: f32[32@X]) -> f32[8@X] { psum_scatter(x, X) }",
+        "1 to 0: 8 bytes of [[0,2]]",
+    ),
+    (
+        "a transposition",
+        "4",
+        "manual(X) fn main(x: f32[8@X, 12]) -> f32[8, 12@X] { all_to_all(x, X, split=1, concat=0) }",
+        "1 to 0: 24 bytes of [[0,2],[0,3]]",
+    ),
+    (
+        "a permutation",
+        "4",
+        "manual(X) fn main(x: f32[8@X]) -> f32[8@X] { ppermute(x, X, ((0, 1), (2, 2))) }",
+        "0 to 1: 8 bytes of [[0,2]]",
+    ),
+    (
+        "a cyclic shift",
+        "4",
+        "manual(X) fn main(x: i8[8@X]) -> i8[8@X] { pshift(x, X, 2) }",
+        "2 to 0: 2 bytes of [[0,2]]",
+    ),
+    (
+        "groups of two axes",
+        "2x2x2",
+        "manual(X, Z) fn main(x: f32[8@(X, Z), 4@Y]) -> f32[8, 4@Y] { all_gather(x, (X, Z)) }",
+        "1 to 0: 16 bytes of [[0,2],[0,2]]",
+    ),
+    (
+        "the other axes",
+        "2x2",
+        "manual(X) fn main(x: f32[8@X, 6]) -> f32[8@X, 6] { let y = reshard(x, P(_, Y)); reshard(roll(y, 1, axis=1), P()) }",
+        "",
+    ),
+    ("several halos", "4", "fn main(x: f32[9@X], y: f32[9@X]) { concatenate((x[1:], y[2:])) }", ""),
+];
+
+#[test]
+fn windows_and_collectives_of_manual_functions_are_drawn() {
+    for (name, mesh, program, first) in DRAWN {
+        let folder = Folder::with(&[("a.spmd", &format!("{program}\n"))]);
+        folder.spmdc(&["report", "a.spmd", "--mesh", mesh]).expect(0, "", "");
+        let data = data(&std::fs::read_to_string(folder.path().join("a.html")).unwrap());
+        let mut count = 0;
+        for (mesh, collective) in collectives(&data) {
+            let moves = moves(collective);
+            check_bytes(name, mesh, collective);
+            assert_eq!(collective["is_local"], program.starts_with("manual") && name != "the other axes", "{name}");
+            if count == 0 && !first.is_empty() {
+                let sent = moves.first().unwrap_or_else(|| panic!("{name}: {collective}"));
+                let found = format!("{} to {}: {} bytes of {}", sent["from"], sent["to"], sent["bytes"], sent["range"]);
+                assert_eq!(found, first, "{name}: {collective}");
+            }
+            count += 1;
+        }
+        assert!(count > 0, "{name} moves nothing");
+    }
 }
 
 #[test]

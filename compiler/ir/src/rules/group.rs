@@ -22,6 +22,22 @@ pub trait GroupCollective {
     /// The manual axes along which the results vary, given the ones along which the operands vary.
     fn varying(&self, operands: AxisSet) -> AxisSet;
 
+    /// The message of one member of the group to another one, given their positions along the axes.
+    fn message(&self, from: usize, to: usize) -> GroupMessage;
+
     /// The results of all members, in the order of their position along the axes. `members` holds the operands of each.
     fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array>;
+}
+
+/// A message between two members of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupMessage {
+    /// The sender's value.
+    Whole,
+    /// The receiver's share of the sender's value, which is cut along this dimension into as many shares as the group has members.
+    Share(usize),
+    /// A share of the sender's value, to be added up, and later a share of the results.
+    Summands,
+    /// No message.
+    Nothing,
 }

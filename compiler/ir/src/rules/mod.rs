@@ -19,7 +19,7 @@ use crate::rules::batching::Batching;
 use crate::rules::derivative::Derivative;
 use crate::rules::group::GroupCollective;
 use crate::stablehlo::Exported;
-use spmdc_abi::{CollectiveKind, ReduceOp};
+use spmdc_abi::{CollectiveKind, FetchDim, ReduceOp};
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_kernel::loops::{Affine, Elem};
 use spmdc_layout::factors::Factors;
@@ -287,6 +287,29 @@ pub trait Exchange {
 
     /// The amount of data that it moves.
     fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic;
+
+    /// The messages of which this traffic consists.
+    fn messages(&self, args: &[&Type], mesh: &Mesh) -> Messages<'_>;
+}
+
+/// The messages of a statement in which devices exchange data.
+pub enum Messages<'a> {
+    /// Each result has the elements of the operand of the same number, in another layout.
+    Layouts,
+    /// Devices fetch boxes of the operands' blocks.
+    Boxes(Vec<FetchedBoxes>),
+    /// Devices of a group send their values in a `manual` function.
+    Group(&'a dyn GroupCollective),
+    /// The messages depend on values.
+    OfValues,
+}
+
+/// The boxes of an operand's blocks that devices fetch.
+pub struct FetchedBoxes {
+    /// The number of the operand.
+    pub operand: usize,
+    /// For each dimension, the runs of each device.
+    pub dims: Vec<FetchDim>,
 }
 
 /// The usual traffic of a collective of this kind, with the first operand's block.

@@ -18,9 +18,9 @@ use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
-use spmdc_ir::rules::group::GroupCollective;
+use spmdc_ir::rules::group::{GroupCollective, GroupMessage};
 use spmdc_ir::rules::{
-    Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
+    Exchange, Infer, Lowered, Messages, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_layout::factors::Factors;
@@ -156,7 +156,21 @@ impl Exchange for PPermute {
     }
 
     fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
-        usual_traffic(self, args, results, mesh)
+        // A value that a device sends to itself does not move.
+        let receives = |&(to, from): &(usize, &Option<u32>)| from.is_some_and(|from| from as usize != to);
+        let receivers = (self.source.iter().enumerate().filter(receives).count() * mesh.device_count()) as u64;
+        let usual = usual_traffic(self, args, results, mesh);
+        let is_empty = receivers == 0;
+        Traffic {
+            received: if is_empty { 0 } else { usual.received },
+            total: usual.received * receivers / self.source.len() as u64,
+            crossing: if is_empty { 0 } else { usual.crossing },
+            ..usual
+        }
+    }
+
+    fn messages(&self, _: &[&Type], _: &Mesh) -> Messages<'_> {
+        Messages::Group(self)
     }
 }
 
@@ -175,6 +189,10 @@ impl GroupCollective for PPermute {
 
     fn axes(&self) -> &[u8] {
         &self.axes
+    }
+
+    fn message(&self, from: usize, to: usize) -> GroupMessage {
+        if self.source[to] == Some(from as u32) { GroupMessage::Whole } else { GroupMessage::Nothing }
     }
 
     fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {

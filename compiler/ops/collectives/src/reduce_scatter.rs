@@ -16,9 +16,9 @@ use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
-use spmdc_ir::rules::group::GroupCollective;
+use spmdc_ir::rules::group::{GroupCollective, GroupMessage};
 use spmdc_ir::rules::{
-    Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
+    Exchange, Infer, Lowered, Messages, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_layout::factors::Factors;
@@ -145,6 +145,10 @@ impl Exchange for PSumScatter {
     fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
         usual_traffic(self, args, results, mesh)
     }
+
+    fn messages(&self, _: &[&Type], _: &Mesh) -> Messages<'_> {
+        Messages::Group(self)
+    }
 }
 
 /// A local type whose dimension is divided among the members of a group.
@@ -173,6 +177,10 @@ impl GroupCollective for PSumScatter {
 
     fn axes(&self) -> &[u8] {
         &self.axes
+    }
+
+    fn message(&self, _: usize, _: usize) -> GroupMessage {
+        GroupMessage::Share(self.dim)
     }
 
     fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {

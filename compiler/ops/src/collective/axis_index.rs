@@ -14,7 +14,7 @@ use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
-use spmdc_ir::rules::group::GroupCollective;
+use spmdc_ir::rules::group::{GroupCollective, GroupMessage};
 use spmdc_ir::rules::{Infer, Lowered, NamedAxes, Point, Properties, Reads, Rules, Semantics, Typing};
 use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
@@ -123,6 +123,10 @@ impl GroupCollective for AxisIndex {
 
     fn communicates(&self) -> bool {
         false
+    }
+
+    fn message(&self, _: usize, _: usize) -> GroupMessage {
+        GroupMessage::Nothing
     }
 
     fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {

@@ -14,6 +14,7 @@ use moves::{MessagePhase, phases};
 use serde::Serialize;
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::{Module, Stage, Value};
+use spmdc_ir::rules::Messages;
 use spmdc_layout::draw::remarks;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::Type;
@@ -28,7 +29,7 @@ const MOST_SPANS: usize = 4_000;
 /// A source position: the number of the file, the line and the column, from 1; zeros if it is unknown.
 pub type Place = (usize, usize, usize);
 
-/// The indices of a part of an array, in each dimension.
+/// The indices of a part of an array, from the first to the end, in each dimension.
 type BlockRange = Vec<[usize; 2]>;
 
 /// A program, compiled to its end.
@@ -97,9 +98,9 @@ struct CollectiveDocument {
     reason: String,
     from: String,
     to: String,
-    /// The shape of the array whose parts are sent.
-    shape: Vec<usize>,
-    /// Empty if its messages do not follow from the two layouts, or if there are too many devices.
+    /// Whether messages have the indices of the sender's value in a `manual` function, not those of the whole array.
+    is_local: bool,
+    /// Empty if its messages depend on values or go to another mesh, or if there are too many of them.
     phases: Vec<MessagePhase>,
 }
 
@@ -205,9 +206,9 @@ fn collectives(module: &Module, place: &dyn Fn(Span) -> Place) -> Vec<Collective
         let ty = |value: Option<&Value>| value.map(|&value| module.func.ty(value));
         let (from, to) = (ty(stmt.args.first()), ty(stmt.results.first()));
         let shown = |ty: Option<&Type>| ty.map_or(String::new(), |ty| ty.display(mesh));
-        // Combined collectives have several arrays, whose messages go the same ways.
-        let pairs = stmt.args.iter().zip(&stmt.results).map(|(&from, &to)| (module.func.ty(from), module.func.ty(to)));
-        let is_drawn = mesh.device_count() <= MOST_DEVICES && stmt.args.len() == stmt.results.len();
+        let exchange = stmt.op().and_then(|op| op.exchange()).filter(|_| mesh.device_count() <= MOST_DEVICES);
+        let (args, results) = (module.func.types(&stmt.args), module.func.types(&stmt.results));
+        let messages = exchange.map(|exchange| exchange.messages(&args, mesh));
         documents.push(CollectiveDocument {
             kind: collective.kind.name(),
             axes: collective.axes.clone(),
@@ -218,8 +219,8 @@ fn collectives(module: &Module, place: &dyn Fn(Span) -> Place) -> Vec<Collective
             reason: collective.reason.clone(),
             from: shown(from),
             to: shown(to),
-            shape: from.map_or(Vec::new(), |ty| ty.shape().to_vec()),
-            phases: if is_drawn { phases(collective.kind, &pairs.collect::<Vec<_>>(), mesh) } else { Vec::new() },
+            is_local: matches!(messages, Some(Messages::Group(_))),
+            phases: messages.map_or(Vec::new(), |messages| phases(&messages, &args, &results, mesh)),
         });
     });
     documents

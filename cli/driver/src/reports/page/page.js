@@ -37,7 +37,7 @@ function placed([file, line]) {
   return (report.files.length > 1 ? `${fileName(file)}, ` : "") + `line ${line}`;
 }
 const lineLink = (place) => (placed(place) ? make("a", { href: `#line-${place[0]}-${place[1]}` }, placed(place)) : "");
-const range = ([start, end]) => (end === start + 1 ? `${start}` : `${start}:${end}`);
+const range = ([start, end, step = 1]) => (end === start + 1 ? `${start}` : step === 1 ? `${start}:${end}` : `${start}:${end}:${step}`);
 const indices = (ranges) => (ranges.length ? `[${ranges.map(range).join(", ")}]` : "the number");
 const hue = (at, count) => `hsl(${Math.round((360 * at) / Math.max(count, 1))} 65% 55% / .45)`;
 
@@ -234,6 +234,7 @@ function stepThrough(mesh, collective) {
         make("button", { onclick: move(1), disabled: step === phases.length - 1, "data-step": "next" }, "Next"),
         make("span", { role: "status" }, `Step ${step + 1} of ${phases.length}. ${phase.title}`)),
       messages(mesh, phase),
+      collective.is_local ? make("p", { class: "soft" }, "Indices are those of the sender's own value.") : "",
       make("p", {}, `${mesh.device(mesh.chosen)}:`), make("ul", {}, rows.length ? rows : make("li", {}, "sends and receives nothing")));
   });
   return holder;

@@ -15,9 +15,9 @@ use spmdc_ir::mismatch::Mismatch;
 use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
-use spmdc_ir::rules::group::GroupCollective;
+use spmdc_ir::rules::group::{GroupCollective, GroupMessage};
 use spmdc_ir::rules::{
-    Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
+    Exchange, Infer, Lowered, Messages, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
 };
 use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_layout::factors::Factors;
@@ -122,6 +122,10 @@ impl Exchange for PAllGather {
     fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic {
         usual_traffic(self, args, results, mesh)
     }
+
+    fn messages(&self, _: &[&Type], _: &Mesh) -> Messages<'_> {
+        Messages::Group(self)
+    }
 }
 
 impl GroupCollective for PAllGather {
@@ -139,6 +143,10 @@ impl GroupCollective for PAllGather {
 
     fn axes(&self) -> &[u8] {
         &self.axes
+    }
+
+    fn message(&self, _: usize, _: usize) -> GroupMessage {
+        GroupMessage::Whole
     }
 
     fn eval_group(&self, members: &[Vec<&Array>]) -> Vec<Array> {
