@@ -146,7 +146,7 @@ pub fn searched(state: &ServerState, file: &ParsedFile, offset: usize) -> Option
 /// The action before its edit is known.
 pub fn unresolved(search: &LayoutSearch) -> CodeAction {
     CodeAction {
-        title: "LayoutSearch for a layout that avoids the collectives of this line".to_string(),
+        title: "Search for a layout that avoids the collectives of this line".to_string(),
         kind: Some(CodeActionKind::REFACTOR_REWRITE),
         data: serde_json::to_value(search).ok(),
         ..CodeAction::default()

@@ -16,6 +16,7 @@ use spmdc_check::check;
 use spmdc_check::sources::SourceSet;
 use spmdc_compiler::pipeline::{self, Compilation, Options};
 use spmdc_compiler::report::lints::{Policy, findings};
+use spmdc_compiler::sources::load;
 use spmdc_compiler::totals::collectives;
 use spmdc_grammar::ast::ItemKind;
 use spmdc_grammar::codes::Code;
@@ -218,7 +219,7 @@ fn is_same(one: &SourceSet, other: &SourceSet) -> bool {
 }
 
 /// The path of each file of a program.
-fn paths(set: &SourceSet) -> Vec<PathBuf> {
+pub fn paths(set: &SourceSet) -> Vec<PathBuf> {
     let path = |name: &str| shipped::standard(name).unwrap_or_else(|| PathBuf::from(name));
     set.files.iter().map(|file| if file.is_shipped { path(&file.name) } else { PathBuf::from(&file.name) }).collect()
 }
@@ -226,7 +227,7 @@ fn paths(set: &SourceSet) -> Vec<PathBuf> {
 /// The findings on a program, whose earlier findings are known; None if they are the same, or the program is not open any more.
 fn check_root(root: &Path, job: &AnalysisJob, known: Option<&CheckedProgram>) -> Option<CheckedProgram> {
     let text = job.overlay.text(root)?;
-    let (set, mut diagnostics) = SourceSet::load(&root.to_string_lossy(), text, &job.overlay);
+    let (set, mut diagnostics) = load(&root.to_string_lossy(), text, &job.overlay);
     // Its files are those that were checked last.
     if known.is_some_and(|known| is_same(&known.set, &set)) {
         return None;
@@ -250,14 +251,14 @@ fn check_root(root: &Path, job: &AnalysisJob, known: Option<&CheckedProgram>) ->
 }
 
 /// Whether the file is a program: others have functions for programs that import them.
-fn has_main(set: &SourceSet) -> bool {
+pub fn has_main(set: &SourceSet) -> bool {
     let program = &set.file(SourceSet::ROOT).program;
     let is_main = |kind: &ItemKind| matches!(kind, ItemKind::Fn(function) if function.name.name == "main");
     program.stage.is_some() || program.items.iter().any(|item| is_main(&item.kind))
 }
 
 /// Whether a finding says that the file has no entry function.
-fn is_about_entry(diagnostic: &Diagnostic) -> bool {
+pub fn is_about_entry(diagnostic: &Diagnostic) -> bool {
     diagnostic.code == Code::E0105 && diagnostic.span.start == diagnostic.span.end
 }
 

@@ -38,28 +38,15 @@ impl<'t> TokenCursor<'t> {
         let mut cursor = TokenCursor { text, tokens: Vec::new(), start: offset, is_comment: false, string: None };
         if let Some(last) = tokens.last().copied() {
             let is_inside = last.end >= offset;
-            match last.class {
-                TokenClass::Name | TokenClass::Keyword | TokenClass::ElementType if last.end >= offset => {
-                    cursor.start = last.start;
-                    tokens.pop();
-                }
-                TokenClass::Comment | TokenClass::DocComment => cursor.is_comment = is_inside,
-                TokenClass::String if last.end > offset => cursor.string = Some(last.start),
-                TokenClass::Malformed if is_inside && text[last.start..].starts_with('"') => {
-                    cursor.string = Some(last.start);
-                }
-                TokenClass::Name
-                | TokenClass::Keyword
-                | TokenClass::ElementType
-                | TokenClass::Number
-                | TokenClass::String
-                | TokenClass::Operator
-                | TokenClass::Open
-                | TokenClass::Close
-                | TokenClass::Comma
-                | TokenClass::Dot
-                | TokenClass::Punctuation
-                | TokenClass::Malformed => {}
+            let is_comment = matches!(last.class, TokenClass::Comment | TokenClass::DocComment);
+            let is_malformed = last.class == TokenClass::Malformed && is_inside;
+            let is_string = last.class == TokenClass::String && last.end > offset
+                || is_malformed && text[last.start..].starts_with('"');
+            cursor.is_comment = is_comment && is_inside;
+            cursor.string = is_string.then_some(last.start);
+            if is_inside && matches!(last.class, TokenClass::Name | TokenClass::Keyword | TokenClass::ElementType) {
+                cursor.start = last.start;
+                tokens.pop();
             }
         }
         tokens.retain(|token| !matches!(token.class, TokenClass::Comment | TokenClass::DocComment));
@@ -86,22 +73,11 @@ impl<'t> TokenCursor<'t> {
     pub fn open_bracket(&self) -> Option<usize> {
         let mut depth = 0usize;
         for (count, token) in self.tokens.iter().rev().enumerate() {
-            match token.class {
-                TokenClass::Close => depth += 1,
-                TokenClass::Open if depth == 0 => return Some(count),
-                TokenClass::Open => depth -= 1,
-                TokenClass::Keyword
-                | TokenClass::ElementType
-                | TokenClass::Name
-                | TokenClass::Number
-                | TokenClass::String
-                | TokenClass::Comment
-                | TokenClass::DocComment
-                | TokenClass::Operator
-                | TokenClass::Comma
-                | TokenClass::Dot
-                | TokenClass::Punctuation
-                | TokenClass::Malformed => {}
+            match nesting(token.class) {
+                Nesting::Closes => depth += 1,
+                Nesting::Opens if depth == 0 => return Some(count),
+                Nesting::Opens => depth -= 1,
+                Nesting::Stays => {}
             }
         }
         None
@@ -131,10 +107,10 @@ impl<'t> TokenCursor<'t> {
         let mut has_comma = false;
         for (count, token) in self.tokens.iter().rev().enumerate() {
             let text = &self.text[token.start..token.end];
-            match token.class {
-                TokenClass::Close => depth += 1,
-                TokenClass::Open if depth > 0 => depth -= 1,
-                TokenClass::Open => {
+            match nesting(token.class) {
+                Nesting::Closes => depth += 1,
+                Nesting::Opens if depth > 0 => depth -= 1,
+                Nesting::Opens => {
                     if text == "("
                         && let Some((TokenClass::Name, name)) = self.back(count + 1)
                     {
@@ -163,30 +139,43 @@ impl<'t> TokenCursor<'t> {
                     (commas, has_comma) = (0, false);
                     argument = vec![""];
                 }
-                TokenClass::Comma if depth == 0 => {
+                Nesting::Stays if depth > 0 => {}
+                Nesting::Stays if text == ";" => return None,
+                Nesting::Stays if token.class == TokenClass::Comma => {
                     commas += 1;
                     has_comma = true;
                 }
-                TokenClass::Punctuation if depth == 0 && text == ";" => return None,
-                TokenClass::Keyword
-                | TokenClass::ElementType
-                | TokenClass::Name
-                | TokenClass::Number
-                | TokenClass::String
-                | TokenClass::Comment
-                | TokenClass::DocComment
-                | TokenClass::Operator
-                | TokenClass::Comma
-                | TokenClass::Dot
-                | TokenClass::Punctuation
-                | TokenClass::Malformed => {
-                    if depth == 0 && !has_comma {
-                        argument.push(text);
-                    }
-                }
+                Nesting::Stays if !has_comma => argument.push(text),
+                Nesting::Stays => {}
             }
         }
         None
+    }
+}
+
+/// The change of the nesting of brackets by a token.
+enum Nesting {
+    Opens,
+    Closes,
+    Stays,
+}
+
+fn nesting(class: TokenClass) -> Nesting {
+    match class {
+        TokenClass::Open => Nesting::Opens,
+        TokenClass::Close => Nesting::Closes,
+        TokenClass::Keyword
+        | TokenClass::ElementType
+        | TokenClass::Name
+        | TokenClass::Number
+        | TokenClass::String
+        | TokenClass::Comment
+        | TokenClass::DocComment
+        | TokenClass::Operator
+        | TokenClass::Comma
+        | TokenClass::Dot
+        | TokenClass::Punctuation
+        | TokenClass::Malformed => Nesting::Stays,
     }
 }
 

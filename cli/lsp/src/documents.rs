@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use lsp_types::TextDocumentContentChangeEvent;
 use spmdc_check::sources::{Source, Sources};
+use spmdc_compiler::sources::load;
 use spmdc_driver::disk::{self, imported};
 use spmdc_grammar::ast::ProgramNode;
 use spmdc_grammar::span::FileId;
@@ -40,10 +41,23 @@ pub struct ParsedFile {
 impl ParsedFile {
     /// Parses a text.
     pub fn new(path: &Path, text: Arc<str>) -> ParsedFile {
+        let lines = LineIndex::new(&text);
+        let path = path.to_path_buf();
+        if is_stablehlo(&path) {
+            // Names of the text are not those of the tree.
+            let (set, diagnostics) = load(&path.to_string_lossy(), &text, &Overlay::default());
+            let program = set.files.into_iter().next().map(|file| file.program);
+            let (tree, symbols) = (program.unwrap_or_default(), Symbols::default());
+            return ParsedFile { path, lines, is_whole: diagnostics.is_empty(), tree, symbols, text };
+        }
         let (tree, diagnostics) = spmdc_grammar::parse(&text, FileId::default());
         let symbols = Symbols::of(&tree, &text);
-        let lines = LineIndex::new(&text);
-        ParsedFile { path: path.to_path_buf(), lines, is_whole: diagnostics.is_empty(), tree, symbols, text }
+        ParsedFile { path, lines, is_whole: diagnostics.is_empty(), tree, symbols, text }
+    }
+
+    /// Whether it is StableHLO text.
+    pub fn is_stablehlo(&self) -> bool {
+        is_stablehlo(&self.path)
     }
 
     /// The file that an import of this file names.
@@ -55,6 +69,11 @@ impl ParsedFile {
     pub fn slice(&self, start: usize, end: usize) -> &str {
         self.text.get(start..end).unwrap_or_default()
     }
+}
+
+/// Whether the file of this path is StableHLO text.
+pub fn is_stablehlo(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "mlir")
 }
 
 /// An open document.
@@ -193,6 +212,16 @@ impl Overlay {
     /// The text of an open document.
     pub fn text(&self, path: &Path) -> Option<&Arc<str>> {
         self.texts.get(path).map(|(_, text)| text)
+    }
+
+    /// The same with other texts of these files.
+    pub fn with(&self, texts: BTreeMap<PathBuf, String>) -> Overlay {
+        let mut all = (*self.texts).clone();
+        all.extend(texts.into_iter().map(|(path, text)| {
+            let version = self.version(&path).unwrap_or_default();
+            (path, (version, Arc::from(text)))
+        }));
+        Overlay { texts: Arc::new(all) }
     }
 
     /// The version of an open document.

@@ -10,7 +10,7 @@ use spmdc_grammar::format::format;
 use spmdc_grammar::span::FileId;
 
 use crate::actions::{self, LayoutSearch};
-use crate::documents::ParsedFile;
+use crate::documents::{ParsedFile, is_stablehlo};
 use crate::searches::{Reply, SearchTask};
 use crate::state::ServerState;
 use crate::{completion, hints, hover, navigation, outline, signature, tokens};
@@ -45,6 +45,10 @@ fn with<P: DeserializeOwned>(params: Value, answer: impl FnOnce(P) -> Option<Ans
 
 /// The answer to a request of this method.
 pub fn answer(state: &ServerState, method: &str, params: Value) -> Answer {
+    let is_answered = matches!(method, "textDocument/hover" | "textDocument/documentSymbol");
+    if !is_answered && method.starts_with("textDocument/") && is_of_stablehlo(state, &params) {
+        return NOTHING;
+    }
     match method {
         "textDocument/hover" => with(params, |params: HoverParams| {
             let view = state.view(&params.text_document_position_params)?;
@@ -102,6 +106,12 @@ pub fn answer(state: &ServerState, method: &str, params: Value) -> Answer {
         "codeAction/resolve" => with(params, |action: CodeAction| Some(resolve(state, action))),
         _ => Answer::Refused(ErrorCode::MethodNotFound, format!("`{method}` is not supported")),
     }
+}
+
+/// Whether a request is about StableHLO text, of which hovers and symbols are known.
+fn is_of_stablehlo(state: &ServerState, params: &Value) -> bool {
+    let uri = params.get("textDocument").and_then(|document| serde_json::from_value(document["uri"].clone()).ok());
+    uri.and_then(|uri| state.path(&uri)).is_some_and(|path| is_stablehlo(&path))
 }
 
 /// The edit that formats a file: of the lines between the first and the last change. None if the text has errors.

@@ -12,6 +12,7 @@ mod carried;
 mod completion;
 mod cursor;
 mod documents;
+mod fields;
 mod findings;
 mod functions;
 mod handlers;

@@ -10,6 +10,7 @@ use spmdc_driver::disk;
 use spmdc_grammar::classify::is_name;
 
 use crate::documents::ParsedFile;
+use crate::fields;
 use crate::positions::uri_of;
 use crate::resolve::{self, Identity, identity};
 use crate::shipped::is_shipped;
@@ -27,6 +28,13 @@ pub fn definition(state: &ServerState, view: &NameView) -> Option<Location> {
     }
     let occurrence = view.occurrence()?;
     let found = identity(&state.documents, &view.file, occurrence)?;
+    if let Identity::Field(_) = found
+        && let Ok(names) = fields::names(state, &view.file, occurrence)
+        && let Some((file, name)) = names.found.iter().find(|(_, name)| fields::is_of_type(name))
+    {
+        let is_here = file.path == view.file.path;
+        return if is_here { state.location_in(view, &name.range) } else { state.location(&file.path, &name.range) };
+    }
     let (path, range) = resolve::definition(&state.documents, &view.file, &found)?;
     if path == view.file.path { state.location_in(view, &range) } else { state.location(&path, &range) }
 }
@@ -58,6 +66,11 @@ fn uses(state: &ServerState, view: &NameView) -> Option<(Identity, Vec<NameUse>)
     let occurrence = view.occurrence()?;
     let wanted = identity(&state.documents, &view.file, occurrence)?;
     let name = name_of(&wanted, view)?;
+    if let Identity::Field(_) = wanted
+        && let Ok(names) = fields::names(state, &view.file, occurrence)
+    {
+        return Some((wanted, names.found.into_iter().map(of_field).collect()));
+    }
     let mut found = Vec::new();
     for file in candidates(state, view, &wanted, &name) {
         for occurrence in file.symbols.occurrences.iter().filter(|occurrence| occurrence.name == name) {
@@ -68,6 +81,11 @@ fn uses(state: &ServerState, view: &NameView) -> Option<(Identity, Vec<NameUse>)
         }
     }
     Some((wanted, found))
+}
+
+fn of_field((file, occurrence): (Rc<ParsedFile>, Occurrence)) -> NameUse {
+    let Occurrence { range, is_definition, is_shorthand, .. } = occurrence;
+    NameUse { file, range, is_definition, is_shorthand }
 }
 
 fn name_of(identity: &Identity, view: &NameView) -> Option<String> {
@@ -114,7 +132,7 @@ fn candidates(state: &ServerState, view: &NameView, identity: &Identity, name: &
 }
 
 /// The programs in a folder whose text contains a word.
-fn containing(folder: &Path, word: &str) -> Vec<PathBuf> {
+pub fn containing(folder: &Path, word: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_path_buf(), 0)];
     let mut seen = 0;
@@ -173,7 +191,7 @@ pub fn renamable(state: &ServerState, view: &NameView) -> Result<Option<lsp_type
     match &found {
         Identity::Shipped(_) | Identity::ShippedParam(..) => return Err(format!("`{name}` is a name of the compiler")),
         Identity::Field(_) => {
-            return Err(format!("`{name}` is a field: fields of the same name in other types are not distinguished"));
+            fields::names(state, &view.file, occurrence)?;
         }
         Identity::Local(path, _) | Identity::Item(path, _) if is_shipped(path) => {
             return Err(format!("`{name}` is defined in a file of the compiler"));
@@ -194,6 +212,11 @@ pub fn rename(state: &ServerState, view: &NameView, name: &str) -> Result<Worksp
     if !view.file.is_whole {
         return Err("the file has syntax errors, so some uses of the name may be unknown".to_string());
     }
+    if let Some(field) = view.occurrence()
+        && let Some(Identity::Field(_)) = identity(&state.documents, &view.file, field)
+    {
+        return rename_field(state, view, field, name);
+    }
     let Some((found, uses)) = uses(state, view) else { return Err("this position does not have a name".to_string()) };
     if uses.iter().any(|found| !found.file.is_whole) {
         return Err("a file that uses the name has syntax errors".to_string());
@@ -212,6 +235,26 @@ pub fn rename(state: &ServerState, view: &NameView, name: &str) -> Result<Worksp
         edits.entry(file.path.clone()).or_default().push(TextEdit { range, new_text });
     }
     Ok(workspace_edit(edits))
+}
+
+/// The edits that rename a field, unless a program with it would have errors then.
+fn rename_field(state: &ServerState, view: &NameView, field: &Occurrence, name: &str) -> Result<WorkspaceEdit, String> {
+    let names = fields::names(state, &view.file, field)?;
+    let mut edits: BTreeMap<PathBuf, Vec<TextEdit>> = BTreeMap::new();
+    let mut texts: BTreeMap<PathBuf, String> = BTreeMap::new();
+    // The last names come first, so that the places of the others stay.
+    for (file, Occurrence { range, is_shorthand, .. }) in names.found.iter().rev() {
+        let old = file.slice(range.start, range.end);
+        let new_text = if *is_shorthand { format!("{name}: {old}") } else { name.to_string() };
+        let text = texts.entry(file.path.clone()).or_insert_with(|| file.text.to_string());
+        text.replace_range(range.clone(), &new_text);
+        let range = file.lines.positions(&file.text, range.clone());
+        edits.entry(file.path.clone()).or_default().push(TextEdit { range, new_text });
+    }
+    match fields::first_error(state, &names, texts) {
+        Some(error) => Err(format!("with the name `{name}`, the program would have an error: {error}")),
+        None => Ok(workspace_edit(edits)),
+    }
 }
 
 /// An edit of several files.

@@ -50,9 +50,14 @@ fn symbol(file: &ParsedFile, item: &ItemNode) -> Option<DocumentSymbol> {
             (function.name.name.as_str(), SymbolKind::EVENT, None, function.name.span, Vec::new())
         }
         ItemKind::Fn(function) => {
-            let params = function.params.iter().map(|param| (text(param.pattern.span), param.pattern.span));
+            // In StableHLO text, the place of a parameter includes its type, and that of a result is all of the function's head.
+            let name = |span| match file.is_stablehlo() {
+                true => text(span).split(':').next().unwrap_or_default(),
+                false => text(span),
+            };
+            let params = function.params.iter().map(|param| (name(param.pattern.span), param.pattern.span));
             let children = params.map(|(name, span)| child(name, SymbolKind::VARIABLE, span)).collect();
-            let detail = function.ret.as_ref().map(|ret| text(ret.span));
+            let detail = function.ret.as_ref().filter(|_| !file.is_stablehlo()).map(|ret| text(ret.span));
             (function.name.name.as_str(), SymbolKind::FUNCTION, detail, function.name.span, children)
         }
     };

@@ -26,7 +26,7 @@ pub enum Identity {
     Axis(String),
     /// A mesh.
     Mesh(String),
-    /// A field of structs; fields of one name are not distinguished.
+    /// A field of structs, by its name; the checker knows which fields are the same.
     Field(String),
     /// A function of the compiler.
     Shipped(String),

@@ -4,4 +4,6 @@
 mod client;
 mod edits;
 mod features;
+mod fields;
 mod protocol;
+mod stablehlo;

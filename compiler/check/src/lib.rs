@@ -31,6 +31,7 @@ use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::build::CallBuilder;
+pub use spmdc_ir::call::fields::FieldLinks;
 use spmdc_ir::call::scoped::Scoped;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::program::{Func, Module, Stage};
@@ -77,6 +78,22 @@ fn with_stack<T>(call: impl FnOnce() -> T) -> T {
 
 /// The typed program and warnings, or all errors.
 pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Diagnostic>), Vec<Diagnostic>> {
+    let (checker, module) = expand_program(set, options);
+    checker.finish(module)
+}
+
+/// The places at which the program names the same fields, and all findings. Code that no entry, test or constant uses has none.
+pub fn fields(set: &SourceSet, options: &CheckOptions) -> (FieldLinks, Vec<Diagnostic>) {
+    let (mut checker, module) = expand_program(set, options);
+    let fields = std::mem::take(&mut checker.build.fields);
+    let findings = match checker.finish(module) {
+        Ok((_, warnings)) => warnings,
+        Err(errors) => errors,
+    };
+    (fields, findings)
+}
+
+fn expand_program<'a>(set: &'a SourceSet, options: &'a CheckOptions) -> (Checker<'a>, Option<Module>) {
     let mut diagnostics = Vec::new();
     let names = Names::collect(set, &mut diagnostics);
     let mut checker = Checker {
@@ -136,7 +153,7 @@ pub fn check(set: &SourceSet, options: &CheckOptions) -> Result<(Module, Vec<Dia
     let is_compiled = |test: &FnItem| options.tests || options.entry.as_ref() == Some(&test.name.name);
     names::resolve(set, &checker.names, &is_compiled, (&axes, &meshes), &mut checker.diagnostics);
     let module = checker.program(options.entry.as_deref());
-    checker.finish(module)
+    (checker, module)
 }
 
 /// The state of one check: facts about the program, the function under construction, and the findings.

@@ -24,7 +24,7 @@ async function start() {
     "spmdc",
     "spmdc",
     { command, args: ["lsp"] },
-    { documentSelector: [{ language: "spmd" }], initializationOptions: initializationOptions(settings) },
+    { documentSelector: [{ language: "spmd" }, { pattern: "**/*.mlir" }], initializationOptions: initializationOptions(settings) },
   );
   try {
     await client.start();

@@ -90,10 +90,12 @@ impl Checker<'_> {
     fn method(&mut self, base: &Expr, name: &Ident) -> (Term, Option<Arg>) {
         let receiver = self.expr(base);
         if let Term::Struct(fields) = &receiver
-            && let Some((_, field)) = fields.iter().find(|(field, _)| *field == name.name)
+            && let Some((own, field)) = fields.iter().find(|(field, _)| *field == name.name)
         {
+            self.build.fields.link(own.place, name.span);
             return (field.clone(), None);
         }
+        self.build.fields.link(name.span, name.span);
         let function = self.function_name(&name.name, name.span);
         if matches!(receiver, Term::Poison) {
             return (Term::Poison, None);

@@ -9,6 +9,7 @@ use spmdc_functions::is_builtin;
 use spmdc_grammar::ast::{Expr, ExprKind, Ident, InfixOp};
 use spmdc_grammar::span::{FileId, Span};
 use spmdc_ir::call::arg::not_static;
+use spmdc_ir::call::fields::FieldName;
 use spmdc_ir::call::term::{StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::call::trees;
 use spmdc_ir::program::Value;
@@ -126,7 +127,7 @@ impl Checker<'_> {
     }
 
     fn struct_literal(&mut self, fields: &[(Ident, Option<Expr>)]) -> Term {
-        let mut terms: Vec<(String, Term)> = Vec::new();
+        let mut terms: Vec<(FieldName, Term)> = Vec::new();
         for (name, value) in fields {
             let term = match value {
                 Some(value) => self.expr(value),
@@ -136,7 +137,8 @@ impl Checker<'_> {
                 self.report(errors::field_twice(&name.name, name.span));
                 continue;
             }
-            terms.push((name.name.clone(), term));
+            self.build.fields.link(name.span, name.span);
+            terms.push((FieldName::new(name), term));
         }
         Term::Struct(terms)
     }
@@ -173,13 +175,16 @@ impl Checker<'_> {
             return Term::Poison;
         }
         if let Term::Struct(fields) = &term {
-            if let Some((_, field)) = fields.iter().find(|(field, _)| *field == name.name) {
+            if let Some((own, field)) = fields.iter().find(|(field, _)| *field == name.name) {
+                self.build.fields.link(own.place, name.span);
                 return field.clone();
             }
-            let names: Vec<&str> = fields.iter().map(|(field, _)| field.as_str()).collect();
+            let names: Vec<&str> = fields.iter().map(|(field, _)| &**field).collect();
             let error = errors::unknown_field(&name.name, &names, "this struct", name.span);
             return self.report(error);
         }
+        // An attribute.
+        self.build.fields.link(name.span, name.span);
         if let Some(planes) = term.planes() {
             return self.complex_field(planes, name, span);
         }

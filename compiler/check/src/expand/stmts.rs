@@ -204,6 +204,7 @@ impl Checker<'_> {
                 let Some(at) = fields.iter().position(|(field, _)| *field == name.name) else {
                     return self.field_of(Term::Struct(fields), name, name.span);
                 };
+                self.build.fields.link(fields[at].0.place, name.span);
                 let part = fields[at].1.clone();
                 fields[at].1 = self.stored(part, rest, op, value, value_span, span);
                 Term::Struct(fields)

@@ -121,7 +121,8 @@ impl<'a> Checker<'a> {
         let fresh = builder(self.build.mesh().clone(), Func::new(name));
         let outer = std::mem::replace(&mut self.build, fresh);
         body(self);
-        self.build = outer;
+        let inner = std::mem::replace(&mut self.build, outer);
+        self.build.fields.pairs.extend(inner.fields.pairs);
     }
 
     /// Expands a function whose arguments come from outside; all its types are declared.

@@ -16,6 +16,7 @@ use spmdc_grammar::span::Span;
 use spmdc_ir::call::arg::Arg;
 use spmdc_ir::call::arg::complete;
 use spmdc_ir::call::errors::no_layout;
+use spmdc_ir::call::fields::FieldName;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::call::trees;
 use spmdc_layout::types::AxisSet;
@@ -132,7 +133,8 @@ impl Checker<'_> {
                 if parts.iter().map(|(name, _)| name).eq(outs.iter().map(|(name, _)| name)) =>
             {
                 let fields = parts.into_iter().zip(outs);
-                let field = |((name, part), (_, out)): ((String, Term), &(String, Term))| {
+                let field = |((name, part), (own, out)): ((FieldName, Term), &(FieldName, Term))| {
+                    self.build.fields.link(name.place, own.place);
                     (name, self.in_layouts(part, out, span, place))
                 };
                 Term::Struct(fields.map(field).collect())

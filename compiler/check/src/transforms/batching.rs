@@ -44,6 +44,10 @@ impl Checker<'_> {
     /// A call of a mapped function.
     pub(crate) fn call_mapped(&mut self, mapped: &Mapped, args: Vec<Arg>, span: Span) -> Derivation<Term> {
         let dims = mapped_dims(mapped, &args, span)?;
+        if let Some(axes) = &mapped.in_axes {
+            let trees = args.iter().filter(|arg| arg.name.is_none()).map(|arg| arg.term.clone()).collect();
+            self.build.fields.link_trees(&axes.term, &Term::Tuple(trees));
+        }
         let given = self.mapped_leaves(&args, &dims)?;
         let found = self.common_batch(&given, span)?;
         let mut leaves = Vec::new();
@@ -226,6 +230,7 @@ impl Checker<'_> {
             None => (&default, span),
         };
         let mut dims = Vec::new();
+        self.build.fields.link_trees(axes, result);
         spread(axes, result, "out_axes", place, &mut dims)?;
         let mut terms = Vec::new();
         for (operand, dim) in outputs.into_iter().zip(dims) {

@@ -421,6 +421,7 @@ impl Checker<'_> {
             return Err(Some(Diagnostic::error(Code::E0226, place, message)));
         };
         let function = (RuleFunction::Forward(forms.len()), &custom.forward);
+        self.build.fields.link_trees(result, &value);
         self.check_rule_layouts(function, result, &value).map_err(Some)?;
         let value = Arg { name: None, term: value, span: place };
         let mut forward_outputs = Vec::new();
@@ -443,6 +444,7 @@ impl Checker<'_> {
             return Err(Some(Diagnostic::error(Code::E0226, place, message)));
         };
         let [form, given] = [forms, &found].map(|terms| Term::Tuple(terms.to_vec()));
+        self.build.fields.link_trees(&form, &given);
         self.check_rule_layouts((RuleFunction::Reverse, &custom.reverse), &form, &given).map_err(Some)?;
         let mut results = Vec::new();
         for (form, found) in forms.iter().zip(found) {
@@ -471,6 +473,7 @@ impl Checker<'_> {
             let message = expected(format_args!("a {role} of the form `{wanted}`"), format_args!("`{found}`"));
             return Err(Some(Diagnostic::error(Code::E0203, given.span, message)));
         }
+        self.build.fields.link_trees(form, &given.term);
         let (mut own, mut others) = (Vec::new(), Vec::new());
         trees::leaves(form, "", &mut own);
         trees::leaves(&given.term, "", &mut others);

@@ -5,6 +5,7 @@ use crate::types::layouts::{LayoutEdit, choose};
 use spmdc_grammar::codes::Code;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_ir::call::arg::Arg;
+use spmdc_ir::call::fields::FieldName;
 use spmdc_ir::call::term::Term;
 use spmdc_ir::call::trees;
 use spmdc_ir::program::choice::{cost_of_move, spaced};
@@ -125,7 +126,7 @@ fn rebuilt(term: &Term, path: &str, moves: &mut impl Iterator<Item = Option<Stri
         return format!("({},)", parts.iter().enumerate().map(part).collect::<Vec<String>>().join(", "));
     }
     if let Term::Struct(fields) = term {
-        let field = |(name, part): &(String, Term)| {
+        let field = |(name, part): &(FieldName, Term)| {
             let part = rebuilt(part, &format!("{path}.{name}"), moves);
             format!("{name}: {part}")
         };

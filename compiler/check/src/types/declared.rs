@@ -16,6 +16,7 @@ use spmdc_grammar::ast::{
 use spmdc_grammar::ast::{PrefixOp, TypeExprKind};
 use spmdc_grammar::span::Span;
 use spmdc_ir::call::errors::{not_whole, rank_too_large, too_large};
+use spmdc_ir::call::fields::FieldName;
 use spmdc_ir::call::limits::{MAX_LEAVES, MAX_NESTING};
 use spmdc_ir::call::term::{ShardingTerm, StaticScalar, Term, TypeTerm, whole_number};
 use spmdc_ir::call::trees::{self, joined};
@@ -40,7 +41,7 @@ pub enum Ty {
     /// Complex numbers; the type is the type of their planes.
     Complex(ArrayTy),
     Tuple(Vec<Ty>),
-    Struct(Vec<(String, Ty)>),
+    Struct(Vec<(FieldName, Ty)>),
     /// An error that has been reported.
     Poison,
 }
@@ -213,13 +214,14 @@ impl Checker<'_> {
             }
             TypeExprKind::Tuple(parts) => Ty::Tuple(parts.iter().map(|part| self.resolve(part, params)).collect()),
             TypeExprKind::Struct(fields) => {
-                let mut resolved: Vec<(String, Ty)> = Vec::new();
+                let mut resolved: Vec<(FieldName, Ty)> = Vec::new();
                 for (name, field) in fields {
                     if resolved.iter().any(|(earlier, _)| *earlier == name.name) {
                         self.report(errors_of_types::field_twice(&name.name, name.span));
                         continue;
                     }
-                    resolved.push((name.name.clone(), self.resolve(field, params)));
+                    self.build.fields.link(name.span, name.span);
+                    resolved.push((FieldName::new(name), self.resolve(field, params)));
                 }
                 Ty::Struct(resolved)
             }
@@ -522,7 +524,9 @@ impl Checker<'_> {
             {
                 let mut parts = Vec::new();
                 for (name, ty) in fields {
-                    let term = terms.iter().find(|(field, _)| field == name).map(|(_, term)| term.clone());
+                    let found = terms.iter().find(|(field, _)| field == name);
+                    found.iter().for_each(|(field, _)| self.build.fields.link(field.place, name.place));
+                    let term = found.map(|(_, term)| term.clone());
                     let part =
                         self.conform(term.unwrap_or(Term::Poison), ty, bindings, span, &trees::part_of(place, name));
                     parts.push((name.clone(), part));

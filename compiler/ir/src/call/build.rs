@@ -4,6 +4,7 @@
 
 use crate::call::aliases::Aliases;
 use crate::call::errors::{no_layout, rank_too_large, too_large};
+use crate::call::fields::FieldLinks;
 use crate::call::term::Term;
 use crate::mismatch::PRODUCT;
 use crate::mismatch::{Mismatch, called};
@@ -113,6 +114,8 @@ pub struct CallBuilder {
     literals: BTreeMap<Value, f64>,
     /// The layouts in the types of streams, which are the layouts of the rows that are read.
     layouts_of_rows: BTreeMap<Value, Sharding>,
+    /// The places at which the program names the same fields.
+    pub fields: FieldLinks,
 }
 
 impl CallBuilder {
@@ -137,6 +140,7 @@ impl CallBuilder {
             unit: None,
             literals: BTreeMap::new(),
             layouts_of_rows: BTreeMap::new(),
+            fields: FieldLinks::default(),
         }
     }
 

@@ -7,6 +7,7 @@ pub mod build;
 pub mod complex;
 pub mod errors;
 pub mod expand;
+pub mod fields;
 mod layouts;
 pub mod limits;
 pub mod scoped;

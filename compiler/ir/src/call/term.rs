@@ -1,5 +1,6 @@
 //! Arithmetic: the meaning of an expression during checking, an array of the program or an object that exists at compile time only.
 
+use crate::call::fields::FieldName;
 use crate::program::value::Value;
 use spmdc_grammar::span::Span;
 use spmdc_layout::sharding::Sharding;
@@ -26,7 +27,7 @@ pub enum Term {
     /// `[a, b]`: several operands, or an array literal.
     List(Vec<Term>),
     /// The fields in the order of their declaration.
-    Struct(Vec<(String, Term)>),
+    Struct(Vec<(FieldName, Term)>),
     /// `f32[3, 4@X]` as an argument.
     Type(TypeTerm),
     /// `P(X, _)` as an argument.
