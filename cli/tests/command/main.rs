@@ -6,6 +6,9 @@ mod archives;
 mod built;
 mod cache;
 mod callers;
+#[allow(dead_code, reason = "the tests of the server use the rest of it")]
+#[path = "../lsp/client.rs"]
+mod client;
 mod commands;
 mod explained;
 mod files;
