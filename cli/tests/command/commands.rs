@@ -261,6 +261,13 @@ fn a_dump_runs_like_its_program() {
 }
 
 #[test]
+fn edits_of_complex_powers_name_their_operands() {
+    let axes = "mesh (X: explicit = 2);\n";
+    let text = format!("{axes}fn main(z: c64[4@X, 4], w: c64[4, 4@X]) {{ z ** w }}\n");
+    Folder::with(&[("p.spmd", &text)]).spmdc(&["check", "p.spmd"]).expect(1, "", "`reshard(w, P(X, _))`");
+}
+
+#[test]
 fn layouts_are_drawn_and_costs_are_planned() {
     let text = "mesh (X = 2);\nfn main(x: f32[4@X, 3]) -> f32 { let total = sum(x); total }\n";
     let folder = Folder::with(&[("p.spmd", text)]);
@@ -268,6 +275,12 @@ fn layouts_are_drawn_and_costs_are_planned() {
     assert!(folder.spmdc(&["viz", "p.spmd", "--ascii"]).out.is_ascii());
     folder.spmdc(&["viz", "p.spmd", "--value", "totl"]).expect(2, "", "did you mean `total`?");
     assert!(!folder.spmdc(&["viz", "p.spmd", "--value", "total"]).out.contains("x: "));
+    // A variable that is a result is drawn once.
+    let named = Folder::with(&[("p.spmd", "mesh (X = 2);\nfn main(x: f32[4@X]) { let y = 2 * x; y }\n")]);
+    let drawn = named.spmdc(&["viz", "p.spmd"]);
+    drawn.expect(0, "\ny, result 0: f32[4@X]\n", "");
+    assert_eq!(drawn.out.matches("f32[4@X]\n").count(), 2, "{}", drawn.out);
+    named.spmdc(&["viz", "p.spmd", "--value", "result 0"]).expect(0, "\nresult 0: f32[4@X]\n", "");
     folder.spmdc(&["plan", "p.spmd"]).expect(0, "all_reduce", "");
 }
 

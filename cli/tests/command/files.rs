@@ -321,6 +321,8 @@ fn eight_bit_floats_come_from_files_and_go_there() {
     }
     run("named.npy", "named.npy").expect(2, "", "`y` has type f8e4m3[2], but `named.npy` is f8e5m2[2]");
     run("bytes.npy", "raw.npy").expect(2, "", "`x` has type f8e5m2[2], but `bytes.npy` is u8[2]");
+    let way_out = "declare `x: u8[2]`, or convert the array before it is saved";
+    run("bytes.npy", "raw.npy").expect(2, "", way_out);
     run("y.safetensors", "raw.npy").expect(2, "", "`x` has type f8e5m2[2], but `y.safetensors:y` is f8e4m3[2]");
     let given = |x: &str| folder.spmdc(&["run", "p.spmd", "--arg", "x=iota", "--arg", &format!("y={x}")]);
     given("[448,nan]").expect(0, "[448 nan]", "");

@@ -18,6 +18,7 @@ fn the_timeline_of_a_pipeline_has_one_round_for_each_microbatch_and_three_to_fil
     let said = in_root(&[&["plan"], &PIPELINE[..]].concat());
     said.expect(0, "12 trips in 15.0 rounds of `s", "");
     assert!(said.out.starts_with("timeline, estimated: "), "{}", said.out);
+    said.expect(0, "`output` is the first device of all, where it prints for all meshes\n", "");
     let said = in_root(&[&["plan", "--format", "json"], &PIPELINE[..]].concat());
     let plan: Value = serde_json::from_str(&said.out).unwrap();
     let timeline = &plan["timeline"];

@@ -272,10 +272,7 @@ impl Checker<'_> {
             OperatorRule::Power => self.complex_power(span, lhs, rhs),
             OperatorRule::Function(name) => {
                 let written = WrittenOperator::Operator((op == InfixOp::MatMul).then_some("matmul"));
-                let args = [&lhs, &rhs].map(|(term, span)| Arg { name: None, term: term.clone(), span: *span });
-                self.or_choose(span, &written, &[lhs, rhs], &|checker, moved, out| {
-                    Ok(checker.call_shipped(name, with_terms(&args, moved, out, span), span))
-                })
+                self.complex_function(name, span, (lhs, rhs), &written)
             }
             OperatorRule::Written(name) => {
                 self.expand_operator(op.symbol(), name, vec![("a", lhs.0, lhs.1), ("b", rhs.0, rhs.1)], span)
@@ -283,14 +280,26 @@ impl Checker<'_> {
         }
     }
 
+    /// The function that an operator calls.
+    fn complex_function(
+        &mut self,
+        name: &str,
+        span: Span,
+        (lhs, rhs): ((Term, Span), (Term, Span)),
+        written: &WrittenOperator<'_>,
+    ) -> Term {
+        let args = [&lhs, &rhs].map(|(term, span)| Arg { name: None, term: term.clone(), span: *span });
+        self.or_choose(span, written, &[lhs, rhs], &|checker, moved, out| {
+            Ok(checker.call_shipped(name, with_terms(&args, moved, out, span), span))
+        })
+    }
+
     /// `z ** n` with a small integer is repeated squaring, otherwise the function `pow`.
     fn complex_power(&mut self, span: Span, base: (Term, Span), exponent: (Term, Span)) -> Term {
-        let Term::Int(count) = exponent.0 else {
-            return self.call_builtin("pow", vec![(None, base.0, base.1), (None, exponent.0, exponent.1)], span);
+        let small = if let Term::Int(count) = exponent.0 { Some(count) } else { None };
+        let Some(count) = small.filter(|&count| count != 0 && count.unsigned_abs() <= MAX_MULTIPLIED) else {
+            return self.complex_function("pow", span, (base, exponent), &WrittenOperator::Operator(None));
         };
-        if count == 0 || count.unsigned_abs() > MAX_MULTIPLIED {
-            return self.call_builtin("pow", vec![(None, base.0, base.1), (None, exponent.0, exponent.1)], span);
-        }
         let (mut square, mut rest, mut product) = (base.0, count.unsigned_abs(), None);
         while rest > 0 {
             if rest & 1 == 1 {

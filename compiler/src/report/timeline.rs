@@ -15,6 +15,9 @@ use spmdc_layout::crossings;
 use spmdc_layout::mesh::Mesh;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The name of the mesh of one device that prints for programs of several meshes.
+pub use spmdc_passes::project::OUTPUT;
+
 /// Maximum number of simulated steps of all meshes together.
 const MAX_EVENTS: u64 = 100_000;
 

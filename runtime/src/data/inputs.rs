@@ -172,7 +172,7 @@ impl ArgumentValue {
             ArgumentValue::File { path, member } => {
                 let (source, shown) = open_file(path, member.as_deref(), param)?;
                 if !source.is_complex() {
-                    return Err(wrong_type(&source, &shown, param));
+                    return Err(wrong_type(&source, false, &shown, param));
                 }
                 check_sizes(&source, &shown, param)?;
                 let whole = Arc::new(Mutex::new(source));
@@ -504,7 +504,7 @@ fn open_file(path: &Path, member: Option<&str>, param: &Binding) -> Result<(NpyS
 /// Checks that the source has the parameter's type. Keys are stored as pairs of `u32`.
 fn check_type(source: NpySource, shown: &str, param: &Binding) -> Result<Source, RunError> {
     if source.is_complex() {
-        return Err(wrong_type(&source, shown, param));
+        return Err(wrong_type(&source, false, shown, param));
     }
     let is_key = param.layout.dtype == DType::Key && source.dtype() == DType::U32 && source.shape().last() == Some(&2);
     if is_key {
@@ -520,14 +520,24 @@ fn check_shape<S: BlockSource + Send + 'static>(source: S, shown: &str, param: &
         return Ok(Box::new(source));
     }
     let given = type_text(source.dtype(), source.shape());
-    Err(RunError::new(RunCode::E0701, format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty)))
+    Err(other_type(&given, source.dtype() == param.layout.dtype, shown, param))
 }
 
-/// E0701 for an array of another type than the parameter.
-fn wrong_type(source: &NpySource, shown: &str, param: &Binding) -> RunError {
+/// E0701 for a file with an array of another type.
+fn other_type(given: &str, has_dtype: bool, shown: &str, param: &Binding) -> RunError {
+    let help = match has_dtype {
+        true => format!("declare `{}: {given}`, or change constants in its sizes by `--set`", param.name),
+        false => format!("declare `{}: {given}`, or convert the array before it is saved", param.name),
+    };
+    let message = format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty);
+    RunError::new(RunCode::E0701, message).with_help(help)
+}
+
+/// E0701 for an array of another type than the parameter, or of the same element type and another shape.
+fn wrong_type(source: &NpySource, has_dtype: bool, shown: &str, param: &Binding) -> RunError {
     let complex = if source.is_complex() { source.dtype().complex_name() } else { None };
     let given = sized(complex.unwrap_or(source.dtype().name()), source.shape());
-    RunError::new(RunCode::E0701, format!("`{}` has type {}, but `{shown}` is {given}", param.name, param.ty))
+    other_type(&given, has_dtype, shown, param)
 }
 
 /// Checks that an array of complex numbers has the element type and the shape of the parameter.
@@ -535,7 +545,7 @@ fn check_sizes(source: &NpySource, shown: &str, param: &Binding) -> Result<(), R
     let sizes = param.layout.dims.iter().map(|dim| dim.size);
     match source.dtype() == param.layout.dtype && sizes.eq(source.shape().iter().copied()) {
         true => Ok(()),
-        false => Err(wrong_type(source, shown, param)),
+        false => Err(wrong_type(source, source.dtype() == param.layout.dtype, shown, param)),
     }
 }
 

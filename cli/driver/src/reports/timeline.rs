@@ -1,7 +1,7 @@
 //! The timeline of a program with several meshes, as `spmdc plan` shows it.
 
 use spmdc_abi::{Program, Site};
-use spmdc_compiler::report::timeline::{MeshTimeline, PipelinedLoop, Timeline};
+use spmdc_compiler::report::timeline::{MeshTimeline, OUTPUT, PipelinedLoop, Timeline};
 
 use crate::table::{ColumnAlign, Table, grouped, indented, width};
 
@@ -24,6 +24,10 @@ pub fn show(timeline: Option<&Timeline>, program: &Program, ascii: bool) -> Stri
     );
     let mut text = indented(&title, "", "", width());
     text.push_str(&meshes(timeline, ascii));
+    if timeline.meshes.iter().any(|mesh| mesh.mesh == OUTPUT) {
+        let said = format!("`{OUTPUT}` is the first device of all, where it prints for all meshes");
+        text.push_str(&indented(&said, "", "  ", width()));
+    }
     for found in &timeline.loops {
         text.push_str(&indented(&rounds(found, program), "", "  ", width()));
     }

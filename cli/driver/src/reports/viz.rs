@@ -32,11 +32,18 @@ pub fn viz(compilation: &Compilation, wanted: &[String], style: Style) -> Result
 
 /// The drawings of the values of one mesh.
 fn drawings(module: &Module, wanted: &[String], style: Style) -> String {
-    let values = shown_values(module);
-    let mut text = legend(module);
+    // A value with several names, such as a variable that is a result, is drawn once.
+    let mut values: Vec<(Vec<String>, Value)> = Vec::new();
     let is_wanted = |name: &String| wanted.is_empty() || wanted.contains(name);
-    for (name, value) in values.iter().filter(|(name, _)| is_wanted(name)) {
-        let ty = &module.func.ty_in_program(*value);
+    for (name, value) in shown_values(module).into_iter().filter(|(name, _)| is_wanted(name)) {
+        match values.iter_mut().find(|(_, known)| *known == value) {
+            Some((names, _)) => names.push(name),
+            None => values.push((vec![name], value)),
+        }
+    }
+    let mut text = legend(module);
+    for (names, value) in &values {
+        let (name, ty) = (names.join(", "), &module.func.ty_in_program(*value));
         if ty.array.is_stream {
             let _ = write!(text, "\n{name}: {}\nstays in its file\n", ty.display(&module.mesh));
             continue;

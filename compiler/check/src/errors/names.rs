@@ -21,6 +21,15 @@ pub fn unknown_name(name: &str, span: Span, candidates: &[&str]) -> Diagnostic {
     }
 }
 
+/// E0228, a warning: a text with the name of a variable in braces.
+pub fn name_in_braces(name: &str, span: Span) -> Diagnostic {
+    let message = format!("`{{{name}}}` in a text is not replaced by the value of `{name}`");
+    let help = format!(
+        "write `{{}}`, and `{name}` after the text, as in print(\"{{}}\", {name}); or `{{{{{name}}}}}` for braces"
+    );
+    Diagnostic::warning(Code::E0228, span, message).help(help)
+}
+
 /// E0101: a size in the signature of a function that is neither a constant nor a size parameter.
 pub fn unknown_size(name: &str, span: Span, function: &FnItem, candidates: &[&str]) -> Diagnostic {
     let error = Diagnostic::error(Code::E0101, span, unknown("size", name)).here("not found in this scope");

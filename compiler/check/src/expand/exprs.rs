@@ -1,6 +1,7 @@
 //! Translates expressions to terms.
 
 use crate::errors::items;
+use crate::errors::names as errors_of_names;
 use crate::errors::types as errors;
 use crate::expand::scopes::Callable;
 use crate::program::names::Entity;
@@ -34,7 +35,10 @@ impl Checker<'_> {
             ExprKind::Int(number) => Term::Int(i128::from(*number)),
             ExprKind::Float(digits) => Term::Float(digits.parse().expect("the lexer lets numbers through only")),
             ExprKind::Bool(value) => Term::Bool(*value),
-            ExprKind::Str(text) => Term::Str(text.clone()),
+            ExprKind::Str(text) => {
+                self.warn_of_names(text, expr.span);
+                Term::Str(text.clone())
+            }
             ExprKind::Name(name) => self.name(name, expr.span),
             ExprKind::Wildcard | ExprKind::None => Term::Nothing,
             ExprKind::Unary { op, arg } => {
@@ -124,6 +128,16 @@ impl Checker<'_> {
     /// The value, unless it is a stream, which is reported.
     pub(crate) fn in_memory(&mut self, value: Value, place: &str, span: Span) -> Option<Value> {
         self.build.in_memory(value, place, span).map_err(|diagnostic| self.report(diagnostic)).ok()
+    }
+
+    /// Warns of a text with the name of a variable in braces, as texts of Python and Rust may have it.
+    fn warn_of_names(&mut self, text: &str, span: Span) {
+        let text = text.replace("{{", "").replace("}}", "");
+        let mut names = text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.split(':').next()?));
+        if let Some(name) = names.find(|name| self.local(name).is_some()).filter(|_| !self.in_prelude()) {
+            let warning = self.with_call_site(errors_of_names::name_in_braces(name, span));
+            self.warnings.push(warning);
+        }
     }
 
     fn struct_literal(&mut self, fields: &[(Ident, Option<Expr>)]) -> Term {

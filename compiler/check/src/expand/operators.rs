@@ -91,12 +91,13 @@ impl Checker<'_> {
         let wider = format!("{}[{index}]", parenthesised(self.source(low.1)));
         let [left, right] = [lhs, rhs].map(|(_, span)| self.source(*span));
         let (left, right) = if is_left { (wider.as_str(), right) } else { (left, wider.as_str()) };
-        let mut help = format!("write `{left} {} {right}`", op.symbol());
+        let written = format!("{left} {} {right}", op.symbol());
+        let mut help = format!("write `{written}`");
         let made_at = if let Term::Array(value) = &low.0 { self.build.info(*value).origin.span } else { low.1 };
         if let Some(reduction) = reduction(self.source(made_at)) {
             help.push_str(&format!(", or pass `keepdims=true` to `{reduction}`"));
         }
-        diagnostic.help(help).edit(low.1, wider, "adds a dimension of size 1")
+        diagnostic.help(help).edit(span, written, "adds a dimension of size 1")
     }
 }
 

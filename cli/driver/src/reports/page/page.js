@@ -298,7 +298,7 @@ function timelineSection() {
     }
   });
   svg.append(draw("rect", { x: left, y: 0, width, height, class: "frame" }), draw("text", { x: left + width, y: height + 16, "text-anchor": "end", class: "soft" }, time(timeline.total_ns)));
-  const rows = timeline.meshes.map((mesh) => make("li", {}, `${mesh.name}: ${plural(mesh.devices, "device")}, works for ${time(mesh.busy_ns)} of ${time(timeline.total_ns)}`));
+  const rows = timeline.meshes.map((mesh) => make("li", {}, `${mesh.name}: ${plural(mesh.devices, "device")}, works for ${time(mesh.busy_ns)} of ${time(timeline.total_ns)}${mesh.name === "output" ? "; it is the first device of all, where it prints for all meshes" : ""}`));
   return [heading("timeline", "Timeline"), make("p", { class: "soft" }, "The schedule of the meshes by the cost model; each trip of a loop has a colour."), make("div", { class: "scroll" }, svg), make("ul", {}, rows)];
 }
 
