@@ -14,11 +14,11 @@ use spmdc_grammar::span::Span;
 
 use crate::analysis::{has_main, is_about_entry, paths};
 use crate::documents::{Overlay, ParsedFile};
-use crate::navigation::containing;
 use crate::resolve;
 use crate::shipped::is_shipped;
 use crate::state::ServerState;
 use crate::symbols::{Meaning, Occurrence};
+use crate::workspace::containing;
 
 /// The place of a name: its file and its first byte.
 type NamePlace = (PathBuf, usize);
@@ -187,7 +187,7 @@ impl SamePlaces {
         self.parents[one.max(other)] = one.min(other);
     }
 
-    /// The class of a place; None if the checker has not seen it.
+    /// The class of a place; None if the checker did not come to it.
     fn class(&self, place: &NamePlace) -> Option<usize> {
         self.numbers.get(place).map(|&number| self.root(number))
     }

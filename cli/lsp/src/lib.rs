@@ -32,6 +32,7 @@ mod symbols;
 mod tokens;
 mod values;
 mod worker;
+mod workspace;
 
 use std::path::PathBuf;
 use std::thread;

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use lsp_types::{Location, TextEdit, Uri, WorkspaceEdit};
-use spmdc_driver::disk;
 use spmdc_grammar::classify::is_name;
 
 use crate::documents::ParsedFile;
@@ -16,10 +15,7 @@ use crate::resolve::{self, Identity, identity};
 use crate::shipped::is_shipped;
 use crate::state::{NameView, ServerState};
 use crate::symbols::Occurrence;
-
-/// Maximum number of files of the workspace that are searched for uses of a name, and of folders inside each other.
-const MAX_FILES: usize = 2000;
-const MAX_DEPTH: usize = 8;
+use crate::workspace::containing;
 
 /// The definition of the name at a position, or the file of the import there.
 pub fn definition(state: &ServerState, view: &NameView) -> Option<Location> {
@@ -129,33 +125,6 @@ fn candidates(state: &ServerState, view: &NameView, identity: &Identity, name: &
     let is_present = |file: &Rc<ParsedFile>| file.path != view.file.path;
     let others = paths.iter().filter_map(|path| documents.file(path)).filter(is_present);
     std::iter::once(Rc::clone(&view.file)).chain(others).collect()
-}
-
-/// The programs in a folder whose text contains a word.
-pub fn containing(folder: &Path, word: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut folders = vec![(folder.to_path_buf(), 0)];
-    let mut seen = 0;
-    while let Some((folder, depth)) = folders.pop() {
-        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-        let mut entries: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
-        entries.sort();
-        for path in entries {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_skipped = name.starts_with('.') || name == "target" || name == "node_modules";
-            if path.is_dir() && !path.is_symlink() {
-                if depth < MAX_DEPTH && !is_skipped {
-                    folders.push((path, depth + 1));
-                }
-            } else if path.extension().is_some_and(|extension| extension == "spmd") && seen < MAX_FILES {
-                seen += 1;
-                if disk::read(&path).is_ok_and(|text| text.contains(word)) {
-                    found.push(path);
-                }
-            }
-        }
-    }
-    found
 }
 
 /// The uses of the name at a position.

@@ -369,7 +369,7 @@ fn combine(checker: &mut dyn Expander, scan: &ScanCall<'_>, before: &Leaves, aft
     let mut leaves = Vec::new();
     trees::leaves(&term, "", &mut leaves);
     if trees::same_form(expected, &term) {
-        checker.build_mut().fields.link_trees(expected, &term);
+        trees::link_fields(expected, &term, &mut checker.build_mut().fields);
         for ((_, leaf), (&like, &inner)) in leaves.into_iter().zip(merged.iter().zip(after)) {
             let Term::Array(value) = leaf else { break };
             if checker.build().ty(*value).array != checker.build().ty(like).array {

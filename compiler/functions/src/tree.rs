@@ -33,7 +33,7 @@ impl Expand for TreeMap {
             if !trees::parts_at_leaves(&first.term, &arg.term, &mut parts) {
                 return Err(Some(other_form(checker, first, arg)));
             }
-            checker.build_mut().fields.link_trees(&first.term, &arg.term);
+            trees::link_fields(&first.term, &arg.term, &mut checker.build_mut().fields);
             columns.push(parts);
         }
         let mut results = Vec::new();

@@ -18,8 +18,8 @@ use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
-    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, Messages, NamedAxes, Placement, PlacesResults,
-    Properties, Rules, Semantics, Typing,
+    Combines, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults, Properties,
+    Rules, Semantics, SentMessages, Typing,
 };
 use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::{FactorKind, Factors};
@@ -170,8 +170,8 @@ impl Exchange for Combined {
         })
     }
 
-    fn messages(&self, _: &[&Type], _: &Mesh) -> Messages<'_> {
-        Messages::Layouts
+    fn messages(&self, _: &[&Type], _: &Mesh) -> SentMessages<'_> {
+        SentMessages::Layouts
     }
 }
 

@@ -23,8 +23,8 @@ use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
-    Combines, Effect, Elements, Exchange, FetchedBoxes, Linear, Lowered, Manual, Messages, NamedAxes, Placement,
-    PlacesResults, Properties, Rules, Semantics, Typing,
+    Combines, Effect, Elements, Exchange, FetchedBoxes, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults,
+    Properties, Rules, Semantics, SentMessages, Typing,
 };
 use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::Factors;
@@ -161,9 +161,9 @@ impl Exchange for Margins {
         Traffic { operand: flow.shape, bytes: provided, received, total, crossing }
     }
 
-    fn messages(&self, args: &[&Type], mesh: &Mesh) -> Messages<'_> {
+    fn messages(&self, args: &[&Type], mesh: &Mesh) -> SentMessages<'_> {
         let fetches = self.fetches(args[0], mesh).into_iter();
-        Messages::Boxes(fetches.map(|dims| FetchedBoxes { operand: 0, dims }).collect())
+        SentMessages::Boxes(fetches.map(|dims| FetchedBoxes { operand: 0, dims }).collect())
     }
 }
 

@@ -151,7 +151,7 @@ impl Checker<'_> {
             let what = FlowLeaf { variable, path: "" }.describe();
             return Joined::Same(self.report(errors::branch_types(&what, &left, &right, written.span)));
         }
-        self.build.fields.link_trees(left, right);
+        trees::link_fields(left, right, &mut self.build.fields);
         let (mut lefts, mut rights) = (Vec::new(), Vec::new());
         trees::leaves(left, "", &mut lefts);
         trees::leaves(right, "", &mut rights);

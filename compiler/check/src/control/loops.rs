@@ -474,7 +474,7 @@ impl Checker<'_> {
                 let (before, now) = (self.display_term(&variable.term), self.display_term(&after));
                 self.report(errors::carried_type(&variable.name, &before, &now, span));
             }
-            self.build.fields.link_trees(&variable.term, &after);
+            trees::link_fields(&variable.term, &after, &mut self.build.fields);
             let (mut old, mut new) = (Vec::new(), Vec::new());
             trees::leaves(&variable.term, "", &mut old);
             trees::leaves(&after, "", &mut new);

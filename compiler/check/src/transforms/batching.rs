@@ -46,7 +46,7 @@ impl Checker<'_> {
         let dims = mapped_dims(mapped, &args, span)?;
         if let Some(axes) = &mapped.in_axes {
             let trees = args.iter().filter(|arg| arg.name.is_none()).map(|arg| arg.term.clone()).collect();
-            self.build.fields.link_trees(&axes.term, &Term::Tuple(trees));
+            trees::link_fields(&axes.term, &Term::Tuple(trees), &mut self.build.fields);
         }
         let given = self.mapped_leaves(&args, &dims)?;
         let found = self.common_batch(&given, span)?;
@@ -230,7 +230,7 @@ impl Checker<'_> {
             None => (&default, span),
         };
         let mut dims = Vec::new();
-        self.build.fields.link_trees(axes, result);
+        trees::link_fields(axes, result, &mut self.build.fields);
         spread(axes, result, "out_axes", place, &mut dims)?;
         let mut terms = Vec::new();
         for (operand, dim) in outputs.into_iter().zip(dims) {

@@ -421,7 +421,7 @@ impl Checker<'_> {
             return Err(Some(Diagnostic::error(Code::E0226, place, message)));
         };
         let function = (RuleFunction::Forward(forms.len()), &custom.forward);
-        self.build.fields.link_trees(result, &value);
+        trees::link_fields(result, &value, &mut self.build.fields);
         self.check_rule_layouts(function, result, &value).map_err(Some)?;
         let value = Arg { name: None, term: value, span: place };
         let mut forward_outputs = Vec::new();
@@ -444,7 +444,7 @@ impl Checker<'_> {
             return Err(Some(Diagnostic::error(Code::E0226, place, message)));
         };
         let [form, given] = [forms, &found].map(|terms| Term::Tuple(terms.to_vec()));
-        self.build.fields.link_trees(&form, &given);
+        trees::link_fields(&form, &given, &mut self.build.fields);
         self.check_rule_layouts((RuleFunction::Reverse, &custom.reverse), &form, &given).map_err(Some)?;
         let mut results = Vec::new();
         for (form, found) in forms.iter().zip(found) {
@@ -473,7 +473,7 @@ impl Checker<'_> {
             let message = expected(format_args!("a {role} of the form `{wanted}`"), format_args!("`{found}`"));
             return Err(Some(Diagnostic::error(Code::E0203, given.span, message)));
         }
-        self.build.fields.link_trees(form, &given.term);
+        trees::link_fields(form, &given.term, &mut self.build.fields);
         let (mut own, mut others) = (Vec::new(), Vec::new());
         trees::leaves(form, "", &mut own);
         trees::leaves(&given.term, "", &mut others);

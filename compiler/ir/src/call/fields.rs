@@ -3,7 +3,6 @@
 //! Types of structs are not distinguished by their names: two structs are of one type if their fields are. So a field has all places at
 //! which its name is written in types, literals, patterns and uses. Tools that rename it need all of them.
 
-use crate::call::term::Term;
 use spmdc_grammar::ast::Ident;
 use spmdc_grammar::span::Span;
 use std::collections::BTreeSet;
@@ -51,8 +50,7 @@ impl fmt::Display for FieldName {
     }
 }
 
-/// Pairs of places at which the program names the same field. A name that is no field of a struct, such as that of `x.shape`, is a pair with
-/// itself.
+/// Pairs of places at which the program names the same field. The name of an attribute, as in `x.shape`, is a pair with itself.
 #[derive(Clone, Debug, Default)]
 pub struct FieldLinks {
     /// The pairs.
@@ -63,19 +61,5 @@ impl FieldLinks {
     /// Records that both places name the same field.
     pub fn link(&mut self, one: Span, other: Span) {
         self.pairs.insert((one, other));
-    }
-
-    /// The same for all fields of two trees of one form.
-    pub fn link_trees(&mut self, one: &Term, other: &Term) {
-        if let (Term::Struct(fields), Term::Struct(others)) = (one, other) {
-            for (name, field) in fields {
-                if let Some((same, other)) = others.iter().find(|(other, _)| other == name) {
-                    self.link(name.place, same.place);
-                    self.link_trees(field, other);
-                }
-            }
-        } else if let (Term::Tuple(parts), Term::Tuple(others)) = (one, other) {
-            parts.iter().zip(others).for_each(|(part, other)| self.link_trees(part, other));
-        }
     }
 }

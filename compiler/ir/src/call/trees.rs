@@ -1,5 +1,6 @@
 //! Structs, tuples and lists as trees of leaves; only leaves enter the IR.
 
+use crate::call::fields::FieldLinks;
 use crate::call::limits::{MAX_LEAVES, MAX_NESTING, MAX_NUMBERS};
 use crate::call::term::Term;
 use spmdc_abi::Plane;
@@ -112,6 +113,20 @@ pub fn same_form(lhs: &Term, rhs: &Term) -> bool {
         }
         (Term::Tuple(_) | Term::Struct(_), _) | (_, Term::Tuple(_) | Term::Struct(_)) => false,
         _ => true,
+    }
+}
+
+/// Records that the fields of the same names of two trees are the same.
+pub fn link_fields(one: &Term, other: &Term, links: &mut FieldLinks) {
+    if let (Term::Struct(fields), Term::Struct(others)) = (one, other) {
+        for (name, field) in fields {
+            if let Some((same, other)) = others.iter().find(|(other, _)| other == name) {
+                links.link(name.place, same.place);
+                link_fields(field, other, links);
+            }
+        }
+    } else if let (Term::Tuple(parts), Term::Tuple(others)) = (one, other) {
+        parts.iter().zip(others).for_each(|(part, other)| link_fields(part, other, links));
     }
 }
 

@@ -289,11 +289,11 @@ pub trait Exchange {
     fn traffic(&self, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Traffic;
 
     /// The messages of which this traffic consists.
-    fn messages(&self, args: &[&Type], mesh: &Mesh) -> Messages<'_>;
+    fn messages(&self, args: &[&Type], mesh: &Mesh) -> SentMessages<'_>;
 }
 
 /// The messages of a statement in which devices exchange data.
-pub enum Messages<'a> {
+pub enum SentMessages<'a> {
     /// Each result has the elements of the operand of the same number, in another layout.
     Layouts,
     /// Devices fetch boxes of the operands' blocks.

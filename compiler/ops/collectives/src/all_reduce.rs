@@ -20,7 +20,7 @@ use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity, Tangents};
 use spmdc_ir::rules::group::{GroupCollective, GroupMessage};
 use spmdc_ir::rules::{
-    Exchange, Infer, Lowered, Messages, NamedAxes, Properties, Rules, Semantics, Typing, one_each, usual_traffic,
+    Exchange, Infer, Lowered, NamedAxes, Properties, Rules, Semantics, SentMessages, Typing, one_each, usual_traffic,
 };
 use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::number;
@@ -221,8 +221,8 @@ impl Exchange for PAllReduce {
         usual_traffic(self, args, results, mesh)
     }
 
-    fn messages(&self, _: &[&Type], _: &Mesh) -> Messages<'_> {
-        Messages::Group(self)
+    fn messages(&self, _: &[&Type], _: &Mesh) -> SentMessages<'_> {
+        SentMessages::Group(self)
     }
 }
 

@@ -31,7 +31,7 @@ use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
-    Elements, Exchange, Lowered, Messages, NamedAxes, PlacesResults, Properties, Rules, Semantics, Typing, one_each,
+    Elements, Exchange, Lowered, NamedAxes, PlacesResults, Properties, Rules, Semantics, SentMessages, Typing, one_each,
 };
 use spmdc_ir::shape;
 use spmdc_ir::stablehlo::Exported;
@@ -222,8 +222,8 @@ impl Exchange for MergeSorted {
         Traffic { operand, bytes, received, total: received * mesh.device_count() as u64, crossing }
     }
 
-    fn messages(&self, _: &[&Type], _: &Mesh) -> Messages<'_> {
-        Messages::OfValues
+    fn messages(&self, _: &[&Type], _: &Mesh) -> SentMessages<'_> {
+        SentMessages::OfValues
     }
 }
 

@@ -25,8 +25,8 @@ use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::{Batch, Batched, BatchedOperand, Batching};
 use spmdc_ir::rules::derivative::{Derivative, LinearMap, Linearity};
 use spmdc_ir::rules::{
-    Alias, Combines, Copied, Effect, Elements, Exchange, Linear, Lowered, Manual, Messages, NamedAxes, Placement,
-    PlacesResults, Point, Properties, Reads, Rules, Semantics, Typing,
+    Alias, Combines, Copied, Effect, Elements, Exchange, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults,
+    Point, Properties, Reads, Rules, Semantics, SentMessages, Typing,
 };
 use spmdc_ir::stablehlo::{Exported, HloBuilder, HloGap, HloType, HloValue, WritesStablehlo};
 use spmdc_kernel::loops::{Affine, Elem};
@@ -283,8 +283,8 @@ impl Exchange for Reshard {
         reshard::traffic(self.kind(), args[0], results[0], mesh)
     }
 
-    fn messages(&self, _: &[&Type], _: &Mesh) -> Messages<'_> {
-        Messages::Layouts
+    fn messages(&self, _: &[&Type], _: &Mesh) -> SentMessages<'_> {
+        SentMessages::Layouts
     }
 }
 

@@ -27,8 +27,8 @@ use spmdc_ir::program::Stmt;
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
-    Combines, Effect, Elements, Exchange, FetchedBoxes, Linear, Lowered, Manual, Messages, NamedAxes, NestLowering,
-    Placement, PlacesResults, Properties, Reads, Rules, Semantics, Typing,
+    Combines, Effect, Elements, Exchange, FetchedBoxes, Linear, Lowered, Manual, NamedAxes, NestLowering, Placement,
+    PlacesResults, Properties, Reads, Rules, Semantics, SentMessages, Typing,
 };
 use spmdc_ir::stablehlo::Exported;
 use spmdc_kernel::loops::Affine;
@@ -203,8 +203,8 @@ impl Exchange for Ghosted {
         }
     }
 
-    fn messages(&self, _: &[&Type], _: &Mesh) -> Messages<'_> {
-        Messages::Boxes(vec![FetchedBoxes { operand: 0, dims: self.fetches.clone() }])
+    fn messages(&self, _: &[&Type], _: &Mesh) -> SentMessages<'_> {
+        SentMessages::Boxes(vec![FetchedBoxes { operand: 0, dims: self.fetches.clone() }])
     }
 }
 

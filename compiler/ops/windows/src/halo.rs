@@ -24,8 +24,8 @@ use spmdc_ir::program::{Stmt, Value};
 use spmdc_ir::rules::batching::Batching;
 use spmdc_ir::rules::derivative::Derivative;
 use spmdc_ir::rules::{
-    Combines, Effect, Elements, Exchange, FetchedBoxes, Linear, Lowered, Manual, Messages, NamedAxes, Placement,
-    PlacesResults, Properties, Rules, Semantics, Typing,
+    Combines, Effect, Elements, Exchange, FetchedBoxes, Linear, Lowered, Manual, NamedAxes, Placement, PlacesResults,
+    Properties, Rules, Semantics, SentMessages, Typing,
 };
 use spmdc_ir::stablehlo::Exported;
 use spmdc_layout::factors::Factors;
@@ -229,9 +229,9 @@ impl Exchange for Halo {
         Traffic { operand: flow.shape, bytes: provided, received, total, crossing }
     }
 
-    fn messages(&self, _: &[&Type], mesh: &Mesh) -> Messages<'_> {
+    fn messages(&self, _: &[&Type], mesh: &Mesh) -> SentMessages<'_> {
         let fetches = self.results().zip(self.fetches(mesh));
-        Messages::Boxes(fetches.map(|((operand, _), dims)| FetchedBoxes { operand, dims }).collect())
+        SentMessages::Boxes(fetches.map(|((operand, _), dims)| FetchedBoxes { operand, dims }).collect())
     }
 }
 

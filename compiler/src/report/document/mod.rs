@@ -14,7 +14,7 @@ use moves::{MessagePhase, phases};
 use serde::Serialize;
 use spmdc_grammar::span::Span;
 use spmdc_ir::program::{Module, Stage, Value};
-use spmdc_ir::rules::Messages;
+use spmdc_ir::rules::SentMessages;
 use spmdc_layout::draw::remarks;
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::types::Type;
@@ -219,7 +219,7 @@ fn collectives(module: &Module, place: &dyn Fn(Span) -> Place) -> Vec<Collective
             reason: collective.reason.clone(),
             from: shown(from),
             to: shown(to),
-            is_local: matches!(messages, Some(Messages::Group(_))),
+            is_local: matches!(messages, Some(SentMessages::Group(_))),
             phases: messages.map_or(Vec::new(), |messages| phases(&messages, &args, &results, mesh)),
         });
     });

@@ -7,7 +7,7 @@ use super::{BlockRange, block_of_each, is_empty};
 use serde::Serialize;
 use spmdc_abi::{AxisSet, FetchDim};
 use spmdc_ir::rules::group::{GroupCollective, GroupMessage};
-use spmdc_ir::rules::{FetchedBoxes, Messages};
+use spmdc_ir::rules::{FetchedBoxes, SentMessages};
 use spmdc_layout::mesh::Mesh;
 use spmdc_layout::sharding::block_range;
 use spmdc_layout::types::Type;
@@ -43,15 +43,15 @@ impl SentPart {
 }
 
 /// The messages of a statement; none if there are too many, or if they depend on values.
-pub fn phases(messages: &Messages<'_>, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Vec<MessagePhase> {
+pub fn phases(messages: &SentMessages<'_>, args: &[&Type], results: &[&Type], mesh: &Mesh) -> Vec<MessagePhase> {
     let phases = match messages {
-        Messages::Layouts => {
+        SentMessages::Layouts => {
             // Combined collectives have several arrays, whose messages go the same ways.
             let mut all = Vec::new();
             args.iter().zip(results).for_each(|(from, to)| join(&mut all, relaid(from, to, mesh)));
             all
         }
-        Messages::Boxes(fetches) => {
+        SentMessages::Boxes(fetches) => {
             let parts = |device: usize| {
                 let parts = |fetch: &FetchedBoxes| {
                     let operand = args[fetch.operand];
@@ -61,8 +61,8 @@ pub fn phases(messages: &Messages<'_>, args: &[&Type], results: &[&Type], mesh: 
             };
             received(&parts, mesh)
         }
-        Messages::Group(group) => args.first().map_or(Vec::new(), |operand| grouped(*group, operand, mesh)),
-        Messages::OfValues => Vec::new(),
+        SentMessages::Group(group) => args.first().map_or(Vec::new(), |operand| grouped(*group, operand, mesh)),
+        SentMessages::OfValues => Vec::new(),
     };
     let moves: usize = phases.iter().map(|phase| phase.moves.len()).sum();
     if moves > MOST_MOVES { Vec::new() } else { phases }
