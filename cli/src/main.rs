@@ -91,6 +91,7 @@ fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) 
             let style = if options.messages.ascii { Style::Ascii } else { Style::Unicode };
             print(&commands::viz::viz(command, style, reporter, texts)?)
         }
+        Command::Shard(command) => print(&commands::shard::shard(command, options.messages.ascii, texts)?),
         Command::Plan(command) => print(&commands::plan::plan(command, options.messages.ascii, reporter, texts)?),
         Command::Report(command) => commands::report::report(command, &options.messages, reporter, texts),
         Command::Why(command) => print(&commands::why::why(command, texts)?),

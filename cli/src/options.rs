@@ -67,6 +67,14 @@ pub enum Command {
         program.index(1).value_name("PROG:LINE").help("The program and a line number, such as prog.spmd:7")
     }))]
     Why(WhyCommand),
+    /// Search for the layouts of parameters, results and named values with which the program is fastest
+    #[command(
+        mut_arg("memory_limit", |limit| limit.help("Maximum bytes of memory of a device, such as 512MiB").help_heading("Options")),
+        mut_arg("explain", |explain| {
+            explain.help("Say of each alternative where it communicates more or less than the best layout").help_heading("Options")
+        })
+    )]
+    Shard(ShardCommand),
     /// Measure the cost of communication inside a process and, under a launcher, between processes, for `--machine`
     Tune(TuneCommand),
     /// Explain a diagnostic code or a function
@@ -545,6 +553,27 @@ pub struct PlanCommand {
 }
 
 #[derive(Debug, Args)]
+pub struct ShardCommand {
+    #[command(flatten)]
+    pub program: ProgramOptions,
+    /// Choose the mesh, too: the best one of this number of devices, with the axes of the program, or `data` and `model`
+    #[arg(long, value_name = "N", conflicts_with = "mesh", value_parser = parse_devices)]
+    pub devices: Option<usize>,
+    /// Write the annotations into the program
+    #[arg(long)]
+    pub write: bool,
+    /// End the search after this time; the result may then differ from run to run
+    #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
+    pub time_limit: Option<f64>,
+    /// Tables, or one JSON object
+    #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
+    pub format: MessageFormat,
+    /// The options of `spmdc run`, accepted and ignored
+    #[command(flatten, next_help_heading = "Options of `run`, accepted and ignored")]
+    pub not_needed: RunSettings,
+}
+
+#[derive(Debug, Args)]
 pub struct TuneCommand {
     /// The output file; `-` for standard output
     #[arg(short, long = "output", value_name = "FILE", default_value = "machine.json")]
@@ -594,6 +623,16 @@ fn parse_machine(text: &str) -> Result<MachineOption, String> {
         "tiny" => MachineOption::Tiny,
         path => MachineOption::File(path.into()),
     })
+}
+
+/// Maximum number of devices of a mesh.
+const MAX_DEVICES: usize = 4096;
+
+fn parse_devices(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(count @ 1..=MAX_DEVICES) => Ok(count),
+        Ok(_) | Err(_) => Err(format!("write a number of devices, from 1 to {MAX_DEVICES}")),
+    }
 }
 
 fn parse_bytes(text: &str) -> Result<u64, String> {

@@ -51,17 +51,23 @@ impl HostOptions {
         Hosts::new(&sizes, &of, self.count, self.levels)
     }
 
-    /// The meshes of the parts of a compiled program, with their hosts if its devices can be divided among them.
+    /// The meshes of the parts of a compiled program, or its one mesh, with their hosts if its devices can be divided among them.
     pub(crate) fn on_parts(of: Option<HostOptions>, program: &Program) -> Vec<Mesh> {
         let all = program.device_numbers();
         let of = of.filter(|hosts| hosts.count > 0 && all.len().is_multiple_of(hosts.count));
-        let mesh = |part: &MeshProgram| {
-            let axes = part.program.mesh.iter().map(|axis| Axis::new(&axis.name, axis.size, AxisKind::Auto));
+        let mesh = |program: &Program, numbers: &[usize]| {
+            let axes = program.mesh.iter().map(|axis| Axis::new(&axis.name, axis.size, AxisKind::Auto));
             let axes: Vec<Axis> = axes.collect();
-            let numbers: Vec<usize> = part.devices.iter().map(|&device| device as usize).collect();
-            Mesh { hosts: of.map(|hosts| hosts.of(&axes, &numbers, &all)), axes, ..Mesh::default() }
+            Mesh { hosts: of.map(|hosts| hosts.of(&axes, numbers, &all)), axes, ..Mesh::default() }
         };
-        program.mesh_programs.iter().map(mesh).collect()
+        if program.mesh_programs.is_empty() {
+            return vec![mesh(program, &all)];
+        }
+        let of_part = |part: &MeshProgram| {
+            let numbers: Vec<usize> = part.devices.iter().map(|&device| device as usize).collect();
+            mesh(&part.program, &numbers)
+        };
+        program.mesh_programs.iter().map(of_part).collect()
     }
 }
 

@@ -6,5 +6,6 @@ pub mod backends;
 mod hosts;
 pub mod pipeline;
 pub mod report;
+pub mod search;
 pub mod sources;
 pub mod totals;

@@ -6,6 +6,7 @@ use spmdc_check::sources::{NoSources, SourceSet};
 use spmdc_check::{CheckOptions, MeshOverride};
 use spmdc_compiler::backends;
 use spmdc_compiler::pipeline::{Compilation, HostOptions, Options, compile};
+use spmdc_compiler::search::{SearchRequest, SearchResult, search_layouts};
 use spmdc_compiler::sources;
 use spmdc_grammar::diagnostic::Diagnostic;
 use spmdc_grammar::span::{Span, line_column};
@@ -96,6 +97,17 @@ pub fn compiled_on(
 ) -> Result<Compilation, Vec<Failure>> {
     let check = CheckOptions { machine, ..CheckOptions::default() };
     compiled_with(Options { check, stop_after, verify: Some(REPLAYED), ..Options::default() }, (name, text, mesh))
+}
+
+/// Searches for the layouts of a program.
+pub fn searched(text: &str, mesh: &str, request: SearchRequest) -> Result<SearchResult, Vec<Failure>> {
+    let set = parsed("search.spmd", text)?;
+    let mut options = Options::default();
+    if !mesh.is_empty() {
+        let parsed = MeshOverride::parse(mesh);
+        options.check.mesh = Some(parsed.map_err(|diagnostic| failures(text, &[diagnostic]))?);
+    }
+    search_layouts(&set, &options, request, None).map_err(|diagnostics| failures(text, &diagnostics))
 }
 
 fn compiled_with(mut options: Options, (name, text, mesh): (&str, &str, &str)) -> Result<Compilation, Vec<Failure>> {

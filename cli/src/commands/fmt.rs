@@ -105,7 +105,7 @@ fn difference(name: &str, text: &str, formatted: &str, colored: bool) -> String 
 }
 
 /// Gives a file another text, and leaves its permissions.
-fn replace(path: &Path, text: &str) -> Result<(), CommandError> {
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), CommandError> {
     let unwritable = |why: &str| RunError::new(RunCode::E0704, format!("cannot write `{}`: {why}", path.display()));
     let permissions = fs::metadata(path).map_err(|error| unwritable(&describe(&error)))?.permissions();
     if permissions.readonly() {

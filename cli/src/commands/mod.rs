@@ -16,6 +16,7 @@ pub mod overview;
 pub mod plan;
 pub mod report;
 pub mod run;
+pub mod shard;
 pub mod test;
 pub mod tune;
 pub mod viz;

@@ -328,6 +328,11 @@ pub fn of_copy(bytes: u64) -> f64 {
     NANOSECONDS_PER_COPIED_BYTE * bytes as f64
 }
 
+/// Nanoseconds of adding this many elements to a sum, on average.
+pub fn of_combining(elements: f64) -> f64 {
+    NANOSECONDS_PER_STORE * elements
+}
+
 /// Nanoseconds of a barrier of this many devices.
 pub fn of_barrier(devices: usize) -> f64 {
     if devices > 1 { NANOSECONDS_PER_BARRIER } else { 0.0 }

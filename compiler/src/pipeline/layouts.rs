@@ -6,7 +6,8 @@ use super::contract::ContractChecker;
 use super::passes::{PARTITION, PROPAGATE, PassLog, Resources, run};
 use crate::totals::{collectives, cost};
 use spmdc_inspect::verify::Contract;
-use spmdc_ir::program::Module;
+use spmdc_ir::program::{Module, Value};
+use spmdc_layout::sharding::Sharding;
 use spmdc_passes::propagate::refine::{Cuts, Refined, both};
 use spmdc_passes::propagate::{Choices, Propagated, Provenance, propagate};
 use std::cell::OnceCell;
@@ -22,6 +23,8 @@ pub struct Trials<'a> {
     pub checker: &'a ContractChecker,
     /// The pass after which the program is kept.
     pub after: Option<&'static str>,
+    /// Layouts that the caller has decided.
+    pub fixed: Option<&'a [(Value, Sharding)]>,
 }
 
 /// A layout of the whole program.
@@ -77,8 +80,13 @@ impl<'a> ProgramLayout<'a> {
 /// Layouts for all values. If propagation could have chosen otherwise, the program is also compiled with the other choice, and the cheaper
 /// layout is kept. The order is: the order of the program, then each other choice together with the better ones before it, then axes in
 /// parts, finally whole small values in loops.
+///
+/// Layouts that the caller has decided are kept, and then the order of the program decides the others.
 pub fn cheapest<'a>(m: Module, trials: &'a Trials<'a>) -> ProgramLayout<'a> {
-    let mut best = ProgramLayout::new(propagate(m.clone(), Choices::NONE, None), trials);
+    if let Some(fixed) = trials.fixed {
+        return ProgramLayout::new(propagate(m, Choices::NONE, fixed), trials);
+    }
+    let mut best = ProgramLayout::new(propagate(m.clone(), Choices::NONE, &[]), trials);
     let mut chosen = Choices::NONE;
     let (open, cuts) = (best.propagated.open, std::mem::take(&mut best.propagated.cuts));
     let later_first = Choices { later_first: open.later_first, ..Choices::NONE };
@@ -86,7 +94,7 @@ pub fn cheapest<'a>(m: Module, trials: &'a Trials<'a>) -> ProgramLayout<'a> {
     let inside_hosts = Choices { inside_hosts: open.inside_hosts, ..Choices::NONE };
     for other in [later_first, cuts_pass, inside_hosts].into_iter().filter(|&other| other != Choices::NONE) {
         let other = chosen.and(other);
-        let layout = ProgramLayout::new(propagate(m.clone(), other, None), trials);
+        let layout = ProgramLayout::new(propagate(m.clone(), other, &[]), trials);
         if layout.cost() < best.cost() {
             (best, chosen) = (layout, other);
         }
@@ -96,7 +104,7 @@ pub fn cheapest<'a>(m: Module, trials: &'a Trials<'a>) -> ProgramLayout<'a> {
     }
     if open.small_whole && best.repeats() {
         let choices = Choices { small_whole: true, ..chosen };
-        let layout = ProgramLayout::new(propagate(m, choices, None), trials);
+        let layout = ProgramLayout::new(propagate(m, choices, &[]), trials);
         if layout.cost() < best.cost() {
             best = layout;
         }
@@ -123,9 +131,9 @@ fn cheapest_in_parts<'a>(
             break;
         }
         let Some(refined) = (!tried.contains(&next)).then(|| Refined::new(m, &next)).flatten() else { continue };
-        let free = propagate(refined.module.clone(), chosen, None);
+        let free = propagate(refined.module.clone(), chosen, &[]);
         let borders = refined.borders(&whole.propagated.module, &free.module);
-        let mut propagated = propagate(refined.module.clone(), chosen, Some(&borders));
+        let mut propagated = propagate(refined.module.clone(), chosen, &borders);
         let known = vec![(whole.propagated.provenance.clone(), refined.wholes()), (free.provenance, refined.same())];
         propagated.provenance = propagated.provenance.behind(known);
         // Cuts of parts that a later reshape needs.

@@ -54,6 +54,12 @@ pub fn compile(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Di
     Ok(compilation)
 }
 
+/// From a module of one mesh at any stage to its program, whose steps have no source positions.
+pub fn compile_module(module: Module, options: &Options) -> Result<Compilation, Vec<Diagnostic>> {
+    debug_assert!(!module.mesh.is_several(), "a program with several meshes is projected first");
+    PipelineRun::new(options).compile(module, &|_| Site::default())
+}
+
 fn compile_once(set: &SourceSet, options: &Options) -> Result<Compilation, Vec<Diagnostic>> {
     let started = Instant::now();
     let (mut module, warnings) = check(set, &options.check)?;

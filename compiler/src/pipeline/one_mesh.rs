@@ -79,8 +79,12 @@ impl<'a> PipelineRun<'a> {
                 Stage::Differentiated => {
                     let m = self.run(BEFORE_LAYOUT, m);
                     let started = Instant::now();
-                    let trials =
-                        Trials { resources: self.resources(), checker: &self.checker, after: self.options.after };
+                    let trials = Trials {
+                        resources: self.resources(),
+                        checker: &self.checker,
+                        after: self.options.after,
+                        fixed: self.options.fixed.as_deref(),
+                    };
                     let (m, provenance, compared) = cheapest(m, &trials).into_parts();
                     (out.provenance, partitioned) = (provenance, compared);
                     self.log.timings.push((PROPAGATE, started.elapsed()));

@@ -5,11 +5,12 @@ use crate::hosts::HostOptions;
 use spmdc_abi::Program;
 use spmdc_check::CheckOptions;
 use spmdc_grammar::diagnostic::Diagnostic;
-use spmdc_ir::program::{Module, Stage};
+use spmdc_ir::program::{Module, Stage, Value};
 use spmdc_kernel::loops::Kernel;
 use spmdc_layout::cost::Room;
 use spmdc_layout::mesh::NamedMesh;
 use spmdc_layout::reshard::Plans;
+use spmdc_layout::sharding::Sharding;
 use spmdc_passes::propagate::Provenance;
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ pub struct Options {
     pub memory: Option<MemoryLimit>,
     /// Whether memory may be traded against bytes that devices receive. It is not where a program would need more than `memory` else.
     pub room: Room,
+    /// Layouts that the caller has decided, by the numbers of values at the stage `differentiated`. Others are decided in the order of the
+    /// program, without a comparison of layouts of the whole program. None to compare them.
+    pub fixed: Option<Vec<(Value, Sharding)>>,
 }
 
 /// The result of a compilation.

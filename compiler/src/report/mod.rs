@@ -2,6 +2,7 @@
 
 pub mod deferral;
 pub mod document;
+pub mod estimate;
 pub mod functions;
 pub mod json;
 pub mod kept;

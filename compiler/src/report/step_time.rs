@@ -106,13 +106,38 @@ impl TimedProgram<'_> {
             Step::Permute(step) => of_copy(step.bytes) / self.sharers(step.to) as f64,
             Step::Fetch(step) => of_copy(step.bytes),
             Step::Sync { group, .. } | Step::Await { group, .. } => of_barrier(self.mesh.count(group.iter())),
-            Step::Copy { bytes, split, .. } => of_copy(*bytes) / self.mesh.count(split.iter()) as f64,
+            Step::Copy { bytes, split, .. } => of_copy(*bytes) / self.shares(*split) as f64,
             Step::Post { .. }
             | Step::CheckIndex { .. }
             | Step::Print { .. }
             | Step::For { .. }
             | Step::While { .. }
             | Step::If { .. } => 0.0,
+        }
+    }
+
+    /// Nanoseconds of a step's own work on the device, without copies from other devices; 0 for loops and branches.
+    pub fn of_work(self, step: &Step) -> f64 {
+        match step {
+            Step::Exchange(_) | Step::Permute(_) | Step::Fetch(_) | Step::Sync { .. } | Step::Await { .. } => 0.0,
+            Step::Reduce(step) => step.product.as_ref().map_or(0.0, |product| self.of_gemm(product)),
+            Step::GroupPanels(panels) => {
+                let kernels = panels.kernels().map(|kernel| self.of_kernel(kernel)).sum::<f64>();
+                let products = panels.reductions().filter_map(|step| step.product.as_ref());
+                kernels + products.map(|product| self.of_gemm(product)).sum::<f64>()
+            }
+            Step::Kernel(_)
+            | Step::Panels { .. }
+            | Step::Tiles(_)
+            | Step::Gemm(_)
+            | Step::Library(_)
+            | Step::Copy { .. }
+            | Step::Post { .. }
+            | Step::CheckIndex { .. }
+            | Step::Print { .. }
+            | Step::For { .. }
+            | Step::While { .. }
+            | Step::If { .. } => self.inside(step),
         }
     }
 
@@ -132,13 +157,18 @@ impl TimedProgram<'_> {
         // The blocks of all owners, one after the other.
         let owners = gemm.ring.as_ref().map_or(1, |ring| self.mesh.count(ring.axes.iter().map(|&axis| axis as usize)));
         let all: f64 = dims.map(extent).product::<f64>() * owners as f64;
-        of_product(all) / self.mesh.count(gemm.split.iter()) as f64
+        of_product(all) / self.shares(gemm.split) as f64
     }
 
     fn of_tiles(self, tiles: &TileStep) -> f64 {
         let number = |scalar: &spmdc_abi::Scalar| self.mesh.resolve(scalar, DEVICE).max(0) as f64;
         let rows = tiles.matrices.iter().chain([&tiles.rows]).map(number).product::<f64>();
-        rows * f64::from(tiles.cost) / self.mesh.count(tiles.split.iter()) as f64
+        rows * f64::from(tiles.cost) / self.shares(tiles.split) as f64
+    }
+
+    /// The number of devices of the process that divide work along these axes.
+    fn shares(self, split: AxisSet) -> usize {
+        self.mesh.rank(DEVICE, split).1
     }
 
     fn of_library(self, library: &LibraryStep) -> f64 {
@@ -157,7 +187,7 @@ impl TimedProgram<'_> {
 
     /// The number of devices that share the memory of a place.
     fn sharers(self, place: Place) -> usize {
-        self.mesh.count(self.mesh.axes().minus(self.own_axes(place)).iter())
+        self.shares(self.mesh.axes().minus(self.own_axes(place)))
     }
 
     /// The axes along which devices have separate memory at a place.

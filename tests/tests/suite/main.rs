@@ -30,6 +30,7 @@ mod programs;
 mod prose;
 mod reshards;
 mod shapes;
+mod shardings;
 mod states;
 mod stencils;
 mod sums;

@@ -18,7 +18,7 @@ use spmdc_compiler::report::lints::Policy;
 /// Entries contain their keys, so no two programs are confused. All options are named here, so that a new one cannot be forgotten.
 pub fn of(set: &SourceSet, options: &Options, policy: &Policy, compiler: &Path) -> Option<Vec<u8>> {
     // The plans only remember what the layouts imply.
-    let Options { check, stop_after, after, verify, plans: _, hosts, memory, room } = options;
+    let Options { check, stop_after, after, verify, plans: _, hosts, memory, room, fixed } = options;
     let CheckOptions { entry, tests, mesh, sets, machine, recomputed } = check;
     let Policy { lints, max_comm } = policy;
     let mut key = String::new();
@@ -26,7 +26,7 @@ pub fn of(set: &SourceSet, options: &Options, policy: &Policy, compiler: &Path) 
         writeln!(key, "spmdc {} {ABI_VERSION} {}", env!("CARGO_PKG_VERSION"), build(compiler)?),
         writeln!(key, "{}", backends::DEFAULT.target().ok()?),
         writeln!(key, "{entry:?} {tests} {mesh:?} {sets:?} {machine:?} {recomputed:?}"),
-        writeln!(key, "{stop_after:?} {after:?} {verify:?} {hosts:?} {memory:?} {room:?}"),
+        writeln!(key, "{stop_after:?} {after:?} {verify:?} {hosts:?} {memory:?} {room:?} {fixed:?}"),
         writeln!(key, "{lints:?} {max_comm:?} {}", set.files.len()),
     ];
     debug_assert!(written.iter().all(Result::is_ok), "text can always be appended");

@@ -97,7 +97,7 @@ fn place(site: Site, program: &Program) -> String {
 }
 
 /// Nanoseconds as `850 ns`, `52.1 us`, `1.2 ms` or `3.4 s`.
-fn duration(nanoseconds: f64) -> String {
+pub(super) fn duration(nanoseconds: f64) -> String {
     let units = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
     match units.iter().find(|(unit, _)| nanoseconds >= *unit) {
         Some((unit, name)) => format!("{:.1} {name}", nanoseconds / unit),

@@ -15,6 +15,7 @@
 //! program differently, and the pipeline takes the layout with the least communication. The same holds for axes that are cut into parts
 //! (`refine.rs`). Afterwards no dimension is open; the operands of an op may still disagree.
 
+pub mod alike;
 mod provenance;
 pub mod refine;
 pub mod step;
@@ -49,30 +50,13 @@ pub struct Propagated {
     pub cuts: Vec<Cuts>,
 }
 
-/// Layouts of parameters and results that are already decided.
-#[derive(Clone, Debug)]
-pub struct Borders {
-    /// The layout of each parameter.
-    pub params: Vec<Sharding>,
-    /// The layout of each result.
-    pub results: Vec<Sharding>,
-}
-
-/// Decides all shardings.
-pub fn propagate(mut module: Module, chosen: Choices, borders: Option<&Borders>) -> Propagated {
+/// Decides all shardings. The layouts in `fixed` are already decided, whatever the program says of these values.
+pub fn propagate(mut module: Module, chosen: Choices, fixed: &[(Value, Sharding)]) -> Propagated {
     debug_assert!(module.stage < Stage::Propagated, "layouts are decided once");
     copy_per_use(&mut module.func);
     let mut graph = SlotGraph::new(&module, chosen);
-    if let Some(Borders { params, results }) = borders {
-        let Block { params: values, results: last, .. } = &module.func.body;
-        debug_assert_eq!(
-            (values.len(), last.len()),
-            (params.len(), results.len()),
-            "every parameter and result is given"
-        );
-        for (&value, sharding) in values.iter().zip(params).chain(last.iter().zip(results)) {
-            graph.fix(value, sharding);
-        }
+    for (value, sharding) in fixed {
+        graph.fix(*value, sharding);
     }
     graph.settle(&module.mesh);
     graph.open.small_whole = graph.small.iter().any(|&slot| graph.slots[slot].is_split_further());
@@ -178,9 +162,9 @@ impl SlotGraph {
         self.slot_of[value.0 as usize] = Some(self.slots.len() - 1);
     }
 
-    /// Fixes the layout of a value, whatever the program says.
+    /// Fixes the layout of a value, unless no statement computes it any more.
     fn fix(&mut self, value: Value, sharding: &Sharding) {
-        let slot = self.slot(value);
+        let Some(slot) = self.slot_of.get(value.0 as usize).copied().flatten() else { return };
         debug_assert_eq!(self.slots[slot].dims.len(), sharding.dims.len(), "{value} is fixed in every dimension");
         for (dim, sharding) in self.slots[slot].dims.iter_mut().zip(&sharding.dims) {
             (dim.axes, dim.pinned) = (sharding.axes.clone(), true);

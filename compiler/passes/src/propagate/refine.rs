@@ -8,13 +8,13 @@
 //! Parts take the position of their axis, major to minor, so every device keeps its number and its blocks. All later passes treat
 //! parts as ordinary axes.
 
-use super::{Borders, PropagationEdge, SlotGraph};
+use super::{PropagationEdge, SlotGraph};
 use spmdc_functions::is_builtin;
-use spmdc_ir::program::{Func, Module, Value};
+use spmdc_ir::program::{Block, Func, Module, Value};
 use spmdc_ir::rules::Effect;
 use spmdc_layout::mesh::MAX_AXES;
 use spmdc_layout::mesh::{Axis, AxisKind, Mesh, SubAxis};
-use spmdc_layout::sharding::DimSharding;
+use spmdc_layout::sharding::{DimSharding, Sharding};
 use spmdc_layout::sub_axes::SubAxes;
 use spmdc_layout::types::Type;
 use std::collections::BTreeMap;
@@ -93,7 +93,7 @@ impl Refined {
     }
 
     /// Layouts for parameters and results: those found with parts if they are over whole axes, otherwise those found without parts.
-    pub fn borders(&self, whole: &Module, parts: &Module) -> Borders {
+    pub fn borders(&self, whole: &Module, parts: &Module) -> Vec<(Value, Sharding)> {
         let mesh = &parts.mesh;
         let is_whole = |dim: &DimSharding| {
             mesh.wholes(&dim.axes).iter().all(|(_, axes)| axes.len() > 1 || mesh.axes[axes[0] as usize].part.is_none())
@@ -106,9 +106,10 @@ impl Refined {
             }
         };
         debug_assert_eq!(whole.func.body.params.len(), parts.func.body.params.len(), "both are one program");
-        let all = |values: &[Value], cut: &[Value]| values.iter().zip(cut).map(layout).collect();
         let (whole, parts) = (&whole.func.body, &parts.func.body);
-        Borders { params: all(&whole.params, &parts.params), results: all(&whole.results, &parts.results) }
+        let both = |of: fn(&Block) -> &[Value]| of(whole).iter().zip(of(parts));
+        let all = both(|body| &body.params).chain(both(|body| &body.results));
+        all.map(|(value, cut)| (*cut, layout((value, cut)))).collect()
     }
 
     /// For each part, its axis.
