@@ -16,6 +16,7 @@ mod header;
 mod link;
 mod machine;
 mod options;
+mod plots;
 mod sources;
 
 use std::ffi::OsString;

@@ -367,6 +367,9 @@ pub struct RunSettings {
     /// Write a result to FILE.npy, or all of them to FILE.npz or FILE.safetensors, instead of printing
     #[arg(long = "out", value_name = "[NAME=]FILE")]
     pub outputs: Vec<String>,
+    /// Draw a result, or all of them, in FILE.svg or FILE.png: a vector as a line, a matrix as an image, two vectors as points
+    #[arg(long = "plot", value_name = "[NAME=]FILE")]
+    pub plots: Vec<String>,
     /// First print the program with the communication of each line, and draw the layouts of its values
     #[arg(long)]
     pub explain: bool,
@@ -410,6 +413,7 @@ impl RunSettings {
     /// The options in the form that a built executable reads.
     pub fn run_args(&self, format: MessageFormat) -> Result<RunArgs, RunError> {
         let mut args = RunArgs { error_format: format.into(), progress: self.progress, ..RunArgs::default() };
+        args.plots.clone_from(&self.plots);
         let single = [
             ("--args", &self.archive),
             ("--bench", &self.bench),

@@ -11,10 +11,11 @@ use spmdc_driver::sources::SourceTexts;
 use spmdc_runtime::component_table::in_process;
 use spmdc_runtime::errors::trap::{RunCode, RunError};
 use spmdc_runtime::run::args::RunArgs;
-use spmdc_runtime::run::start::execute;
+use spmdc_runtime::run::start::{Viewer, execute_with};
 
 use crate::link;
 use crate::options::{MessageOptions, ReportCommand};
+use crate::plots::Plots;
 
 /// Writes the page.
 pub fn report(
@@ -25,7 +26,7 @@ pub fn report(
 ) -> Result<(), CommandError> {
     let args = command.options.run_args(messages.error_format)?;
     let compilation = super::compile(&command.program, None, reporter, texts)?;
-    let runs = !args.arguments.is_empty() || args.archive.is_some() || args.bench.is_some();
+    let runs = !args.arguments.is_empty() || args.archive.is_some() || args.bench.is_some() || !args.plots.is_empty();
     let run = if runs { Some(measured(&compilation, args, texts)?) } else { None };
     let title = command.program.program.file_name().unwrap_or(command.program.program.as_os_str()).to_string_lossy();
     let text = page(&title, &compilation, run.as_ref(), texts)?;
@@ -36,7 +37,7 @@ pub fn report(
     Ok(link::write(text.as_bytes(), &output)?)
 }
 
-/// Runs the program, and reads the times from its trace. Results go to `--out` only.
+/// Runs the program, and reads the times from its trace. Results go to `--out` and `--plot` only.
 fn measured(compilation: &Compilation, mut args: RunArgs, texts: &SourceTexts) -> Result<MeasuredRun, CommandError> {
     let program = compilation.program.clone().ok_or_else(|| absent("program"))?;
     let code = backends::DEFAULT.load(&compilation.kernels).map_err(|error| no_code(&error))?;
@@ -50,6 +51,8 @@ fn measured(compilation: &Compilation, mut args: RunArgs, texts: &SourceTexts) -
     if args.outputs.is_empty() {
         args.set("--out", &own("results.npz"))?;
     }
-    execute(program, in_process(kernels), &args)?;
+    let mut plots = Plots::of(&args.plots);
+    let viewer = plots.as_mut().map(|plots| plots as &mut dyn Viewer);
+    execute_with(program, in_process(kernels), &args, viewer)?;
     MeasuredRun::of_trace(&fs::read_to_string(&trace).map_err(failed)?, texts)
 }

@@ -15,9 +15,10 @@ use spmdc_layout::draw::Style;
 use spmdc_runtime::component_table::in_process;
 use spmdc_runtime::processes::job;
 use spmdc_runtime::run::args::RunArgs;
-use spmdc_runtime::run::start::execute;
+use spmdc_runtime::run::start::{Viewer, execute_with};
 
 use crate::options::{MessageOptions, RunCommand};
+use crate::plots::Plots;
 use crate::sources::load;
 
 /// Runs the program and prints or writes its results.
@@ -77,5 +78,7 @@ fn milliseconds(begin: Instant) -> f64 {
 fn start(mut program: Program, code: Box<dyn LoadedCode>, compile_ms: f64, args: &RunArgs) -> Result<(), CommandError> {
     program.compile_ms = compile_ms;
     let kernels = code.into_kernels().map_err(|error| no_code(&error))?;
-    Ok(execute(program, in_process(kernels), args)?)
+    let mut plots = Plots::of(&args.plots);
+    let viewer = plots.as_mut().map(|plots| plots as &mut dyn Viewer);
+    Ok(execute_with(program, in_process(kernels), args, viewer)?)
 }

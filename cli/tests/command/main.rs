@@ -23,6 +23,7 @@ mod launch;
 mod outputs;
 mod pages;
 mod pieces;
+mod plots;
 mod report;
 mod resume;
 mod sizes;

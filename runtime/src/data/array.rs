@@ -2,7 +2,7 @@
 
 use crate::errors::trap::RunError;
 use crate::io::in_file::ElementsInFile;
-use spmdc_abi::DType;
+use spmdc_abi::{DType, Kind};
 
 /// A whole array in the host's memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,6 +30,12 @@ impl HostArray {
         HostArray { dtype, shape: shape.to_vec(), bytes: vec![0; len] }
     }
 
+    /// The elements as `f64`, which holds all except large integers exactly; a bool is 0 or 1.
+    pub fn numbers(&self) -> impl Iterator<Item = f64> {
+        let (dtype, size) = (self.dtype, self.dtype.size());
+        self.bytes.chunks_exact(size).map(move |element| number(dtype, element))
+    }
+
     /// The number of elements.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
@@ -38,6 +44,20 @@ impl HostArray {
     /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+/// An element of this type as `f64`.
+fn number(dtype: DType, element: &[u8]) -> f64 {
+    let mut word = [0; 8];
+    word[..element.len()].copy_from_slice(element);
+    let bits = u64::from_le_bytes(word);
+    // Bits above those of a signed integer are copies of its sign.
+    let unused = 64 - 8 * element.len() as u32;
+    match dtype.kind() {
+        Kind::Float => dtype.widen(bits),
+        Kind::Signed => ((bits << unused) as i64 >> unused) as f64,
+        Kind::Bool | Kind::Unsigned | Kind::Key => bits as f64,
     }
 }
 
@@ -232,6 +252,20 @@ mod tests {
         array.read_block(&[1, 0, 0], &[2, 2, 2], &mut tail).unwrap();
         assert_eq!(tail, (8..24).collect::<Vec<u8>>());
         array.read_block(&[3, 0, 0], &[0, 2, 2], &mut []).unwrap();
+    }
+
+    #[test]
+    fn elements_of_every_kind_are_numbers() {
+        let numbers = |dtype, bytes: &[u8]| {
+            let array = HostArray { dtype, shape: vec![bytes.len() / dtype.size()], bytes: bytes.to_vec() };
+            array.numbers().collect::<Vec<f64>>()
+        };
+        assert_eq!(numbers(DType::I8, &[0x80, 0x7f]), [-128.0, 127.0]);
+        assert_eq!(numbers(DType::I64, &(-7_i64).to_ne_bytes()), [-7.0]);
+        assert_eq!(numbers(DType::U16, &[0xff, 0xff]), [65535.0]);
+        assert_eq!(numbers(DType::Bool, &[0, 1]), [0.0, 1.0]);
+        assert_eq!(numbers(DType::F32, &(-1.5_f32).to_ne_bytes()), [-1.5]);
+        assert_eq!(numbers(DType::BF16, &[0x80, 0x3f]), [1.0]);
     }
 
     #[test]

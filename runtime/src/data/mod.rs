@@ -9,4 +9,5 @@ pub mod literal;
 pub mod outputs;
 pub mod process_files;
 pub mod random;
+pub mod results;
 pub(crate) mod second_names;

@@ -8,54 +8,14 @@ use std::path::{Path, PathBuf};
 
 use crate::data::array::HostArray;
 use crate::data::process_files::{LocalBlocks, Placeholder, ProcessFile, RangedBlock};
-use crate::data::second_names::dotted;
-use crate::errors::suggest;
+use crate::data::results::{WholeResult, list, named, whole};
 use crate::errors::trap::{RunCode, RunError};
 use crate::io::arrays::{WholeArray, write_arrays};
 use crate::io::layout::FileFormat;
 use crate::io::safetensors::METADATA;
 use crate::io::{check_writable, resolve};
 use crate::text::show;
-use spmdc_abi::{Binding, Plane};
-
-/// A result as the program wrote it: one array, or complex numbers, whose planes are two.
-#[derive(Clone, Debug, PartialEq)]
-struct WholeResult {
-    name: String,
-    /// Its path in the JAX program from which it comes, as a path of the language.
-    second_name: Option<String>,
-    ty: String,
-    array: usize,
-    imaginary: Option<usize>,
-}
-
-/// The results as the program wrote them.
-fn whole(results: &[Binding]) -> Vec<WholeResult> {
-    let mut found: Vec<WholeResult> = Vec::new();
-    for (index, result) in results.iter().enumerate() {
-        match (result.plane, found.last_mut()) {
-            (Some(Plane::Imaginary), Some(last)) => last.imaginary = Some(index),
-            (Some(_) | None, _) => {
-                let (name, ty) = (result.name.clone(), result.ty.clone());
-                let second_name = result.second_name.as_deref().map(|name| dotted(name).into_owned());
-                found.push(WholeResult { name, second_name, ty, array: index, imaginary: None });
-            }
-        }
-    }
-    found
-}
-
-impl WholeResult {
-    /// The result from its arrays; None if they were not gathered.
-    fn gathered<'a>(&self, arrays: &'a [Option<HostArray>]) -> Option<WholeArray<'a>> {
-        let array = |index: usize| arrays.get(index).and_then(Option::as_ref);
-        let imaginary = match self.imaginary {
-            None => None,
-            Some(imaginary) => Some(array(imaginary)?),
-        };
-        Some(WholeArray::new(array(self.array)?, imaginary))
-    }
-}
+use spmdc_abi::Binding;
 
 /// An array of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -241,20 +201,16 @@ impl OutputFile {
                 .with_help("write --out NAME=FILE.npy, or all of them with --out FILE.npz"));
             }
             (Some(name), _) => {
-                let (mut exact, mut parts) = named(results, name, |result| Some(&result.name));
-                if exact.is_none() && parts.is_empty() {
-                    (exact, parts) = named(results, &dotted(name), |result| result.second_name.as_ref());
-                }
+                let (exact, parts) = named(results, name, "write --out FILE.npy")?;
                 match (exact, archive) {
                     (Some(index), None) => OutputContent::Array(index),
                     (Some(index), Some(format)) => OutputContent::Archive(format, vec![(name.to_string(), index)]),
-                    (None, Some(format)) if !parts.is_empty() => OutputContent::Archive(format, parts),
-                    (None, None) if !parts.is_empty() => {
+                    (None, Some(format)) => OutputContent::Archive(format, parts),
+                    (None, None) => {
                         let known = list(parts.iter().map(|(part, _)| part.as_str()));
                         return Err(RunError::new(RunCode::E0702, format!("`{name}` has several parts: {known}"))
                             .with_help(format!("write them together with --out {name}=FILE.npz")));
                     }
-                    (None, _) => return Err(unknown_result(results, name)),
                 }
             }
         };
@@ -273,32 +229,6 @@ impl OutputFile {
         }
         Ok(OutputFile { path, content })
     }
-}
-
-/// The result with this name, and those below it, each with the rest of its name. `name_of` is the name of a result.
-fn named(
-    results: &[WholeResult],
-    name: &str,
-    name_of: impl Fn(&WholeResult) -> Option<&String>,
-) -> (Option<usize>, Vec<(String, usize)>) {
-    let exact = results.iter().position(|result| name_of(result).is_some_and(|own| own == name));
-    let prefix = format!("{name}.");
-    let part = |(i, result)| Some((name_of(result)?.strip_prefix(&prefix)?.to_string(), i));
-    (exact, results.iter().enumerate().filter_map(part).collect())
-}
-
-fn unknown_result(results: &[WholeResult], name: &str) -> RunError {
-    let names = || results.iter().map(|result| result.name.as_str());
-    let error = RunError::new(RunCode::E0702, format!("the program has no result `{name}`"));
-    match suggest::nearest(name, names()) {
-        Some(near) if near != "0" || results.len() > 1 => error.with_help(format!("did you mean `{near}`?")),
-        _ if results.len() == 1 => error.with_help("it has a single result; write --out FILE.npy"),
-        _ => error.with_help(format!("its results are {}", list(names()))),
-    }
-}
-
-fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

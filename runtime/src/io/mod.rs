@@ -23,8 +23,8 @@ use std::path::Path;
 use crate::errors::trap::{RunCode, RunError};
 
 pub(crate) use bytes::{Bytes, OpenedInput, RowReader, next_of_pipe};
-pub use special::is_special;
-pub(crate) use special::{open as open_special, resolve};
+pub(crate) use special::open as open_special;
+pub use special::{is_special, resolve};
 use temporary::TemporaryPath;
 
 /// An E0703 about this file.

@@ -88,7 +88,7 @@ fn next(link: &Path) -> Option<PathBuf> {
 
 /// The file that is written for a path: the target of a link, even if it does not exist yet, so that the link remains. Two spellings of one
 /// path give the same result.
-pub(crate) fn resolve(path: &Path) -> PathBuf {
+pub fn resolve(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..MAX_LINKS {
         if let Ok(known) = fs::canonicalize(&path) {

@@ -38,6 +38,8 @@ pub struct RunArgs {
     pub archive: Option<String>,
     /// The texts after `--out`; the program decides which results they name.
     pub outputs: Vec<String>,
+    /// The texts after `--plot`, which `spmdc run` has and executables do not: see [`Viewer`](crate::run::start::Viewer).
+    pub plots: Vec<String>,
     /// The number of timed runs after the warm-up run.
     pub bench: Option<u32>,
     /// Whether to write the statistics of the run.

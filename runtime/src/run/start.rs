@@ -93,8 +93,28 @@ pub unsafe fn start(image: &Image, words: impl Iterator<Item = OsString>) -> u8 
     failure.map_or(0, |failure| failure.status)
 }
 
+/// A use of whole results that only the command has, such as pictures. Executables do not contain it.
+pub trait Viewer {
+    /// Checks that the results can be viewed, before the program runs. Returns the numbers of the arrays to view. `is_writer` is whether
+    /// this process views them.
+    fn plan(&mut self, results: &[Binding], is_writer: bool) -> Result<Vec<usize>, RunError>;
+
+    /// Views the results, after the run. Arrays that were not asked for are None.
+    fn view(&self, results: &[Binding], arrays: &[Option<HostArray>]) -> Result<(), RunError>;
+}
+
 /// Runs a program with its arguments and writes its results.
 pub fn execute(program: Program, code: ProgramCode, args: &RunArgs) -> Result<(), Failure> {
+    execute_with(program, code, args, None)
+}
+
+/// As [`execute`], for results that are also viewed.
+pub fn execute_with(
+    program: Program,
+    code: ProgramCode,
+    args: &RunArgs,
+    mut viewer: Option<&mut dyn Viewer>,
+) -> Result<(), Failure> {
     let begin = Instant::now();
     let job = JoinedJob::join(&program, args)?;
     if args.shows_devices {
@@ -103,8 +123,12 @@ pub fn execute(program: Program, code: ProgramCode, args: &RunArgs) -> Result<()
     let job = job.as_deref();
     // Of several processes the first one prints and writes.
     let is_writer = job.is_none_or(|job| job.process().rank() == 0);
-    let bound = bind(&program, &code.components, args, job).map_err(Failure::new);
-    let BoundArguments { sources, blocks, outputs, pieces, trace } = agree(job, bound)?;
+    let bound = bind(&program, &code.components, args, job).and_then(|bound| {
+        let viewed = viewer.as_mut().map(|viewer| viewer.plan(&program.results, is_writer)).transpose()?;
+        Ok((bound, viewed.unwrap_or_default()))
+    });
+    let (bound, viewed) = agree(job, bound.map_err(Failure::new))?;
+    let BoundArguments { sources, blocks, outputs, pieces, trace } = bound;
     let compile_ms = program.compile_ms;
     let files = program.files.clone();
     let of_program = |error| Failure::of_program(error, &files);
@@ -150,10 +174,15 @@ pub fn execute(program: Program, code: ProgramCode, args: &RunArgs) -> Result<()
     // From here on errors are those of the machine, not of the command line.
     let written = outputs.whole_files().try_for_each(|(path, arrays)| session.write_results(path, &arrays));
     agree(job, written.map_err(while_running))?;
-    let arrays = match outputs.is_printed() {
-        true => agree(job, gather(&session, &results).map_err(of_program))?,
+    let is_gathered = |index: usize| outputs.is_printed() || viewed.contains(&index);
+    let arrays = match outputs.is_printed() || !viewed.is_empty() {
+        true => agree(job, gather(&session, &results, is_gathered).map_err(of_program))?,
         false => Vec::new(),
     };
+    if let Some(viewer) = viewer {
+        let done = if is_writer { viewer.view(&results, &arrays) } else { Ok(()) };
+        agree(job, done.map_err(while_running))?;
+    }
     let stats = Stats::new(compile_ms, load_ms, &reports);
     let written = match is_writer {
         true => write(&mut out, &results, outputs.is_printed().then_some(&arrays), &stats, args),
@@ -301,8 +330,15 @@ fn show_devices(numbers: &[usize], job: Option<&JoinedJob>, format: ErrorFormat)
     agree(job, printed)
 }
 
-fn gather(session: &Session, results: &[Binding]) -> Result<Vec<Option<HostArray>>, RunError> {
-    let result = |index| session.read_result(index).map(|array| Some(array.with_one_nan()));
+fn gather(
+    session: &Session,
+    results: &[Binding],
+    is_gathered: impl Fn(usize) -> bool,
+) -> Result<Vec<Option<HostArray>>, RunError> {
+    let result = |index| match is_gathered(index) {
+        true => session.read_result(index).map(|array| Some(array.with_one_nan())),
+        false => Ok(None),
+    };
     (0..results.len()).map(result).collect()
 }
 

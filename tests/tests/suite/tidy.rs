@@ -27,7 +27,7 @@ fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// The crates of the workspace and what each is built on, lower ones first.
-const CRATES: [(&str, &[&str]); 37] = [
+const CRATES: [(&str, &[&str]); 38] = [
     ("grammar", &[]),
     ("math", &[]),
     ("runtime/abi", &[]),
@@ -181,6 +181,7 @@ const CRATES: [(&str, &[&str]); 37] = [
             "spmdc-layout",
         ],
     ),
+    ("cli/plot", &[]),
     (
         "cli/python",
         &[
@@ -211,6 +212,7 @@ const CRATES: [(&str, &[&str]); 37] = [
             "spmdc-kernel",
             "spmdc-layout",
             "spmdc-lsp",
+            "spmdc-plot",
             "spmdc-runtime",
         ],
     ),
