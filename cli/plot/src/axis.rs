@@ -15,31 +15,31 @@ const RELATIVE: f64 = 1e-6;
 
 /// An axis from left to right or from bottom to top.
 #[derive(Clone, Copy, Debug)]
-pub struct Axis {
+pub struct ChartAxis {
     from: f64,
     to: f64,
     /// Whether marks are whole numbers, as indices are.
     whole: bool,
 }
 
-impl Axis {
+impl ChartAxis {
     /// The indices of so many elements, each in the middle of an interval of length 1. Those of rows run downwards.
-    pub fn of_cells(count: usize, downwards: bool) -> Axis {
+    pub fn of_cells(count: usize, downwards: bool) -> ChartAxis {
         let (first, last) = (-0.5, count as f64 - 0.5);
         let (from, to) = if downwards { (last, first) } else { (first, last) };
-        Axis { from, to, whole: true }
+        ChartAxis { from, to, whole: true }
     }
 
     /// The indices of so many elements, from the first to the last one.
-    pub fn of_indices(count: usize) -> Axis {
+    pub fn of_indices(count: usize) -> ChartAxis {
         match count {
-            0 | 1 => Axis::of_cells(1, false),
-            _ => Axis { from: 0.0, to: (count - 1) as f64, whole: true },
+            0 | 1 => ChartAxis::of_cells(1, false),
+            _ => ChartAxis { from: 0.0, to: (count - 1) as f64, whole: true },
         }
     }
 
     /// The range of the finite values, with this part of its length on both sides. There must be such a value.
-    pub fn of_values<'a>(values: impl IntoIterator<Item = &'a f64>, margin: f64) -> Axis {
+    pub fn of_values<'a>(values: impl IntoIterator<Item = &'a f64>, margin: f64) -> ChartAxis {
         let finite = values.into_iter().filter(|value| value.is_finite());
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         finite.for_each(|value| (low, high) = (low.min(*value), high.max(*value)));
@@ -50,7 +50,7 @@ impl Axis {
         // All values are the same: the axis shows a tenth of the value on both sides.
         let half = if low == high { if low == 0.0 { 1.0 } else { low.abs() * 0.1 } } else { half };
         let half = half.max(middle.abs() * RELATIVE).max(SHORTEST);
-        Axis { from: middle - half, to: middle + half, whole: false }
+        ChartAxis { from: middle - half, to: middle + half, whole: false }
     }
 
     /// The position of a value between both ends, from 0 to 1.
@@ -100,7 +100,7 @@ impl Axis {
     }
 }
 
-impl Ranged for Axis {
+impl Ranged for ChartAxis {
     type FormatOption = NoDefaultFormatting;
     type ValueType = f64;
 
@@ -118,7 +118,7 @@ impl Ranged for Axis {
     }
 }
 
-impl ValueFormatter<f64> for Axis {
+impl ValueFormatter<f64> for ChartAxis {
     fn format(value: &f64) -> String {
         value.to_string()
     }
@@ -128,21 +128,21 @@ impl ValueFormatter<f64> for Axis {
 mod tests {
     use super::*;
 
-    fn labels(axis: &Axis, count: usize) -> Vec<String> {
+    fn labels(axis: &ChartAxis, count: usize) -> Vec<String> {
         axis.marks(count).iter().map(|&mark| axis.label(mark, count)).collect()
     }
 
     #[test]
     fn marks_are_round_numbers() {
         assert_eq!(
-            labels(&Axis::of_values(&[0.0, 1.0], 0.0), 5),
+            labels(&ChartAxis::of_values(&[0.0, 1.0], 0.0), 5),
             ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"].map(|text| { if text == "0.0" { "0" } else { text } })
         );
-        assert_eq!(labels(&Axis::of_values(&[-3e-9, 4e-9], 0.0), 4), ["-2e-9", "0", "2e-9", "4e-9"]);
-        assert_eq!(labels(&Axis::of_values(&[1e7, 3e7], 0.0), 4), ["1e7", "1.5e7", "2e7", "2.5e7", "3e7"]);
-        assert_eq!(labels(&Axis::of_indices(3), 8), ["0", "1", "2"]);
-        assert_eq!(labels(&Axis::of_cells(1, true), 8), ["0"]);
-        assert_eq!(labels(&Axis::of_indices(1_000_001), 4), ["0", "5e5", "1e6"]);
+        assert_eq!(labels(&ChartAxis::of_values(&[-3e-9, 4e-9], 0.0), 4), ["-2e-9", "0", "2e-9", "4e-9"]);
+        assert_eq!(labels(&ChartAxis::of_values(&[1e7, 3e7], 0.0), 4), ["1e7", "1.5e7", "2e7", "2.5e7", "3e7"]);
+        assert_eq!(labels(&ChartAxis::of_indices(3), 8), ["0", "1", "2"]);
+        assert_eq!(labels(&ChartAxis::of_cells(1, true), 8), ["0"]);
+        assert_eq!(labels(&ChartAxis::of_indices(1_000_001), 4), ["0", "5e5", "1e6"]);
     }
 
     #[test]
@@ -158,7 +158,7 @@ mod tests {
         ];
         for values in extreme {
             for margin in [0.0, 0.05] {
-                let axis = Axis::of_values(&values, margin);
+                let axis = ChartAxis::of_values(&values, margin);
                 let found = labels(&axis, 5);
                 assert!((1..=6).contains(&found.len()), "{values:?}: {found:?}");
                 assert!(found.windows(2).all(|pair| pair[0] != pair[1]), "{values:?}: {found:?}");

@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use plotters::chart::{ChartBuilder, LabelAreaPosition};
 use plotters::coord::Shift;
+use plotters::coord::ranged1d::Ranged;
 use plotters::drawing::{DrawingArea, DrawingAreaErrorKind};
 use plotters::element::{Circle, PathElement};
 use plotters::prelude::DrawingBackend;
 use plotters::style::{BLACK, Color, IntoFont, RGBColor, ShapeStyle, TextStyle, WHITE};
 
-use crate::axis::Axis;
-use crate::cells::Cells;
+use crate::axis::ChartAxis;
+use crate::overlay::{Cells, Dots, Overlay};
 use crate::{Content, MAX_PANELS, Panel, PlotError, reduce};
 
 /// The family of all texts.
@@ -40,6 +41,9 @@ const DOTS: usize = 50;
 /// Part of the length of an axis that stays free on both sides of a line and of points.
 const FREE: f64 = 0.05;
 
+/// How opaque points are: lines of the grid show through.
+const OPACITY: f64 = 0.6;
+
 const BLUE: RGBColor = RGBColor(31, 119, 180);
 const GREY: RGBColor = RGBColor(225, 225, 225);
 
@@ -61,51 +65,58 @@ pub fn failed<E: std::error::Error + Send + Sync>(error: DrawingAreaErrorKind<E>
     PlotError(error.to_string())
 }
 
-/// Draws all panels, except for the cells of images, which are returned.
+/// Draws all panels, except for the cells of images and the points of an SVG, which are returned.
 pub fn draw<DB: DrawingBackend>(
     area: &DrawingArea<DB, Shift>,
     panels: &[Panel],
-    target: Target,
-) -> Result<Vec<Cells>, PlotError> {
+    kind: PictureKind,
+) -> Result<Vec<Overlay>, PlotError> {
     if panels.is_empty() || panels.len() > MAX_PANELS {
         return Err(PlotError(format!("a picture has 1 to {MAX_PANELS} panels")));
     }
     area.fill(&WHITE).map_err(failed)?;
     let (across, down) = grid(panels.len());
-    let mut images = Vec::new();
+    let mut overlays = Vec::new();
     for (area, panel) in area.split_evenly((down, across)).iter().zip(panels) {
-        let canvas = Canvas { area, target, scale: target.scale() };
+        let canvas = Canvas { area, kind, scale: kind.scale() };
         let title = panel.title.as_str();
         if !panel.content.is_drawable() {
             let title = format!("{title} (no finite elements)");
-            canvas.chart(title.trim_start(), [Axis::of_indices(2), Axis::of_indices(2)], ["", ""], Marks::Without)?;
+            canvas.chart(
+                title.trim_start(),
+                [ChartAxis::of_indices(2), ChartAxis::of_indices(2)],
+                ["", ""],
+                Marks::Without,
+            )?;
             continue;
         }
         match &panel.content {
             Content::Line(values) => canvas.line(title, values)?,
-            Content::Points { x, y, names } => canvas.points(title, [x, y], names)?,
+            Content::Points { x, y, names } => {
+                overlays.extend(canvas.points(title, [x, y], names)?.map(Overlay::Dots));
+            }
             Content::Image { rows, columns, values } => {
-                images.extend(canvas.image(title, (*rows, *columns), values)?);
+                overlays.extend(canvas.image(title, (*rows, *columns), values)?.map(Overlay::Cells));
             }
         }
     }
-    Ok(images)
+    Ok(overlays)
 }
 
 /// The kind of picture.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Target {
+pub enum PictureKind {
     Vectors,
     /// Lines are drawn one by one: where thick ones meet, the library would continue their edges without bound.
     Pixels,
 }
 
-impl Target {
+impl PictureKind {
     /// Units per point of the size of a picture. The library rounds the coordinates of an SVG to whole units.
     pub fn scale(self) -> u32 {
         match self {
-            Target::Vectors => 4,
-            Target::Pixels => 2,
+            PictureKind::Vectors => 4,
+            PictureKind::Pixels => 2,
         }
     }
 }
@@ -113,7 +124,7 @@ impl Target {
 /// A panel's part of the picture, with its units per point.
 struct Canvas<'a, DB: DrawingBackend> {
     area: &'a DrawingArea<DB, Shift>,
-    target: Target,
+    kind: PictureKind,
     scale: u32,
 }
 
@@ -137,7 +148,7 @@ enum Marks {
 
 impl<DB: DrawingBackend> Canvas<'_, DB> {
     fn line(&self, title: &str, values: &[f64]) -> Result<(), PlotError> {
-        let axes = [Axis::of_indices(values.len()), Axis::of_values(values, FREE)];
+        let axes = [ChartAxis::of_indices(values.len()), ChartAxis::of_values(values, FREE)];
         let parts = reduce::line(values, INTERVALS);
         let style = BLUE.stroke_width(self.scale * 3 / 2);
         let mut shapes: Vec<Shapes<'_>> = parts.iter().map(|part| Shapes::Line(part, style)).collect();
@@ -147,21 +158,30 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
         self.shapes(title, axes, ["", ""], &shapes)
     }
 
-    fn points(&self, title: &str, [x, y]: [&[f64]; 2], names: &[String; 2]) -> Result<(), PlotError> {
+    fn points(&self, title: &str, [x, y]: [&[f64]; 2], names: &[String; 2]) -> Result<Option<Dots>, PlotError> {
         let both = || x.iter().copied().zip(y.iter().copied()).filter(|(x, y)| x.is_finite() && y.is_finite());
-        let of = |part: fn((f64, f64)) -> f64| Axis::of_values(&both().map(part).collect::<Vec<_>>(), FREE);
+        let of = |part: fn((f64, f64)) -> f64| ChartAxis::of_values(&both().map(part).collect::<Vec<_>>(), FREE);
         let [across, up] = [of(|point| point.0), of(|point| point.1)];
         let kept = reduce::points(both(), |(x, y)| (across.position(x), up.position(y)), POINTS);
-        let shapes = [Shapes::Circles(&kept, 5 * self.scale / 2, BLUE.mix(0.6).filled())];
-        self.shapes(title, [across, up], [&names[0], &names[1]], &shapes)
+        let radius = 5 * self.scale / 2;
+        let names = [names[0].as_str(), &names[1]];
+        if self.kind == PictureKind::Pixels {
+            let shapes = [Shapes::Circles(&kept, radius, BLUE.mix(OPACITY).filled())];
+            self.shapes(title, [across, up], names, &shapes)?;
+            return Ok(None);
+        }
+        let (columns, rows) = self.chart_with(title, [across, up], names, Marks::Grid, &[])?;
+        let place = |(x, y)| (across.map(&x, (columns.start, columns.end)), up.map(&y, (rows.end, rows.start)));
+        let centres = kept.into_iter().map(place).collect();
+        Ok(Some(Dots { centres, radius, color: BLUE, opacity: OPACITY }))
     }
 
     fn image(&self, title: &str, (rows, columns): (usize, usize), values: &[f64]) -> Result<[Cells; 2], PlotError> {
-        let Canvas { target, scale, .. } = *self;
+        let Canvas { kind, scale, .. } = *self;
         let (down, across, means) = reduce::image(rows, columns, values, BLOCKS);
-        let colors = Axis::of_values(&means, 0.0);
+        let colors = ChartAxis::of_values(&means, 0.0);
         let shade = |value: f64| value.is_finite().then(|| (colors.position(value) * 255.0).round() as u8);
-        let axes = [Axis::of_cells(columns, false), Axis::of_cells(rows, true)];
+        let axes = [ChartAxis::of_cells(columns, false), ChartAxis::of_cells(rows, true)];
         // The scale is on the right, with its labels; cells are squares if the image is not much longer than wide.
         let margin = MARGIN * scale;
         let (width, height) = self.area.dim_in_pixel();
@@ -174,11 +194,11 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
         let start = ((width - (drawn.0 + beside).min(width)) / 2, (height - drawn.1.min(height)) / 2);
         let part = |x: u32, width: u32| self.area.clone().shrink((start.0 + x, start.1), (width, drawn.1));
         let (picture, bar) = (part(0, drawn.0), part(drawn.0, beside));
-        let within = Canvas { area: &picture, target, scale }.chart(title, axes, ["", ""], Marks::Labels)?;
-        let of_bar = [Axis::of_cells(1, false), colors];
+        let within = Canvas { area: &picture, kind, scale }.chart(title, axes, ["", ""], Marks::Labels)?;
+        let of_bar = [ChartAxis::of_cells(1, false), colors];
         // The scale begins as high as the picture, which has a title.
         let title = if title.is_empty() { "" } else { " " };
-        let within_bar = Canvas { area: &bar, target, scale }.chart(title, of_bar, ["", ""], Marks::Right)?;
+        let within_bar = Canvas { area: &bar, kind, scale }.chart(title, of_bar, ["", ""], Marks::Right)?;
         let cells = |(x, y): (Range<i32>, Range<i32>), columns, shades| Cells { across: x, down: y, columns, shades };
         debug_assert_eq!(means.len(), down * across, "the image has all its blocks");
         Ok([
@@ -187,7 +207,7 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
         ])
     }
 
-    fn label_width(&self, axis: &Axis) -> u32 {
+    fn label_width(&self, axis: &ChartAxis) -> u32 {
         let longest = axis.marks(MARKS).iter().map(|&mark| axis.label(mark, MARKS).len()).max().unwrap_or(1);
         (longest as u32 * CHARACTER + TEXT) * self.scale
     }
@@ -208,21 +228,27 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
     fn chart(
         &self,
         title: &str,
-        axes: [Axis; 2],
+        axes: [ChartAxis; 2],
         names: [&str; 2],
         marks: Marks,
     ) -> Result<(Range<i32>, Range<i32>), PlotError> {
         self.chart_with(title, axes, names, marks, &[])
     }
 
-    fn shapes(&self, title: &str, axes: [Axis; 2], names: [&str; 2], shapes: &[Shapes<'_>]) -> Result<(), PlotError> {
+    fn shapes(
+        &self,
+        title: &str,
+        axes: [ChartAxis; 2],
+        names: [&str; 2],
+        shapes: &[Shapes<'_>],
+    ) -> Result<(), PlotError> {
         self.chart_with(title, axes, names, Marks::Grid, shapes).map(|_| ())
     }
 
     fn chart_with(
         &self,
         title: &str,
-        [across, up]: [Axis; 2],
+        [across, up]: [ChartAxis; 2],
         names: [&str; 2],
         marks: Marks,
         shapes: &[Shapes<'_>],
@@ -265,7 +291,7 @@ impl<DB: DrawingBackend> Canvas<'_, DB> {
         mesh.draw().map_err(failed)?;
         for shape in shapes {
             match *shape {
-                Shapes::Line(points, style) if self.target == Target::Pixels => {
+                Shapes::Line(points, style) if self.kind == PictureKind::Pixels => {
                     let lines = points.windows(2).map(|ends| PathElement::new(ends.to_vec(), style));
                     chart.draw_series(lines).map_err(failed)?;
                 }

@@ -12,8 +12,8 @@
 #![warn(missing_docs)]
 
 mod axis;
-mod cells;
 mod chart;
+mod overlay;
 mod reduce;
 
 use std::fmt;
@@ -22,7 +22,8 @@ use plotters::backend::{BitMapBackend, SVGBackend};
 use plotters::prelude::IntoDrawingArea;
 use plotters::style::{FontStyle, register_font};
 
-use crate::chart::Target;
+use crate::chart::PictureKind;
+use crate::overlay::Overlay;
 
 /// The maximum number of panels of a picture.
 pub const MAX_PANELS: usize = 25;
@@ -86,37 +87,42 @@ impl std::error::Error for PlotError {}
 /// The panels as an SVG.
 pub fn svg(panels: &[Panel]) -> Result<String, PlotError> {
     let (width, height) = chart::size(panels.len());
-    let scale = Target::Vectors.scale();
+    let scale = PictureKind::Vectors.scale();
     let scaled = (width * scale, height * scale);
     let mut text = String::new();
-    let images = {
+    let overlays = {
         let area = SVGBackend::with_string(&mut text, scaled).into_drawing_area();
         prepare_text()?;
-        let images = chart::draw(&area, panels, Target::Vectors)?;
+        let overlays = chart::draw(&area, panels, PictureKind::Vectors)?;
         area.present().map_err(chart::failed)?;
-        images
+        overlays
     };
     let header = |(width, height)| format!("<svg width=\"{width}\" height=\"{height}\"");
     let text = text.replacen(&header(scaled), &header((width, height)), 1);
     let body = text.trim_end().strip_suffix("</svg>");
     let body = body.ok_or_else(|| PlotError("the drawing library wrote an incomplete SVG".to_string()))?;
-    Ok(format!("{body}{}</svg>\n", images.iter().map(cells::Cells::svg).collect::<String>()))
+    Ok(format!("{body}{}</svg>\n", overlays.iter().map(Overlay::svg).collect::<String>()))
 }
 
 /// The panels as the bytes of a PNG.
 pub fn png(panels: &[Panel]) -> Result<Vec<u8>, PlotError> {
     let (width, height) = chart::size(panels.len());
-    let scale = Target::Pixels.scale();
+    let scale = PictureKind::Pixels.scale();
     let (width, height) = (width * scale, height * scale);
     let mut pixels = vec![255; (width * height * 3) as usize];
-    let images = {
+    let overlays = {
         let area = BitMapBackend::with_buffer(&mut pixels, (width, height)).into_drawing_area();
         prepare_text()?;
-        let images = chart::draw(&area, panels, Target::Pixels)?;
+        let overlays = chart::draw(&area, panels, PictureKind::Pixels)?;
         area.present().map_err(chart::failed)?;
-        images
+        overlays
     };
-    images.iter().for_each(|image| image.fill(&mut pixels, width as usize));
+    for overlay in &overlays {
+        match overlay {
+            Overlay::Cells(cells) => cells.fill(&mut pixels, width as usize),
+            Overlay::Dots(_) => return Err(PlotError("points are drawn with their chart".to_string())),
+        }
+    }
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, width, height);
     encoder.set_color(png::ColorType::Rgb);

@@ -1,4 +1,4 @@
-//! Images as cells of colours, which the drawing library would write as one rectangle each.
+//! Images as cells of colours, and points. The drawing library would write each of them as an element of its own.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,6 +6,47 @@ use std::ops::Range;
 
 use plotters::style::RGBColor;
 use plotters::style::colors::colormaps::ViridisRGB;
+
+/// A part of a picture that is drawn over its charts.
+pub enum Overlay {
+    Cells(Cells),
+    Dots(Dots),
+}
+
+impl Overlay {
+    /// The elements of an SVG.
+    pub fn svg(&self) -> String {
+        match self {
+            Overlay::Cells(cells) => cells.svg(),
+            Overlay::Dots(dots) => dots.svg(),
+        }
+    }
+}
+
+/// Points of an SVG.
+pub struct Dots {
+    /// Their centres, in units of the picture.
+    pub centres: Vec<(i32, i32)>,
+    pub radius: u32,
+    pub color: RGBColor,
+    pub opacity: f64,
+}
+
+impl Dots {
+    /// A point is a line without length and with round ends. Circles would take ten times the bytes.
+    fn svg(&self) -> String {
+        let RGBColor(red, green, blue) = self.color;
+        let mut text = format!(
+            "<path stroke=\"#{red:02x}{green:02x}{blue:02x}\" stroke-opacity=\"{}\" stroke-width=\"{}\" stroke-linecap=\"round\" d=\"",
+            self.opacity,
+            2 * self.radius
+        );
+        for (x, y) in &self.centres {
+            let _ = write!(text, "M{x} {y}h0");
+        }
+        text + "\"/>\n"
+    }
+}
 
 /// Cells that fill a rectangle of the picture.
 pub struct Cells {
@@ -24,7 +65,7 @@ fn color(shade: u8) -> RGBColor {
 
 impl Cells {
     /// A path for each colour: cells of one row that follow each other are a line, as wide as a row is high.
-    pub fn svg(&self) -> String {
+    fn svg(&self) -> String {
         let mut paths: BTreeMap<u8, String> = BTreeMap::new();
         for (row, shades) in self.shades.chunks(self.columns).enumerate() {
             let mut column = 0;
