@@ -36,7 +36,7 @@ use spmdc_runtime::run::args::{ErrorFormat, RunArgs};
 use spmdc_runtime::run::start::{Failure, FailureReport, without_panic};
 
 use crate::allocator::BySize;
-use crate::options::{Command, CommandLine, MessageOptions};
+use crate::options::{CheckCommand, Command, CommandLine, MessageOptions, ReportCommand, RunCommand};
 
 #[global_allocator]
 static ALLOCATOR: NotingAllocator<BySize> = NotingAllocator(BySize);
@@ -73,18 +73,24 @@ fn main() -> ExitCode {
 }
 
 fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) -> Result<(), CommandError> {
+    let messages = &options.messages;
     match &options.command {
+        Command::Run(RunCommand { watch: true, program, options: settings, .. })
+        | Command::Report(ReportCommand { watch: true, program, options: settings, .. }) => {
+            commands::watch::watch(program, Some(&settings.run_args(messages.error_format)?), messages)
+        }
+        Command::Check(CheckCommand { watch: true, program, .. }) => commands::watch::watch(program, None, messages),
         Command::New { folder } => print(&commands::new::new(folder)?),
         Command::Examples { name } => print(&commands::examples::examples(name.as_deref())?),
         Command::Run(command) => {
             let example = commands::examples::completed(command)?;
-            commands::run::run(example.as_ref().unwrap_or(command), &options.messages, reporter, texts)
+            commands::run::run(example.as_ref().unwrap_or(command), messages, reporter, texts)
         }
         Command::Launch(command) => commands::launch::launch(command),
         Command::Build(command) => commands::build::build(command, reporter, texts),
         Command::Check(command) => print(&commands::check::check(command, reporter, texts)?),
         Command::Test(command) => commands::test::test(command, reporter),
-        Command::Fmt(command) => commands::fmt::fmt(command, &options.messages, reporter, texts),
+        Command::Fmt(command) => commands::fmt::fmt(command, messages, reporter, texts),
         Command::Export(command) => commands::export::export(command, reporter, texts),
         Command::Import(command) => print(&commands::import::import(command, texts)?),
         Command::Dump(command) => print(&commands::dump::dump(command, reporter, texts)?),
@@ -94,7 +100,7 @@ fn perform(options: &CommandLine, reporter: &Reporter, texts: &mut SourceTexts) 
         }
         Command::Shard(command) => print(&commands::shard::shard(command, options.messages.ascii, texts)?),
         Command::Plan(command) => print(&commands::plan::plan(command, options.messages.ascii, reporter, texts)?),
-        Command::Report(command) => commands::report::report(command, &options.messages, reporter, texts),
+        Command::Report(command) => commands::report::report(command, messages, reporter, texts),
         Command::Why(command) => print(&commands::why::why(command, texts)?),
         Command::Tune(command) => commands::tune::tune(command),
         Command::Lsp => commands::lsp::lsp(),

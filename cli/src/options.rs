@@ -239,6 +239,9 @@ pub struct CheckCommand {
     /// Print nothing if the program has no errors
     #[arg(short, long)]
     pub quiet: bool,
+    /// Repeat whenever a file that the command reads changes, until it is stopped, as by Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
 }
 
 #[derive(Debug, Args)]
@@ -250,6 +253,9 @@ pub struct ReportCommand {
     /// The output file; by default the name of the program with .html
     #[arg(short, long = "output", value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Repeat whenever a file that the command reads changes, until it is stopped, as by Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
 }
 
 #[derive(Debug, Args)]
@@ -308,6 +314,9 @@ pub struct RunCommand {
     /// Output format of --show-devices
     #[arg(long, value_enum, default_value_t = MessageFormat::Text)]
     pub format: MessageFormat,
+    /// Repeat whenever a file that the command reads changes, until it is stopped, as by Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
 }
 
 impl RunCommand {

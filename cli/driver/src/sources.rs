@@ -1,14 +1,17 @@
 //! The files of a program: read for the compiler, and kept for messages.
 
+use std::cell::RefCell;
+use std::path::Path;
+
 use miette::NamedSource;
 use spmdc_check::CheckOptions;
-use spmdc_check::sources::SourceSet;
+use spmdc_check::sources::{Source, SourceSet, Sources};
 use spmdc_compiler::pipeline::HostOptions;
 use spmdc_compiler::sources;
 use spmdc_grammar::diagnostic::{Diagnostic, Severity};
 use spmdc_grammar::span::{FileId, Lines, Span};
 
-use crate::disk::DiskSources;
+use crate::disk::{DiskSources, imported, read};
 use crate::errors::CommandError;
 
 /// One file, with its name as the user gave it.
@@ -88,6 +91,26 @@ pub fn parse(name: &str, text: &str, texts: &mut SourceTexts) -> Result<SourceSe
         return Err(CommandError::Program(diagnostics));
     }
     Ok(set)
+}
+
+/// Calls `note` with the path of each file that a program imports, directly or not, before it is read; also if it cannot be read.
+pub fn note_imports(path: &Path, note: &mut dyn FnMut(&Path)) {
+    let noted = NotedSources { note: RefCell::new(note) };
+    if let Ok(text) = read(path) {
+        sources::load(&path.to_string_lossy(), &text, &noted);
+    }
+}
+
+/// Files on disk, whose paths are noted.
+struct NotedSources<'a> {
+    note: RefCell<&'a mut dyn FnMut(&Path)>,
+}
+
+impl Sources for NotedSources<'_> {
+    fn read(&self, path: &str, from: &str) -> Result<Source, String> {
+        (self.note.borrow_mut())(&imported(path, from));
+        DiskSources.read(path, from)
+    }
 }
 
 /// Whether any of these is an error.

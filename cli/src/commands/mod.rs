@@ -20,6 +20,7 @@ pub mod shard;
 pub mod test;
 pub mod tune;
 pub mod viz;
+pub mod watch;
 pub mod why;
 
 use spmdc_check::sources::SourceSet;

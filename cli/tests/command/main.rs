@@ -32,3 +32,4 @@ mod tests;
 mod timeline;
 mod tour;
 mod trace;
+mod watch;

@@ -60,6 +60,19 @@ impl Argument {
         Ok(Argument { path: path.to_string(), text: value.to_string(), value: parsed })
     }
 
+    /// The file of the value, if it is in one.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.value {
+            ArgumentValue::File { path, .. } => Some(path),
+            ArgumentValue::Literal(_)
+            | ArgumentValue::Zeros
+            | ArgumentValue::Ones
+            | ArgumentValue::Iota
+            | ArgumentValue::Full(_)
+            | ArgumentValue::Random(..) => None,
+        }
+    }
+
     /// `--arg NAME=@FILE:NAME`.
     fn of_member(file: &Path, name: &str) -> Argument {
         let value = ArgumentValue::File { path: file.to_path_buf(), member: Some(name.to_string()) };
