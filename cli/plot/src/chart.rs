@@ -11,7 +11,7 @@ use plotters::prelude::DrawingBackend;
 use plotters::style::{BLACK, Color, IntoFont, RGBColor, ShapeStyle, TextStyle, WHITE};
 
 use crate::axis::ChartAxis;
-use crate::overlay::{Cells, Dots, Overlay};
+use crate::overlay::{Cells, Dots, PictureOverlay};
 use crate::{Content, MAX_PANELS, Panel, PlotError, reduce};
 
 /// The family of all texts.
@@ -70,7 +70,7 @@ pub fn draw<DB: DrawingBackend>(
     area: &DrawingArea<DB, Shift>,
     panels: &[Panel],
     kind: PictureKind,
-) -> Result<Vec<Overlay>, PlotError> {
+) -> Result<Vec<PictureOverlay>, PlotError> {
     if panels.is_empty() || panels.len() > MAX_PANELS {
         return Err(PlotError(format!("a picture has 1 to {MAX_PANELS} panels")));
     }
@@ -93,10 +93,10 @@ pub fn draw<DB: DrawingBackend>(
         match &panel.content {
             Content::Line(values) => canvas.line(title, values)?,
             Content::Points { x, y, names } => {
-                overlays.extend(canvas.points(title, [x, y], names)?.map(Overlay::Dots));
+                overlays.extend(canvas.points(title, [x, y], names)?.map(PictureOverlay::Dots));
             }
             Content::Image { rows, columns, values } => {
-                overlays.extend(canvas.image(title, (*rows, *columns), values)?.map(Overlay::Cells));
+                overlays.extend(canvas.image(title, (*rows, *columns), values)?.map(PictureOverlay::Cells));
             }
         }
     }

@@ -23,7 +23,7 @@ use plotters::prelude::IntoDrawingArea;
 use plotters::style::{FontStyle, register_font};
 
 use crate::chart::PictureKind;
-use crate::overlay::Overlay;
+use crate::overlay::PictureOverlay;
 
 /// The maximum number of panels of a picture.
 pub const MAX_PANELS: usize = 25;
@@ -101,7 +101,7 @@ pub fn svg(panels: &[Panel]) -> Result<String, PlotError> {
     let text = text.replacen(&header(scaled), &header((width, height)), 1);
     let body = text.trim_end().strip_suffix("</svg>");
     let body = body.ok_or_else(|| PlotError("the drawing library wrote an incomplete SVG".to_string()))?;
-    Ok(format!("{body}{}</svg>\n", overlays.iter().map(Overlay::svg).collect::<String>()))
+    Ok(format!("{body}{}</svg>\n", overlays.iter().map(PictureOverlay::svg).collect::<String>()))
 }
 
 /// The panels as the bytes of a PNG.
@@ -119,8 +119,8 @@ pub fn png(panels: &[Panel]) -> Result<Vec<u8>, PlotError> {
     };
     for overlay in &overlays {
         match overlay {
-            Overlay::Cells(cells) => cells.fill(&mut pixels, width as usize),
-            Overlay::Dots(_) => return Err(PlotError("points are drawn with their chart".to_string())),
+            PictureOverlay::Cells(cells) => cells.fill(&mut pixels, width as usize),
+            PictureOverlay::Dots(_) => return Err(PlotError("points are drawn with their chart".to_string())),
         }
     }
     let mut bytes = Vec::new();

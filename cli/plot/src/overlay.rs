@@ -8,17 +8,17 @@ use plotters::style::RGBColor;
 use plotters::style::colors::colormaps::ViridisRGB;
 
 /// A part of a picture that is drawn over its charts.
-pub enum Overlay {
+pub enum PictureOverlay {
     Cells(Cells),
     Dots(Dots),
 }
 
-impl Overlay {
+impl PictureOverlay {
     /// The elements of an SVG.
     pub fn svg(&self) -> String {
         match self {
-            Overlay::Cells(cells) => cells.svg(),
-            Overlay::Dots(dots) => dots.svg(),
+            PictureOverlay::Cells(cells) => cells.svg(),
+            PictureOverlay::Dots(dots) => dots.svg(),
         }
     }
 }

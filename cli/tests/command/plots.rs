@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use crate::folder::{Folder, SPMDC, Said, starter};
 
@@ -148,4 +149,21 @@ fn other_commands_take_the_option() {
     run("--plot=y.svg").expect(2, "", "unknown option `--plot`");
     assert!(!run("--help").out.contains("--plot"));
     assert!(Said::of(starter(SPMDC).args(["run", "--help"]).output().unwrap()).out.contains("--plot"));
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+#[test]
+fn the_page_shows_what_a_program_draws_in_the_terminal() {
+    let page = fs::read_to_string(root().join("docs/language/command.md")).unwrap();
+    let (_, section) = page.split_once("\n## Pictures in the terminal\n").unwrap();
+    let blocks: Vec<&str> = section.split("```").skip(1).step_by(2).take(2).collect();
+    let folder = Folder::with(&[("p.spmd", blocks[0].strip_prefix("spmd\n").unwrap())]);
+    assert_eq!(folder.spmdc(&["run", "p.spmd"]).out, blocks[1].strip_prefix('\n').unwrap());
+    // An executable draws them as well.
+    folder.spmdc(&["build", "p.spmd", "-o", "p"]).expect(0, "", "");
+    let said = Said::of(starter(folder.path().join("p")).output().unwrap());
+    assert_eq!(said.out, blocks[1].strip_prefix('\n').unwrap());
 }

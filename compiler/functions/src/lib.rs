@@ -49,8 +49,8 @@ use spmdc_ir::rules::Rules;
 use spmdc_ops::{
     barrier, bitcast, broadcast, cast, check_indices, collective, combined, concatenate, constant, dynamic_slice,
     elementwise, flip, fma, fold_in, gather, index, iota, keys, makers, margins, message, pad, print, random_bits,
-    read_rows, reduce, reshape, reshard, revise, roll, save, scan, scatter, slice, sort, transfer, transpose, update,
-    window, with_partials,
+    read_rows, reduce, reshape, reshard, revise, roll, save, scan, scatter, show, slice, sort, transfer, transpose,
+    update, window, with_partials,
 };
 
 /// Emits the statements of a call of the function of this name.
@@ -323,6 +323,7 @@ composites! {
         | "eye" | "one_hot" | "tril" | "triu",
     keys::Keys = "key",
     stop_gradient::StopGradient = "stop_gradient",
+    show::Show = "show",
 }
 
 expansions! {

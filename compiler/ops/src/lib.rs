@@ -46,6 +46,7 @@ pub mod roll;
 pub mod save;
 pub mod scan;
 pub mod scatter;
+pub mod show;
 pub mod slice;
 pub mod sort;
 

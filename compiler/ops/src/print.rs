@@ -121,6 +121,10 @@ fn shown(
     if let (Some([re, _]), Form::Characters) = (term.planes(), spec.form) {
         return no_characters(format!("`{}`", build.ty(re).array));
     }
+    if let (Some(_), Form::Picture) = (term.planes(), spec.form) {
+        let message = requires("`{:p}`", "real numbers", "complex ones");
+        return Err(Diagnostic::error(Code::E0215, span, message).help("draw `abs(z)` or `real(z)`"));
+    }
     if let Some([re, im]) = term.planes() {
         if spec.form == Form::Type {
             let array = build.ty(re).array.clone();
@@ -143,8 +147,24 @@ fn shown(
     if spec.form == Form::Characters && !(dtype.is_integer() && dtype != DType::Bool && dtype != DType::Key) {
         return no_characters(format!("`{}`", build.ty(value).array));
     }
+    if spec.form == Form::Picture {
+        fits_picture("{:p}", &build.ty(value).array, span)?;
+    }
     values.push(value);
     Ok(spec.place())
+}
+
+/// An error unless a picture can be drawn of an array of this type: it has a line, or shades of a matrix. `who` draws it, for the message.
+pub fn fits_picture(who: &str, ty: &ArrayType, span: Span) -> Result<(), Diagnostic> {
+    if ty.dtype == DType::Key {
+        let message = requires(format_args!("`{who}`"), "numbers", format_args!("`{ty}`"));
+        return Err(Diagnostic::error(Code::E0215, span, message).help("draw numbers that the key makes"));
+    }
+    if ty.rank() > 2 {
+        let message = format!("`{who}` is not defined for an array with {} dimensions", ty.rank());
+        return Err(Diagnostic::error(Code::E0205, span, message).help("draw a part with 1 or 2, such as `x[0]`"));
+    }
+    Ok(())
 }
 
 /// The text with each argument at its `{}`, and arguments without one after it.
@@ -160,8 +180,8 @@ pub fn filled(
     if let Some(spec) = specs.map(|(spec, _)| spec).find(|spec| Spec::parse(spec).is_none()) {
         let message = unknown("format specifier", format_args!("{{:{spec}}}"));
         return Err(Diagnostic::error(Code::E0228, span, message).help(
-            "write `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type) or `{:c}` (characters), \
-             with `<^>`, a fill, `+` and `0` as in Rust",
+            "write `{}`, `{:.4}` (digits), `{:8.3}` (width and digits), `{:e}` (exponent), `{:?}` (shape and type), `{:c}` (characters) \
+             or `{:p}` (a picture), with `<^>`, a fill, `+` and `0` as in Rust",
         ));
     }
     let is_plain = |piece: &Piece| if let Piece::Value(spec) = piece { !spec.complex } else { true };

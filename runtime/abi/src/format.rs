@@ -9,7 +9,7 @@ pub enum Piece {
     Value(Spec),
 }
 
-/// The part of a placeholder after the colon: `[[fill]align][+][0][width][.precision][e][j]`, `?` or `c`.
+/// The part of a placeholder after the colon: `[[fill]align][+][0][width][.precision][e][j]`, `?`, `c` or `p`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Spec {
     /// The character that fills the width; None: a space.
@@ -53,6 +53,8 @@ pub enum Form {
     Type,
     /// `{:c}`: integers as the characters with these numbers, as in Python; the last dimension is a line.
     Characters,
+    /// `{:p}`: a picture of a vector or a matrix; a scalar as `{}`.
+    Picture,
 }
 
 /// Maximum width and precision, in characters.
@@ -110,6 +112,7 @@ impl Spec {
             "e" => Form::Exponent,
             "?" if !spec.complex => Form::Type,
             "c" if spec == Spec::default() => Form::Characters,
+            "p" if spec == Spec::default() => Form::Picture,
             _ => return None,
         };
         Some(spec)
@@ -136,6 +139,7 @@ impl Spec {
             Form::Exponent => "e",
             Form::Type => "?",
             Form::Characters => "c",
+            Form::Picture => "p",
         };
         let complex = if self.complex { "j" } else { "" };
         format!("{{:{fill}{align}{plus}{zeros}{width}{precision}{form}{complex}}}")
@@ -221,11 +225,13 @@ mod tests {
 
     #[test]
     fn specifications_print_as_they_are_read() {
-        for text in ["8", ".4", "8.3", "e", ".2e", "?", "+.1", "08.2", "<6", "*^9", ">+07.2e", "j", ".2j", "ej"] {
+        for text in
+            ["8", ".4", "8.3", "e", ".2e", "?", "c", "p", "+.1", "08.2", "<6", "*^9", ">+07.2e", "j", ".2j", "ej"]
+        {
             let spec = Spec::parse(text).map(|spec| spec.place());
             assert_eq!(spec, Some(format!("{{:{text}}}")));
         }
-        for text in ["x", "8.", "8.3f", "1001", "..2", "e2", "?j", "99999999999999999999"] {
+        for text in ["x", "8.", "8.3f", "1001", "..2", "e2", "?j", "4p", "99999999999999999999"] {
             assert_eq!(Spec::parse(text), None, "{text}");
         }
     }

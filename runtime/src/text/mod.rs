@@ -1,6 +1,7 @@
 //! Texts of a run: printed lines and arrays, progress, statistics and traces.
 
 pub(crate) mod json;
+pub mod picture;
 pub(crate) mod print;
 pub(crate) mod progress;
 pub(crate) mod save;

@@ -12,9 +12,10 @@ use crate::processes::reads::DeviceReads;
 use crate::run::memory::Memory;
 use crate::run::shared::PreparedText;
 use crate::shared_file::{ArrayOnDevices, Grain, PlaneOnDevices, SharedFilePlan};
+use crate::text::picture;
 use crate::text::save::{Copies, SavedFile, Saver};
 use crate::text::show;
-use spmdc_abi::{AxisSet, MeshAxis, Piece, PrintValue, SavedArray, Site, TextPurpose, pieces};
+use spmdc_abi::{AxisSet, Form, MeshAxis, Piece, PrintValue, SavedArray, Site, TextPurpose, pieces};
 
 /// A prepared `Print` step.
 #[derive(Debug)]
@@ -114,6 +115,7 @@ impl PreparedPrint {
                         let other = if spec.complex { values.next() } else { None };
                         match other.map(|other| gather(memory, &self.far, other.place, &other.layout, device)) {
                             Some(im) => line.push_str(&show::formatted(&ComplexArray::new(&array, &im), spec)),
+                            None if spec.form == Form::Picture => add_picture(&mut line, &picture::drawn(&array)),
                             None => line.push_str(&show::formatted(&array, spec)),
                         }
                     }
@@ -130,6 +132,15 @@ impl PreparedPrint {
         let places: Vec<String> = self.names.iter().map(place).collect();
         if places.is_empty() { String::new() } else { format!("{}: ", places.join(",")) }
     }
+}
+
+/// Adds a picture to a text. One of several lines begins a line, so that its rows are aligned.
+fn add_picture(text: &mut String, picture: &str) {
+    if picture.contains('\n') && !text.is_empty() {
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+    }
+    text.push_str(picture);
 }
 
 impl PreparedText for PreparedPrint {

@@ -445,7 +445,7 @@ fn asked(elements: &ShownElements, index: usize, spec: &Spec, plain: impl Fn() -
         _ if dtype == DType::Bool => plain(),
         (false, Form::Exponent, None) => format!("{:e}", elements.integer(index)),
         (false, Form::Exponent, Some(digits)) => format!("{:.digits$e}", elements.integer(index)),
-        (false, Form::Plain | Form::Type | Form::Characters, _) => plain(),
+        (false, Form::Plain | Form::Type | Form::Characters | Form::Picture, _) => plain(),
         (true, form, precision) => {
             let x = elements.float(index);
             match (form, precision) {
@@ -458,8 +458,8 @@ fn asked(elements: &ShownElements, index: usize, spec: &Spec, plain: impl Fn() -
                     let point = if rest.is_empty() { "" } else { "." };
                     format!("{sign}{first}{point}{rest}e{exponent}")
                 }
-                (Form::Plain | Form::Type | Form::Characters, Some(digits)) => format!("{x:.digits$}"),
-                (Form::Plain | Form::Type | Form::Characters, None) => plain(),
+                (Form::Plain | Form::Type | Form::Characters | Form::Picture, Some(digits)) => format!("{x:.digits$}"),
+                (Form::Plain | Form::Type | Form::Characters | Form::Picture, None) => plain(),
             }
         }
     };
@@ -494,7 +494,7 @@ fn scalar(elements: &ShownElements) -> String {
 }
 
 /// Six significant digits, like C's `%g`.
-fn brief_text(x: f64) -> String {
+pub(super) fn brief_text(x: f64) -> String {
     if !x.is_finite() {
         return not_finite_text(x).to_string();
     }

@@ -159,6 +159,12 @@ fn elementwise(name: &str, draw: &mut Draw) -> Option<Call> {
             call.before = format!("assert(all(a == a || a != a){text});");
             call
         }
+        "show" => {
+            let dtype = draw.pick(&[&numbers()[..], &[DType::Bool]].concat());
+            let mut call = Call::new(&[(dtype, &shape[..shape.len().min(2)])], "a");
+            call.before = draw.pick(&["show(a);", "print(\"{:p} {}\", a, a);"]).to_string();
+            call
+        }
         "show_sharding" => {
             let mut call = Call::new(&[(draw.pick(&all()), &shape)], "a");
             call.before = "show_sharding(a);".to_string();
