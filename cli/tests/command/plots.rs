@@ -155,6 +155,37 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
+/// The text between the numbers of a picture, and the numbers.
+fn parts(picture: &str) -> (Vec<&str>, Vec<f64>) {
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    let between = picture.split(is_number).filter(|text| !text.is_empty()).collect();
+    let numbers = picture.split(|c| !is_number(c)).filter_map(|text| text.parse().ok()).collect();
+    (between, numbers)
+}
+
+#[test]
+fn the_pictures_of_the_examples_are_by_their_commands() {
+    let page = fs::read_to_string(root().join("examples/README.md")).unwrap();
+    let commands: Vec<&str> = page.lines().filter(|line| line.starts_with("spmdc run ")).collect();
+    assert_eq!(commands.len(), 3, "{commands:?}");
+    let folder = tempfile::tempdir().unwrap();
+    for command in commands {
+        let (command, file) = command.rsplit_once("examples/pictures/").unwrap();
+        let new = folder.path().join(file);
+        let command = format!("{command}{}", new.display());
+        let said = starter(SPMDC).args(command.split(' ').skip(1)).current_dir(root()).output().unwrap();
+        assert!(said.status.success(), "{command}: {}", String::from_utf8_lossy(&said.stderr));
+        let (drawn, kept) = (fs::read_to_string(new).unwrap(), root().join("examples/pictures").join(file));
+        let kept = fs::read_to_string(&kept).unwrap_or_else(|error| panic!("{}: {error}", kept.display()));
+        let ((drawn, places), (kept, known)) = (parts(&drawn), parts(&kept));
+        assert!(drawn == kept && places.len() == known.len(), "{command} draws another picture");
+        // Products of matrices differ in their last bits between processors, and so by a unit in the picture, a quarter of a point.
+        let differs = places.iter().zip(&known).find(|(place, known)| (**place - **known).abs() > 1.0);
+        assert_eq!(differs, None, "{command} draws another picture");
+        assert!(page.contains(&format!("](pictures/{file})")), "the page does not show {file}");
+    }
+}
+
 #[test]
 fn the_page_shows_what_a_program_draws_in_the_terminal() {
     let page = fs::read_to_string(root().join("docs/language/command.md")).unwrap();
