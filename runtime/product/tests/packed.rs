@@ -1,9 +1,9 @@
 //! Every kernel against the sums of the definition.
 #![allow(clippy::unwrap_used)]
 
-use spmdc_product::packed::{PackedElement, PackedKernel, PackedOperand, PackedProduct};
+use spmdc_product::packed::{PackedElement, PackedKernel, PackedOperand, PackedProduct, has_fused_kernels, sums_lines};
 
-use PackedElement::{Bf16, Bits32, Bits64, I8, I16, U8, U16};
+use PackedElement::{Bf16, Bits32, Bits64, F32, F64, I8, I16, U8, U16};
 
 /// Numbers that look random.
 struct Noise(u64);
@@ -23,8 +23,8 @@ fn size(element: PackedElement) -> usize {
     match element {
         I8 | U8 => 1,
         I16 | U16 | Bf16 => 2,
-        Bits32 => 4,
-        Bits64 => 8,
+        Bits32 | F32 => 4,
+        Bits64 | F64 => 8,
     }
 }
 
@@ -38,7 +38,7 @@ fn value(bytes: &[u8], element: PackedElement, at: usize) -> i64 {
         U16 => i64::from(u16::from_ne_bytes(bytes[..2].try_into().unwrap())),
         Bits32 => i64::from(i32::from_ne_bytes(bytes[..4].try_into().unwrap())),
         Bits64 => i64::from_ne_bytes(bytes[..8].try_into().unwrap()),
-        Bf16 => unreachable!("floats have a test of their own"),
+        Bf16 | F32 | F64 => unreachable!("floats have tests of their own"),
     }
 }
 
@@ -121,6 +121,7 @@ fn compare(
             c_rows: c_strides[0] as isize,
             c_columns: c_strides[1] as isize,
             adds,
+            lines: false,
         };
         // SAFETY: the arrays have the shapes and strides of the product, and the kernel is available.
         unsafe { kernel.run(&product) };
@@ -268,6 +269,7 @@ fn sums_of_floats_have_one_order() {
                 c_rows: at_c[0] as isize,
                 c_columns: at_c[1] as isize,
                 adds,
+                lines: false,
             };
             // SAFETY: the arrays have the shapes and strides of the product, and the kernel is available.
             unsafe { kernel.run(&product) };
@@ -275,4 +277,129 @@ fn sums_of_floats_have_one_order() {
             assert!(bits(&c) == bits(&expected), "{}: {m} {n} {k} {orders:?} {adds}", kernel.name);
         }
     }
+}
+
+/// Floats whose products and sums are rounded once.
+trait Fused: Copy + Default + PartialEq + std::ops::Add<Output = Self> + std::fmt::Debug {
+    const ELEMENT: PackedElement;
+    const LANES: usize;
+    fn of(number: i32) -> Self;
+    fn plus_product(self, a: Self, b: Self) -> Self;
+    fn bits(self) -> u64;
+}
+
+macro_rules! fused {
+    ($type:ty, $element:ident, $lanes:literal) => {
+        impl Fused for $type {
+            const ELEMENT: PackedElement = $element;
+            const LANES: usize = $lanes;
+
+            fn of(number: i32) -> $type {
+                number as $type / 1000.0
+            }
+
+            fn plus_product(self, a: $type, b: $type) -> $type {
+                a.mul_add(b, self)
+            }
+
+            fn bits(self) -> u64 {
+                self.to_bits().into()
+            }
+        }
+    };
+}
+
+fused!(f32, F32, 16);
+fused!(f64, F64, 8);
+
+/// The sum of products of blocks of 512 terms, added to the start if there is one.
+fn sum_of_blocks<T: Fused>(terms: &[(T, T)], start: Option<T>) -> T {
+    let mut total = start;
+    for block in terms.chunks(512) {
+        let sum = block.iter().fold(T::default(), |sum, &(a, b)| sum.plus_product(a, b));
+        total = Some(total.map_or(sum, |total| total + sum));
+    }
+    total.unwrap_or_default()
+}
+
+/// The sum of products in lanes, which are added in pairs.
+fn sum_of_lanes<T: Fused>(terms: &[(T, T)], start: Option<T>) -> T {
+    let mut lanes = vec![T::default(); T::LANES];
+    for (at, &(a, b)) in terms.iter().enumerate() {
+        lanes[at % T::LANES] = lanes[at % T::LANES].plus_product(a, b);
+    }
+    while lanes.len() > 1 {
+        let half = lanes.len() / 2;
+        lanes = (0..half).map(|at| lanes[at] + lanes[at + half]).collect();
+    }
+    start.map_or(lanes[0], |start| start + lanes[0])
+}
+
+fn fused_sums_have_the_order_of_the_definition<T: Fused>() {
+    let mut noise = Noise(5);
+    let kernels = PackedKernel::all(T::ELEMENT, T::ELEMENT);
+    assert_eq!(kernels.is_empty(), !has_fused_kernels());
+    for round in 0..300 {
+        // Many rows are copied in blocks; tiles of columns in place are wider than those of panels.
+        let [m, n] = match round % 10 {
+            0 => [200 + noise.below(20), 1 + noise.below(40)],
+            1 => [1 + noise.below(40), 500 + noise.below(100)],
+            _ => [noise.below(71), noise.below(171)],
+        };
+        let k = if round % 5 == 0 { 300 + noise.below(1000) } else { noise.below(71) };
+        let orders = [ORDERS[noise.below(3)], ORDERS[noise.below(3)], ORDERS[noise.below(3)]];
+        let lines = round % 3 == 0;
+        let orders = if lines { [Order::Rows, Order::Columns, orders[2]] } else { orders };
+        let [at_a, at_b, at_c] = [orders[0].strides([m, k]), orders[1].strides([k, n]), orders[2].strides([m, n])];
+        let mut numbers = |len: usize| (0..len).map(|_| T::of(noise.below(2001) as i32 - 1000)).collect::<Vec<_>>();
+        let elements = |shape, strides| matrix(shape, strides, I8, &mut || 0).len();
+        let [a, b] = [numbers(elements([m, k], at_a)), numbers(elements([k, n], at_b))];
+        let start = vec![T::of(500); elements([m, n], at_c)];
+        let adds = round % 2 == 1;
+        let mut expected = start.clone();
+        for (row, column) in (0..m).flat_map(|row| (0..n).map(move |column| (row, column))) {
+            let place = |term: usize| [row * at_a[0] + term * at_a[1], term * at_b[0] + column * at_b[1]];
+            let terms: Vec<_> = (0..k).map(place).map(|[i, j]| (a[i], b[j])).collect();
+            let sum = if lines { sum_of_lanes::<T> } else { sum_of_blocks::<T> };
+            expected[row * at_c[0] + column * at_c[1]] = sum(&terms, adds.then_some(T::of(500)));
+        }
+        let operand = |elements: &[T], across: usize, along: usize| PackedOperand {
+            first: elements.as_ptr().cast(),
+            element: T::ELEMENT,
+            across: across as isize,
+            along: along as isize,
+        };
+        for kernel in &kernels {
+            let mut c = start.clone();
+            let product = PackedProduct {
+                m,
+                n,
+                k,
+                a: operand(&a, at_a[0], at_a[1]),
+                b: operand(&b, at_b[1], at_b[0]),
+                c: c.as_mut_ptr().cast(),
+                c_rows: at_c[0] as isize,
+                c_columns: at_c[1] as isize,
+                adds,
+                lines,
+            };
+            // SAFETY: the arrays have the shapes and strides of the product, and the kernel is available.
+            unsafe { kernel.run(&product) };
+            let same = c.iter().zip(&expected).all(|(a, b)| a.bits() == b.bits());
+            assert!(same, "{}: {m} {n} {k} {orders:?} {adds} {lines}", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn sums_of_f32_and_f64_have_one_order() {
+    fused_sums_have_the_order_of_the_definition::<f32>();
+    fused_sums_have_the_order_of_the_definition::<f64>();
+}
+
+#[test]
+fn few_long_rows_are_summed_along_the_contraction() {
+    assert!(sums_lines([1, 1000, 64], [1, 1]) && sums_lines([1000, 12, 64], [1, 1]));
+    assert!(!sums_lines([13, 13, 64], [1, 1]) && !sums_lines([1, 1000, 63], [1, 1]));
+    assert!(!sums_lines([1, 1000, 64], [1, 1000]));
 }

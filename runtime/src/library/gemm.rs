@@ -1,8 +1,9 @@
 //! Matrix products: the `gemm` crate, or `packed_products`, one thread per call, over all batch and contracted dimensions of a step.
 //!
 //! The work is a list of *units*, one for each combination of the batch dimensions and each panel of rows or columns; a team takes them in
-//! any order. Cutting into panels changes no bits: `gemm` sums each element in an order that only depends on the length of the contraction.
-//! Small and narrow products are an exception, and are therefore never cut (see [`panels`]).
+//! any order. Cutting into panels changes no bits. `packed_products` sum each element in an order that does not depend on rows and columns,
+//! except that [`PreparedProduct::lines`] is decided before the cut. `gemm`, for floats on processors that `packed_products` has no kernels
+//! for, has other orders for small and narrow products, which are therefore never cut (see [`panels`]).
 
 pub(crate) mod sums;
 
@@ -10,10 +11,13 @@ use std::ops::Range;
 
 use gemm_common::Parallelism;
 
+use super::matrix_product::{GemmExtent, MatrixProduct, ProductFn};
+use super::packed_products;
 use crate::processes::reads::DeviceReads;
 use crate::run::team::{Team, WORTH_SHARING};
 use spmdc_abi::mesh::{DeviceMesh, share};
 use spmdc_abi::{DType, GemmDim, GemmStep, product_elements};
+use spmdc_product::packed;
 
 /// Estimated nanoseconds of one multiplication and addition on a slow machine, by the elements of the product.
 fn nanoseconds_per_step(elements: DType) -> f64 {
@@ -59,53 +63,32 @@ type Multiply<T> = unsafe fn(
     Parallelism,
 );
 
-/// A product of two matrices, summed over contracted dimensions.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MatrixProduct<'a> {
-    /// The element types of `a` and `b`.
-    pub operands: [DType; 2],
-    pub a: *const u8,
-    pub b: *const u8,
-    pub c: *mut u8,
-    pub m: GemmExtent,
-    pub n: GemmExtent,
-    pub k: GemmExtent,
-    /// Further contracted dimensions.
-    pub contracted: &'a [GemmExtent],
-    /// Whether the product is added to the present contents of the result.
-    pub adds: bool,
+/// Whether a product sums along the contraction. It has these rows, columns and terms before it is cut.
+pub(crate) fn sums_lines(operands: [DType; 2], [m, n, k]: [&GemmExtent; 3]) -> bool {
+    packed_products::multiplies_floats(operands) && packed::sums_lines([m.len, n.len, k.len], [k.a, k.b])
 }
-
-/// The code of products of one element type.
-pub(crate) type ProductFn = unsafe fn(&MatrixProduct<'_>);
 
 /// # Safety
 /// As for [`PreparedProduct::run`].
 pub(crate) unsafe fn product_f32(product: &MatrixProduct<'_>) {
     // SAFETY: as promised by the caller.
-    unsafe { product.contract(gemm_f32::gemm::f32::get_gemm_fn(), 1.0) }
+    unsafe {
+        match packed_products::multiplies_floats(product.operands) {
+            true => packed_products::product_f32(product),
+            false => product.contract(gemm_f32::gemm::f32::get_gemm_fn(), 1.0),
+        }
+    }
 }
 
 /// # Safety
 /// As for [`PreparedProduct::run`].
 pub(crate) unsafe fn product_f64(product: &MatrixProduct<'_>) {
     // SAFETY: as promised by the caller.
-    unsafe { product.contract(gemm_f64::gemm::f64::get_gemm_fn(), 1.0) }
-}
-
-/// A dimension of the product on one device; strides are in elements.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct GemmExtent {
-    pub len: usize,
-    pub a: isize,
-    pub b: isize,
-    pub c: isize,
-}
-
-impl GemmExtent {
-    /// A dimension with this number of elements.
-    pub fn new(dim: &GemmDim, len: i64) -> GemmExtent {
-        GemmExtent { len: len.max(0) as usize, a: dim.a as isize, b: dim.b as isize, c: dim.c as isize }
+    unsafe {
+        match packed_products::multiplies_floats(product.operands) {
+            true => packed_products::product_f64(product),
+            false => product.contract(gemm_f64::gemm::f64::get_gemm_fn(), 1.0),
+        }
     }
 }
 
@@ -132,6 +115,8 @@ pub(crate) struct PreparedProduct {
     chunk: i64,
     /// Whether the product is added to the present contents of the result.
     adds: bool,
+    /// Whether sums are along the contraction. The devices that divide a product, and the units, have the same order of sums.
+    lines: bool,
 }
 
 /// The rows and columns of a unit, with their offsets in each array in bytes.
@@ -252,7 +237,9 @@ fn part_of(
         panels: 1,
         chunk: 0,
         adds,
+        lines: false,
     };
+    product.lines = sums_lines(product.operands, [&product.m, &product.n, &product.k]);
     product.take_share(share);
     product.divide(team);
     debug_assert!(product.panels > 0 && product.chunk >= 0, "a product is of units");
@@ -297,11 +284,25 @@ impl PreparedProduct {
             return;
         }
         if matrices < 2 * team && cost > WORTH_SHARING {
-            self.panels = panels(self.m.len.max(self.n.len), self.m.len.min(self.n.len), 2 * team);
+            self.panels = self.most_panels(2 * team);
         }
         let units = (matrices * self.panels) as i64;
         let unit_cost = (cost / self.panels as f64).max(1.0);
         self.chunk = ((WORTH_SHARING / 2.0 / unit_cost) as i64).clamp(1, (units / (2 * team as i64)).max(1));
+    }
+
+    /// The number of panels into which each matrix is cut, at most so many.
+    pub fn most_panels(&self, wanted: usize) -> usize {
+        panels(self.operands, self.m.len.max(self.n.len), self.m.len.min(self.n.len), wanted)
+    }
+
+    /// The multiple at which rows or columns are cut: that of tiles.
+    pub fn grain(&self) -> usize {
+        match (packed_products::multiplies(self.operands), self.m.len >= self.n.len) {
+            (true, true) => 12,
+            (true, false) => 64,
+            (false, _) => 8,
+        }
     }
 
     /// Whether a team would help.
@@ -357,11 +358,11 @@ impl PreparedProduct {
         }
         let (mut m, mut n) = (self.m, self.n);
         if m.len >= n.len {
-            let rows = part(&m, panel, self.panels, 8);
+            let rows = part(&m, panel, self.panels, self.grain());
             (a, c) = (a + rows.start as isize * m.a, c + rows.start as isize * m.c);
             m.len = rows.len();
         } else {
-            let columns = part(&n, panel, self.panels, 8);
+            let columns = part(&n, panel, self.panels, self.grain());
             (b, c) = (b + columns.start as isize * n.b, c + columns.start as isize * n.c);
             n.len = columns.len();
         }
@@ -384,6 +385,7 @@ impl PreparedProduct {
             k: self.k,
             contracted: &self.contracted,
             adds,
+            lines: self.lines,
         };
         // SAFETY: as promised by the caller. The product of an empty contraction still writes: zeros.
         unsafe { (self.multiply)(&product) }
@@ -391,29 +393,6 @@ impl PreparedProduct {
 }
 
 impl MatrixProduct<'_> {
-    /// Calls `multiply` for each combination of the further contracted dimensions, whose products are summed. Its arguments are the first
-    /// elements of `a` and `b`, the length of the contraction, and whether the product is added.
-    pub fn each_pass(&self, mut multiply: impl FnMut((isize, isize), usize, bool)) {
-        let passes: usize = self.contracted.iter().map(|dim| dim.len).product();
-        // For an empty contraction, one pass over no elements writes the zeros.
-        let depth = if passes == 0 { 0 } else { self.k.len };
-        if depth > 0 || !self.adds {
-            (0..passes.max(1)).for_each(|pass| multiply(self.offsets(pass), depth, pass > 0 || self.adds));
-        }
-    }
-
-    /// The first elements of `a` and `b` in a pass.
-    fn offsets(&self, pass: usize) -> (isize, isize) {
-        let (mut a, mut b) = (0, 0);
-        let mut index = pass;
-        for dim in self.contracted.iter().rev().filter(|dim| dim.len > 0) {
-            let i = (index % dim.len) as isize;
-            index /= dim.len;
-            (a, b) = (a + i * dim.a, b + i * dim.b);
-        }
-        (a, b)
-    }
-
     /// Sums the products over all contracted dimensions.
     ///
     /// # Safety
@@ -466,12 +445,14 @@ fn part(dim: &GemmExtent, rank: usize, count: usize, grain: usize) -> Range<usiz
     (cuts.start as usize * grain).min(dim.len)..(cuts.end as usize * grain).min(dim.len)
 }
 
-/// The maximum number of panels into which a matrix may be cut, given its rows and columns: the larger number, then the other.
+/// The maximum number of panels into which a matrix may be cut, given its operands, and its rows and columns: the larger number, then the
+/// other.
 ///
 /// The `gemm` crate has separate algorithms for products of at most 64 by 64 elements, and for those with one row or column, or of
 /// 256 elements. A panel must not become one of these if the whole matrix is not; nor may it be so thin that packing dominates.
-fn panels(long: usize, short: usize, wanted: usize) -> usize {
+fn panels(operands: [DType; 2], long: usize, short: usize, wanted: usize) -> usize {
     let least = match short {
+        _ if packed_products::multiplies(operands) => 32,
         0..=1 => return 1,
         2..=64 => 96,
         _ => 48,
@@ -509,6 +490,7 @@ mod tests {
             panels: 1,
             chunk: 0,
             adds: false,
+            lines: false,
         }
     }
 
@@ -543,7 +525,7 @@ mod tests {
             for wanted in 2..9 {
                 let mut cut = vec![0.0; m * n];
                 let mut product = product([1, m, n, 1, k], &a, &b, &mut cut);
-                product.panels = panels(m.max(n), m.min(n), wanted);
+                product.panels = product.most_panels(wanted);
                 product.chunk = 1;
                 // SAFETY: as above.
                 unsafe { product.run(Some(&mut team)) };

@@ -8,6 +8,7 @@
 
 pub(crate) mod gemm;
 pub(crate) mod matrix;
+pub(crate) mod matrix_product;
 mod merge;
 mod order;
 pub(crate) mod packed_products;

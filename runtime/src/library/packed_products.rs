@@ -1,16 +1,31 @@
-//! Products of matrices of integers and of bf16, by the crate `runtime/product`.
+//! Products of matrices by the crate `runtime/product`.
 //!
 //! The bits do not depend on the cut of a product into rows and columns.
 
-use super::gemm::MatrixProduct;
+use super::matrix_product::MatrixProduct;
 use spmdc_abi::DType;
 use spmdc_product::packed::{
-    PackedElement, PackedOperand, PackedProduct, multiply_bf16, multiply_bytes, multiply_ints, multiply_longs,
-    multiply_words,
+    PackedElement, PackedOperand, PackedProduct, has_fused_kernels, multiply_bf16, multiply_bytes, multiply_f32,
+    multiply_f64, multiply_ints, multiply_longs, multiply_words,
 };
 
+/// Whether the operands are f32 or f64.
+fn are_floats(operands: [DType; 2]) -> bool {
+    matches!(operands, [DType::F32, DType::F32] | [DType::F64, DType::F64])
+}
+
+/// Whether products of these operands are by this crate, and not by `gemm`. The names of the kernels would keep them in every executable.
+pub(crate) fn multiplies(operands: [DType; 2]) -> bool {
+    !are_floats(operands) || has_fused_kernels()
+}
+
+/// Whether the operands are f32 or f64, and their products by this crate.
+pub(crate) fn multiplies_floats(operands: [DType; 2]) -> bool {
+    are_floats(operands) && has_fused_kernels()
+}
+
 /// # Safety
-/// As for [`PreparedProduct::run`](super::gemm::PreparedProduct::run).
+/// As for `PreparedProduct::run`.
 pub(crate) unsafe fn product_i8(product: &MatrixProduct<'_>) {
     // SAFETY: as promised by the caller.
     unsafe { contract(product, multiply_bytes) }
@@ -44,6 +59,20 @@ pub(crate) unsafe fn product_bf16(product: &MatrixProduct<'_>) {
     unsafe { contract(product, multiply_bf16) }
 }
 
+/// # Safety
+/// As for [`product_i8`]; [`multiplies`] the operands.
+pub(crate) unsafe fn product_f32(product: &MatrixProduct<'_>) {
+    // SAFETY: as promised by the caller.
+    unsafe { contract(product, multiply_f32) }
+}
+
+/// # Safety
+/// As for [`product_i8`]; [`multiplies`] the operands.
+pub(crate) unsafe fn product_f64(product: &MatrixProduct<'_>) {
+    // SAFETY: as promised by the caller.
+    unsafe { contract(product, multiply_f64) }
+}
+
 /// The elements of an operand. Programs with other types have been refused.
 fn element(dtype: DType) -> Option<PackedElement> {
     match dtype {
@@ -54,7 +83,9 @@ fn element(dtype: DType) -> Option<PackedElement> {
         DType::I32 | DType::U32 => Some(PackedElement::Bits32),
         DType::I64 | DType::U64 => Some(PackedElement::Bits64),
         DType::Bf16 => Some(PackedElement::Bf16),
-        DType::F16 | DType::F32 | DType::F64 | DType::F8e4m3 | DType::F8e5m2 | DType::Key => None,
+        DType::F32 => Some(PackedElement::F32),
+        DType::F64 => Some(PackedElement::F64),
+        DType::F16 | DType::F8e4m3 | DType::F8e5m2 | DType::Key => None,
     }
 }
 
@@ -81,6 +112,7 @@ unsafe fn contract(product: &MatrixProduct<'_>, multiply: unsafe fn(&PackedProdu
             c_rows: m.c,
             c_columns: n.c,
             adds,
+            lines: product.lines,
         };
         // SAFETY: as promised by the caller.
         unsafe { multiply(&part) };
@@ -90,7 +122,7 @@ unsafe fn contract(product: &MatrixProduct<'_>, multiply: unsafe fn(&PackedProdu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::gemm::GemmExtent;
+    use crate::library::matrix_product::GemmExtent;
 
     #[test]
     fn further_contracted_dimensions_are_summed() {
@@ -116,6 +148,7 @@ mod tests {
                 k: extent(k, 1, n, 0),
                 contracted: &[extent(j, k, k * n, 0)],
                 adds: false,
+                lines: false,
             };
             // SAFETY: the arrays have the sizes that the product was made for.
             unsafe { product_i8(&product) };

@@ -3,8 +3,9 @@
 use super::transfers::ends;
 use super::{Counted, Loader};
 use crate::errors::trap::RunError;
+use crate::library::gemm;
 use crate::library::gemm::sums::{AddFn, Participants, PreparedSum, plan_sum};
-use crate::library::gemm::{self, ProductFn};
+use crate::library::matrix_product::ProductFn;
 use crate::library::{self, LibraryCode};
 use crate::processes::plans::Senders;
 use crate::processes::reads::DeviceReads;

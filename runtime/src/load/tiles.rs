@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicBool;
 
 use super::{Loader, chunk};
 use crate::errors::trap::RunError;
-use crate::library::gemm::{GemmExtent, ProductFn};
+use crate::library::gemm::sums_lines;
+use crate::library::matrix_product::{GemmExtent, ProductFn};
 use crate::run::device::Action;
 use crate::run::tiles::{PreparedBuffer, PreparedKernel, PreparedMember, PreparedTileProduct, PreparedTiles};
 use spmdc_abi::mesh::share;
@@ -41,16 +42,18 @@ impl Loader<'_> {
                         }
                     }
                     TileMember::Product(product) => {
+                        let [m, n, k] = [&product.m, &product.n, &product.k].map(extent);
                         members.push(PreparedMember::Product(Box::new(PreparedTileProduct {
                             multiply,
                             dtype: product.dtype,
                             buffers: [0, 1, 2].map(|at| buffer(&product.buffers[at])),
-                            m: extent(&product.m),
-                            n: extent(&product.n),
-                            k: extent(&product.k),
+                            m,
+                            n,
+                            k,
                             matrices: product.matrices.iter().map(extent).collect(),
                             contracted: product.contracted.iter().map(extent).collect(),
                             rows: product.rows,
+                            lines: sums_lines([product.dtype; 2], [&m, &n, &k]),
                         })));
                     }
                 }

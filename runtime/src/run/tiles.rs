@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 use crate::library::ScratchSlot;
-use crate::library::gemm::{GemmExtent, MatrixProduct, ProductFn};
+use crate::library::matrix_product::{GemmExtent, MatrixProduct, ProductFn};
 use crate::run::kernels::finish_stores;
 use crate::run::team::Team;
 use spmdc_abi::{DType, KernelFn, TileRows};
@@ -76,6 +76,8 @@ pub(crate) struct PreparedTileProduct {
     pub matrices: Box<[GemmExtent]>,
     pub contracted: Box<[GemmExtent]>,
     pub rows: TileRows,
+    /// Whether sums are along the contraction, which does not depend on the tile.
+    pub lines: bool,
 }
 
 /// Some rows of a matrix.
@@ -213,6 +215,7 @@ impl PreparedTileProduct {
             k,
             contracted: &self.contracted,
             adds,
+            lines: self.lines,
         };
         // SAFETY: as promised by the caller.
         unsafe { (self.multiply)(&product) }

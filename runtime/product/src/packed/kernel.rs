@@ -48,6 +48,40 @@ impl PanelLane for i64 {
     }
 }
 
+impl PanelLane for f32 {
+    #[inline(always)]
+    fn plus(self, other: f32) -> f32 {
+        self + other
+    }
+
+    #[inline(always)]
+    fn negated(self) -> f32 {
+        -self
+    }
+
+    #[inline(always)]
+    fn of(value: i32) -> f32 {
+        value as f32
+    }
+}
+
+impl PanelLane for f64 {
+    #[inline(always)]
+    fn plus(self, other: f64) -> f64 {
+        self + other
+    }
+
+    #[inline(always)]
+    fn negated(self) -> f64 {
+        -self
+    }
+
+    #[inline(always)]
+    fn of(value: i32) -> f64 {
+        f64::from(value)
+    }
+}
+
 /// Two bf16 of an operand, the earlier term in the lower half; or a sum, as the bits of an f32.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FloatLane(pub u32);
@@ -92,6 +126,20 @@ pub(super) trait PanelKernel {
     const GROUP: usize;
     /// The lanes of a vector.
     const LANES: usize;
+
+    /// Brings the cache line at a place, which may be anywhere, nearer to the processor.
+    unsafe fn fetch(from: *const Self::Lane);
+
+    /// Whether it has [`transpose`](Self::transpose) and [`interleave`](Self::interleave).
+    const TRANSPOSES: bool;
+
+    /// Stores the columns of `LANES` vectors, each at the next one of `to` and `step` lanes apart. The vectors are at `from`, and each
+    /// next one `stride` bytes after the one before it. Those after the first `len` are zeros and not read.
+    unsafe fn transpose(from: *const u8, stride: isize, len: usize, to: *mut Self::Lane, step: usize);
+
+    /// Stores lanes whose terms are the elements of several rows: the first `len` bytes of each, a multiple of 16. Rows are `stride` bytes
+    /// apart. Elements have 16 or 8 bits, so that a lane of 32 bits has two or four of them, `GROUP`.
+    unsafe fn interleave(rows: *const u8, stride: isize, len: usize, to: *mut Self::Lane);
 
     /// A vector with copies of a lane.
     unsafe fn splat(lane: Self::Lane) -> Self::Vector;

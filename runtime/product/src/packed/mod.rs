@@ -1,4 +1,4 @@
-//! Products of matrices of integers, modulo 2^32 or 2^64, and of bf16 with sums in f32: `c = a b` or `c += a b`.
+//! Products of matrices of integers, modulo 2^32 or 2^64, of bf16 with sums in f32, and of f32 and f64: `c = a b` or `c += a b`.
 //!
 //! Sums of integers wrap around, so their order does not matter: all kernels produce the same bits, and so does every cut of a product.
 //! Sums of floats have one order in all kernels, which no cut into rows and columns changes.
@@ -13,16 +13,22 @@
 //! Ints      32 bits           1       vpmulld and vpaddd
 //! Longs     64 bits           1       vpmullq and vpaddq
 //! Floats    2 x bf16          2       vdpbf16ps, or vfmadd231ps
+//! Singles   f32               1       vfmadd231ps
+//! Doubles   f64               1       vfmadd231pd
 //! ```
 //!
 //! A format takes all operands whose elements fit into its terms; the copy widens them. `vpdpbusd` multiplies unsigned bytes by signed
 //! ones: `panels` says how others are moved into these ranges. `vdpbf16ps` takes subnormal numbers as zeros; a product of two other bf16 is
-//! exact in f32, so only sums are rounded.
+//! exact in f32, so only sums are rounded. Products and sums of f32 and f64 are rounded together, so processors without this instruction have
+//! no kernels for them.
 
 mod blocks;
 mod kernel;
+mod lines;
 mod panels;
 mod portable;
+#[cfg(target_arch = "x86_64")]
+mod transpose;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
@@ -43,6 +49,10 @@ pub enum PackedElement {
     Bits64,
     /// The upper half of an f32.
     Bf16,
+    /// 32 bits.
+    F32,
+    /// 64 bits.
+    F64,
 }
 
 /// A matrix that is read.
@@ -58,8 +68,8 @@ pub struct PackedOperand {
     pub along: isize,
 }
 
-/// A product of an m by k and a k by n matrix. Integers below 64 bits have results of 32 bits, others of 64
-/// bits. Both operands are bf16, with results in f32, or none is.
+/// A product of an m by k and a k by n matrix. Integers below 64 bits have results of 32 bits, others of 64 bits. Both operands are bf16,
+/// with results in f32, or both are f32 or f64, as the result, or none is a float.
 #[derive(Clone, Copy, Debug)]
 pub struct PackedProduct {
     /// The rows of `a` and `c`.
@@ -80,6 +90,18 @@ pub struct PackedProduct {
     pub c_columns: isize,
     /// Whether the product is added to the present contents of the result.
     pub adds: bool,
+    /// Whether sums are along the contraction: see [`sums_lines`].
+    pub lines: bool,
+}
+
+/// The most rows or columns of a product that sums along the contraction, and its fewest terms.
+const FEW_LINES: usize = 12;
+const LEAST_TERMS: usize = 64;
+
+/// Whether a product of an m by k and a k by n matrix of floats is fastest as sums along the contraction, in which terms of both operands are
+/// `along` elements apart. Such sums round in another order, so this is asked for a product before it is cut.
+pub fn sums_lines([m, n, k]: [usize; 3], along: [isize; 2]) -> bool {
+    along == [1, 1] && m.min(n) <= FEW_LINES && k >= LEAST_TERMS
 }
 
 /// Code for products in a format.
@@ -100,6 +122,8 @@ enum LaneFormat {
     Ints,
     Longs,
     Floats,
+    Singles,
+    Doubles,
 }
 
 impl LaneFormat {
@@ -113,6 +137,8 @@ impl LaneFormat {
             PackedElement::U16 | PackedElement::Bits32 => self == LaneFormat::Ints,
             PackedElement::Bits64 => self == LaneFormat::Longs,
             PackedElement::Bf16 => self == LaneFormat::Floats,
+            PackedElement::F32 => self == LaneFormat::Singles,
+            PackedElement::F64 => self == LaneFormat::Doubles,
         }
     }
 }
@@ -164,10 +190,26 @@ const FLOATS: &[PackedKernel] = &[
     portable::FLOATS,
 ];
 
+/// For operands of f32, on processors that round a product and a sum once.
+const SINGLES: &[PackedKernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    x86::SINGLES_512,
+    #[cfg(target_arch = "x86_64")]
+    x86::SINGLES_256,
+];
+
+/// For operands of f64, on the same processors.
+const DOUBLES: &[PackedKernel] = &[
+    #[cfg(target_arch = "x86_64")]
+    x86::DOUBLES_512,
+    #[cfg(target_arch = "x86_64")]
+    x86::DOUBLES_256,
+];
+
 impl PackedKernel {
     /// All kernels that this processor has and that take these operands.
     pub fn all(a: PackedElement, b: PackedElement) -> Vec<PackedKernel> {
-        let all = [BYTES, WORDS, INTS, LONGS, FLOATS].concat();
+        let all = [BYTES, WORDS, INTS, LONGS, FLOATS, SINGLES, DOUBLES].concat();
         all.into_iter().filter(|kernel| kernel.takes(a, b) && (kernel.is_available)()).collect()
     }
 
@@ -240,6 +282,32 @@ pub unsafe fn multiply_longs(product: &PackedProduct) {
 pub unsafe fn multiply_bf16(product: &PackedProduct) {
     // SAFETY: as promised by the caller; the kernel is available.
     unsafe { run_first(&[FLOATS], product) }
+}
+
+/// Computes a product of elements of f32. Nothing happens if the processor has no kernel for them ([`has_fused_kernels`]).
+///
+/// # Safety
+/// As for [`multiply_bytes`].
+pub unsafe fn multiply_f32(product: &PackedProduct) {
+    // SAFETY: as promised by the caller; the kernel is available.
+    unsafe { run_first(&[SINGLES], product) }
+}
+
+/// Computes a product of elements of f64. Nothing happens if the processor has no kernel for them ([`has_fused_kernels`]).
+///
+/// # Safety
+/// As for [`multiply_bytes`].
+pub unsafe fn multiply_f64(product: &PackedProduct) {
+    // SAFETY: as promised by the caller; the kernel is available.
+    unsafe { run_first(&[DOUBLES], product) }
+}
+
+/// Whether this processor has kernels for f32 and f64. It has one for each of the other types.
+pub fn has_fused_kernels() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
 }
 
 /// # Safety

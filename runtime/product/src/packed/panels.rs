@@ -36,7 +36,7 @@ pub(super) const FLIP: i32 = 0x8080_8080_u32 as i32;
 /// Copies a part of an operand, `W` rows or columns to a panel: those from the first on, and the terms from the first on.
 ///
 /// # Safety
-/// The elements can be read, and `into` has room for `len` rounded up to `W`, times the groups of terms, in lanes.
+/// The elements can be read, and `into` has room for `len` rounded up to `W`, times the groups of terms, and a vector, in lanes.
 #[inline(always)]
 pub(super) unsafe fn pack<K: PanelKernel, const W: usize>(
     operand: &PackedOperand,
@@ -55,7 +55,7 @@ pub(super) unsafe fn pack<K: PanelKernel, const W: usize>(
     macro_rules! copy {
         ($type:ty, $lane:expr) => {
             // SAFETY: as promised by the caller. The lanes of a format have the type with its name.
-            unsafe { copy_panels::<$type, _, _, W>(source!($type), into.cast(), $lane) }
+            unsafe { copy_panels::<K, $type, _, _, W>(source!($type), into.cast(), $lane) }
         };
     }
     macro_rules! words {
@@ -70,8 +70,12 @@ pub(super) unsafe fn pack<K: PanelKernel, const W: usize>(
     }
     match (K::FORMAT, element) {
         (LaneFormat::Bytes, _) => {
-            let flip = if flips(element, is_b) { FLIP } else { 0 };
-            copy!(u8, |terms: [u8; 4]| i32::from_ne_bytes(terms) ^ flip);
+            copy!(u8, |terms: [u8; 4]| i32::from_ne_bytes(terms));
+            if flips(element, is_b) {
+                let into = into.cast::<i32>();
+                // SAFETY: as promised by the caller; these lanes have been written.
+                (0..len.next_multiple_of(W) * terms.div_ceil(4)).for_each(|at| unsafe { *into.add(at) ^= FLIP });
+            }
         }
         (LaneFormat::Words, PackedElement::I8) => words!(i8),
         (LaneFormat::Words, PackedElement::U8) => words!(u8),
@@ -82,6 +86,8 @@ pub(super) unsafe fn pack<K: PanelKernel, const W: usize>(
         (LaneFormat::Ints, PackedElement::U16) => ints!(u16),
         (LaneFormat::Ints, _) => ints!(i32),
         (LaneFormat::Longs, _) => copy!(i64, |[a]: [i64; 1]| a),
+        (LaneFormat::Singles, _) => copy!(f32, |[a]: [f32; 1]| a),
+        (LaneFormat::Doubles, _) => copy!(f64, |[a]: [f64; 1]| a),
         (LaneFormat::Floats, _) => copy!(u16, |[a, b]: [u16; 2]| FloatLane(u32::from(a) | u32::from(b) << 16)),
     }
 }
@@ -94,14 +100,46 @@ pub(super) fn flips(element: PackedElement, is_b: bool) -> bool {
 /// # Safety
 /// As for [`pack`].
 #[inline(always)]
-unsafe fn copy_panels<S: Copy + Default, L: Copy, const G: usize, const W: usize>(
+unsafe fn copy_panels<K: PanelKernel, S: Copy + Default, L: Copy, const G: usize, const W: usize>(
     source: PanelSource<S>,
     into: *mut L,
     lane: impl Fn([S; G]) -> L + Copy,
 ) {
     let PanelSource { first, across, along, len, terms } = source;
     let (groups, whole) = (terms.div_ceil(G), terms / G);
-    for (panel, at) in (0..len).step_by(W).enumerate() {
+    // Lanes that are no wider than their elements are these elements, side by side.
+    let as_stored = G * size_of::<S>() == size_of::<L>();
+    // Rows are read by some groups of terms of all panels: a panel has a part of a cache line of each row.
+    let panels = || (0..len).step_by(W).enumerate();
+    let by_rows = if across == 1 { whole } else { 0 };
+    for (begin, panel, at) in
+        (0..by_rows).step_by(RUN).flat_map(|begin| panels().map(move |(panel, at)| (begin, panel, at)))
+    {
+        let (from, to) = (first.wrapping_add(at), into.wrapping_add(panel * groups * W));
+        let width = W.min(len - at);
+        for group in begin..whole.min(begin + RUN) {
+            let row = |term: usize| from.wrapping_offset((group * G + term) as isize * along);
+            // SAFETY: as promised by the caller: all of this is within the operand, and the panel.
+            unsafe {
+                let to = to.add(group * W);
+                if width == W && as_stored && G == 1 {
+                    to.copy_from_nonoverlapping(row(0).cast(), W);
+                } else if width == W && as_stored && K::TRANSPOSES && (W * size_of::<S>()).is_multiple_of(16) {
+                    let stride = along.wrapping_mul(size_of::<S>() as isize);
+                    K::interleave(row(0).cast(), stride, W * size_of::<S>(), to.cast());
+                } else {
+                    let rows: [*const S; G] = std::array::from_fn(row);
+                    if width == W {
+                        (0..W).for_each(|column| to.add(column).write(lane(rows.map(|row| *row.add(column)))));
+                    } else {
+                        (0..width).for_each(|column| to.add(column).write(lane(rows.map(|row| *row.add(column)))));
+                        (width..W).for_each(|column| to.add(column).write(lane([S::default(); G])));
+                    }
+                }
+            }
+        }
+    }
+    for (panel, at) in panels() {
         let from = first.wrapping_offset(at as isize * across);
         let to = into.wrapping_add(panel * groups * W);
         let width = W.min(len - at);
@@ -110,19 +148,26 @@ unsafe fn copy_panels<S: Copy + Default, L: Copy, const G: usize, const W: usize
         };
         // SAFETY: as promised by the caller: all of this is within the operand, and the panel.
         unsafe {
-            let mut done = 0;
+            let mut done = by_rows;
             if across == 1 {
-                for group in 0..whole {
-                    let rows: [*const S; G] = std::array::from_fn(|term| place(0, group * G + term));
-                    let to = to.add(group * W);
-                    if width == W {
-                        (0..W).for_each(|column| to.add(column).write(lane(rows.map(|row| *row.add(column)))));
-                        continue;
+                // Copied above.
+            } else if along == 1 && K::TRANSPOSES && as_stored {
+                let stride = across.wrapping_mul(size_of::<S>() as isize);
+                let blocks = whole / K::LANES;
+                done = blocks * K::LANES;
+                // The last columns first: a vector may continue into the first columns of the next group.
+                for column in (0..W).step_by(K::LANES).rev() {
+                    for block in 0..blocks {
+                        let from = place(column, block * K::LANES * G).cast();
+                        let to = to.add(block * K::LANES * W + column).cast();
+                        // In both cases the compiler knows how many vectors have no elements.
+                        if width == W {
+                            K::transpose(from, stride, (W - column).min(K::LANES), to, W);
+                        } else {
+                            K::transpose(from, stride, width.saturating_sub(column), to, W);
+                        }
                     }
-                    (0..width).for_each(|column| to.add(column).write(lane(rows.map(|row| *row.add(column)))));
-                    (width..W).for_each(|column| to.add(column).write(lane([S::default(); G])));
                 }
-                done = whole;
             } else if along == 1 {
                 while done < whole {
                     let run = RUN.min(whole - done);

@@ -18,6 +18,16 @@ macro_rules! portable {
             const FORMAT: LaneFormat = LaneFormat::$format;
             const GROUP: usize = $group;
             const LANES: usize = $lanes;
+            const TRANSPOSES: bool = false;
+
+            #[inline(always)]
+            unsafe fn fetch(_: *const $lane) {}
+
+            #[inline(always)]
+            unsafe fn transpose(_: *const u8, _: isize, _: usize, _: *mut $lane, _: usize) {}
+
+            #[inline(always)]
+            unsafe fn interleave(_: *const u8, _: isize, _: usize, _: *mut $lane) {}
 
             #[inline(always)]
             unsafe fn splat(lane: $lane) -> [$lane; $lanes] {

@@ -4,9 +4,9 @@
 //! these rows stay in the cache; workers divide the rows. The values of an element are combined in pairs, and pairs of pairs, as a reduction
 //! does it. A partial sum that ends a pair is added to its neighbour by the product itself, with the same bits.
 
-use super::{GemmExtent, PreparedProduct, UnitExtents, panels, part, plan};
+use super::{PreparedProduct, UnitExtents, part, plan};
 use crate::collectives::reduce::pairs;
-use crate::library::gemm::ProductFn;
+use crate::library::matrix_product::{GemmExtent, ProductFn};
 use crate::processes::reads::DeviceReads;
 use spmdc_abi::mesh::share;
 use spmdc_abi::{GemmStep, Place};
@@ -81,10 +81,10 @@ pub(crate) fn plan_sum(
     debug_assert_eq!(depth, 1, "all values are combined into one");
     let size = step.dtype.size();
     let wanted = (m.len * n.len * size).div_ceil(UNIT_BYTES).max((2 * workers).div_ceil(matrices.max(1))).max(deepest);
-    let panels = panels(m.len.max(n.len), m.len.min(n.len), wanted);
+    let panels = first.most_panels(wanted);
     // The first sum is in the result, and each of the others takes the place of a unit in the device's own partial sums.
     let cut = if m.len >= n.len { m } else { n };
-    let longest = (0..panels).map(|panel| part(&cut, panel, panels, 8).len()).max()?;
+    let longest = (0..panels).map(|panel| part(&cut, panel, panels, first.grain()).len()).max()?;
     if (deepest - 1) * longest > cut.len {
         return None;
     }
