@@ -133,7 +133,7 @@ impl Checker<'_> {
     /// Warns of a text with the name of a variable in braces, as texts of Python and Rust may have it.
     fn warn_of_names(&mut self, text: &str, span: Span) {
         let text = text.replace("{{", "").replace("}}", "");
-        let mut names = text.split('{').skip(1).filter_map(|rest| Some(rest.split_once('}')?.0.split(':').next()?));
+        let mut names = text.split('{').skip(1).filter_map(|rest| rest.split_once('}')?.0.split(':').next());
         if let Some(name) = names.find(|name| self.local(name).is_some()).filter(|_| !self.in_prelude()) {
             let warning = self.with_call_site(errors_of_names::name_in_braces(name, span));
             self.warnings.push(warning);
