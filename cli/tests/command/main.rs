@@ -26,6 +26,7 @@ mod pieces;
 mod plots;
 mod report;
 mod resume;
+mod shard;
 mod sizes;
 mod stablehlo;
 mod tests;
