@@ -265,7 +265,7 @@ mod tests {
         assert_eq!(numbers(DType::U16, &[0xff, 0xff]), [65535.0]);
         assert_eq!(numbers(DType::Bool, &[0, 1]), [0.0, 1.0]);
         assert_eq!(numbers(DType::F32, &(-1.5_f32).to_ne_bytes()), [-1.5]);
-        assert_eq!(numbers(DType::BF16, &[0x80, 0x3f]), [1.0]);
+        assert_eq!(numbers(DType::Bf16, &[0x80, 0x3f]), [1.0]);
     }
 
     #[test]

@@ -107,16 +107,11 @@ fn line(values: &[f64], scale: &Scale) -> String {
     let width = low.len().max(high.len());
     let middle = scale.row(scale.low) / 4;
     let drawn = cells.iter().enumerate().map(|(row, cells)| {
+        let is_constant = scale.low == scale.high;
         let label = match row {
-            _ if scale.low == scale.high => {
-                if row == middle {
-                    low.as_str()
-                } else {
-                    ""
-                }
-            }
-            0 => &high,
-            _ if row == HEIGHT - 1 => &low,
+            _ if is_constant && row == middle => &low,
+            0 if !is_constant => &high,
+            _ if !is_constant && row == HEIGHT - 1 => &low,
             _ => "",
         };
         let rule = if label.is_empty() { '│' } else { '┤' };
