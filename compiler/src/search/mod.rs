@@ -156,7 +156,8 @@ pub fn search_layouts(
         found = program.search(request);
     }
     let mut result = program.result(&found, request)?;
-    result.mesh_edits = mesh_edits(&set.file(SourceSet::ROOT).program, &result.mesh);
+    let root = set.file(SourceSet::ROOT);
+    result.mesh_edits = mesh_edits(&root.program, &root.text, &result.mesh);
     tried.sort_by(|a, b| a.1.order(&b.1, request.memory));
     result.shapes = tried;
     Ok(result)
@@ -202,12 +203,22 @@ fn mesh_axes(program: &ProgramNode) -> &[MeshAxisNode] {
 }
 
 /// The edits that give a program this mesh.
-fn mesh_edits(program: &ProgramNode, mesh: &[(String, usize)]) -> Vec<SourceEdit> {
+fn mesh_edits(program: &ProgramNode, text: &str, mesh: &[(String, usize)]) -> Vec<SourceEdit> {
     let axes = mesh_axes(program);
     if axes.is_empty() {
         let axes: Vec<String> = mesh.iter().map(|(name, size)| format!("{name} = {size}")).collect();
         let first = program.items.first().map_or(Span::default(), |item| item.span);
-        let span = Span { end: first.start, ..first };
+        // The comment of the first item stays with it.
+        let mut start = first.start as usize;
+        let line_before = |start: usize| {
+            let before = text.get(..start)?.trim_end_matches([' ', '\t']).strip_suffix('\n')?;
+            let line = before.rfind('\n').map_or(0, |end| end + 1);
+            before[line..].trim_start().starts_with("///").then_some(line)
+        };
+        while let Some(line) = line_before(start) {
+            start = line;
+        }
+        let span = Span { start: start as u32, end: start as u32, ..first };
         return vec![SourceEdit { span, from: String::new(), to: format!("mesh ({});\n\n", axes.join(", ")) }];
     }
     let changed = axes.iter().zip(mesh).filter_map(|(axis, (_, size))| {
