@@ -1,9 +1,9 @@
 //! `--watch`: the command repeats when files change.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How long a command that waits is observed.
 const QUIET: Duration = Duration::from_millis(500);
 
-/// A command that watches, and the lines of both of its outputs.
+/// A command that watches, and the lines of its outputs, which are one pipe: their order is that of the writes.
 struct Watching {
     process: Child,
     lines: Receiver<String>,
@@ -24,18 +24,14 @@ struct Watching {
 
 impl Watching {
     fn start(folder: &Path, words: &[&str]) -> Watching {
+        let (reader, writer) = io::pipe().unwrap();
         let mut command = spmdc();
-        command.args(words).current_dir(folder).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut process = command.spawn().unwrap();
+        command.args(words).current_dir(folder).stdout(writer.try_clone().unwrap()).stderr(writer);
+        let process = command.spawn().unwrap();
         let (sender, lines) = channel();
-        let outputs: [Box<dyn Read + Send>; 2] =
-            [Box::new(process.stdout.take().unwrap()), Box::new(process.stderr.take().unwrap())];
-        for output in outputs {
-            let sender = sender.clone();
-            thread::spawn(move || {
-                BufReader::new(output).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
-            });
-        }
+        thread::spawn(move || {
+            BufReader::new(reader).lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
         Watching { process, lines }
     }
 
