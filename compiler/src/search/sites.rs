@@ -138,9 +138,9 @@ impl SiteList<'_> {
                 }
             }
             TypeExprKind::Named { module: None, name, .. } if depth < MAX_DEPTH => {
-                let named = self.program.items.iter().find_map(|item| match &item.kind {
-                    ItemKind::Type { name: known, ty, .. } if known.name == name.name => Some(ty),
-                    _ => None,
+                let named = self.program.items.iter().find_map(|item| {
+                    let ItemKind::Type { name: known, ty, .. } = &item.kind else { return None };
+                    (known.name == name.name).then_some(ty)
                 });
                 if let Some(ty) = named {
                     self.leaves(ty, path, (&name.name, depth + 1), out);
