@@ -4,7 +4,7 @@
 //! use spmdc_runtime::{data::array::HostArray, text::picture};
 //! let bytes = vec![0_u8, 1, 2, 3, 2, 1];
 //! let array = HostArray { dtype: spmdc_abi::DType::U8, shape: vec![2, 3], bytes };
-//! assert_eq!(picture::drawn(&array), "│  ░░▒▒│\n│██▒▒░░│\n0 │ ░▒▓█│ 3");
+//! assert_eq!(picture::drawn(&array), "│  ░░▓▓│\n│██▓▓░░│\n0 │ ░▒▓█│ 3");
 //! ```
 
 use std::ops::RangeInclusive;
